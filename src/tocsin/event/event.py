@@ -1,0 +1,106 @@
+"""Event: the one form in which every door hands an event in and every dialect takes it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tocsin.event.value import Quantity, Scalar
+
+Value = Scalar | Quantity
+
+CONTEXT_NAMES = frozenset(
+    {"id", "source", "type", "subject", "time", "datacontenttype", "dataschema", "topic"}
+)
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True, omit_defaults=False):
+    """The CloudEvents 1.0 attributes, a topic, typed attributes, and the payload as it came.
+
+    `topic` is a valid topic path or empty. `time` is the RFC 3339 text that was published.
+    `extensions` are the CloudEvents extension attributes other than `topic`; `attributes` are typed
+    values that a door other than CloudEvents brought (units, accuracy). `data` is kept to the byte
+    and parsed only when a filter asks for what is in it.
+
+    The order of the fields is the stored form: add new ones at the end, with a default.
+    """
+
+    id: str
+    source: str
+    type: str
+    topic: str = ""
+    time: str | None = None
+    subject: str | None = None
+    datacontenttype: str | None = None
+    dataschema: str | None = None
+    extensions: dict[str, Scalar] = {}
+    attributes: dict[str, Value] = {}
+    data: bytes | None = None
+
+
+def is_json(media_type: str | None) -> bool:
+    """True if data of this declared type is JSON. CloudEvents: no type at all means JSON."""
+    if media_type is None or media_type == "application/json":
+        return True
+    essence = media_type.partition(";")[0].strip().lower()
+    return essence.endswith(("/json", "+json"))
+
+
+_read_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_read_json = msgspec.json.Decoder().decode
+
+
+def context(event: Event) -> dict[str, Value]:
+    """The context attributes that are set: what a filter sees without opening the payload."""
+    seen: dict[str, Value] = {"id": event.id, "source": event.source, "type": event.type}
+    if event.topic:
+        seen["topic"] = event.topic
+    if event.subject is not None:
+        seen["subject"] = event.subject
+    if event.time is not None:
+        seen["time"] = event.time
+    if event.datacontenttype is not None:
+        seen["datacontenttype"] = event.datacontenttype
+    if event.dataschema is not None:
+        seen["dataschema"] = event.dataschema
+    return seen
+
+
+def visible(event: Event) -> Mapping[str, Value]:
+    """What content filters see, by name.
+
+    Context attributes win over extensions, extensions over typed attributes, and those over the
+    top-level scalar (or value-with-unit) members of a JSON object sent as data.
+    """
+    seen = _members(event)
+    seen.update(event.attributes)
+    seen.update(event.extensions)
+    seen.update(context(event))
+    return seen
+
+
+def _members(event: Event) -> dict[str, Value]:
+    """The members of a JSON payload that a filter can compare; none if it is not a JSON object."""
+    data = event.data
+    if not data or not is_json(event.datacontenttype) or data.lstrip()[:1] != b"{":
+        return {}
+    try:
+        raw = _read_object(data)
+        return {
+            name: value
+            for name, text in raw.items()
+            if (value := _comparable(memoryview(text))) is not None
+        }
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _comparable(text: memoryview) -> Value | None:
+    first = bytes(text[:1])
+    if first == b"[" or first == b"n":
+        return None
+    value = _read_json(text)
+    if isinstance(value, dict):
+        return Quantity.from_mapping(value)
+    return value if isinstance(value, (bool, int, float, str)) else None

@@ -1,0 +1,87 @@
+"""Filter: which events somebody asked for. The types here, and `matches`, are the slow definition
+that every index must equal.
+
+A filter is a tree. The leaves are what one event is asked; `All`, `AnyOf` and `Not` join them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tocsin.event.topic import TopicPattern
+from tocsin.event.value import Scalar
+
+
+class Operator(Enum):
+    """How a predicate compares; the value is how people write it."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTAINS = "contains"
+    EXISTS = "exists"
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """`[attribute, operator, value]` of paper 001. False for an event without the attribute."""
+
+    name: str
+    operator: Operator
+    value: Scalar = ""
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicIs:
+    """The event's topic fits the pattern."""
+
+    pattern: TopicPattern
+
+
+@dataclass(frozen=True, slots=True)
+class TextIs:
+    """CloudEvents `exact`, `prefix` and `suffix`: on the attribute's string form."""
+
+    name: str
+    operator: Operator  # EQ, PREFIX or SUFFIX
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A CloudEvents SQL expression; compiled where it is evaluated, by its text."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every part holds. No part at all: every event passes."""
+
+    parts: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one part holds."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The part does not hold."""
+
+    part: Filter
+
+
+Filter = Predicate | TopicIs | TextIs | Sql | All | AnyOf | Not
+
+EVERYTHING = All(())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Self
 
 import msgspec
@@ -30,3 +31,45 @@ class Quantity(msgspec.Struct, frozen=True):
         if not isinstance(unit, str | None) or not isinstance(accuracy, str | None):
             return None
         return cls(value, unit, accuracy)
+
+
+# unit: (dimension, how many of the dimension's base units one of it is)
+UNITS: Mapping[str, tuple[str, float]] = {
+    "B": ("bytes", 1.0),
+    "kB": ("bytes", 1e3),
+    "KB": ("bytes", 1e3),
+    "MB": ("bytes", 1e6),
+    "GB": ("bytes", 1e9),
+    "TB": ("bytes", 1e12),
+    "KiB": ("bytes", 2.0**10),
+    "MiB": ("bytes", 2.0**20),
+    "GiB": ("bytes", 2.0**30),
+    "TiB": ("bytes", 2.0**40),
+    "ns": ("seconds", 1e-9),
+    "us": ("seconds", 1e-6),
+    "ms": ("seconds", 1e-3),
+    "s": ("seconds", 1.0),
+    "min": ("seconds", 60.0),
+    "h": ("seconds", 3600.0),
+    "d": ("seconds", 86400.0),
+    "Hz": ("hertz", 1.0),
+    "kHz": ("hertz", 1e3),
+    "MHz": ("hertz", 1e6),
+    "GHz": ("hertz", 1e9),
+    "1": ("ratio", 1.0),
+    "%": ("ratio", 0.01),
+    "bit/s": ("bits per second", 1.0),
+    "kbit/s": ("bits per second", 1e3),
+    "Mbit/s": ("bits per second", 1e6),
+    "Gbit/s": ("bits per second", 1e9),
+}
+
+
+def in_base_units(value: float, unit: str) -> tuple[str, float] | None:
+    """The dimension, and the value in its base unit; None if the unit is unknown or it overflows."""
+    known = UNITS.get(unit)
+    if known is None:
+        return None
+    dimension, factor = known
+    in_base = value * factor
+    return (dimension, in_base) if isfinite(in_base) else None

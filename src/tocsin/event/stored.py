@@ -1,0 +1,44 @@
+"""Stored and Batch: an event in the log, and what one transaction of the log changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tocsin.event.event import Event
+
+
+@dataclass(slots=True)
+class Stored:
+    """An event with its place in the log, and the bytes that dialects made of it.
+
+    What is rendered is a cache: filled by the dialect that first needs it, shared by every
+    subscriber after that, and no part of what makes two of these equal.
+    """
+
+    seq: int
+    received_ns: int
+    event: Event
+    structured: bytes | None = field(default=None, compare=False, repr=False)
+    binary: tuple[bytes, bytes] | None = field(default=None, compare=False, repr=False)
+    """The block of headers, and the body."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """One transaction of the log: all of it is kept, or nothing.
+
+    Definitions of subscriptions and records of dead letters are bytes that the log does not look
+    into; None removes one.
+    """
+
+    events: list[Stored] = field(default_factory=list)
+    """Ascending, without a gap, and going on where the log ends."""
+    subscriptions: dict[str, bytes | None] = field(default_factory=dict)
+    cursors: dict[str, int] = field(default_factory=dict)
+    """How far each subscription has come. Removing the subscription removes its cursor."""
+    dead: dict[str, bytes | None] = field(default_factory=dict)
+    trim_to: int = 0
+    """Events up to this one may go; the log takes a bounded number of them per transaction."""
+
+    def is_empty(self) -> bool:
+        return not (self.events or self.subscriptions or self.cursors or self.dead or self.trim_to)

@@ -1,7 +1,7 @@
-"""Filter: which events somebody asked for. The types here, and `matches`, are the slow definition
-that every index must equal.
+"""Filter: which events somebody asked for.
 
-A filter is a tree. The leaves are what one event is asked; `All`, `AnyOf` and `Not` join them.
+`filter_eval.matches` says what each of these types means, and every index must equal it. A filter
+is a tree. The leaves are what one event is asked; `All`, `AnyOf` and `Not` join them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Operator(Enum):
     EXISTS = "exists"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Predicate:
     """`[attribute, operator, value]` of paper 001. False for an event without the attribute."""
 
@@ -36,6 +36,17 @@ class Predicate:
     operator: Operator
     value: Scalar = ""
     unit: str | None = None
+
+    # To Python 1 equals True, but `a = 1` and `a = true` let different events pass. Filters are
+    # compared and used as keys, so the difference has to show.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Predicate) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.name, self.operator, isinstance(self.value, bool), self.value, self.unit
 
 
 @dataclass(frozen=True, slots=True)

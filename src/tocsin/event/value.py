@@ -66,7 +66,7 @@ UNITS: Mapping[str, tuple[str, float]] = {
 
 
 def in_base_units(value: float, unit: str) -> tuple[str, float] | None:
-    """The dimension, and the value in its base unit; None if the unit is unknown or it overflows."""
+    """The dimension, and the value in its base unit; None if unknown or not finite."""
     known = UNITS.get(unit)
     if known is None:
         return None

@@ -1,0 +1,1 @@
+"""The log on disk: SQLite through apsw. Synchronous; the drivers and the simulator call it."""

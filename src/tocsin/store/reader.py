@@ -1,0 +1,220 @@
+"""Reader: the log and the tables beside it, as they were at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import apsw
+
+from tocsin.event.stored import Stored
+from tocsin.store.directory import LOG_NAME
+from tocsin.store.faults import UNREADABLE, open_failed, unreadable
+from tocsin.store.record import (
+    LogMarks,
+    Row,
+    decode_key,
+    decode_row,
+    is_intact,
+    seal,
+    seal_cursor,
+)
+from tocsin.store.schema import check_tables, connect_reader, corrupt, read_marks
+
+READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
+COLUMNS = "seq, received_ns, end_bytes, crc, record"
+SELECT_RANGE = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+SELECT_ONE = f"SELECT {COLUMNS} FROM events WHERE seq = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some events in order. Pass `next` as `after` to go on; `corrupt` could not be read."""
+
+    events: list[Stored]
+    next: int
+    corrupt: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadPage:
+    """Some dead letters by id. Pass `next` as `after` to go on; None means that was all."""
+
+    letters: dict[str, bytes]
+    next: str | None
+
+
+class Reader:
+    """Reads while the writer writes. One thread at a time may use it."""
+
+    def __init__(self, connection: apsw.Connection, path: str, *, shared: bool) -> None:
+        self._connection = connection
+        self._path = path
+        self._shared = shared
+        self._cursor = connection.cursor()
+
+    @classmethod
+    def open(cls, directory: Path | str) -> Self:
+        """Read a data directory without holding it: also beside a running broker."""
+        path = str(Path(directory) / LOG_NAME)
+        try:
+            connection = connect_reader(path)
+            check_tables(connection, path)
+        except apsw.Error as error:
+            raise open_failed(path, error) from error
+        return cls(connection, path, shared=False)
+
+    def close(self) -> None:
+        if not self._shared:
+            self._connection.close()
+
+    def marks(self) -> LogMarks:
+        try:
+            return read_marks(self._connection, self._path)
+        except UNREADABLE as error:
+            raise unreadable(self._path, error) from error
+
+    # Events
+
+    def read(self, after: int, limit: int, bytes_max: int = READ_BYTES_MAX) -> Page:
+        """At most `limit` events that follow `after`; one at least, whatever its size."""
+        assert limit > 0
+        events: list[Stored] = []
+        lost: list[int] = []
+        with self._snapshot() as marks:
+            reached = max(after, marks.trimmed_to)
+            for seq, row in self._between(reached, min(reached + limit, marks.last_seq)):
+                reached = seq
+                if row is None:
+                    lost.append(seq)
+                    continue
+                events.append(decode_row(row))
+                bytes_max -= len(row[4])
+                if bytes_max <= 0:
+                    break
+        return Page(events, reached, lost)
+
+    def read_one(self, seq: int) -> Stored | None:
+        """The event, or None if it was trimmed, is yet to come, or cannot be read."""
+        row = self.row(seq)
+        return decode_row(row) if row else None
+
+    def recent_keys(self, count: int) -> list[tuple[str, str, int]]:
+        """(source, id, seq) of the last `count` events, oldest first, but for unreadable ones."""
+        with self._snapshot() as marks:
+            start = max(marks.last_seq - count, marks.trimmed_to)
+            rows = (row for _, row in self._between(start, marks.last_seq) if row)
+            return [(key.source, key.id, row[0]) for row in rows if (key := decode_key(row))]
+
+    def seq_at(self, received_ns: int) -> int:
+        """The last event received before that time; what was trimmed before, if there is none."""
+        with self._snapshot() as marks:
+            return self._last_where(marks, lambda row: row[1] < received_ns)
+
+    def size_bytes(self) -> int:
+        """What the events take. The file may be larger: space of trimmed events is used again."""
+        marks = self.marks()
+        return marks.last_bytes - marks.trimmed_bytes
+
+    def seq_for_size(self, bytes_max: int) -> int:
+        """The event through which the log must be trimmed to take at most `bytes_max`."""
+        with self._snapshot() as marks:
+            cut = marks.last_bytes - bytes_max
+            if cut <= marks.trimmed_bytes:
+                return marks.trimmed_to
+            return min(self._last_where(marks, lambda row: row[2] < cut) + 1, marks.last_seq)
+
+    # What stands beside the events
+
+    def subscriptions(self) -> dict[str, bytes]:
+        return self._sealed("SELECT id, definition, crc FROM subscriptions ORDER BY id")
+
+    def cursors(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name, seq, crc in self._rows("SELECT id, seq, crc FROM cursors ORDER BY id"):
+            if type(name) is not str or type(seq) is not int or crc != seal_cursor(name, seq):
+                raise corrupt(self._path, f"the cursor of subscription {name!a} is damaged")
+            found[name] = seq
+        return found
+
+    def dead_letters(self, after: str = "", limit: int = 100) -> DeadPage:
+        query = "SELECT id, record, crc FROM dead WHERE id > ? ORDER BY id LIMIT ?"
+        letters = self._sealed(query, (after, limit))
+        return DeadPage(letters, max(letters) if len(letters) == limit else None)
+
+    def dead_letter(self, name: str) -> bytes | None:
+        return self._sealed("SELECT id, record, crc FROM dead WHERE id = ?", (name,)).get(name)
+
+    def dead_count(self) -> int:
+        ((count,),) = self._rows("SELECT count(*) FROM dead")
+        assert type(count) is int
+        return count
+
+    # Underneath
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[LogMarks]:
+        """One moment of the log, for several statements."""
+        self._cursor.execute("BEGIN")
+        try:
+            yield self.marks()
+        finally:
+            # Reading nothing but a damaged page may have ended the transaction already.
+            if self._connection.in_transaction:
+                self._cursor.execute("COMMIT")
+
+    def _between(self, start: int, end: int) -> Iterator[tuple[int, Row | None]]:
+        """Each event in (start, end] with its row, or None where that is missing or damaged."""
+        reached = start
+        try:
+            for row in self._cursor.execute(SELECT_RANGE, (start, end)):
+                if row[0] != reached + 1 or not is_intact(row):
+                    break
+                reached += 1
+                yield reached, row
+        except UNREADABLE:
+            pass  # from here on event by event, which finds what a damaged page stands before
+        for seq in range(reached + 1, end + 1):
+            yield seq, self.row(seq)
+
+    def row(self, seq: int) -> Row | None:
+        """The row of an event if it is there and as it was written."""
+        try:
+            row = self._cursor.execute(SELECT_ONE, (seq,)).fetchone()
+        except UNREADABLE:
+            return None
+        return row if row is not None and row[0] == seq and is_intact(row) else None
+
+    def _last_where(self, marks: LogMarks, holds: Callable[[Row], bool]) -> int:
+        """The last event for which `holds`, when it holds for a first part of the log only.
+
+        Damaged events are passed over. If in doubt, the answer is an earlier event: asking for
+        more of the log than needed does no harm, trimming more would.
+        """
+        below, above = marks.trimmed_to, marks.last_seq + 1
+        while above - below > 1:
+            middle = (below + above) // 2
+            rows = (row for seq in range(middle, above) if (row := self.row(seq)))
+            row = next(rows, None)
+            if row is not None and holds(row):
+                below = row[0]
+            else:
+                above = middle
+        return below
+
+    def _sealed(self, query: str, values: tuple[str | int, ...] = ()) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for name, content, crc in self._rows(query, values):
+            if type(name) is not str or type(content) is not bytes or crc != seal(name, content):
+                raise corrupt(self._path, f"what is kept under {name!a} is damaged")
+            found[name] = content
+        return found
+
+    def _rows(self, query: str, values: tuple[str | int, ...] = ()) -> list[tuple[object, ...]]:
+        try:
+            return self._cursor.execute(query, values).fetchall()
+        except UNREADABLE as error:
+            raise unreadable(self._path, error) from error

@@ -1,0 +1,131 @@
+"""How things become rows, and how a row proves that it is what was written. Pure.
+
+Every row carries a CRC-32 over all its other columns, so that a changed bit is never served. A
+record begins with a byte for its format; the rest is the event as a MessagePack array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+from typing import Self
+from zlib import crc32
+
+import msgspec
+
+from tocsin.errors import BadEvent
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+
+FORMAT = b"\x01"
+ROW_BYTES = 32  # what SQLite adds to a record: cell and row header, four integers, page slack
+
+EVENT_COLUMNS = 5
+Row = tuple[int, int, int, int, bytes]  # seq, received_ns, end_bytes, crc, record
+
+_pack_place = Struct(">qqq").pack
+_pack_marks = Struct(">qqqq").pack
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Event).decode
+
+
+class EventKey(msgspec.Struct, frozen=True, array_like=True):
+    """The front of a stored event: enough to know a repeat, without reading the rest."""
+
+    id: str
+    source: str
+
+
+_decode_key = msgspec.msgpack.Decoder(EventKey).decode
+
+
+@dataclass(frozen=True, slots=True)
+class LogMarks:
+    """Where the log begins and ends. The events it holds are those in (trimmed_to, last_seq].
+
+    The two byte counts are running totals since the log was made, so their difference is the size.
+    """
+
+    trimmed_to: int = 0
+    trimmed_bytes: int = 0
+    last_seq: int = 0
+    last_bytes: int = 0
+
+    def row(self) -> tuple[int, int, int, int, int]:
+        columns = (self.trimmed_to, self.trimmed_bytes, self.last_seq, self.last_bytes)
+        return (*columns, crc32(_pack_marks(*columns)))
+
+    @classmethod
+    def from_row(cls, row: Sequence[object]) -> Self | None:
+        """The marks, or None if the row is not what was written."""
+        try:
+            marks = cls(*row[:4])  # type: ignore[arg-type]
+            return marks if marks.row() == tuple(row) else None
+        except (StructError, TypeError):
+            return None
+
+
+def encode_rows(events: Sequence[Stored], marks: LogMarks) -> tuple[list[int | bytes], int]:
+    """The rows of events that go on after `marks`, columns laid end to end, and the new total.
+
+    Flat, because one statement takes many rows at once.
+    """
+    columns: list[int | bytes] = []
+    seq, end_bytes = marks.last_seq, marks.last_bytes
+    for stored in events:
+        seq += 1
+        assert stored.seq == seq, "the events of a batch go on where the log ends"
+        record = encode_event(stored.event)
+        received_ns = stored.received_ns
+        end_bytes += len(record) + ROW_BYTES
+        crc = crc32(record, crc32(_pack_place(seq, received_ns, end_bytes)))
+        columns += (seq, received_ns, end_bytes, crc, record)
+    return columns, end_bytes
+
+
+def encode_event(event: Event) -> bytes:
+    try:
+        return FORMAT + _encode(event)
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise BadEvent(
+            f"event {event.id[:80]!a} has a value that cannot be stored: {error}",
+            remedy="Use whole numbers of at most 64 bits, and valid Unicode.",
+        ) from error
+
+
+def is_intact(row: Sequence[object]) -> bool:
+    """True if the row is to the bit what `encode_rows` made."""
+    try:
+        seq, received_ns, end_bytes, crc, record = row
+        if type(record) is not bytes:
+            return False
+        return crc == crc32(record, crc32(_pack_place(seq, received_ns, end_bytes)))
+    except StructError:  # a damaged header turns a number into text or nothing
+        return False
+
+
+def decode_row(row: Row) -> Stored:
+    """The event of an intact row."""
+    assert row[4][:1] == FORMAT
+    return Stored(row[0], row[1], _decode(memoryview(row[4])[1:]))
+
+
+def decode_key(row: Row) -> EventKey:
+    assert row[4][:1] == FORMAT
+    return _decode_key(memoryview(row[4])[1:])
+
+
+def start_bytes(row: Row) -> int:
+    """The running total before this row."""
+    return row[2] - len(row[4]) - ROW_BYTES
+
+
+def seal(name: str, content: bytes) -> int:
+    """The checksum of a subscription's or dead letter's row."""
+    return crc32(content, crc32(name.encode()))
+
+
+def seal_cursor(name: str, seq: int) -> int:
+    return seal(name, seq.to_bytes(8, "big"))

@@ -1,0 +1,261 @@
+"""Store: the one writer of the log. When `write` returns, the batch is on disk.
+
+Synchronous, without threads and without a clock: a driver calls it from its writer thread, the
+simulator calls it inline on a simulated disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import apsw
+
+from tocsin.event.stored import Batch
+from tocsin.store.directory import LOG_NAME, lock_directory, prepare_directory
+from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, unreadable
+from tocsin.store.reader import Reader
+from tocsin.store.record import (
+    EVENT_COLUMNS,
+    LogMarks,
+    encode_rows,
+    seal,
+    seal_cursor,
+    start_bytes,
+)
+from tocsin.store.schema import (
+    REPLACE_MARKS,
+    check_small_tables,
+    check_tables,
+    connect_reader,
+    connect_writer,
+    create_tables,
+    read_marks,
+)
+
+TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
+CHECKPOINT_PAGES = 1_000  # 4 MiB; more makes the longest commit longer and none faster
+SYNCHRONOUS = ("FULL", "NORMAL", "OFF")
+
+# apsw gives up and retakes the interpreter's lock at every statement, and retaking it may take
+# a switch interval when the main thread is busy. So one statement inserts many rows.
+ROWS_PER_STATEMENT = (64, 16, 4, 1)
+
+
+def _many(verb: str, table: str, columns: int) -> dict[int, str]:
+    row = f"({','.join('?' * columns)})"
+    return {
+        rows: f"{verb} INTO {table} VALUES {','.join([row] * rows)}" for rows in ROWS_PER_STATEMENT
+    }
+
+
+INSERT_EVENTS = _many("INSERT", "events", EVENT_COLUMNS)
+REPLACE_CURSORS = _many("REPLACE", "cursors", 3)
+REPLACE_SUBSCRIPTION = "REPLACE INTO subscriptions VALUES (?, ?, ?)"
+REPLACE_DEAD = "REPLACE INTO dead VALUES (?, ?, ?)"
+
+Column = int | str | bytes
+
+
+class Store:
+    """The log of one data directory, open for writing."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        path: str,
+        marks: LogMarks,
+        lock: int | None,
+        vfs: str | None,
+    ) -> None:
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self._path = path
+        self._marks = marks
+        self._lock = lock
+        self._vfs = vfs
+        self._wal_pages = 0
+        self._failure: str | None = None
+        connection.set_wal_hook(self._note_wal_pages)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path | str,
+        *,
+        vfs: str | None = None,
+        synchronous: str = "FULL",
+        lock: bool = True,
+    ) -> Self:
+        """Open the log, made new if there is none. With a `vfs` the disk is a simulated one."""
+        assert synchronous in SYNCHRONOUS
+        held: int | None = None
+        if vfs is None:
+            prepare_directory(Path(directory))
+            held = lock_directory(Path(directory)) if lock else None
+        path = str(Path(directory) / LOG_NAME)
+        try:
+            connection = _open_log(path, vfs, synchronous)
+            marks = read_marks(connection, path)
+            return cls(connection, path, marks=marks, lock=held, vfs=vfs)
+        except BaseException as error:
+            if held is not None:
+                os.close(held)
+            if isinstance(error, apsw.Error):
+                raise open_failed(path, error) from error
+            if isinstance(error, UnicodeDecodeError | MemoryError):
+                raise unreadable(path, error) from error
+            raise
+
+    @property
+    def first_seq(self) -> int:
+        """The oldest event still held; the next one to come if there is none."""
+        return self._marks.trimmed_to + 1
+
+    @property
+    def last_seq(self) -> int:
+        """The newest event ever stored, also when it has been trimmed since."""
+        return self._marks.last_seq
+
+    def reader(self) -> Reader:
+        """A reader of its own connection, for another thread; on a simulated disk, of this one."""
+        if self._vfs is not None:
+            return Reader(self._connection, self._path, shared=True)
+        try:
+            return Reader(connect_reader(self._path), self._path, shared=False)
+        except apsw.Error as error:
+            raise open_failed(self._path, error) from error
+
+    def write(self, batch: Batch) -> None:
+        """Keep the whole batch, on disk when this returns.
+
+        Raises DiskFull if there is no room: nothing was kept, and a later write may succeed. Raises
+        DiskFailed if the disk did anything else than confirm: what it holds is then not known, and
+        every later write is refused. A failed sync is never tried again, because the kernel may
+        answer the second one with success and have dropped the pages.
+        """
+        if self._failure is not None:
+            raise disk_failed(self._path, self._failure)
+        columns, end_bytes = encode_rows(batch.events, self._marks)
+        try:
+            self._checkpoint_if_due()
+            self._marks = self._commit(batch, columns, end_bytes)
+        except apsw.Error as error:
+            if is_full(error) and self._roll_back():
+                raise disk_full(self._path) from error
+            self._failure = str(error)
+            raise disk_failed(self._path, error) from error
+        except BaseException as error:
+            self._failure = repr(error)
+            raise
+
+    def close(self) -> None:
+        """Let go of the directory, with everything in the one database file if all went well."""
+        try:
+            if self._failure is None:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except (apsw.FullError, apsw.BusyError):
+            pass  # the write-ahead log has it all, and is read at the next start
+        except apsw.Error as error:
+            raise disk_failed(self._path, error) from error
+        finally:
+            self._failure = "the log is closed"
+            self._connection.close()
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
+
+    def _commit(self, batch: Batch, columns: Sequence[Column], end_bytes: int) -> LogMarks:
+        run = self._cursor.execute
+        run("BEGIN IMMEDIATE")
+        marks = self._marks
+        if batch.events:
+            self._insert(INSERT_EVENTS, EVENT_COLUMNS, columns)
+            marks = replace(marks, last_seq=batch.events[-1].seq, last_bytes=end_bytes)
+        if batch.trim_to > marks.trimmed_to:
+            marks = self._trim(marks, batch.trim_to)
+        if marks is not self._marks:
+            run(REPLACE_MARKS, marks.row())
+        for name, definition in batch.subscriptions.items():
+            if definition is None:
+                run("DELETE FROM subscriptions WHERE id = ?", (name,))
+            else:
+                run(REPLACE_SUBSCRIPTION, (name, definition, seal(name, definition)))
+        if batch.cursors:
+            cursors = [(name, seq, seal_cursor(name, seq)) for name, seq in batch.cursors.items()]
+            self._insert(REPLACE_CURSORS, 3, [column for row in cursors for column in row])
+        for name, definition in batch.subscriptions.items():
+            if definition is None:
+                run("DELETE FROM cursors WHERE id = ?", (name,))
+        for name, record in batch.dead.items():
+            if record is None:
+                run("DELETE FROM dead WHERE id = ?", (name,))
+            else:
+                run(REPLACE_DEAD, (name, record, seal(name, record)))
+        run("COMMIT")
+        return marks
+
+    def _insert(self, statements: dict[int, str], width: int, columns: Sequence[Column]) -> None:
+        start = 0
+        for rows, statement in statements.items():
+            size = rows * width
+            while len(columns) - start >= size:
+                self._cursor.execute(statement, columns[start : start + size])
+                start += size
+
+    def _trim(self, marks: LogMarks, trim_to: int) -> LogMarks:
+        through = min(trim_to, marks.trimmed_to + TRIM_ROWS_MAX, marks.last_seq)
+        reader = Reader(self._connection, self._path, shared=True)
+        # The first event kept says how much was before it; if it is damaged, the next one does.
+        kept = (row for seq in range(through, marks.last_seq) if (row := reader.row(seq + 1)))
+        row = next(kept, None)
+        self._cursor.execute("DELETE FROM events WHERE seq <= ?", (through,))
+        trimmed_bytes = marks.last_bytes if row is None else start_bytes(row)
+        return replace(marks, trimmed_to=through, trimmed_bytes=trimmed_bytes)
+
+    def _roll_back(self) -> bool:
+        """Leave the transaction, if SQLite has not done so itself. False if that fails too."""
+        try:
+            if self._connection.in_transaction:
+                self._cursor.execute("ROLLBACK")
+        except apsw.Error:
+            return False
+        return True
+
+    def _checkpoint_if_due(self) -> None:
+        """Move the write-ahead log into the database, before a write and not after one.
+
+        SQLite's own checkpoint would run after the commit, delay its acknowledgement, and ignore
+        a failed sync.
+        """
+        if self._wal_pages < CHECKPOINT_PAGES:
+            return
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            return  # somebody copies the log just now
+        except apsw.FullError:
+            return  # nothing is lost by it: the write-ahead log keeps what it has
+        self._wal_pages = 0
+
+    def _note_wal_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+
+def _open_log(path: str, vfs: str | None, synchronous: str) -> apsw.Connection:
+    connection = connect_writer(path, vfs=vfs, synchronous=synchronous)
+    try:
+        create_tables(connection)
+        check_tables(connection, path)
+        check_small_tables(connection, path)
+        # What the last run left in the write-ahead log is written anew, and synced: if that run
+        # ended with a failed sync, the log may be in memory only, and look as if it were on disk.
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except BaseException:
+        connection.close()
+        raise
+    return connection

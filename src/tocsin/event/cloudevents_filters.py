@@ -1,0 +1,252 @@
+"""The `filters` of a CloudEvents subscription, read and written.
+
+A list of objects, all of which must hold; each has one key, which names its dialect. The Cloud-
+Events Subscriptions API has `exact`, `prefix`, `suffix`, `all`, `any`, `not` and `sql`; `filter` (a
+text in the language of `filter_text`) and `topic` (a pattern) are ours. An error names the place by
+its path, as in `filters[2].any[0]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tocsin.errors import BadFilter, TocsinError
+from tocsin.event.filter import (
+    EVERYTHING,
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Operator,
+    Predicate,
+    Sql,
+    TextIs,
+    TopicIs,
+)
+from tocsin.event.filter_scan import NAME_CHARS_MAX
+from tocsin.event.filter_text import format_filter, parse_filter, parse_topic_filter
+
+FILTERS_DEPTH_MAX = 16
+FILTERS_NODES_MAX = 512
+
+_SHOWN_MAX = 40
+
+_TEXT_DIALECTS: Mapping[str, Operator] = {
+    "exact": Operator.EQ,
+    "prefix": Operator.PREFIX,
+    "suffix": Operator.SUFFIX,
+}
+_Found = TypeVar("_Found")
+
+_DIALECT_OF = {how: dialect for dialect, how in _TEXT_DIALECTS.items()}
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in the list we are, and how many nodes may still come in all of it."""
+
+    path: str
+    depth: int
+    nodes_left: list[int]  # one number, shared by every place
+
+    def down(self, step: str) -> _Place:
+        return _Place(self.path + step, self.depth + 1, self.nodes_left)
+
+
+def read_filters(filters: list[object]) -> Filter:
+    """The filter that the list writes; BadFilter, and the path to it, where it writes none."""
+    root = _Place("filters", 0, [FILTERS_NODES_MAX])
+    if not isinstance(filters, list):
+        raise _refused(root, f"is {_kind(filters)}", "Give a list of filters.")
+    parts = tuple(_read(each, root.down(f"[{index}]")) for index, each in enumerate(filters))
+    return parts[0] if len(parts) == 1 else All(parts)
+
+
+def write_filters(wanted: Filter) -> list[object]:
+    """The list that `read_filters` reads as this filter."""
+    if wanted == EVERYTHING:
+        return []
+    if isinstance(wanted, All) and len(wanted.parts) > 1:
+        return [_write(part) for part in wanted.parts]
+    return [_write(wanted)]
+
+
+def _read(member: object, place: _Place) -> Filter:
+    _count(place)
+    if not isinstance(member, dict):
+        raise _refused(place, f"is {_kind(member)}", f"Give an object with one of: {_known()}.")
+    if len(member) != 1:
+        found = ", ".join(_shortened(key) for key in list(member)[:4]) or "none"
+        raise _refused(
+            place, f"has {len(member)} dialects ({found})", f"Give exactly one of: {_known()}."
+        )
+    [(dialect, content)] = member.items()
+    reader = _READERS.get(dialect)
+    if reader is None:
+        raise _refused(
+            place,
+            f"has {_shortened(dialect)!r}, which is no dialect of this broker",
+            f"It has: {_known()}.",
+        )
+    return reader(dialect, content, place.down(f".{dialect}"))
+
+
+def _read_texts(dialect: str, content: object, place: _Place) -> Filter:
+    if not isinstance(content, dict) or not content:
+        raise _refused(place, f"is {_kind(content)}", "Give an object of attribute and text.")
+    leaves: list[Filter] = []
+    for name, text in content.items():
+        inside = place.down(f".{_shortened(name)}")
+        _count(inside)
+        if not name or len(name) > NAME_CHARS_MAX:
+            raise _refused(
+                inside, "has no fit name", f"Names have 1 to {NAME_CHARS_MAX} characters."
+            )
+        if not isinstance(text, str) or not text:
+            raise _refused(inside, f"is {_kind(text)}", "Give a text that is not empty.")
+        leaves.append(TextIs(name, _TEXT_DIALECTS[dialect], text))
+    return leaves[0] if len(leaves) == 1 else All(tuple(leaves))
+
+
+def _read_all(_dialect: str, content: object, place: _Place) -> Filter:
+    return All(_read_list(content, place))
+
+
+def _read_any(_dialect: str, content: object, place: _Place) -> Filter:
+    return AnyOf(_read_list(content, place))
+
+
+def _read_list(content: object, place: _Place) -> tuple[Filter, ...]:
+    if not isinstance(content, list) or not content:
+        raise _refused(place, f"is {_kind(content)}", "Give a list of at least one filter.")
+    return tuple(_read(each, place.down(f"[{index}]")) for index, each in enumerate(content))
+
+
+def _read_not(_dialect: str, content: object, place: _Place) -> Filter:
+    return Not(_read(content, place))
+
+
+def _read_sql(_dialect: str, content: object, place: _Place) -> Filter:
+    from tocsin.event.cesql import compile_sql
+
+    expression = _text(content, place)
+    _within(place, compile_sql, expression)
+    return Sql(expression)
+
+
+def _read_filter(_dialect: str, content: object, place: _Place) -> Filter:
+    found = _within(place, parse_filter, _text(content, place))
+    _count(place, _size(found) - 1)  # the member itself is counted already
+    return found
+
+
+def _read_topic(_dialect: str, content: object, place: _Place) -> Filter:
+    if not isinstance(content, dict):
+        return _within(place, parse_topic_filter, _text(content, place))
+    if content.keys() != {"dialect", "expression"}:
+        raise _refused(
+            place,
+            f"has the keys {', '.join(_shortened(key) for key in list(content)[:4])}",
+            "Give a pattern, or an object of dialect and expression.",
+        )
+    dialect = _text(content["dialect"], place.down(".dialect"))
+    expression = _text(content["expression"], place.down(".expression"))
+    return _within(place, lambda text: parse_topic_filter(text, dialect), expression)
+
+
+_Reader = Callable[[str, object, _Place], Filter]
+
+_READERS: Mapping[str, _Reader] = {
+    "exact": _read_texts,
+    "prefix": _read_texts,
+    "suffix": _read_texts,
+    "all": _read_all,
+    "any": _read_any,
+    "not": _read_not,
+    "sql": _read_sql,
+    "filter": _read_filter,
+    "topic": _read_topic,
+}
+
+
+def _write(wanted: Filter) -> object:
+    match wanted:
+        case TextIs(name, how, text):
+            return {_DIALECT_OF[how]: {name: text}}
+        case Sql(expression):
+            return {"sql": expression}
+        case TopicIs(pattern):
+            return {"topic": str(pattern)}
+        case Not(part):
+            return {"not": _write(part)}
+        case All(parts) if parts:
+            return {"all": [_write(part) for part in parts]}
+        case AnyOf(parts) if parts:
+            return {"any": [_write(part) for part in parts]}
+        case Predicate() | All() | AnyOf():
+            return {"filter": format_filter(wanted)}
+
+
+def _within(place: _Place, read: Callable[[str], _Found], text: str) -> _Found:
+    """What `read` makes of the text; its error also says where in the list the text is."""
+    try:
+        return read(text)
+    except TocsinError as bad:
+        raise BadFilter(
+            f"{place.path}: {bad.problem}",
+            remedy=bad.remedy,
+            text=bad.text if isinstance(bad, BadFilter) else text,
+            position=bad.position if isinstance(bad, BadFilter) else 0,
+        ) from None
+
+
+def _text(content: object, place: _Place) -> str:
+    if not isinstance(content, str):
+        raise _refused(place, f"is {_kind(content)}", "Give a text.")
+    return content
+
+
+def _size(wanted: Filter) -> int:
+    """How many nodes the filter has."""
+    match wanted:
+        case All(parts) | AnyOf(parts):
+            return 1 + sum(map(_size, parts))
+        case Not(part):
+            return 1 + _size(part)
+    return 1
+
+
+def _count(place: _Place, nodes: int = 1) -> None:
+    place.nodes_left[0] -= nodes
+    if place.nodes_left[0] < 0:
+        raise _refused(
+            place,
+            f"is too many: {FILTERS_NODES_MAX} conditions and groups are the limit",
+            "Make several subscriptions.",
+        )
+    if place.depth > 2 * FILTERS_DEPTH_MAX:  # a dialect and what is in it are two steps down
+        raise _refused(place, f"is nested more than {FILTERS_DEPTH_MAX} deep", "Flatten it.")
+
+
+def _refused(place: _Place, problem: str, remedy: str) -> BadFilter:
+    return BadFilter(f"{place.path} {problem}", remedy=remedy)
+
+
+def _known() -> str:
+    return ", ".join(_READERS)
+
+
+def _kind(value: object) -> str:
+    """What a JSON value is, for a message."""
+    if value is None:
+        return "null"
+    if value in ("", [], {}):
+        return "empty"
+    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+    return names.get(type(value), "a number")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN_MAX else name[: _SHOWN_MAX - 3] + "..."

@@ -42,7 +42,14 @@ def disk_full(path: str) -> DiskFull:
     )
 
 
-def disk_failed(path: str, reason: object) -> DiskFailed:
+def reason(error: BaseException) -> str:
+    """What SQLite says, with the exact code: a failed sync and a failed read sound the same."""
+    code = getattr(error, "extendedresult", 0)
+    name = apsw.mapping_extended_result_codes.get(code) if code else None
+    return f"{error} ({name or type(error).__name__})"
+
+
+def disk_failed(path: str, reason: str) -> DiskFailed:
     return DiskFailed(
         f"the disk did not confirm a write to {path}: {reason}",
         remedy="Check the disk, run `tocsin doctor`, and start the broker again.",
@@ -55,17 +62,17 @@ def open_failed(path: str, error: apsw.Error) -> TocsinError:
         return disk_full(path)
     if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
         return DataDirectoryUnusable(
-            f"{path} cannot be opened for writing: {error}",
+            f"{path} cannot be opened for writing: {reason(error)}",
             remedy="Name a directory that this user may write in.",
         )
     if isinstance(error, apsw.IOError):
-        return disk_failed(path, error)
+        return disk_failed(path, reason(error))
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return DataDirectoryUnusable(
-            f"another program holds {path}: {error}", remedy="End it, and start again."
+            f"another program holds {path}: {reason(error)}", remedy="End it, and start again."
         )
     return unreadable(path, error)
 
 
 def unreadable(path: str, error: BaseException) -> CorruptLog:
-    return corrupt(path, f"it cannot be read: {error}")
+    return corrupt(path, f"it cannot be read: {reason(error)}")

@@ -10,6 +10,7 @@ from typing import Self
 
 import apsw
 
+from tocsin.errors import CorruptLog
 from tocsin.event.stored import Stored
 from tocsin.store.directory import LOG_NAME
 from tocsin.store.faults import UNREADABLE, open_failed, unreadable
@@ -25,6 +26,9 @@ from tocsin.store.record import (
 from tocsin.store.schema import check_tables, connect_reader, corrupt, read_marks
 
 READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
+CORRUPT_LISTED_MAX = 1_000
+DAMAGE_LISTED_MAX = 100
+CHECK_ROWS = 1_000  # between two reports of progress; no moment of the log is held for longer
 COLUMNS = "seq, received_ns, end_bytes, crc, record"
 SELECT_RANGE = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
 SELECT_ONE = f"SELECT {COLUMNS} FROM events WHERE seq = ?"
@@ -45,6 +49,24 @@ class DeadPage:
 
     letters: dict[str, bytes]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a look at every record and every page of the log found."""
+
+    first_seq: int
+    last_seq: int
+    size_bytes: int
+    corrupt_count: int
+    corrupt: tuple[int, ...]
+    """The first of them, at most CORRUPT_LISTED_MAX."""
+    damage: tuple[str, ...]
+    """What else is wrong: pages, subscriptions, cursors, dead letters."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.corrupt_count and not self.damage
 
 
 class Reader:
@@ -152,6 +174,50 @@ class Reader:
         ((count,),) = self._rows("SELECT count(*) FROM dead")
         assert type(count) is int
         return count
+
+    # Everything
+
+    def check(self, progress: Callable[[int, int], None] | None = None) -> CheckReport:
+        """Read every record and page. `progress` is told (events looked at, events in all)."""
+        marks = self.marks()
+        lost_count = 0
+        lost: list[int] = []
+        reached = marks.trimmed_to
+        while reached < marks.last_seq:
+            page = self.read(reached, CHECK_ROWS)
+            reached = page.next
+            lost_count += len(page.corrupt)
+            lost += page.corrupt[: CORRUPT_LISTED_MAX - len(lost)]
+            if progress is not None:
+                done = min(reached, marks.last_seq) - marks.trimmed_to
+                progress(done, marks.last_seq - marks.trimmed_to)
+        return CheckReport(
+            first_seq=marks.trimmed_to + 1,
+            last_seq=marks.last_seq,
+            size_bytes=marks.last_bytes - marks.trimmed_bytes,
+            corrupt_count=lost_count,
+            corrupt=tuple(lost),
+            damage=(*self._damaged_pages(), *self._damaged_tables()),
+        )
+
+    def _damaged_pages(self) -> list[str]:
+        try:
+            found = self._rows(f"PRAGMA quick_check({DAMAGE_LISTED_MAX})")
+        except CorruptLog as error:
+            return [error.problem]
+        return [str(line) for (line,) in found if line != "ok"]
+
+    def _damaged_tables(self) -> Iterator[str]:
+        for read in (self.subscriptions, self.cursors, self._all_dead_letters):
+            try:
+                read()
+            except CorruptLog as error:
+                yield error.problem
+
+    def _all_dead_letters(self) -> None:
+        after: str | None = ""
+        while after is not None:
+            after = self.dead_letters(after).next
 
     # Underneath
 

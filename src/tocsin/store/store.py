@@ -16,7 +16,7 @@ import apsw
 
 from tocsin.event.stored import Batch
 from tocsin.store.directory import LOG_NAME, lock_directory, prepare_directory
-from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, unreadable
+from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, reason, unreadable
 from tocsin.store.reader import Reader
 from tocsin.store.record import (
     EVENT_COLUMNS,
@@ -146,8 +146,8 @@ class Store:
         except apsw.Error as error:
             if is_full(error) and self._roll_back():
                 raise disk_full(self._path) from error
-            self._failure = str(error)
-            raise disk_failed(self._path, error) from error
+            self._failure = reason(error)
+            raise disk_failed(self._path, self._failure) from error
         except BaseException as error:
             self._failure = repr(error)
             raise
@@ -160,7 +160,7 @@ class Store:
         except (apsw.FullError, apsw.BusyError):
             pass  # the write-ahead log has it all, and is read at the next start
         except apsw.Error as error:
-            raise disk_failed(self._path, error) from error
+            raise disk_failed(self._path, reason(error)) from error
         finally:
             self._failure = "the log is closed"
             self._connection.close()

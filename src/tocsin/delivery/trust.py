@@ -47,7 +47,7 @@ _URL = re.compile(r"(?P<scheme>[a-z]+)://(?P<authority>[^/?#]*)(?P<target>[^#]*)
 _AUTHORITY = re.compile(
     r"(\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(:(?P<port>[0-9]{0,5}))?", re.I
 )
-# Everything that RFC 3986 lets a path or query hold, and the percent sign of what is encoded already.
+# What RFC 3986 lets a path or query hold, and the percent sign of what is encoded already.
 _TARGET_KEPT = "/?%:@!$&'()*+,;=[]~"
 
 REMEDY = "A sink is an address such as https://example.org/hook."

@@ -57,6 +57,7 @@ class Scanner:
                 remedy=f"Write at most {FILTER_CHARS_MAX}, or make several subscriptions.",
             )
         if broken := _SURROGATE.search(text):
+            scanner.text = _SURROGATE.sub("?", text)
             raise scanner.refused(
                 "the filter has half a character", remedy="Send valid UTF-8.", at=broken.start()
             )
@@ -171,7 +172,7 @@ def take_unit(scanner: Scanner) -> str | None:
     if not unit or unit.lower() in ("and", "or"):
         return None
     if unit not in UNITS:
-        alike = [known for known in UNITS if known.lower() == unit.lower()]
+        alike = [known for known in UNITS if known.lower() == unit.lower() and len(unit) > 1]
         units = f"Did you mean {alike[0]}?" if alike else f"Units are: {', '.join(UNITS)}."
         raise scanner.expected("and, or, a unit or the end", remedy=units)
     scanner.position += len(unit)

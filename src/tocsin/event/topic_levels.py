@@ -7,6 +7,7 @@ Every other level stands for itself. Topic levels never hold a `*`, so nothing n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 ONE = "*"
 MANY = "**"
@@ -14,7 +15,8 @@ MANY = "**"
 # Inclusion can need exponentially many sets of states for patterns made to be awkward
 # (`**/x/*/*/*/*/*`); patterns that people write need a few dozen. Past this many the answer is no,
 # which is always safe: a pattern not known to cover another is only a saving missed.
-INCLUSION_STEPS_MAX = 4_096
+INCLUSION_STEPS_MAX = 1_024
+ANSWERS_KEPT = 4_096
 
 _FRESH = ONE  # As a letter: a level that neither pattern names, so that only wildcards take it.
 
@@ -39,6 +41,7 @@ def fits(pattern: tuple[str, ...], topic: tuple[str, ...]) -> bool:
     return all(level == MANY for level in pattern[at:])
 
 
+@lru_cache(maxsize=ANSWERS_KEPT)
 def overlaps(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """True if some topic fits both patterns."""
     seen: set[tuple[int, int]] = set()
@@ -70,6 +73,7 @@ def _steps_together(
         yield i + 1, j + 1
 
 
+@lru_cache(maxsize=ANSWERS_KEPT)
 def includes(wide: tuple[str, ...], narrow: tuple[str, ...]) -> bool:
     """True only if every topic that fits `narrow` fits `wide`; exact up to INCLUSION_STEPS_MAX.
 

@@ -1,0 +1,370 @@
+"""Broker: what happens goes in as method calls, what must be done comes out of `flush`.
+
+One commit is under way at a time. While the disk works, publishes and changes gather; when it is
+done they form the next commit, so nobody waits for a timer when it is idle and everybody shares it
+when it is not. An answer leaves only after the commit that carries its event; then the event is
+matched and handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tocsin.broker.boxes import Boxes
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
+from tocsin.broker.intake import Intake, Promise
+from tocsin.broker.options import BrokerOptions
+from tocsin.broker.pushing import Pushing
+from tocsin.broker.registry import Change, Registry, Wish
+from tocsin.broker.retention import Retention
+from tocsin.broker.snapshot import Snapshot
+from tocsin.broker.state import State
+from tocsin.broker.streams import Streams
+from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
+from tocsin.delivery.deadletter import DeadLetter
+from tocsin.delivery.lane import Redrive
+from tocsin.delivery.outcome import Outcome
+from tocsin.delivery.retry import NS_PER_S
+from tocsin.errors import DiskFailed, DiskFull, TocsinError
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.event import Event
+from tocsin.event.filter import Filter
+from tocsin.event.stored import Batch, Stored
+from tocsin.event.subscription import Subscription
+from tocsin.wire.cloudevents.webhook import Allowed, Refused
+
+DISK_FULL_PAUSE_NS = 1_000_000_000  # between tries to save what only the broker itself wants saved
+
+
+class Broker:
+    """One broker's brain. It knows no socket, file, clock or dice."""
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        *,
+        new_id: Callable[[], str],
+        jitter: Callable[[], float],
+        is_trusted: Callable[[str], bool],
+    ) -> None:
+        self._state = state = State(options, new_id, jitter)
+        self.options = options
+        self.counters = state.counters
+        self._intake = Intake(options)
+        self._catchup = Catchup(state)
+        self._pushing = Pushing(state, self._catchup)
+        self._boxes = Boxes(state, self._catchup)
+        self._streams = Streams(state, self._catchup)
+        self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
+        self._retention = Retention(state, self._catchup, self._streams)
+        self._committing: tuple[Batch, list[Promise], list[Wish], list[Reply]] | None = None
+        self._save_at_ns = 0
+        self._hold_until_ns = 0
+        self._stopped = False
+
+    # What was before
+
+    def recover(self, snapshot: Snapshot, now_ns: int) -> None:
+        """Take up where the disk says the last broker here stopped."""
+        state = self._state
+        state.head, state.first = snapshot.last_seq, snapshot.first_seq
+        state.counters.dead_letters = snapshot.dead_letters
+        self._intake.remember(snapshot.recent)
+        for subscription in snapshot.subscriptions:
+            filter = read_filters(snapshot.filters_of(subscription))
+            self._registry.restore(subscription, filter, snapshot.cursors, now_ns)
+        self._retention.survey(now_ns)
+
+    # What clients ask
+
+    def publish(self, events: list[Event], token: Token) -> None:
+        """Store these; `Reply` with `Accepted` once they are on disk."""
+        try:
+            self._intake.offer(events, token)
+        except TocsinError as error:
+            self.counters.rejected += 1
+            self.counters.refused_busy += 1
+            self._state.reply(token, error)
+
+    def subscribe(
+        self, asked: Subscription, filter: Filter, start: int | None, token: Token, now_ns: int
+    ) -> None:
+        """Begin with the next event, or after `start`; `Reply` with a view once it is on disk."""
+        self._try(token, lambda: self._registry.subscribe(asked, filter, start, token, now_ns))
+
+    def change(self, subscription_id: str, change: Change, token: Token, now_ns: int) -> None:
+        self._try(token, lambda: self._registry.change(subscription_id, change, token))
+
+    def unsubscribe(self, subscription_id: str, token: Token, now_ns: int) -> None:
+        self._try(token, lambda: self._registry.unsubscribe(subscription_id, token))
+
+    def pull(
+        self, box_id: str, events_max: int, wait_ns: int, ack: str | None, token: Token, now_ns: int
+    ) -> None:
+        """Fetch from a box; `Reply` with `Pulled`."""
+        self._try(token, lambda: self._boxes.pull(box_id, events_max, wait_ns, ack, token, now_ns))
+
+    def cancel(self, token: Token) -> None:
+        """Whoever waited has left."""
+        self._boxes.cancel(token)
+
+    def redrive(self, letter: DeadLetter, token: Token, now_ns: int) -> None:
+        """Send a dead letter again, to where its subscription points now."""
+        known = self._state.by_id.get(letter.subscription)
+        sink = known.subscription.sink if known and known.subscription.sink else letter.sink
+        self._try(token, lambda: self._pushing.redrive(Redrive(letter, token), sink, now_ns))
+
+    def drop_dead(self, letter_id: str, token: Token, now_ns: int) -> None:
+        """Discard a dead letter that the caller has seen to exist."""
+        self._state.unsaved.dead[letter_id] = None
+        self.counters.dead_letters -= 1
+        self._state.reply_when_saved(token, None)
+
+    def confirm(
+        self, subscription_id: str, token: str, answer: Allowed | Refused, now_ns: int
+    ) -> None:
+        self._registry.confirm(subscription_id, token, answer, now_ns)
+
+    def _try(self, token: Token, ask: Callable[[], None]) -> None:
+        try:
+            ask()
+        except TocsinError as error:
+            self._state.reply(token, error)
+
+    # What anybody may look at
+
+    @property
+    def head(self) -> int:
+        return self._state.head
+
+    @property
+    def first(self) -> int:
+        return self._state.first
+
+    @property
+    def streams_open(self) -> int:
+        return len(self._streams)
+
+    @property
+    def lanes_open(self) -> int:
+        return self._pushing.lanes()
+
+    def view(self, subscription_id: str) -> SubscriptionView:
+        return view(self._state.find(subscription_id), self._state.head)
+
+    def view_box(self, box_id: str) -> SubscriptionView:
+        return view(self._boxes.find(box_id), self._state.head)
+
+    def views(self) -> list[SubscriptionView]:
+        head = self._state.head
+        return [view(subscriber, head) for subscriber in self._state.by_id.values()]
+
+    # Streams
+
+    def open_stream(self, filter: Filter, after: int | None, name: str) -> int:
+        return self._streams.open(filter, after, name)
+
+    def close_stream(self, number: int) -> None:
+        self._streams.close(number)
+
+    def stream_blocked(self, number: int) -> None:
+        self._streams.blocked(number)
+
+    def stream_ready(self, number: int) -> None:
+        self._streams.ready(number)
+
+    # What became of effects
+
+    def committed(self, first_seq: int, now_ns: int) -> None:
+        """The commit under way is on disk. `first_seq` is the oldest event the log still has."""
+        assert self._committing is not None
+        batch, promises, wishes, replies = self._committing
+        self._committing = None
+        state = self._state
+        state.first = first_seq
+        self.counters.commits += 1
+        self.counters.trimmed_to = first_seq - 1
+        for promise in promises:
+            self._acknowledge(promise)
+        if batch.events:
+            state.head = batch.events[-1].seq
+            self._hand_on(batch.events, now_ns)
+        for wish in wishes:
+            state.reply(wish.token, wish.do(now_ns))
+        state.out.extend(replies)
+        if batch.trim_to >= first_seq:  # the log lets go of a bounded number at a time
+            state.unsaved.trim_to = max(state.unsaved.trim_to, batch.trim_to)
+
+    def _acknowledge(self, promise: Promise) -> None:
+        accepted = promise.accepted
+        self.counters.acknowledged += accepted.accepted
+        self.counters.duplicates += accepted.duplicates
+        self._state.out.append(Reply(promise.token, accepted))
+
+    def _hand_on(self, events: list[Stored], now_ns: int) -> None:
+        """Match what was committed and give it to everybody who is up to date."""
+        state = self._state
+        match, by_key = state.matcher.match, state.by_key
+        direct: dict[int, list[Stored]] = {}
+        woken: dict[int, Subscriber] = {}
+        for stored in events:
+            for key in match(stored.event):
+                reader = by_key[key]
+                follower = reader.follower
+                if not follower.live:
+                    continue
+                if isinstance(reader, Stream):
+                    taken = self._streams.offer(reader, stored, direct)
+                else:
+                    dropped = follower.dropped
+                    taken = follower.offer(stored)
+                    woken[key] = reader
+                    self.counters.dropped += follower.dropped - dropped
+                if not taken:
+                    follower.live = False
+                    follower.scanned_to = stored.seq - 1
+        self._streams.write(direct)
+        for reader in woken.values():
+            self._wake(reader, now_ns)
+
+    def _wake(self, reader: Subscriber | Stream, now_ns: int) -> None:
+        if isinstance(reader, Stream):
+            self._streams.wake(reader)
+            return
+        self._state.moved(reader)
+        if reader.lane is not None:
+            self._pushing.wake(reader.lane, now_ns)
+        else:
+            self._boxes.wake(reader)
+
+    def commit_failed(self, error: DiskFull | DiskFailed, now_ns: int) -> None:
+        """The commit under way is not on disk, and nothing of it was stored."""
+        assert self._committing is not None
+        batch, promises, wishes, replies = self._committing
+        self._committing = None
+        state = self._state
+        self._intake.undo(batch.events)
+        for token in [p.token for p in promises] + [w.token for w in wishes]:
+            self.counters.rejected += 1
+            state.reply(token, error)
+        if isinstance(error, DiskFull):
+            state.unsaved_replies[:0] = replies
+            self._keep_for_later(batch)
+            self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
+            state.timers.at(self._hold_until_ns, lambda _: None)
+            state.note("error", error.problem, code=error.code, remedy=error.remedy)
+            return
+        for token in [*self._intake.turn_away(), *(w.token for w in self._registry.wishes)]:
+            state.reply(token, error)
+        for reply in replies + state.unsaved_replies:
+            state.reply(reply.token, error)
+        self._registry.wishes.clear()
+        state.unsaved_replies.clear()
+        self._stopped = True
+        state.out.append(Stop(error))
+
+    def log_read(self, events: list[Stored], through: int, corrupt: list[int], now_ns: int) -> None:
+        """The page that `ReadLog` asked for; it covers everything up to `through`."""
+        if corrupt:
+            self.counters.corrupt += len(corrupt)
+            self._state.note(
+                "error",
+                "records failed their checksum and are not served",
+                sequences=corrupt[:10],
+                count=len(corrupt),
+            )
+        for reader in self._catchup.read(events, through):
+            self._wake(reader, now_ns)
+
+    def surveyed(self, through: int, now_ns: int) -> None:
+        """Retention reaches up to `through`."""
+        self._retention.surveyed(through)
+
+    def pushed(self, lane: int, outcome: Outcome, now_ns: int) -> None:
+        self._pushing.pushed(lane, outcome, now_ns)
+
+    def handshaken(self, subscription_id: str, answer: Allowed | Refused, now_ns: int) -> None:
+        self._registry.handshaken(subscription_id, answer, now_ns)
+
+    # Time
+
+    def tick(self, now_ns: int) -> None:
+        """Do what is due. Call it at `next_wake_ns`, or any time."""
+        self._state.timers.run(now_ns)
+
+    def next_wake_ns(self) -> int | None:
+        """When `tick` and `flush` have something to do if nothing else happens."""
+        due = self._state.timers.next_ns()
+        if self._committing is None and self._has_own_changes():
+            save = max(self._save_at_ns, self._hold_until_ns)
+            due = save if due is None else min(due, save)
+        return due
+
+    # What must be done
+
+    def flush(self, now_ns: int) -> list[Effect]:
+        """Everything to be done since the last call, the next commit among it if one is due."""
+        if self._committing is None and not self._stopped:
+            self._next_commit(now_ns)
+        read = None if self._stopped else self._catchup.next_read()
+        if read is not None:
+            self._state.out.append(read)
+        effects, self._state.out = self._state.out, []
+        return effects
+
+    def _has_own_changes(self) -> bool:
+        state = self._state
+        return bool(state.dirty) or not state.unsaved.is_empty()
+
+    def _next_commit(self, now_ns: int) -> None:
+        state = self._state
+        wishes, self._registry.wishes = self._registry.wishes, []
+        events, promises = self._intake.take(state.head, now_ns) if self._intake else ([], [])
+        urgent = events or wishes or state.unsaved_replies
+        due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
+        if not urgent and not (due and self._has_own_changes()):
+            for promise in promises:  # repeats only: what they repeat is on disk
+                self._acknowledge(promise)
+            return
+        head = events[-1].seq if events else state.head
+        self._registry.note(wishes, head)
+        batch, state.unsaved = state.unsaved, Batch()
+        batch.events = events
+        # Cursors of this moment: events of this very commit are past them all, so the old head.
+        batch.cursors = {**state.cursors_to_save(state.head), **batch.cursors}
+        replies, state.unsaved_replies = state.unsaved_replies, []
+        self._save_at_ns = now_ns + int(self.options.save_cursors_s * NS_PER_S)
+        self._committing = (batch, promises, wishes, replies)
+        state.out.append(Commit(batch))
+
+    def _keep_for_later(self, batch: Batch) -> None:
+        """After a full disk: what the broker itself wanted saved is tried again, as it is by then.
+
+        What clients asked for in that commit was refused, and so is not.
+        """
+        state, unsaved = self._state, self._state.unsaved
+        for subscription_id, data in batch.subscriptions.items():
+            subscriber = state.by_id.get(subscription_id)
+            if subscriber is not None:
+                state.redefined(subscriber)
+            elif data is None:
+                unsaved.subscriptions.setdefault(subscription_id, None)
+        for letter_id, record in batch.dead.items():
+            unsaved.dead.setdefault(letter_id, record)
+        unsaved.trim_to = max(unsaved.trim_to, batch.trim_to)
+        for subscription_id in batch.cursors:
+            subscriber = state.by_id.get(subscription_id)
+            if subscriber is not None:
+                state.moved(subscriber)
+
+    def shut_down(self, now_ns: int) -> None:
+        """Answer everybody who waits, and let the next commit carry every cursor."""
+        self._boxes.end_waits()
+        self._save_at_ns = 0
+        for subscriber in self._state.by_id.values():
+            self._state.moved(subscriber)
+
+    def is_idle(self) -> bool:
+        """Nothing is under way to the disk and nothing waits for it."""
+        return self._committing is None and not self._intake and not self._has_own_changes()

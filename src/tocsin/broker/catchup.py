@@ -1,0 +1,93 @@
+"""Catch-up: those who fell behind are matched again, from the log, in one shared pass.
+
+After a restart everybody is behind; one pass from the lowest place serves them all. Nobody's own
+filter is run over the log alone: the matcher is asked once per event, as when it was new.
+"""
+
+from __future__ import annotations
+
+from tocsin.broker.effects import ReadLog
+from tocsin.broker.state import State
+from tocsin.broker.subscriber import Stream, Subscriber
+from tocsin.delivery.follower import Follower
+from tocsin.event.stored import Stored
+
+
+class Catchup:
+    """Who is behind, and the one read of the log that is under way for them."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._behind: dict[int, Follower] = {}
+        self._reading: tuple[int, int] | None = None  # after, and the head when it was asked
+
+    def add(self, follower: Follower) -> None:
+        """This one wants to be caught up when it has room."""
+        self._behind[follower.key] = follower
+
+    def forget(self, follower: Follower) -> None:
+        self._behind.pop(follower.key, None)
+
+    def next_read(self) -> ReadLog | None:
+        """The read to start now, if one is wanted and none is under way."""
+        if self._reading is not None or not self._behind:
+            return None
+        state = self._state
+        lowest: int | None = None
+        for follower in list(self._behind.values()):
+            if follower.scanned_to >= state.head and not follower.parked:
+                self._is_live(follower)
+            elif follower.wants_more() and (lowest is None or follower.scanned_to < lowest):
+                lowest = follower.scanned_to
+        if lowest is None:
+            return None
+        self._reading = (lowest, state.head)
+        return ReadLog(lowest, state.options.read_page_events)
+
+    def read(self, events: list[Stored], through: int) -> list[Subscriber | Stream]:
+        """A page of the log, which covers everything up to `through`. Returns who got something."""
+        assert self._reading is not None
+        after, asked_head = self._reading
+        self._reading = None
+        if not events:
+            through = max(through, asked_head)
+        open_ones = {
+            key: follower
+            for key, follower in self._behind.items()
+            if not follower.parked and after <= follower.scanned_to < through
+        }
+        woken = self._hand_out(events, open_ones)
+        for follower in open_ones.values():
+            follower.scanned_to = max(follower.scanned_to, through)
+            if follower.scanned_to >= self._state.head:
+                self._is_live(follower)
+        return woken
+
+    def _hand_out(
+        self, events: list[Stored], open_ones: dict[int, Follower]
+    ) -> list[Subscriber | Stream]:
+        woken: dict[int, Subscriber | Stream] = {}
+        state = self._state
+        state.counters.read_back += len(events)
+        for stored in events:
+            if not open_ones:
+                break
+            for key in state.matcher.match(stored.event):
+                follower = open_ones.get(key)
+                if follower is None or follower.scanned_to >= stored.seq:
+                    continue
+                dropped = follower.dropped
+                if follower.offer(stored):
+                    woken[key] = state.by_key[key]
+                else:
+                    follower.scanned_to = stored.seq - 1
+                    del open_ones[key]
+                state.counters.dropped += follower.dropped - dropped
+        return list(woken.values())
+
+    def _is_live(self, follower: Follower) -> None:
+        follower.live = True
+        del self._behind[follower.key]
+        reader = self._state.by_key[follower.key]
+        if isinstance(reader, Subscriber):
+            self._state.moved(reader)

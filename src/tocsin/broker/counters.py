@@ -1,0 +1,42 @@
+"""Counters: what happened so far, in plain slots. The hot path adds; a scrape reads."""
+
+from __future__ import annotations
+
+
+class Counters:
+    """Every figure starts at zero with the process. The names are those of the metrics."""
+
+    __slots__ = (
+        "acknowledged",
+        "commits",
+        "corrupt",
+        "dead_letters",
+        "delivered",
+        "dropped",
+        "duplicates",
+        "failed_attempts",
+        "given_up",
+        "pulled",
+        "read_back",
+        "refused_busy",
+        "rejected",
+        "streamed",
+        "trimmed_to",
+    )
+
+    def __init__(self) -> None:
+        self.acknowledged = 0  # events on disk, told to their publisher
+        self.duplicates = 0  # repeats, acknowledged and not stored twice
+        self.rejected = 0  # publishes answered with an error
+        self.refused_busy = 0  # of those, because too much was waiting
+        self.commits = 0
+        self.delivered = 0  # events taken by a webhook
+        self.failed_attempts = 0
+        self.given_up = 0  # events that became dead letters
+        self.dead_letters = 0  # of which so many are kept now
+        self.streamed = 0  # events written to open streams
+        self.pulled = 0  # events handed out of boxes
+        self.dropped = 0  # events let go because of a subscription's own limit
+        self.read_back = 0  # events read from the log to catch somebody up
+        self.corrupt = 0  # records that failed their checksum
+        self.trimmed_to = 0

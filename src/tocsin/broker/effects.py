@@ -1,0 +1,140 @@
+"""Everything a broker can ask to be done. The real world and the simulated one do the same list.
+
+The broker decides and returns these; a driver performs them and tells the broker the outcome by
+calling the method named beside each.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tocsin.delivery.deadletter import DeadLetter
+from tocsin.errors import TocsinError
+from tocsin.event.stored import Batch, Stored
+from tocsin.event.subscription import Subscription
+
+Level = Literal["info", "warning", "error"]
+
+Token = object
+"""Whoever waits for an answer: the driver's own thing, handed back untouched in `Reply`."""
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Put this on disk in one transaction, then call `committed(now)`, or `commit_failed(...)`."""
+
+    batch: Batch
+
+
+class ReadLog(msgspec.Struct, frozen=True):
+    """Read the log past `after`, then call `log_read(page...)`. At most one is under way."""
+
+    after: int
+    limit: int
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """Find how far retention reaches, then call `surveyed(seq, now)`: events received before
+    `before_ns`, and enough of the oldest to bring the log under `bytes_max`."""
+
+    before_ns: int | None
+    bytes_max: int | None
+
+
+class Push(msgspec.Struct, frozen=True):
+    """Send these to a sink, then call `pushed(lane, outcome, now)`. One under way per lane."""
+
+    lane: int
+    sink: str
+    subscription: Subscription
+    events: list[Stored]
+    timeout_s: float
+
+
+class Handshake(msgspec.Struct, frozen=True):
+    """Ask the sink whether it wants events, then call `handshaken(subscription_id, ...)`."""
+
+    subscription_id: str
+    sink: str
+    token: str
+
+
+class StreamOut(msgspec.Struct, frozen=True):
+    """Write these to an open stream; if its transport is then full, call `stream_blocked`."""
+
+    stream: int
+    events: list[Stored]
+
+
+class StreamDropped(msgspec.Struct, frozen=True):
+    """Tell the reader of a stream that events it asked for are gone."""
+
+    stream: int
+    dropped: int
+
+
+class StreamEnd(msgspec.Struct, frozen=True):
+    """Close an open stream, telling why."""
+
+    stream: int
+    reason: str
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """Answer whoever waits with a result, or with an error."""
+
+    token: Token
+    result: object | TocsinError
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Write a line to the broker's own log."""
+
+    level: Level
+    message: str
+    fields: dict[str, object]
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """End the process: it may not go on."""
+
+    error: TocsinError
+
+
+Effect = (
+    Commit
+    | ReadLog
+    | Survey
+    | Push
+    | Handshake
+    | StreamOut
+    | StreamDropped
+    | StreamEnd
+    | Reply
+    | Note
+    | Stop
+)
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to a publisher: on disk."""
+
+    accepted: int
+    first: int
+    last: int
+    duplicates: int = 0
+
+
+class Pulled(msgspec.Struct, frozen=True):
+    """The answer to a pull from a box. `next` releases these when given back as `ack`."""
+
+    events: list[Stored]
+    next: str
+    dropped: int
+
+
+class Redriven(msgspec.Struct, frozen=True):
+    """The answer to a redrive: the sink took it, and the dead letter is gone."""
+
+    dead_letter: DeadLetter

@@ -1,0 +1,121 @@
+"""Intake: from what publishers send to the next commit. Many share one; a repeat is not stored."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+
+from tocsin.broker.effects import Accepted, Token
+from tocsin.broker.options import BrokerOptions
+from tocsin.delivery.follower import EVENT_OVERHEAD_BYTES
+from tocsin.errors import Busy
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+
+
+class Offer(msgspec.Struct, eq=False):
+    """What one publisher sent in one request: all of it is stored, or none."""
+
+    events: list[Event]
+    token: Token
+    bytes: int
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """The answer that a publisher gets once the commit is on disk."""
+
+    token: Token
+    accepted: Accepted
+
+
+class Intake:
+    """Offers wait here, in the order they came, while a commit is under way."""
+
+    def __init__(self, options: BrokerOptions) -> None:
+        self._options = options
+        self._offers: deque[Offer] = deque()
+        self._events = 0
+        self._bytes = 0
+        # Source and id of recent events, oldest first. Exact, not hashed: a collision here would
+        # acknowledge an event and lose it.
+        self._recent: dict[tuple[str, str], int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._offers)
+
+    def remember(self, keys: Iterable[tuple[str, str, int]]) -> None:
+        """Take up the window again after a restart; oldest first."""
+        for source, event_id, seq in keys:
+            self._recent[source, event_id] = seq
+
+    def offer(self, events: list[Event], token: Token) -> None:
+        """Queue what a publisher sent. Busy if too much waits already."""
+        size = 0
+        for event in events:
+            data = event.data
+            size += EVENT_OVERHEAD_BYTES if data is None else EVENT_OVERHEAD_BYTES + len(data)
+        options = self._options
+        if self._offers and (
+            self._events + len(events) > options.intake_events_max
+            or self._bytes + size > options.intake_bytes_max
+        ):
+            raise Busy(
+                f"{self._events} events wait for the disk already",
+                remedy="Send it again in a second; nothing of it was stored.",
+            )
+        self._offers.append(Offer(events, token, size))
+        self._events += len(events)
+        self._bytes += size
+
+    def take(self, head: int, now_ns: int) -> tuple[list[Stored], list[Promise]]:
+        """The events of the next commit, numbered from `head` on, and what to answer then."""
+        stored: list[Stored] = []
+        promises: list[Promise] = []
+        size = 0
+        options = self._options
+        recent = self._recent
+        seq = head
+        while self._offers and len(stored) < options.batch_events_max:
+            if size + self._offers[0].bytes > options.batch_bytes_max and stored:
+                break
+            offer = self._offers.popleft()
+            size += offer.bytes
+            self._events -= len(offer.events)
+            self._bytes -= offer.bytes
+            first = last = duplicates = 0
+            for event in offer.events:
+                key = (event.source, event.id)
+                known = recent.get(key)
+                if known is None:
+                    seq += 1
+                    known = recent[key] = seq
+                    stored.append(Stored(seq, now_ns, event))
+                else:
+                    duplicates += 1
+                first = known if not first or known < first else first
+                last = max(last, known)
+            accepted = Accepted(len(offer.events), first, last, duplicates)
+            promises.append(Promise(offer.token, accepted))
+        self._forget_old()
+        return stored, promises
+
+    def _forget_old(self) -> None:
+        excess = len(self._recent) - self._options.duplicates_window
+        if excess > 0:
+            oldest = iter(self._recent)
+            for key in [next(oldest) for _ in range(excess)]:
+                del self._recent[key]
+
+    def undo(self, stored: list[Stored]) -> None:
+        """The commit failed: these were not stored, so a repeat of them is none."""
+        for entry in stored:
+            self._recent.pop((entry.event.source, entry.event.id), None)
+
+    def turn_away(self) -> list[Token]:
+        """Everybody still waiting, because there will be no further commit."""
+        tokens = [offer.token for offer in self._offers]
+        self._offers.clear()
+        self._events = self._bytes = 0
+        return tokens

@@ -1,0 +1,330 @@
+"""Pushing: each sink's lane, one request at a time; what an answer means for what comes next."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.effects import Push, Redriven
+from tocsin.broker.state import State
+from tocsin.broker.subscriber import Subscriber
+from tocsin.delivery.deadletter import (
+    ATTEMPTS_KEPT_MAX,
+    DeadLetter,
+    attempt,
+    record,
+)
+from tocsin.delivery.lane import Lane, Redrive
+from tocsin.delivery.outcome import Answered, Outcome, Verdict, describe, judge
+from tocsin.delivery.retry import NS_PER_S, retry_at_ns
+from tocsin.errors import RedriveFailed
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Kind, Subscription
+from tocsin.event.subscription import State as Standing
+
+REDRIVES_PER_LANE_MAX = 1_000
+
+
+class Pushing:
+    """The lanes by sink, and the rules of delivery."""
+
+    def __init__(self, state: State, catchup: Catchup) -> None:
+        self._state = state
+        self._catchup = catchup
+        self._by_sink: dict[str, Lane[Subscriber]] = {}
+        self._by_number: dict[int, Lane[Subscriber]] = {}
+
+    def lanes(self) -> int:
+        return len(self._by_sink)
+
+    def _lane(self, sink: str) -> Lane[Subscriber]:
+        lane = self._by_sink.get(sink)
+        if lane is None:
+            lane = Lane(self._state.new_key(), sink)
+            self._by_sink[sink] = self._by_number[lane.number] = lane
+        return lane
+
+    def join(self, subscriber: Subscriber) -> None:
+        """The subscriber's events go to its sink from now on."""
+        sink = subscriber.subscription.sink
+        assert sink is not None
+        subscriber.lane = self._lane(sink)
+        subscriber.lane.members.append(subscriber)
+        subscriber.lane.limit_rate(subscriber.subscription.rate_per_minute)
+
+    def leave(self, subscriber: Subscriber) -> None:
+        lane = subscriber.lane
+        if lane is None:
+            return
+        lane.members.remove(subscriber)
+        subscriber.lane = None
+        self._close_if_idle(lane)
+
+    def _close_if_idle(self, lane: Lane[Subscriber]) -> None:
+        if not lane.members and lane.busy is None and not lane.redrives:
+            self._by_sink.pop(lane.sink, None)
+            self._by_number.pop(lane.number, None)
+
+    def wake(self, lane: Lane[Subscriber], now_ns: int) -> None:
+        """Send the next thing on this lane, if nothing is under way and nothing forbids it."""
+        if lane.busy is not None:
+            return
+        if lane.redrives:
+            self._send_redrive(lane, lane.redrives.popleft())
+            return
+        subscriber = _next_member(lane)
+        if subscriber is None:
+            return
+        if now_ns < lane.not_before_ns:
+            self._wake_later(lane)
+            return
+        self._send(lane, subscriber, now_ns)
+
+    def _send(self, lane: Lane[Subscriber], subscriber: Subscriber, now_ns: int) -> None:
+        follower, subscription = subscriber.follower, subscriber.subscription
+        size = subscription.config.batch
+        if size <= 1 or subscriber.singly:
+            events = [follower.waiting[0]]
+        else:
+            events = [follower.waiting[i] for i in range(min(size, len(follower.waiting)))]
+        follower.held = len(events)
+        lane.busy = (subscriber, events)
+        if lane.interval_ns:
+            lane.not_before_ns = now_ns + lane.interval_ns
+        timeout_s = subscription.config.timeout_s or self._state.options.retry.timeout_s
+        self._state.out.append(Push(lane.number, lane.sink, subscription, events, timeout_s))
+
+    def pushed(self, number: int, outcome: Outcome, now_ns: int) -> None:
+        """An attempt ended."""
+        lane = self._by_number[number]
+        busy, lane.busy = lane.busy, None
+        assert busy is not None, "an answer on a lane that sent nothing"
+        if isinstance(busy, Redrive):
+            self._redriven(lane, busy, outcome, now_ns)
+        else:
+            self._settle(lane, *busy, outcome, now_ns)
+        self.wake(lane, now_ns)
+        if not lane.members:
+            self._close_if_idle(lane)
+
+    def _settle(
+        self,
+        lane: Lane[Subscriber],
+        who: Subscriber,
+        events: list[Stored],
+        outcome: Outcome,
+        now_ns: int,
+    ) -> None:
+        if who.lane is not lane:  # unsubscribed, or moved to another sink, in the meantime
+            return
+        follower, count = who.follower, len(events)
+        verdict = judge(outcome)
+        if verdict is Verdict.DELIVERED:
+            lane.recovered()
+            who.delivered += count
+            who.last_delivered_ns = now_ns
+            who.last_error = None
+            self._state.counters.delivered += count
+            self._front_is_settled(who, events[-1].seq)
+            return
+        follower.held = 0
+        who.failed_attempts += 1
+        who.last_error = describe(outcome)
+        self._state.counters.failed_attempts += 1
+        if verdict is Verdict.GONE:
+            self._gone(who)
+            return
+        if len(who.attempts) >= ATTEMPTS_KEPT_MAX:
+            del who.attempts[ATTEMPTS_KEPT_MAX // 2]  # the first ones and the last ones tell most
+        who.attempts.append(attempt(outcome, now_ns))
+        self._failed(lane, who, count, verdict, outcome, now_ns)
+
+    def _failed(
+        self,
+        lane: Lane[Subscriber],
+        who: Subscriber,
+        count: int,
+        verdict: Verdict,
+        outcome: Outcome,
+        now_ns: int,
+    ) -> None:
+        if verdict is Verdict.WAIT:
+            self._wait(lane, outcome, now_ns)
+            return
+        lane.unreachable_since_ns = None
+        who.refusals += 1
+        attempts_max = who.subscription.config.attempts or self._state.options.retry.attempts
+        if verdict is Verdict.REFUSED or who.refusals >= attempts_max:
+            if count > 1:
+                # One of them is not wanted, and the answer does not say which: ask one by one.
+                who.singly = count
+                who.refusals = 0
+                who.attempts = []
+            else:
+                self._give_up(who, describe(outcome), now_ns)
+            lane.failures = 0
+            return
+        lane.failures += 1
+        self._retry_at(lane, outcome, now_ns)
+
+    def _wait(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
+        if lane.unreachable_since_ns is None:
+            lane.unreachable_since_ns = now_ns
+        lane.failures += 1
+        patience_s = self._state.options.retry.unreachable_s_max
+        if now_ns - lane.unreachable_since_ns > patience_s * NS_PER_S:
+            for member in list(lane.members):
+                self.suspend(
+                    member, f"no delivery for {patience_s / 3600:.0f} h: {describe(outcome)}"
+                )
+            lane.recovered()
+            return
+        self._retry_at(lane, outcome, now_ns)
+
+    def _retry_at(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
+        asked_s = outcome.retry_after_s if isinstance(outcome, Answered) else None
+        lane.not_before_ns = retry_at_ns(
+            self._state.options.retry, lane.failures, now_ns, self._state.jitter(), asked_s
+        )
+
+    def _wake_later(self, lane: Lane[Subscriber]) -> None:
+        """Something waits and may not go yet: come back when it may."""
+        if lane.timer_ns != lane.not_before_ns:
+            lane.timer_ns = lane.not_before_ns
+            self._state.timers.at(lane.not_before_ns, lambda now: self.wake(lane, now))
+
+    def _front_is_settled(self, who: Subscriber, seq: int) -> None:
+        who.front_is_settled(seq)
+        self._state.moved(who)
+        if who.follower.wants_more():
+            self._catchup.add(who.follower)
+
+    def _give_up(self, who: Subscriber, reason: str, now_ns: int) -> None:
+        """The event in front becomes a dead letter, in the same commit that moves the cursor."""
+        state = self._state
+        if state.counters.dead_letters >= state.options.dead_letters_max:
+            self.suspend(who, f"the dead letters are full, and the sink answers {reason}")
+            return
+        stored = who.follower.waiting[0]
+        assert who.subscription.sink is not None
+        letter = DeadLetter(
+            id=state.new_id(),
+            subscription=who.subscription.id,
+            sink=who.subscription.sink,
+            seq=stored.seq,
+            received_ns=stored.received_ns,
+            given_up_ns=now_ns,
+            reason=reason,
+            attempts=list(who.attempts),
+            event=stored.event,
+        )
+        state.unsaved.dead[letter.id] = record(letter)
+        state.counters.dead_letters += 1
+        state.counters.given_up += 1
+        who.dead += 1
+        state.note(
+            "warning",
+            "an event was given up; `tocsin dlq show` has it",
+            dead_letter=letter.id,
+            subscription=letter.subscription,
+            seq=letter.seq,
+            reason=reason,
+        )
+        self._front_is_settled(who, stored.seq)
+
+    def _gone(self, who: Subscriber) -> None:
+        """410: the sink wants no more, ever."""
+        self._state.note(
+            "info",
+            "the sink answered 410 Gone; its subscription ends",
+            subscription=who.subscription.id,
+        )
+        self.end(who)
+
+    def end(self, who: Subscriber) -> None:
+        """Take a push subscription out of everything, and off the disk with the next commit."""
+        state = self._state
+        self.leave(who)
+        self._catchup.forget(who.follower)
+        state.leave(who)
+        del state.by_id[who.subscription.id]
+        state.dirty.pop(who.subscription.id, None)
+        state.unsaved.cursors.pop(who.subscription.id, None)
+        state.unsaved.subscriptions[who.subscription.id] = None
+
+    def suspend(self, who: Subscriber, reason: str) -> None:
+        """Pause it, say why, keep its backlog."""
+        state = self._state
+        who.subscription = msgspec.structs.replace(
+            who.subscription, state=Standing.PAUSED, reason=reason
+        )
+        who.follower.park(state.head)
+        self._catchup.forget(who.follower)
+        state.redefined(who)
+        state.note(
+            "warning",
+            "a subscription was paused; `tocsin subs resume` starts it again",
+            subscription=who.subscription.id,
+            reason=reason,
+        )
+
+    # Redrive: the dead letter stays until the sink has taken a copy.
+
+    def redrive(self, redrive: Redrive, sink: str, now_ns: int) -> None:
+        lane = self._lane(sink)
+        if len(lane.redrives) >= REDRIVES_PER_LANE_MAX:
+            raise RedriveFailed(
+                f"{REDRIVES_PER_LANE_MAX} dead letters wait for this sink already",
+                remedy="Wait for those to go through, then redrive the rest.",
+            )
+        lane.redrives.append(redrive)
+        self.wake(lane, now_ns)
+
+    def _send_redrive(self, lane: Lane[Subscriber], redrive: Redrive) -> None:
+        lane.busy = redrive
+        letter = redrive.letter
+        known = self._state.by_id.get(letter.subscription)
+        subscription = known.subscription if known else _stand_in(letter)
+        events: list[Stored] = [letter.stored()]
+        timeout_s = subscription.config.timeout_s or self._state.options.retry.timeout_s
+        self._state.out.append(Push(lane.number, lane.sink, subscription, events, timeout_s))
+
+    def _redriven(
+        self, lane: Lane[Subscriber], redrive: Redrive, outcome: Outcome, now_ns: int
+    ) -> None:
+        state, letter = self._state, redrive.letter
+        if judge(outcome) is Verdict.DELIVERED:
+            lane.recovered()
+            lane.not_before_ns = 0
+            state.unsaved.dead[letter.id] = None
+            state.counters.dead_letters -= 1
+            state.counters.delivered += 1
+            state.reply_when_saved(redrive.token, Redriven(letter))
+            return
+        attempts = [*letter.attempts, attempt(outcome, now_ns)][-ATTEMPTS_KEPT_MAX:]
+        kept = msgspec.structs.replace(letter, attempts=attempts, reason=describe(outcome))
+        state.unsaved.dead[letter.id] = record(kept)
+        state.reply_when_saved(
+            redrive.token,
+            RedriveFailed(
+                f"the sink did not take it: {describe(outcome)}",
+                remedy="The dead letter is kept. Mend the sink and redrive it again.",
+            ),
+        )
+
+
+def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
+    """Of the lane's active subscribers the one whose next event is oldest."""
+    chosen: Subscriber | None = None
+    for member in lane.members:
+        waiting = member.follower.waiting
+        if not waiting or not member.is_active:
+            continue
+        if chosen is None or waiting[0].seq < chosen.follower.waiting[0].seq:
+            chosen = member
+    return chosen
+
+
+def _stand_in(letter: DeadLetter) -> Subscription:
+    """For a dead letter whose subscription is gone: the plain default form, unsigned."""
+    return Subscription(id=letter.subscription, kind=Kind.PUSH, sink=letter.sink)

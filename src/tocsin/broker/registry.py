@@ -1,0 +1,297 @@
+"""Registry: subscriptions come, change, wait for their sink's word, expire and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.broker.boxes import Boxes
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.effects import Handshake, Token
+from tocsin.broker.pushing import Pushing
+from tocsin.broker.state import IDLE, WATERMARK, State, no_such_subscription
+from tocsin.broker.subscriber import Subscriber, view
+from tocsin.delivery.follower import Follower
+from tocsin.delivery.retry import RetryOptions, retry_at_ns
+from tocsin.errors import TooManySubscriptions
+from tocsin.event.filter import Filter
+from tocsin.event.subscription import Config, Kind, Subscription, definition
+from tocsin.event.subscription import State as Standing
+from tocsin.wire.cloudevents.webhook import Allowed, Refused
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client asks to change of a subscription; what is left out stays."""
+
+    state: Standing | None = None
+    expires_ns: int | UnsetType | None = UNSET
+    filters: msgspec.Raw | None = None
+    filter: Filter | None = None  # the same, ready to use
+    sink: str | None = None
+    config: Config | None = None
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A change that a client waits for: noted with the next commit, done when it is on disk."""
+
+    token: Token
+    note: Callable[[int], None]  # takes the head as it will be then
+    do: Callable[[int], object]  # takes the time, gives the answer
+
+
+class Registry:
+    """The life of a subscription."""
+
+    def __init__(
+        self,
+        state: State,
+        catchup: Catchup,
+        pushing: Pushing,
+        boxes: Boxes,
+        is_trusted: Callable[[str], bool],
+    ) -> None:
+        self._state = state
+        self._catchup = catchup
+        self._pushing = pushing
+        self._boxes = boxes
+        self._is_trusted = is_trusted
+        self.wishes: list[Wish] = []
+        self._noted: dict[str, Subscription] = {}  # as the commit under way will leave them
+
+    def note(self, wishes: list[Wish], head: int) -> None:
+        """Put what clients wish into the next commit; each sees what the one before it changed."""
+        self._noted.clear()
+        for wish in wishes:
+            wish.note(head)
+
+    def subscribe(
+        self, asked: Subscription, filter: Filter, start: int | None, token: Token, now_ns: int
+    ) -> None:
+        state = self._state
+        if len(state.by_id) + len(self.wishes) >= state.options.subscriptions_max:
+            raise TooManySubscriptions(
+                f"there are {state.options.subscriptions_max} subscriptions",
+                remedy="Delete some, or raise subscriptions_max.",
+            )
+        subscription = msgspec.structs.replace(
+            asked, id=state.new_id(), created_ns=now_ns, state=self._first_standing(asked)
+        )
+        follower = Follower(state.new_key(), 0, keep=subscription.config.backlog)
+        subscriber = Subscriber(subscription, filter, follower)
+
+        def note(head: int) -> None:
+            follower.scanned_to = head if start is None else max(min(start, head), state.first - 1)
+            state.unsaved.subscriptions[subscription.id] = definition(subscription)
+            state.unsaved.cursors[subscription.id] = follower.scanned_to
+
+        def do(now_ns: int) -> object:
+            self._install(subscriber, now_ns)
+            return view(subscriber, state.head)
+
+        self.wishes.append(Wish(token, note, do))
+
+    def _first_standing(self, asked: Subscription) -> Standing:
+        if asked.sink is not None and not self._is_trusted(asked.sink):
+            return Standing.PENDING
+        return asked.state
+
+    def restore(
+        self, subscription: Subscription, filter: Filter, cursors: dict[str, int], now_ns: int
+    ) -> None:
+        """Take a subscription up again after a restart, where its cursor says."""
+        saved = cursors.get(subscription.id, IDLE)
+        watermark = cursors.get(WATERMARK, 0)
+        cursor = max(watermark if saved == IDLE else saved, self._state.first - 1)
+        key = self._state.new_key()
+        follower = Follower(key, cursor, keep=subscription.config.backlog)
+        self._install(Subscriber(subscription, filter, follower), now_ns)
+
+    def _install(self, subscriber: Subscriber, now_ns: int) -> None:
+        state, subscription = self._state, subscriber.subscription
+        state.by_id[subscription.id] = subscriber
+        state.enter(subscriber, subscriber.filter)
+        if subscription.kind is Kind.PUSH:
+            self._pushing.join(subscriber)
+        if subscription.expires_ns is not None:
+            self._expire_at(subscriber)
+        follower = subscriber.follower
+        if not subscriber.is_active:
+            follower.park(state.head)
+        elif follower.scanned_to >= state.head:
+            follower.live = True
+        else:
+            self._catchup.add(follower)
+        state.moved(subscriber)
+        if subscription.state is Standing.PENDING:
+            self._shake_hands(subscriber)
+
+    def change(self, subscription_id: str, change: Change, token: Token) -> None:
+        state = self._state
+        subscriber = state.find(subscription_id)
+
+        def note(head: int) -> None:
+            latest = self._noted.get(subscription_id, subscriber.subscription)
+            self._noted[subscription_id] = changed = self._changed(latest, change)
+            if state.unsaved.subscriptions.get(subscription_id, b"") is not None:
+                state.unsaved.subscriptions[subscription_id] = definition(changed)
+
+        def do(now_ns: int) -> object:
+            if state.by_id.get(subscription_id) is not subscriber:
+                return no_such_subscription(subscription_id)
+            changed = self._changed(subscriber.subscription, change)
+            self._apply(subscriber, changed, change.filter, now_ns)
+            return view(subscriber, state.head)
+
+        self.wishes.append(Wish(token, note, do))
+
+    def _changed(self, was: Subscription, change: Change) -> Subscription:
+        fields: dict[str, object] = {}
+        if change.expires_ns is not UNSET:
+            fields["expires_ns"] = change.expires_ns
+        if change.filters is not None:
+            fields["filters"] = change.filters
+        if change.config is not None:
+            fields["config"] = change.config
+        if change.state is not None and was.state is not Standing.PENDING:
+            fields |= {"state": change.state, "reason": None}
+        if change.sink is not None and change.sink != was.sink:
+            fields |= {"sink": change.sink, "rate_per_minute": None}
+            if not self._is_trusted(change.sink):
+                fields |= {"state": Standing.PENDING, "reason": None}
+        return msgspec.structs.replace(was, **fields)
+
+    def _apply(
+        self, subscriber: Subscriber, changed: Subscription, filter: Filter | None, now_ns: int
+    ) -> None:
+        state, was = self._state, subscriber.subscription
+        subscriber.subscription = changed
+        follower = subscriber.follower
+        follower.keep = changed.config.backlog
+        if filter is not None:
+            # What already waits was asked for when it matched; the new filter is for the rest.
+            state.matcher.remove(follower.key)
+            state.matcher.add(follower.key, filter)
+            subscriber.filter = filter
+        if changed.sink != was.sink:
+            follower.held = 0
+            self._pushing.leave(subscriber)
+            self._pushing.join(subscriber)
+        if changed.expires_ns != was.expires_ns and changed.expires_ns is not None:
+            self._expire_at(subscriber)
+        if changed.state is Standing.ACTIVE:
+            self._resume(subscriber, now_ns)
+        else:
+            follower.park(state.head)
+            self._catchup.forget(follower)
+        state.moved(subscriber)
+        if changed.state is Standing.PENDING:
+            self._shake_hands(subscriber)
+
+    def _resume(self, subscriber: Subscriber, now_ns: int) -> None:
+        follower, lane = subscriber.follower, subscriber.lane
+        follower.unpark()
+        if not follower.live:
+            self._catchup.add(follower)
+        if lane is not None:
+            if not lane.failures:
+                lane.not_before_ns = min(lane.not_before_ns, now_ns)
+            self._pushing.wake(lane, now_ns)
+        else:
+            self._boxes.wake(subscriber)
+
+    def unsubscribe(self, subscription_id: str, token: Token) -> None:
+        state = self._state
+        subscriber = state.find(subscription_id)
+
+        def note(head: int) -> None:
+            state.unsaved.subscriptions[subscription_id] = None
+
+        def do(now_ns: int) -> object:
+            if state.by_id.get(subscription_id) is subscriber:
+                self._end(subscriber)
+                # The commit that was just made has removed it already.
+                state.unsaved.subscriptions.pop(subscription_id, None)
+            return None
+
+        self.wishes.append(Wish(token, note, do))
+
+    def _end(self, subscriber: Subscriber) -> None:
+        self._boxes.turn_away(subscriber)
+        self._pushing.end(subscriber)
+
+    # Leases
+
+    def _expire_at(self, subscriber: Subscriber) -> None:
+        due_ns = subscriber.subscription.expires_ns
+        assert due_ns is not None
+
+        def expire(now_ns: int) -> None:
+            subscription = subscriber.subscription
+            current = self._state.by_id.get(subscription.id) is subscriber
+            if current and subscription.expires_ns == due_ns:
+                self._state.note("info", "a subscription expired", subscription=subscription.id)
+                self._end(subscriber)
+
+        self._state.timers.at(due_ns, expire)
+
+    # The handshake: no event goes to a sink that was not asked (CloudEvents webhooks, section 4)
+
+    def _shake_hands(self, subscriber: Subscriber) -> None:
+        subscriber.handshake_token = self._state.new_id()
+        sink = subscriber.subscription.sink
+        assert sink is not None
+        self._state.out.append(
+            Handshake(subscriber.subscription.id, sink, subscriber.handshake_token)
+        )
+
+    def confirm(
+        self, subscription_id: str, token: str, answer: Allowed | Refused, now_ns: int
+    ) -> None:
+        """The sink called back, with the token that only it was given."""
+        subscriber = self._state.find(subscription_id)
+        if token and token == subscriber.handshake_token:
+            self.handshaken(subscription_id, answer, now_ns)
+
+    def handshaken(self, subscription_id: str, answer: Allowed | Refused, now_ns: int) -> None:
+        """The sink answered, or did not. Unanswered, it is asked again, ever more rarely."""
+        state = self._state
+        subscriber = state.by_id.get(subscription_id)
+        if subscriber is None or subscriber.subscription.state is not Standing.PENDING:
+            return
+        was = subscriber.subscription
+        if isinstance(answer, Allowed):
+            subscriber.handshake_failures = 0
+            subscriber.subscription = msgspec.structs.replace(
+                was,
+                state=Standing.ACTIVE,
+                reason=None,
+                rate_per_minute=answer.rate_per_minute,
+            )
+            assert subscriber.lane is not None
+            subscriber.lane.limit_rate(answer.rate_per_minute)
+            state.redefined(subscriber)
+            self._resume(subscriber, now_ns)
+            return
+        subscriber.handshake_failures += 1
+        subscriber.last_error = answer.reason
+        subscriber.subscription = msgspec.structs.replace(
+            was, reason=f"the sink has not agreed to receive events: {answer.reason}"
+        )
+        pace = RetryOptions(delay_s_max=state.options.handshake_delay_s_max)
+        again_ns = retry_at_ns(pace, subscriber.handshake_failures, now_ns, state.jitter())
+        state.timers.at(again_ns, lambda _: self._ask_again(subscriber))
+        if subscriber.handshake_failures == 1:
+            state.redefined(subscriber)
+            state.note(
+                "warning",
+                "a subscription waits for its sink's consent",
+                subscription=subscription_id,
+                reason=answer.reason,
+            )
+
+    def _ask_again(self, subscriber: Subscriber) -> None:
+        current = self._state.by_id.get(subscriber.subscription.id) is subscriber
+        if current and subscriber.subscription.state is Standing.PENDING:
+            self._shake_hands(subscriber)

@@ -1,0 +1,65 @@
+"""Retention: how far the log may forget. By age and size, but never past somebody who waits for it."""
+
+from __future__ import annotations
+
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.effects import Survey
+from tocsin.broker.state import State
+from tocsin.broker.streams import Streams
+from tocsin.broker.subscriber import Subscriber
+from tocsin.delivery.retry import NS_PER_S
+
+
+class Retention:
+    """Looks, every so often, at what may go; and at who holds the log back for too long."""
+
+    def __init__(self, state: State, catchup: Catchup, streams: Streams) -> None:
+        self._state = state
+        self._catchup = catchup
+        self._streams = streams
+
+    def survey(self, now_ns: int) -> None:
+        """Drop what waited longer than its subscription may hold it, then ask how far the limits
+        reach; and again later."""
+        state, options = self._state, self._state.options
+        oldest_ns = _before(now_ns, options.backlog_age_s)
+        self._streams.drop_older(oldest_ns)
+        for subscriber in state.by_id.values():
+            own_s = subscriber.subscription.config.backlog_age_s
+            limit_ns = oldest_ns if own_s is None else _before(now_ns, own_s)
+            count = subscriber.follower.drop_older(limit_ns)
+            if count:
+                self._dropped(subscriber, count)
+        age_s = options.retain_age_s
+        before_ns = None if age_s is None else _before(now_ns, age_s)
+        state.out.append(Survey(before_ns, options.retain_bytes))
+        state.timers.at(now_ns + int(options.survey_s * NS_PER_S), self.survey)
+
+    def _dropped(self, subscriber: Subscriber, count: int) -> None:
+        state = self._state
+        state.counters.dropped += count
+        state.moved(subscriber)
+        if subscriber.follower.wants_more():
+            self._catchup.add(subscriber.follower)
+        state.note(
+            "warning",
+            "events waited longer than the subscription may hold them, and were dropped",
+            subscription=subscriber.subscription.id,
+            dropped=count,
+        )
+
+    def surveyed(self, through: int) -> None:
+        """The limits reach up to `through`; those who have not had it yet reach less far."""
+        state = self._state
+        floor = min(through, state.head)
+        for subscriber in state.by_id.values():
+            floor = min(floor, subscriber.follower.cursor(state.head))
+        lowest = self._streams.lowest_cursor()
+        if lowest is not None:
+            floor = min(floor, lowest)
+        if floor >= state.first:
+            state.unsaved.trim_to = max(state.unsaved.trim_to, floor)
+
+
+def _before(now_ns: int, seconds: float) -> int:
+    return now_ns - int(seconds * NS_PER_S)

@@ -1,0 +1,108 @@
+"""State: what the parts of one broker share, and the few moves that keep it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from tocsin.broker.counters import Counters
+from tocsin.broker.effects import Effect, Level, Note, Reply, Token
+from tocsin.broker.options import BrokerOptions
+from tocsin.broker.subscriber import Stream, Subscriber
+from tocsin.broker.timers import Timers
+from tocsin.errors import NoSuchSubscription
+from tocsin.event.filter import Filter
+from tocsin.event.stored import Batch
+from tocsin.event.subscription import definition
+from tocsin.matching.matcher import Matcher
+
+WATERMARK = "*"
+"""The cursor of all who had nothing waiting when it was saved; see `State.cursors_to_save`."""
+
+IDLE = -1
+"""A saved cursor that says: nothing waits, I am where the watermark is."""
+
+
+class State:
+    """The tables of a broker. Whoever changes one keeps the others in step."""
+
+    def __init__(
+        self, options: BrokerOptions, new_id: Callable[[], str], jitter: Callable[[], float]
+    ) -> None:
+        self.options = options
+        self.new_id = new_id
+        self.jitter = jitter
+        self.out: list[Effect] = []
+        self.counters = Counters()
+        self.timers = Timers()
+        self.matcher = Matcher()
+        self.by_key: dict[int, Subscriber | Stream] = {}
+        self.by_id: dict[str, Subscriber] = {}
+        self.head = 0  # the last event on disk
+        self.first = 1  # the oldest event still kept
+        self.dirty: dict[str, Subscriber] = {}  # whose cursor is to be saved
+        self.unsaved = Batch()  # changes of ours that the next commit takes along
+        self.unsaved_replies: list[Reply] = []  # and who hears of it then
+        self._keys = count(1)
+
+    def new_key(self) -> int:
+        return next(self._keys)
+
+    def find(self, subscription_id: str) -> Subscriber:
+        subscriber = self.by_id.get(subscription_id)
+        if subscriber is None:
+            raise no_such_subscription(subscription_id)
+        return subscriber
+
+    def enter(self, reader: Subscriber | Stream, filter: Filter) -> None:
+        """From now on, matching events are this reader's."""
+        self.matcher.add(reader.follower.key, filter)
+        self.by_key[reader.follower.key] = reader
+
+    def leave(self, reader: Subscriber | Stream) -> None:
+        self.matcher.remove(reader.follower.key)
+        del self.by_key[reader.follower.key]
+
+    def moved(self, subscriber: Subscriber) -> None:
+        """Its cursor is no longer what the disk says."""
+        self.dirty[subscriber.subscription.id] = subscriber
+
+    def redefined(self, subscriber: Subscriber) -> None:
+        """The broker itself changed it; nobody waits for that to be on disk."""
+        subscription = subscriber.subscription
+        self.unsaved.subscriptions[subscription.id] = definition(subscription)
+        self.moved(subscriber)
+
+    def cursors_to_save(self, head: int) -> dict[str, int]:
+        """The cursors that changed, and the watermark.
+
+        A subscriber with nothing waiting is wherever the head is, and the head moves with every
+        event; to write that down for each of them would cost more than the events. So it is
+        written once, as the watermark, and they only say that they are idle.
+        """
+        if not self.dirty:
+            return {}
+        saved: dict[str, int] = {WATERMARK: head}
+        for subscription_id, subscriber in self.dirty.items():
+            follower = subscriber.follower
+            idle = follower.live and not follower.waiting
+            saved[subscription_id] = IDLE if idle else follower.cursor(head)
+        self.dirty.clear()
+        return saved
+
+    def reply(self, token: Token, result: object) -> None:
+        self.out.append(Reply(token, result))
+
+    def reply_when_saved(self, token: Token, result: object) -> None:
+        """Answer once the changes made so far are on disk."""
+        self.unsaved_replies.append(Reply(token, result))
+
+    def note(self, level: Level, message: str, **fields: object) -> None:
+        self.out.append(Note(level, message, fields))
+
+
+def no_such_subscription(subscription_id: str) -> NoSuchSubscription:
+    return NoSuchSubscription(
+        f"there is no subscription {subscription_id[:64]!r}",
+        remedy="`tocsin subs ls` lists those there are.",
+    )

@@ -1,0 +1,135 @@
+"""Subscriber and Stream: who gets events, with all that changes while they do."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.broker.effects import Token
+from tocsin.delivery.deadletter import Attempt
+from tocsin.delivery.follower import Follower
+from tocsin.delivery.lane import Lane
+from tocsin.event.filter import Filter
+from tocsin.event.subscription import State, Subscription
+
+
+class Pull(msgspec.Struct, eq=False):
+    """Somebody waits at a box."""
+
+    token: Token
+    events_max: int
+    over: bool = False
+
+
+class Subscriber:
+    """A subscription at work: its definition, its place in the log and how it fares."""
+
+    __slots__ = (
+        "attempts",
+        "dead",
+        "delivered",
+        "failed_attempts",
+        "filter",
+        "follower",
+        "handshake_failures",
+        "handshake_token",
+        "lane",
+        "last_delivered_ns",
+        "last_error",
+        "pulls",
+        "refusals",
+        "singly",
+        "subscription",
+        "told_dropped",
+    )
+
+    def __init__(self, subscription: Subscription, filter: Filter, follower: Follower) -> None:
+        self.subscription = subscription
+        self.filter = filter
+        self.follower = follower
+        self.lane: Lane[Subscriber] | None = None
+        self.pulls: list[Pull] = []
+        self.attempts: list[Attempt] = []  # at the event in front
+        self.refusals = 0  # of those, the ones that count towards giving up
+        self.singly = 0  # so many events in front go one by one: their batch was refused
+        self.handshake_failures = 0
+        self.handshake_token = ""
+        self.delivered = 0
+        self.failed_attempts = 0
+        self.dead = 0
+        self.told_dropped = 0
+        self.last_error: str | None = None
+        self.last_delivered_ns: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.subscription.state is State.ACTIVE
+
+    def front_is_settled(self, seq: int) -> None:
+        """The waiting events up to `seq` are done with; the next one starts afresh."""
+        count = self.follower.settle_through(seq)
+        self.singly = max(0, self.singly - count)
+        self.refusals = 0
+        if self.attempts:
+            self.attempts = []
+
+
+class Stream:
+    """An open connection that follows the log. Gone when it closes; the reader keeps its place."""
+
+    __slots__ = ("blocked", "filter", "follower", "name", "number", "streamed")
+
+    def __init__(self, number: int, name: str, filter: Filter, follower: Follower) -> None:
+        self.number = number
+        self.name = name
+        self.filter = filter
+        self.follower = follower
+        self.blocked = False
+        self.streamed = 0
+
+
+class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person may know of a subscription at one moment."""
+
+    subscription: Subscription
+    cursor: int
+    waiting: int
+    lagging: bool
+    behind: int
+    delivered: int
+    failed_attempts: int
+    dead: int
+    dropped: int
+    last_error: str | None
+    last_delivered_ns: int | None
+    next_attempt_ns: int | None
+    sink_state: str
+
+
+def view(subscriber: Subscriber, head: int) -> SubscriptionView:
+    """The subscriber as it is now."""
+    follower, lane = subscriber.follower, subscriber.lane
+    cursor = follower.cursor(head)
+    waits = lane is not None and lane.busy is None and lane.failures > 0
+    return SubscriptionView(
+        subscription=subscriber.subscription,
+        cursor=cursor,
+        waiting=len(follower.waiting),
+        lagging=not follower.live,
+        behind=head - cursor,
+        delivered=subscriber.delivered,
+        failed_attempts=subscriber.failed_attempts,
+        dead=subscriber.dead,
+        dropped=follower.dropped,
+        last_error=subscriber.last_error,
+        last_delivered_ns=subscriber.last_delivered_ns,
+        next_attempt_ns=lane.not_before_ns if lane is not None and waits else None,
+        sink_state=_sink_state(lane),
+    )
+
+
+def _sink_state(lane: Lane[Subscriber] | None) -> str:
+    if lane is None:
+        return "none"
+    if lane.unreachable_since_ns is not None:
+        return "unreachable"
+    return "failing" if lane.failures else "ok"

@@ -1,0 +1,121 @@
+"""Follower: one subscription's place in the log, and the next events it asked for.
+
+Everything up to `cursor` that matched has been settled. Matched events past it wait here, oldest
+first, at most a window of them. While the window has room the follower is *live*: new events that
+match are handed to it as they are committed. When the window is full it falls behind on purpose:
+it remembers how far it was matched (`scanned_to`), takes nothing more, and is caught up from the
+log when it has room again. So a slow consumer costs a window of memory and never an event.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tocsin.event.stored import Stored
+
+WINDOW_EVENTS = 1024
+WINDOW_BYTES = 8 << 20
+EVENT_OVERHEAD_BYTES = 256  # attributes and bookkeeping; the payload is counted exactly
+
+
+def weight(stored: Stored) -> int:
+    """About how many bytes of memory a waiting event holds."""
+    data = stored.event.data
+    return EVENT_OVERHEAD_BYTES if data is None else EVENT_OVERHEAD_BYTES + len(data)
+
+
+class Follower:
+    """See the module. `key` is its number in the matcher."""
+
+    __slots__ = (
+        "dropped",
+        "held",
+        "keep",
+        "key",
+        "live",
+        "parked",
+        "scanned_to",
+        "waiting",
+        "waiting_bytes",
+        "window",
+    )
+
+    def __init__(self, key: int, scanned_to: int, *, keep: int | None = None) -> None:
+        self.key = key
+        self.scanned_to = scanned_to
+        self.live = False
+        self.parked = False  # paused or not yet allowed: takes nothing, wants nothing
+        self.waiting: deque[Stored] = deque()
+        self.waiting_bytes = 0
+        self.held = 0  # how many at the front are under way to the sink just now
+        self.keep = keep  # the subscription's own limit: past it the oldest are dropped
+        self.window = WINDOW_EVENTS if keep is None else keep + WINDOW_EVENTS
+        self.dropped = 0
+
+    def cursor(self, head: int) -> int:
+        """Everything up to here that matched is settled."""
+        if self.waiting:
+            return self.waiting[0].seq - 1
+        return head if self.live else self.scanned_to
+
+    def has_room(self) -> bool:
+        return len(self.waiting) < self.window and self.waiting_bytes < WINDOW_BYTES
+
+    def wants_more(self) -> bool:
+        """Behind, allowed to go on, and with half a window free, so that a read is worth it."""
+        return (
+            not self.live
+            and not self.parked
+            and len(self.waiting) * 2 <= self.window
+            and self.waiting_bytes * 2 <= WINDOW_BYTES
+        )
+
+    def offer(self, stored: Stored) -> bool:
+        """Take a matching event. False if the window is full: it must be found in the log later."""
+        if self.keep is not None and len(self.waiting) - self.held >= self.keep:
+            self._drop_oldest()
+        if not self.has_room():
+            return False
+        self.waiting.append(stored)
+        self.waiting_bytes += weight(stored)
+        return True
+
+    def settle_through(self, seq: int) -> int:
+        """Everything up to `seq` is done with: delivered, released from a box, or a dead letter.
+
+        Returns how many waiting events that were.
+        """
+        count = 0
+        waiting = self.waiting
+        while waiting and waiting[0].seq <= seq:
+            self.waiting_bytes -= weight(waiting.popleft())
+            count += 1
+        self.held = 0
+        if not self.live:
+            self.scanned_to = max(self.scanned_to, seq)
+        return count
+
+    def drop_older(self, before_ns: int) -> int:
+        """Let go of waiting events received before then, except those under way."""
+        count = 0
+        while len(self.waiting) > self.held and self.waiting[self.held].received_ns < before_ns:
+            self._drop_oldest()
+            count += 1
+        return count
+
+    def _drop_oldest(self) -> None:
+        if len(self.waiting) <= self.held:
+            return
+        self.waiting_bytes -= weight(self.waiting[self.held])
+        del self.waiting[self.held]
+        self.dropped += 1
+
+    def park(self, head: int) -> None:
+        """Take nothing until `unpark`; what comes in between is found in the log."""
+        if self.live:
+            self.live = False
+            self.scanned_to = head
+        self.parked = True
+
+    def unpark(self) -> None:
+        self.parked = False

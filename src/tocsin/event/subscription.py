@@ -1,0 +1,72 @@
+"""Subscription: who wants what, sent where, until when. A message box is one whose sink is pulled."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from tocsin.event.filter import EVERYTHING, Filter
+
+
+class State(Enum):
+    """What a subscription does now."""
+
+    PENDING = "pending"  # the sink has not yet said that it wants events
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+class Kind(Enum):
+    """How events leave: pushed to a sink, or fetched from a box."""
+
+    PUSH = "push"
+    BOX = "box"
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a subscriber may set about delivery; `config` in the JSON of the API."""
+
+    mode: str = "binary"  # binary or structured; ignored when batch > 1
+    batch: int = 1  # events in one POST; more than one makes it a CloudEvents batch
+    secret: str | None = None  # Standard Webhooks signing secret, never shown again
+    attempts: int | None = None  # answered refusals before an event is a dead letter
+    timeout_s: float | None = None  # how long the sink may take to answer
+    backlog: int | None = None  # waiting events kept; the oldest are dropped past it, and told
+    backlog_age_s: float | None = None  # how old a waiting event may become before it is dropped
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription as it is kept: everything but its place in the log."""
+
+    id: str
+    kind: Kind
+    sink: str | None = None
+    filters: msgspec.Raw = msgspec.Raw(b"[]")  # as the subscriber wrote them, to show them again
+    config: Config = Config()
+    created_ns: int = 0
+    expires_ns: int | None = None
+    state: State = State.ACTIVE
+    reason: str | None = None  # why it is pending or paused, if the broker decided so
+    rate_per_minute: int | None = None  # what the sink allowed in its handshake
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A subscription with its filter ready to use."""
+
+    subscription: Subscription
+    filter: Filter = EVERYTHING
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Subscription).decode
+
+
+def definition(subscription: Subscription) -> bytes:
+    """The stored form."""
+    return _encode(subscription)
+
+
+def from_definition(data: bytes) -> Subscription:
+    """A subscription from its stored form."""
+    return _decode(data)

@@ -226,10 +226,7 @@ def _implied_by_text(text: Range | None, kinds: set[str]) -> Iterator[tuple[str,
         return
     yield STRING_FORM, text
     if FLAG in kinds:
-        yield (
-            FLAG,
-            FlagRange(frozenset(flag for flag in (True, False) if text.has(_FLAG_TEXT[flag]))),
-        )
+        yield FLAG, FlagRange(frozenset(flag for word, flag in _FLAGS if text.has(word)))
     if text.only is None:
         return
     number = number_of(text.only)

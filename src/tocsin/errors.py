@@ -164,6 +164,25 @@ class InternalError(TocsinError):
     http_status = 500
 
 
+class HeadTooLarge(TocsinError):
+    """The head of a request has too many headers, or too long ones. What is long goes in the body."""
+
+    code = "T210"
+    http_status = 431
+
+
+class ForeignOrigin(TocsinError):
+    """A web page of another site, or a name that is not this broker's, asked on a browser's behalf.
+
+    Otherwise any page a person visits could publish to a broker on that person's machine. Programs
+    that are not browsers are not concerned: they send neither Origin nor Sec-Fetch-Site.
+    """
+
+    code = "T211"
+    http_status = 403
+    exit_code = 4
+
+
 # T3: subscriptions, boxes, dead letters
 
 
@@ -280,6 +299,23 @@ class BrokerRefused(TocsinError):
     """The broker answered with an error. Its own code and remedy are in the message."""
 
     code = "T602"
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        remedy: str,
+        status: int = 0,
+        broker_code: str | None = None,
+        pointed: str = "",
+    ) -> None:
+        super().__init__(problem, remedy=remedy)
+        self.status = status
+        self.broker_code = broker_code or self.code
+        self.pointed = pointed
+
+    def __str__(self) -> str:
+        return f"{self.problem} [{self.broker_code}]. {self.remedy}"
 
 
 class NothingArrived(TocsinError):

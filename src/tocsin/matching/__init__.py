@@ -1,0 +1,1 @@
+"""Who wants this event? Local, pure, indexed."""

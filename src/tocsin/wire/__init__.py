@@ -1,0 +1,1 @@
+"""Bytes <-> events, one room for each dialect. No sockets here."""

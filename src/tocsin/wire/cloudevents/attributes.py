@@ -1,0 +1,175 @@
+"""The context attributes: what each may hold, and the event made of them.
+
+Every refusal names the attribute, shows its value and says what would be taken.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from tocsin.errors import BadEvent
+from tocsin.event.event import Event
+from tocsin.event.topic import valid_topic
+from tocsin.event.value import Scalar
+from tocsin.wire.cloudevents import typed
+from tocsin.wire.cloudevents.limits import ATTRIBUTE_NAME_CHARS_MAX, Limits
+
+_CACHED_NAMES_MAX = 4_096
+_CACHED_TYPES_MAX = 256
+_CACHED_DATES_MAX = 256
+_SHOWN_MAX = 60
+_INT64_MAX = (1 << 63) - 1
+
+# CloudEvents 1.0, type system: no control characters, no noncharacters, no lone surrogates.
+_FORBIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
+    + "]"
+)
+_NAME = re.compile(f"[a-z0-9]{{1,{ATTRIBUTE_NAME_CHARS_MAX}}}")
+_SPACE = re.compile(r"\s")
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:\s*;(?:[ -~]*[!-~])?)?")
+_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]"
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+)
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def refused(name: str, value: object, problem: str, remedy: str) -> BadEvent:
+    """The error for one attribute, its value cut to a line."""
+    text = value if isinstance(value, str) else str(value)
+    shown = repr(text[:_SHOWN_MAX]) + ("..." if len(text) > _SHOWN_MAX else "")
+    return BadEvent(f"attribute {name}: {shown} {problem}", remedy=remedy)
+
+
+def event_of(given: dict[str, Scalar], data: bytes | None, limits: Limits) -> Event:
+    """The event with these attributes, all of them checked. Takes `given` apart."""
+    if len(given) > limits.attributes_max:
+        raise BadEvent(
+            f"the event has {len(given)} attributes",
+            remedy=f"Send at most {limits.attributes_max}; put the rest into the data.",
+        )
+    for name, value in given.items():
+        check_name(name)
+        check_value(name, value, limits)
+    if given.pop("specversion", None) != "1.0":
+        raise BadEvent("attribute specversion is not '1.0'", remedy='Send "specversion": "1.0".')
+    event_id, source, kind = (_required(given, name) for name in ("id", "source", "type"))
+    check_reference("source", source)
+    time, subject, media_type, schema, topic = (
+        _optional(given, name)
+        for name in ("time", "subject", "datacontenttype", "dataschema", "topic")
+    )
+    if time is not None:
+        check_time(time)
+    if media_type is not None:
+        check_media_type(media_type)
+    if schema is not None:
+        check_reference("dataschema", schema)
+    written = given.pop(typed.MEMBER, None)
+    attributes, data = ({}, data) if written is None else typed.read(written, data)
+    return Event(
+        id=event_id,
+        source=source,
+        type=kind,
+        topic="" if topic is None else valid_topic(topic),
+        time=time,
+        subject=subject,
+        datacontenttype=media_type,
+        dataschema=schema,
+        extensions=given,
+        attributes=attributes,
+        data=data,
+    )
+
+
+def _required(given: dict[str, Scalar], name: str) -> str:
+    value = given.pop(name, None)
+    if value is None:
+        raise BadEvent(
+            f"attribute {name} is missing",
+            remedy="Every event needs id, source, type and specversion.",
+        )
+    if not isinstance(value, str) or not value:
+        raise refused(name, value, "is no text", f"Send {name} as a string that is not empty.")
+    return value
+
+
+def _optional(given: dict[str, Scalar], name: str) -> str | None:
+    value = given.pop(name, None)
+    if value is not None and not isinstance(value, str):
+        raise refused(name, value, "is no text", f"Send {name} as a string, or leave it out.")
+    return value
+
+
+@lru_cache(maxsize=_CACHED_NAMES_MAX)
+def check_name(name: str) -> None:
+    """Refuse a name that some protocol binding could not carry."""
+    if not _NAME.fullmatch(name) or name == "data":
+        raise BadEvent(
+            f"{name[:_SHOWN_MAX]!r} cannot be the name of an attribute",
+            remedy=f"Use a to z and 0 to 9, at most {ATTRIBUTE_NAME_CHARS_MAX} of them, "
+            "and not the name data.",
+        )
+
+
+def check_value(name: str, value: Scalar, limits: Limits) -> None:
+    """Refuse text that CloudEvents forbids, text that is too long, and numbers out of range."""
+    if isinstance(value, str):
+        if len(value) > limits.attribute_text_max and name != typed.MEMBER:
+            raise refused(
+                name,
+                value,
+                f"has {len(value)} characters",
+                f"Send at most {limits.attribute_text_max}; longer text belongs into the data.",
+            )
+        if not value.isprintable() and (found := _FORBIDDEN.search(value)):
+            raise refused(
+                name,
+                value,
+                f"has the character U+{ord(found[0]):04X}",
+                "Leave out control characters, noncharacters and lone surrogates.",
+            )
+    elif isinstance(value, int) and not -_INT64_MAX - 1 <= value <= _INT64_MAX:
+        raise refused(name, value, "does not fit into 64 bits", "Send it as a string.")
+
+
+def check_reference(name: str, text: str) -> None:
+    """Refuse what cannot be a URI reference. Spaces are what people send."""
+    if " " in text or (not text.isprintable() and _SPACE.search(text)):
+        raise refused(
+            name, text, "has a space in it", f"Send {name} as a URI reference, spaces as %20."
+        )
+    if not text:
+        raise refused(name, text, "is empty", f"Send {name} as a URI reference, or leave it out.")
+
+
+def check_time(text: str) -> None:
+    """Refuse what is no RFC 3339 timestamp. A leap second is one."""
+    found = _TIME.fullmatch(text)
+    if found is None or not _is_date(found[1]):
+        raise refused(
+            "time", text, "is no RFC 3339 time", "Send it as in 2024-05-01T12:00:00Z or +02:00."
+        )
+
+
+@lru_cache(maxsize=_CACHED_DATES_MAX)
+def _is_date(text: str) -> bool:
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
+    if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
+        return False
+    is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return month != 2 or day <= 28 or is_leap_year
+
+
+@lru_cache(maxsize=_CACHED_TYPES_MAX)
+def check_media_type(text: str) -> None:
+    """Refuse what could not stand in a Content-Type header."""
+    if not _MEDIA_TYPE.fullmatch(text):
+        raise refused(
+            "datacontenttype", text, "is no media type", "Send one such as application/json."
+        )

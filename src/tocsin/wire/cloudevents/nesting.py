@@ -1,0 +1,43 @@
+"""JSON that is well-formed and not too deep, without building a value of it."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX
+
+_skim = msgspec.json.Decoder(msgspec.Raw).decode
+_drop_strings = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL).sub
+_ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_TOO_DEEP = b"[" * (JSON_DEPTH_MAX + 1)
+
+
+def is_too_deep(json: bytes) -> bool:
+    """True if well-formed JSON nests deeper than JSON_DEPTH_MAX.
+
+    Few brackets cannot be deep. With many, everything but the brackets is dropped, and then the
+    innermost pairs, again and again: each pass is a plain search, so that a megabyte of hostile
+    brackets costs milliseconds.
+    """
+    if json.count(b"[") + json.count(b"{") <= JSON_DEPTH_MAX:
+        return False
+    brackets = _drop_strings(b"", json).translate(_ONE_BRACKET, _NOT_BRACKETS)
+    for _ in range(JSON_DEPTH_MAX):
+        if _TOO_DEEP in brackets:
+            return True
+        brackets = brackets.replace(b"[]", b"")
+    return brackets != b""
+
+
+def is_sound_json(data: bytes) -> bool:
+    """True if the bytes are one JSON value in UTF-8 that every reader with our limits accepts."""
+    try:
+        _skim(data)
+        if not data.isascii():
+            data.decode()  # skimming looks at the structure and not into the strings
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return not is_too_deep(data)

@@ -1,0 +1,339 @@
+"""Bytes -> events: structured, batched and binary, told apart by the content type."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import msgspec
+
+from tocsin.errors import BadEvent, BadMediaType, TocsinError, TooLarge
+from tocsin.event.event import Event, is_json
+from tocsin.event.topic import valid_topic
+from tocsin.event.value import Scalar
+from tocsin.wire.cloudevents import percent, typed
+from tocsin.wire.cloudevents.attributes import (
+    check_media_type,
+    check_name,
+    check_time,
+    check_value,
+    event_of,
+    refused,
+)
+from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
+from tocsin.wire.cloudevents.nesting import is_too_deep
+
+_CACHED_TYPES_MAX = 256
+_HEADER_PREFIX = "ce-"
+_EXAMPLE = (
+    "curl -H 'Content-Type: application/json' -H 'ce-specversion: 1.0' -H 'ce-id: 1' "
+    "-H 'ce-source: /me' -H 'ce-type: test' -d '{\"load5\": 1.5}' http://127.0.0.1:8400/events"
+)
+
+
+class Mode(Enum):
+    """How a request carries events."""
+
+    STRUCTURED = auto()
+    BATCH = auto()
+    BINARY = auto()
+
+
+_MODES = {
+    "application/cloudevents+json": Mode.STRUCTURED,
+    "application/cloudevents-batch+json": Mode.BATCH,
+}
+
+_Filled = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Known(msgspec.Struct, gc=False):
+    """The members that CloudEvents names, and `topic`. Base64 takes the longer way."""
+
+    specversion: Literal["1.0"]
+    id: _Filled
+    source: _Filled
+    type: _Filled
+    topic: str | None = None
+    time: str | None = None
+    subject: str | None = None
+    datacontenttype: str | None = None
+    dataschema: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+
+
+class _Usual(_Known, forbid_unknown_fields=True, gc=False):
+    """An event without an extension but `topic`."""
+
+
+_KNOWN_NAMES = frozenset(_Known.__struct_fields__)
+_LONG_WAY_NAMES = frozenset({"data_base64", typed.MEMBER})
+
+_read_usual = msgspec.json.Decoder(_Usual).decode
+_read_known = msgspec.json.Decoder(_Known).decode
+_read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_read_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_SCALARS: msgspec.json.Decoder[Scalar | None] = msgspec.json.Decoder(
+    bool | int | float | str | None
+)
+_read_scalar = _SCALARS.decode
+_read_text = msgspec.json.Decoder(str).decode
+
+
+def read_events(
+    content_type: str, headers: Mapping[str, str], body: bytes, limits: Limits
+) -> list[Event]:
+    """Every event of one request, in order; an error if any of them is bad.
+
+    The names of `headers` are lower-case; they are looked at in binary mode only. Where a JSON
+    object has a member twice, the last one counts.
+    """
+    mode = _mode_of(content_type)
+    if mode is Mode.BATCH:
+        return _batch(body, limits)
+    if len(body) > limits.event_bytes_max:
+        raise _too_long(len(body), limits)
+    if mode is Mode.STRUCTURED:
+        return [_structured(body, limits)]
+    return [_binary(content_type, headers, body, limits)]
+
+
+@lru_cache(maxsize=_CACHED_TYPES_MAX)
+def _mode_of(content_type: str) -> Mode:
+    essence, _, parameters = content_type.lower().partition(";")
+    essence = essence.strip()
+    if not essence.startswith("application/cloudevents"):
+        return Mode.BINARY
+    if essence not in _MODES:
+        raise BadMediaType(
+            f"content type {essence[:80]!r} is a CloudEvents format that is not read here",
+            remedy=f"Send {' or '.join(_MODES)}, or the binary mode.",
+        )
+    name, _, value = parameters.partition("=")
+    if parameters.strip() and (name.strip(), value.strip().strip('"')) != ("charset", "utf-8"):
+        raise BadMediaType(
+            f"content type has the parameter {parameters.strip()[:80]!r}",
+            remedy="Send the events in UTF-8, with charset=utf-8 or without a parameter.",
+        )
+    return _MODES[essence]
+
+
+def _structured(body: bytes | msgspec.Raw, limits: Limits) -> Event:
+    """One JSON object. This is the broker's hottest path: what is fine is found to be fine by a
+    few cheap looks; what is not goes to `_unusual`, which says what is wrong.
+    """
+    extensions: dict[str, Scalar] = {}
+    try:
+        try:
+            known: _Known = _read_usual(body)
+        except msgspec.ValidationError:
+            known = _read_known(body)
+            extensions = _extensions(_read_members(body))
+    except msgspec.ValidationError:
+        return _unusual(body, limits)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+    # None may appear among these as the word "None", which is harmless here.
+    text = f"{known.id}{known.source}{known.type}{known.subject}{known.dataschema}"
+    if (
+        not text.isprintable()
+        or len(text) > limits.attribute_text_max
+        or " " in known.source
+        or known.dataschema is not None
+        or not _LONG_WAY_NAMES.isdisjoint(extensions)
+        or len(extensions) + len(_KNOWN_NAMES) > limits.attributes_max
+    ):
+        return _unusual(body, limits)
+    for name, value in extensions.items():
+        check_name(name)
+        check_value(name, value, limits)
+    if known.datacontenttype is not None:
+        check_media_type(known.datacontenttype)
+    if known.time is not None:
+        check_time(known.time)
+    return Event(
+        known.id,
+        known.source,
+        known.type,
+        "" if known.topic is None else valid_topic(known.topic),
+        known.time,
+        known.subject,
+        known.datacontenttype,
+        None,
+        extensions,
+        {},
+        _payload(known.data, known.datacontenttype),
+    )
+
+
+def _extensions(members: Mapping[str, msgspec.Raw]) -> dict[str, Scalar]:
+    return {
+        name: value
+        for name, raw in members.items()
+        if name not in _KNOWN_NAMES and (value := _scalar(name, raw)) is not None
+    }
+
+
+def _unusual(body: bytes | msgspec.Raw, limits: Limits) -> Event:
+    """One JSON object, member by member: extensions, base64, and whatever must be refused."""
+    try:
+        members = _read_members(body)
+        data, encoded = members.pop("data", None), members.pop("data_base64", None)
+        given = {
+            name: value
+            for name, raw in members.items()
+            if (value := _scalar(name, raw)) is not None
+        }
+    except msgspec.ValidationError:
+        raise BadEvent(
+            "the event is no JSON object",
+            remedy='Send one as in {"specversion": "1.0", "id": "1", "source": "/me", '
+            '"type": "test"}; several go as an array, as application/cloudevents-batch+json.',
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+    if encoded is not None and bytes(encoded) != b"null":
+        if data is not None:
+            raise BadEvent("the event has both data and data_base64", remedy="Send one of them.")
+        return event_of(given, _from_base64(encoded), limits)
+    media_type = given.get("datacontenttype")
+    payload = None
+    if data is not None:
+        payload = _payload(data, media_type if isinstance(media_type, str) else None)
+    return event_of(given, payload, limits)
+
+
+def _scalar(name: str, raw: msgspec.Raw) -> Scalar | None:
+    """The value of an attribute; null counts as absent (JSON format, 2.2)."""
+    try:
+        return _read_scalar(raw)
+    except msgspec.ValidationError:
+        raise refused(
+            name,
+            bytes(raw).decode(errors="replace"),
+            "is no plain value",
+            "An attribute is a string, a number, true or false; the rest belongs into the data.",
+        ) from None
+
+
+def _payload(raw: msgspec.Raw, media_type: str | None) -> bytes | None:
+    """The data as it was sent: JSON to the byte, a text of another type as UTF-8."""
+    data = bytes(raw)
+    if not data:
+        return None
+    if not data.isascii():
+        _check_utf8(data)
+    if is_too_deep(data):
+        raise _malformed(RecursionError())
+    if is_json(media_type):
+        return data
+    if data[:1] == b'"':
+        return _text(raw).encode()
+    return None if data == b"null" else data
+
+
+def _text(raw: msgspec.Raw) -> str:
+    try:
+        return _read_text(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _malformed(error) from None
+
+
+def _check_utf8(data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise _malformed(error) from None
+
+
+def _from_base64(raw: msgspec.Raw) -> bytes:
+    try:
+        return binascii.a2b_base64(_text(raw), strict_mode=True)
+    except (BadEvent, ValueError):
+        raise BadEvent(
+            "data_base64 is no base64 text",
+            remedy="Encode the payload with the standard alphabet, padded, without line breaks.",
+        ) from None
+
+
+def _batch(body: bytes, limits: Limits) -> list[Event]:
+    try:
+        elements = _read_elements(body)
+    except msgspec.ValidationError:
+        raise BadEvent(
+            "the batch is no JSON array",
+            remedy="Send [event, event, ...], or one event as application/cloudevents+json.",
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+    if len(elements) > limits.batch_events_max:
+        raise TooLarge(
+            f"the batch has {len(elements)} events",
+            remedy=f"Send at most {limits.batch_events_max} in one request.",
+        )
+    return [_element(index, raw, limits) for index, raw in enumerate(elements)]
+
+
+def _element(index: int, raw: msgspec.Raw, limits: Limits) -> Event:
+    try:
+        size = len(memoryview(raw))
+        if size > limits.event_bytes_max:
+            raise _too_long(size, limits)
+        return _structured(raw, limits)
+    except TocsinError as error:
+        raise type(error)(
+            f"event {index} of the batch (counted from 0): {error.problem}", remedy=error.remedy
+        ) from None
+
+
+def _binary(content_type: str, headers: Mapping[str, str], body: bytes, limits: Limits) -> Event:
+    given: dict[str, Scalar] = {}
+    for header, value in headers.items():
+        if header.startswith(_HEADER_PREFIX):
+            name = header[len(_HEADER_PREFIX) :]
+            try:
+                given[name] = percent.decoded(value)
+            except UnicodeDecodeError:
+                raise refused(
+                    name, value, "is no UTF-8", "Percent-encode the UTF-8 bytes, as in %C3%A9."
+                ) from None
+    if not given:
+        raise BadEvent(
+            "the request has no ce- headers, and its content type is none of CloudEvents",
+            remedy=f"Try: {_EXAMPLE}",
+        )
+    declared = given.setdefault("datacontenttype", content_type)
+    if declared != content_type:
+        raise refused(
+            "datacontenttype",
+            declared,
+            "stands in a ce- header and differs from Content-Type",
+            "Leave the ce-datacontenttype header out.",
+        )
+    if not content_type:
+        del given["datacontenttype"]
+    return event_of(given, body or None, limits)
+
+
+def _malformed(error: Exception) -> BadEvent:
+    if isinstance(error, RecursionError):
+        return BadEvent(
+            "the JSON nests too deeply",
+            remedy=f"Nest at most {JSON_DEPTH_MAX} arrays and objects.",
+        )
+    if isinstance(error, UnicodeDecodeError):
+        return BadEvent("the JSON is not UTF-8", remedy="Send the text encoded as UTF-8.")
+    return BadEvent(
+        f"the event cannot be read: {error}",
+        remedy="Check the JSON at that byte, for instance with python -m json.tool.",
+    )
+
+
+def _too_long(size: int, limits: Limits) -> TooLarge:
+    return TooLarge(
+        f"the event has {size} bytes",
+        remedy=f"Send at most {limits.event_bytes_max}, or raise the limit on events.",
+    )

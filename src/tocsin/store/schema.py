@@ -44,15 +44,16 @@ SELECT_MARKS = "SELECT trimmed_to, trimmed_bytes, last_seq, last_bytes, crc FROM
 REPLACE_MARKS = "REPLACE INTO marks VALUES (1, ?, ?, ?, ?, ?)"
 
 
-def connect_writer(path: str, *, vfs: str | None, synchronous: str) -> apsw.Connection:
-    """The one connection that writes, in write-ahead mode."""
-    connection = apsw.Connection(path, vfs=vfs)
+def set_up_writer(connection: apsw.Connection, *, alone: bool, synchronous: str) -> None:
+    """Make this the one connection that writes, in write-ahead mode.
+
+    `alone`: nobody else will open the file, not even to read.
+    """
     connection.set_busy_timeout(BUSY_WAIT_MS_MAX)
     # A failed disk must not be written to on the way out; Store.close does it when all is well.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     run = connection.execute
-    if vfs is not None:
-        # apsw gives a VFS no shared memory; alone with the file, SQLite needs none.
+    if alone:  # then SQLite needs no shared memory, which a VFS in Python does not have
         run("PRAGMA locking_mode=EXCLUSIVE")
     # No memory map: a failing disk would end the process with a signal, not with an error.
     run(f"PRAGMA mmap_size=0; PRAGMA page_size={PAGE_BYTES}; PRAGMA auto_vacuum=NONE")
@@ -60,11 +61,10 @@ def connect_writer(path: str, *, vfs: str | None, synchronous: str) -> apsw.Conn
     (mode,) = run("PRAGMA journal_mode=WAL").fetchall()[0]
     if mode != "wal":
         raise DataDirectoryUnusable(
-            f"{path} cannot use a write-ahead log (SQLite says {mode!r})",
+            f"{connection.filename} cannot use a write-ahead log (SQLite says {mode!r})",
             remedy="Put the data directory on a local disk.",
         )
     run(f"PRAGMA synchronous={synchronous}; PRAGMA journal_size_limit={WAL_BYTES_KEPT_MAX}")
-    return connection
 
 
 def connect_reader(path: str) -> apsw.Connection:

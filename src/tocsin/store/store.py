@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -31,9 +32,9 @@ from tocsin.store.schema import (
     check_small_tables,
     check_tables,
     connect_reader,
-    connect_writer,
     create_tables,
     read_marks,
+    set_up_writer,
 )
 
 TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
@@ -247,8 +248,9 @@ class Store:
 
 
 def _open_log(path: str, vfs: str | None, synchronous: str) -> apsw.Connection:
-    connection = connect_writer(path, vfs=vfs, synchronous=synchronous)
+    connection = apsw.Connection(path, vfs=vfs)
     try:
+        set_up_writer(connection, alone=vfs is not None, synchronous=synchronous)
         create_tables(connection)
         check_tables(connection, path)
         check_small_tables(connection, path)
@@ -256,6 +258,7 @@ def _open_log(path: str, vfs: str | None, synchronous: str) -> apsw.Connection:
         # ended with a failed sync, the log may be in memory only, and look as if it were on disk.
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except BaseException:
-        connection.close()
+        with suppress(Exception):  # the first failure is the one to tell
+            connection.close()
         raise
     return connection

@@ -42,9 +42,9 @@ class _Content:
         self.pending.clear()
         self.known = True
 
-    def lose_power(self, random: Random) -> None:
+    def lose_power(self, random: Random | None) -> None:
         for change in self.pending:
-            kept = _survivor(change, random)
+            kept = _survivor(change, random) if random else None
             if kept is not None:
                 _apply(self.on_disk, kept)
         self.pending.clear()
@@ -96,15 +96,18 @@ class SimDisk(apsw.VFS):
         self._boots = 0
         super().__init__(name, "")
 
-    def crash(self, random: Random) -> None:
-        """The power goes and comes back. Connections from before can do nothing any more."""
+    def crash(self, random: Random | None) -> None:
+        """The power goes and comes back. Connections from before can do nothing any more.
+
+        Without `random`, nothing survives that was not synced.
+        """
         for path, content in self._unlinked.items():
-            if random.random() < 0.5:
+            if random is None or random.random() < 0.5:
                 self._files.setdefault(path, content)
         self._unlinked.clear()
         for path in list(self._files):
             content = self._files[path]
-            if not content.known and random.random() < 0.5:
+            if not content.known and (random is None or random.random() < 0.5):
                 del self._files[path]
             else:
                 content.known = True
@@ -137,6 +140,12 @@ class SimDisk(apsw.VFS):
         return self.bytes_max is None or self.size_bytes() + more_bytes <= self.bytes_max
 
     # What SQLite calls
+
+    def excepthook(self, etype: Any, evalue: Any, etraceback: Any) -> bool:
+        """Told of an error that SQLite did not want to know. Without power it may try anything."""
+        if isinstance(evalue, PowerCut):
+            return True
+        return super().excepthook(etype, evalue, etraceback)
 
     def xOpen(self, name: Any, flags: list[int]) -> Any:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
@@ -175,6 +184,9 @@ class _SimFile:
         self._content = content
         self._boot = boot
         self._syncs_directory = syncs_directory
+
+    def excepthook(self, etype: Any, evalue: Any, etraceback: Any) -> bool:
+        return self._disk.excepthook(etype, evalue, etraceback)
 
     def xRead(self, amount: int, offset: int) -> bytes:
         return bytes(self._content.seen[offset : offset + amount])

@@ -76,7 +76,6 @@ class Reader:
         self._connection = connection
         self._path = path
         self._shared = shared
-        self._cursor = connection.cursor()
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:
@@ -224,19 +223,19 @@ class Reader:
     @contextmanager
     def _snapshot(self) -> Iterator[LogMarks]:
         """One moment of the log, for several statements."""
-        self._cursor.execute("BEGIN")
+        self._connection.execute("BEGIN")
         try:
             yield self.marks()
         finally:
-            # Reading nothing but a damaged page may have ended the transaction already.
+            # Not COMMIT, which fails once a damaged page has been met. Nothing was written.
             if self._connection.in_transaction:
-                self._cursor.execute("COMMIT")
+                self._connection.execute("ROLLBACK")
 
     def _between(self, start: int, end: int) -> Iterator[tuple[int, Row | None]]:
         """Each event in (start, end] with its row, or None where that is missing or damaged."""
         reached = start
         try:
-            for row in self._cursor.execute(SELECT_RANGE, (start, end)):
+            for row in self._connection.execute(SELECT_RANGE, (start, end)):
                 if row[0] != reached + 1 or not is_intact(row):
                     break
                 reached += 1
@@ -249,7 +248,7 @@ class Reader:
     def row(self, seq: int) -> Row | None:
         """The row of an event if it is there and as it was written."""
         try:
-            row = self._cursor.execute(SELECT_ONE, (seq,)).fetchone()
+            row = self._connection.execute(SELECT_ONE, (seq,)).fetchone()
         except UNREADABLE:
             return None
         return row if row is not None and row[0] == seq and is_intact(row) else None
@@ -281,6 +280,6 @@ class Reader:
 
     def _rows(self, query: str, values: tuple[str | int, ...] = ()) -> list[tuple[object, ...]]:
         try:
-            return self._cursor.execute(query, values).fetchall()
+            return self._connection.execute(query, values).fetchall()
         except UNREADABLE as error:
             raise unreadable(self._path, error) from error

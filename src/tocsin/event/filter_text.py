@@ -66,6 +66,7 @@ _OPERATORS: Mapping[str, Operator] = {
     "<>": Operator.NE,
 }
 _TEXT_OPERATORS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
+_TEXT_FORM_OPERATORS = (Operator.EQ, Operator.PREFIX, Operator.SUFFIX)  # what CloudEvents has
 
 # What other languages write, and how it is written here.
 _MEANT: Mapping[str, str] = {
@@ -263,10 +264,9 @@ def _contextual(scanner: Scanner, word: str) -> Filter:
 
 def _text_condition(scanner: Scanner) -> TextIs:
     name = take_name(scanner)
-    at = scanner.position
+    if _OPERATORS.get(_operator_here(scanner).lower()) not in _TEXT_FORM_OPERATORS:
+        raise scanner.expected("=, prefix or suffix", remedy="Leave out text to compare otherwise.")
     how = _take_operator(scanner)
-    if how not in (Operator.EQ, Operator.PREFIX, Operator.SUFFIX):
-        raise scanner.refused("text takes =, prefix or suffix", remedy="Leave out text.", at=at)
     return TextIs(name, how, _take_text(scanner))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import tocsin
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.event.value import Quantity
@@ -11,6 +13,10 @@ from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 
 SECOND_NS = 1_000_000_000
+
+# For a program in another process: it finds the package and this module.
+IMPORTED_FROM = (Path(__file__).parent, Path(tocsin.__file__).parents[1])
+CHILD_ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, IMPORTED_FROM))}
 
 
 def make_event(seq: int, data_bytes: int = 40) -> Stored:

@@ -25,12 +25,13 @@ from tocsin.matching.conjunction import (
 class Attribute:
     """One thing that rows ask about, and the clusters that are reached through it."""
 
-    __slots__ = ("cluster", "equals", "is_presence", "key", "number", "pairs", "uses")
+    __slots__ = ("cluster", "equals", "is_presence", "is_topic", "key", "number", "pairs", "uses")
 
     def __init__(self, number: int, key: AttributeKey) -> None:
         self.number = number
         self.key = key
-        self.is_presence = key[1] == TOPIC or key[1][0] in (TEXT, FORM)
+        self.is_topic = key[1] == TOPIC
+        self.is_presence = self.is_topic or key[1][0] in (TEXT, FORM)  # there, or not: no value
         self.uses = 0
         self.cluster: int | None = None  # of rows reached because the attribute is there
         self.equals: dict[float, int] | None = None  # of rows reached by its value
@@ -87,7 +88,7 @@ class AttributeTable:
         del self._by_key[key]
         self.by_number[attribute.number] = None
         self._free.append(attribute.number)
-        if key[1] != TOPIC:
+        if not attribute.is_topic:
             self._unname(key)
         return True
 
@@ -119,7 +120,7 @@ class AttributeTable:
             number = len(self.by_number)
             self.by_number.append(None)
         attribute = self._by_key[key] = self.by_number[number] = Attribute(number, key)
-        if key[1] != TOPIC:
+        if not attribute.is_topic:
             self._name(key, attribute)
         return attribute
 

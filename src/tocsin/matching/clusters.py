@@ -9,7 +9,6 @@ whatever is not reached cannot match.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import NamedTuple
 
 from tocsin.matching.attributes import Answers, Attribute
 
@@ -21,12 +20,9 @@ SHORT_CLUSTER_ROWS = 64  # not worth a comparison
 AttributeTerm = tuple[Attribute, float, float]
 
 
-class _Key(NamedTuple):
-    """The attribute is there; or has the value; or is there together with the other."""
-
-    attribute: Attribute
-    value: float | None = None
-    other: int | None = None
+_Key = tuple[Attribute, float | None, int | None]
+"""(attribute, its value, the number of another): the attribute is there; or has the value; or is
+there together with the other."""
 
 
 class Clusters:
@@ -78,8 +74,11 @@ class Clusters:
                 found.append(equals[value])
             pairs = attribute.pairs
             if pairs is not None:
-                # The smaller side is walked: neither a wide event nor a wide table is slow.
-                found.extend([pairs[other] for other in pairs.keys() & numbers])
+                # The shorter side is walked: neither a wide event nor a wide table is slow.
+                if len(pairs) < len(numbers):
+                    found.extend([pairs[other] for other in pairs if other in numbers])
+                else:
+                    found.extend([pairs[other] for other in numbers if other in pairs])
         return found
 
     def _best_key(self, terms: list[AttributeTerm]) -> _Key:
@@ -88,9 +87,9 @@ class Clusters:
         ranged: list[Attribute] = []
         for attribute, lo, hi in terms:
             if attribute.is_presence:
-                key = _Key(attribute)
+                key: _Key = (attribute, None, None)
             elif lo == hi:
-                key = _Key(attribute, value=lo)
+                key = (attribute, lo, None)
             else:
                 ranged.append(attribute)
                 continue
@@ -128,7 +127,8 @@ def _pair_key(attributes: list[Attribute]) -> _Key:
     """Of the two least used, kept at the one with the lower number; one alone pairs with itself."""
     if len(attributes) > 2:
         attributes = sorted(attributes, key=_uses)[:2]
-    return _Key(min(attributes, key=_number), other=max(attributes, key=_number).number)
+    first, last = min(attributes, key=_number), max(attributes, key=_number)
+    return first, None, last.number
 
 
 def _find(key: _Key) -> int | None:

@@ -35,15 +35,18 @@ TOPIC = "topic"
 EQUAL, BEGINS, ENDS = "=", "^", "$"
 
 AttributeKey = tuple[str, str, str]
-"""(name, kind, text). The kind is that of a facet; or TEXT or FORM followed by EQUAL, BEGINS or ENDS,
-with the text; or EXISTS; or TOPIC, with the pattern and no name."""
+"""(name, kind, text). The kind is that of a facet; or TEXT or FORM followed by EQUAL, BEGINS or
+ENDS, with the text; or EXISTS; or TOPIC, with the pattern and no name."""
 
 Interval = tuple[float, float]
 PRESENT: Interval = (1.0, 1.0)
 ANY_VALUE: Interval = (-inf, inf)
 NEVER: Interval = (inf, -inf)
 
-_AFFIXES = {Operator.EQ: EQUAL, Operator.PREFIX: BEGINS, Operator.SUFFIX: ENDS}
+# Looking a member up in its Enum, or hashing it, takes longer than the comparison it is for.
+_EQ, _NE, _LT, _LE, _GT, _GE = (Operator(text) for text in ("=", "!=", "<", "<=", ">", ">="))
+_EXISTS = Operator.EXISTS
+_AFFIXES = {Operator.PREFIX: BEGINS, Operator.SUFFIX: ENDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ def conjunctions(filter: Filter) -> list[Conjunction]:
 
 
 _Leaves = tuple[Filter, ...]
+_JOINED = (All, AnyOf, Not)
 
 
 def _branches(filter: Filter) -> list[_Leaves]:
@@ -78,6 +82,8 @@ def _branches(filter: Filter) -> list[_Leaves]:
 
 
 def _product(parts: tuple[Filter, ...]) -> list[_Leaves]:
+    if not any(isinstance(part, _JOINED) for part in parts):
+        return [parts]
     product: list[_Leaves] = [()]
     for part in parts:
         branches = _branches(part)
@@ -124,9 +130,9 @@ _NO_TERMS: _Terms = []
 
 def _terms(leaf: Filter) -> tuple[_Terms, bool]:
     """Intervals that must hold where the leaf does, and whether they say all that it says."""
+    if isinstance(leaf, Predicate):
+        return _predicate_terms(leaf)
     match leaf:
-        case Predicate():
-            return _predicate_terms(leaf)
         case TextIs(name, operator, text):
             return _text_terms(name, FORM, operator, text)
         case TopicIs(pattern):
@@ -139,7 +145,7 @@ def _terms(leaf: Filter) -> tuple[_Terms, bool]:
 
 def _predicate_terms(leaf: Predicate) -> tuple[_Terms, bool]:
     name, operator = leaf.name, leaf.operator
-    if operator is Operator.EXISTS:
+    if operator is _EXISTS:
         return [((name, EXISTS, ""), ANY_VALUE)], True
     kind = predicate_kind(leaf.value, leaf.unit)
     wanted = comparand(leaf)
@@ -147,16 +153,18 @@ def _predicate_terms(leaf: Predicate) -> tuple[_Terms, bool]:
         return [((name, EXISTS, ""), NEVER)], True
     if isinstance(wanted, str):
         return _text_terms(name, TEXT, operator, wanted)
-    if operator is Operator.NE:
+    if operator is _NE:
         return _must_exist(name)
     return [((name, kind, ""), _interval(operator, float(wanted)))], True
 
 
 def _text_terms(name: str, kind: str, operator: Operator, text: str) -> tuple[_Terms, bool]:
+    if operator is _EQ:
+        return [((name, kind + EQUAL, text), PRESENT)], True
     affix = _AFFIXES.get(operator)
     if affix is None:
         return _must_exist(name)
-    if affix == EQUAL or len(text) <= AFFIX_CHARS_MAX:
+    if len(text) <= AFFIX_CHARS_MAX:
         return [((name, kind + affix, text), PRESENT)], True
     part = text[:AFFIX_CHARS_MAX] if affix == BEGINS else text[-AFFIX_CHARS_MAX:]
     return [((name, kind + affix, part), PRESENT)], False
@@ -168,14 +176,13 @@ def _must_exist(name: str) -> tuple[_Terms, bool]:
 
 
 def _interval(operator: Operator, number: float) -> Interval:
-    match operator:
-        case Operator.LT:
-            return -inf, nextafter(number, -inf)
-        case Operator.LE:
-            return -inf, number
-        case Operator.GT:
-            return nextafter(number, inf), inf
-        case Operator.GE:
-            return number, inf
-        case _:
-            return number, number
+    if operator is _EQ:
+        return number, number
+    if operator is _LE:
+        return -inf, number
+    if operator is _GE:
+        return number, inf
+    if operator is _LT:
+        return -inf, nextafter(number, -inf)
+    assert operator is _GT, operator
+    return nextafter(number, inf), inf

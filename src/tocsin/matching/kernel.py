@@ -93,4 +93,8 @@ def numba_kernel() -> Kernel | None:
         compiled: Kernel = numba.njit(cache=True)(_walk)
     except RuntimeError:  # no directory to keep the compiled code in: compile in every process
         compiled = numba.njit(_walk)
+    ints, floats = np.zeros(0, np.int64), np.zeros((0, 2))
+    small = np.zeros((0, 2), np.int32)
+    # The first call compiles; better here than with an event waiting.
+    compiled(ints, ints, ints, small, floats, floats, ints, floats[:, 0].copy(), ints, 0)
     return compiled

@@ -17,7 +17,7 @@ from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import Seen, passes
 from tocsin.matching.attributes import Answers, Attribute, AttributeTable
 from tocsin.matching.clusters import AttributeTerm
-from tocsin.matching.conjunction import TOPIC, AttributeKey, Conjunction, conjunctions
+from tocsin.matching.conjunction import AttributeKey, Conjunction, conjunctions
 from tocsin.matching.predicate_index import FEW_ROWS_MAX, NUMBA_ROWS_MIN, PredicateIndex
 from tocsin.matching.residuals import Residuals
 from tocsin.matching.rows import Rows
@@ -255,13 +255,13 @@ class Matcher:
 
     def _acquire(self, key: AttributeKey) -> Attribute:
         attribute = self._attributes.acquire(key)
-        if key[1] == TOPIC and attribute.uses == 1:
+        if attribute.is_topic and attribute.uses == 1:
             self._trie.add(_levels(key), attribute.number)
         return attribute
 
     def _release(self, terms: list[AttributeTerm], guard: int) -> None:
         for attribute, _, _ in terms:
-            if self._attributes.release(attribute) and attribute.key[1] == TOPIC:
+            if self._attributes.release(attribute) and attribute.is_topic:
                 self._trie.remove(_levels(attribute.key))
         if guard != _NO_GUARD:
             self._residuals.release(guard)
@@ -278,14 +278,14 @@ class Matcher:
 
 def _packed(terms: list[AttributeTerm], guard: int) -> bytes:
     """The same for two rows exactly if they ask for the same."""
-    numbers = array("d", (guard,))
+    numbers: list[float] = [guard]
     for attribute, lo, hi in terms:
-        numbers.extend((attribute.number, lo, hi))
-    return numbers.tobytes()
+        numbers += (attribute.number, lo, hi)
+    return array("d", numbers).tobytes()
 
 
 def _asks_topic(terms: list[AttributeTerm]) -> bool:
-    return any(attribute.key[1] == TOPIC for attribute, _, _ in terms)
+    return any(attribute.is_topic for attribute, _, _ in terms)
 
 
 def _number(term: AttributeTerm) -> int:

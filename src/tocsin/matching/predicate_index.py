@@ -56,7 +56,7 @@ class PredicateIndex:
         return self._clusters.in_use
 
     def add(self, row: int, terms: list[AttributeTerm]) -> None:
-        """Store a row of at least one term under a number that is free."""
+        """Store a row under a number that is free. Terms: at least one, in order of attributes."""
         self._row_count += 1
         if self._few is not None:
             self._few[row] = terms
@@ -119,7 +119,7 @@ class PredicateIndex:
             more = array("q", bytes(8 * (row + 1 - len(self._slots))))
             self._slots.extend(more)
             self._cluster_of.extend(more)
-        self._make_room_to_see(max(attribute.number for attribute, _, _ in terms))
+        self._make_room_to_see(terms[-1][0].number)
         cluster = self._clusters.join(terms)
         self._cluster_of[row] = cluster
         width = shelf_width(len(terms))

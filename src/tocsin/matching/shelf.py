@@ -28,6 +28,11 @@ def shelf_width(term_count: int) -> int:
     return 1 << max(term_count - 1, 1).bit_length()
 
 
+def _next_room(room: int) -> int:
+    """Many clusters have one row and stay so; one that has two will soon have more."""
+    return 2 * room if room > 1 else 4 if room else 1
+
+
 class Shelf:
     """The rows of one width. `slots` (shared by all shelves) says where each row stands."""
 
@@ -58,7 +63,8 @@ class Shelf:
         if count == self._room.get(cluster, 0):
             self._move(cluster, count)
         slot = int(self.start[cluster]) + count
-        padded = [*terms, *[ALWAYS] * (self.width - len(terms))]
+        padding = self.width - len(terms)
+        padded = [*terms, *[ALWAYS] * padding] if padding else terms
         self.at[slot], self.lo[slot], self.hi[slot] = zip(*padded, strict=True)
         self.row[slot] = row
         self.count[cluster] = count + 1
@@ -79,16 +85,16 @@ class Shelf:
             self._free.setdefault(self._room.pop(cluster), []).append(start)
 
     def _move(self, cluster: int, count: int) -> None:
-        """Give the cluster a slice twice as long."""
+        """Give the cluster a longer slice."""
         old_room = self._room.get(cluster, 0)
-        old = int(self.start[cluster])
-        room = max(1, 2 * old_room)
+        room = _next_room(old_room)
         start = self._slice(room)
-        for column in (self.at, self.lo, self.hi, self.row):
-            column[start : start + count] = column[old : old + count]
-        for offset, row in enumerate(self.row[start : start + count].tolist()):
-            self._slots[row] = start + offset
         if old_room:
+            old = int(self.start[cluster])
+            for column in (self.at, self.lo, self.hi, self.row):
+                column[start : start + count] = column[old : old + count]
+            for offset, row in enumerate(self.row[start : start + count].tolist()):
+                self._slots[row] = start + offset
             self._free.setdefault(old_room, []).append(old)
         self.start[cluster] = start
         self._room[cluster] = room

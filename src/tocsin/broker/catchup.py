@@ -49,8 +49,8 @@ class Catchup:
         assert self._reading is not None
         after, asked_head = self._reading
         self._reading = None
-        if not events:
-            through = max(through, asked_head)
+        if through <= after:  # there is nothing past it, so all that there was has been seen
+            through = asked_head
         open_ones = {
             key: follower
             for key, follower in self._behind.items()

@@ -74,13 +74,6 @@ class StreamDropped(msgspec.Struct, frozen=True):
     dropped: int
 
 
-class StreamEnd(msgspec.Struct, frozen=True):
-    """Close an open stream, telling why."""
-
-    stream: int
-    reason: str
-
-
 class Reply(msgspec.Struct, frozen=True):
     """Answer whoever waits with a result, or with an error."""
 
@@ -110,7 +103,6 @@ Effect = (
     | Handshake
     | StreamOut
     | StreamDropped
-    | StreamEnd
     | Reply
     | Note
     | Stop

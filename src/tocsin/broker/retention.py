@@ -1,4 +1,4 @@
-"""Retention: how far the log may forget. By age and size, but never past somebody who waits for it."""
+"""Retention: how far the log may forget. By age and size, never past somebody who waits."""
 
 from __future__ import annotations
 

@@ -1,0 +1,271 @@
+"""Settings: parsed once, frozen, handed down. Flags first, then TOCSIN_*, then a file, then these.
+
+Each group below is a table of `tocsin.toml`; a key of a table is TOCSIN_TABLE__KEY in the
+environment. Every value remembers where it came from, so that `tocsin config show` can tell.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from tocsin.broker.options import DAY_S, BrokerOptions
+from tocsin.delivery.retry import RetryOptions
+from tocsin.errors import BadSetting
+from tocsin.wire.cloudevents.limits import Limits
+
+PREFIX = "TOCSIN_"
+FILE_NAME = "tocsin.toml"
+# Read by clients, and by whoever looks for the file: no settings of the broker.
+NOT_SETTINGS = frozenset({"TOCSIN_BROKER", "TOCSIN_CONFIG"})
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """[http]: where the door is, and how much and how slowly one may come in."""
+
+    address: str = "127.0.0.1:8400"
+    open: bool = False  # listen beyond this machine, without protection of our own
+    names: tuple[str, ...] = ()  # further Host names under which this broker may be called
+    header_bytes_max: int = 32 << 10
+    headers_max: int = 100
+    body_bytes_max: int = 16 << 20
+    header_deadline_s: float = 10.0
+    body_deadline_s: float = 30.0
+    body_bytes_per_s_min: int = 1024  # a body may take longer than the deadline if it flows
+    idle_s: float = 75.0
+    stalled_reader_s: float = 60.0  # a stream that takes nothing for so long is closed
+    connections_max: int = 10_000
+    pipelined_max: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """[log]: where events are kept, how safely and for how long."""
+
+    directory: str = "tocsin-data"
+    synchronous: str = "FULL"  # NORMAL may lose the last acknowledged events in a power cut
+    retain_age_s: float = 7.0 * DAY_S
+    retain_bytes: int = 10 << 30
+    duplicates_window: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class EventSettings:
+    """[events]: what one event may be."""
+
+    event_bytes_max: int = 1 << 20
+    batch_events_max: int = 10_000
+    attributes_max: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySettings:
+    """[delivery]: how patiently events are pushed, and where they may go."""
+
+    attempts: int = 10
+    first_delay_s: float = 1.0
+    delay_s_max: float = 300.0
+    timeout_s: float = 30.0
+    unreachable_s_max: float = 3.0 * DAY_S
+    backlog_age_s: float = 7.0 * DAY_S
+    dead_letters_max: int = 100_000
+    trusted: tuple[str, ...] = ()  # hosts and networks that need no handshake; loopback never does
+    private: str = "auto"  # yes, no, or auto: private addresses only while listening on loopback
+    sinks_open_max: int = 1_000
+    origin: str = ""  # what the handshake calls us; the address we listen on if empty
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """[limits]: how many there may be."""
+
+    subscriptions_max: int = 1_000_000
+    streams_max: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set."""
+
+    http: HttpSettings = field(default_factory=HttpSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+    events: EventSettings = field(default_factory=EventSettings)
+    delivery: DeliverySettings = field(default_factory=DeliverySettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+
+    def broker_options(self) -> BrokerOptions:
+        """The core's own options type."""
+        delivery = self.delivery
+        return BrokerOptions(
+            duplicates_window=self.log.duplicates_window,
+            subscriptions_max=self.limits.subscriptions_max,
+            streams_max=self.limits.streams_max,
+            dead_letters_max=delivery.dead_letters_max,
+            retain_age_s=self.log.retain_age_s,
+            retain_bytes=self.log.retain_bytes,
+            backlog_age_s=delivery.backlog_age_s,
+            retry=RetryOptions(
+                attempts=delivery.attempts,
+                first_delay_s=delivery.first_delay_s,
+                delay_s_max=delivery.delay_s_max,
+                timeout_s=delivery.timeout_s,
+                unreachable_s_max=delivery.unreachable_s_max,
+            ),
+        )
+
+    def event_limits(self) -> Limits:
+        events = self.events
+        return Limits(events.event_bytes_max, events.batch_events_max, events.attributes_max)
+
+
+Origins = dict[str, str]
+"""Where each value came from, by its dotted name: default, a file, a variable or a flag."""
+
+CHOICES = {
+    "log.synchronous": ("FULL", "NORMAL"),
+    "delivery.private": ("yes", "no", "auto"),
+}
+
+
+def keys() -> dict[str, Any]:
+    """Every setting by its dotted name, with its default."""
+    found: dict[str, Any] = {}
+    defaults = Settings()
+    for table in fields(Settings):
+        group = getattr(defaults, table.name)
+        for key in fields(group):
+            found[f"{table.name}.{key.name}"] = getattr(group, key.name)
+    return found
+
+
+def find_file(named: str | None, environment: Mapping[str, str]) -> Path | None:
+    """The file to read: the one named, or the first that exists where people put it."""
+    wanted = named or environment.get("TOCSIN_CONFIG")
+    if wanted:
+        path = Path(wanted)
+        if not path.is_file():
+            raise BadSetting(f"there is no file {path}", remedy="Name one that exists.")
+        return path
+    home = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    places = [
+        Path(FILE_NAME),
+        Path(home) / "tocsin" / "config.toml",
+        Path("/etc/tocsin") / FILE_NAME,
+    ]
+    return next((path for path in places if path.is_file()), None)
+
+
+def load(
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    file: Path | None = None,
+) -> tuple[Settings, Origins]:
+    """Settings from all sources. `flags` maps dotted names to values; None means not given."""
+    values: dict[str, object] = dict(keys())
+    origins: Origins = dict.fromkeys(values, "default")
+
+    def put(name: str, value: object, origin: str, remedy: str = "") -> None:
+        _must_exist(name, origin, remedy)
+        values[name] = _fit(name, value, origin)
+        origins[name] = origin
+
+    if file is not None:
+        for name, value, line in _read_file(file):
+            put(name, value, f"{file} line {line}")
+    for variable, text in environment.items():
+        if variable.startswith(PREFIX) and variable not in NOT_SETTINGS:
+            put(_dotted(variable), text, variable)
+    for name, value in flags.items():
+        if value is not None:
+            put(name, value, "flag")
+    return _assemble(values), origins
+
+
+def _assemble(values: Mapping[str, object]) -> Settings:
+    groups: dict[str, Any] = {}
+    kinds: dict[str, Any] = get_type_hints(Settings)
+    for table, kind in kinds.items():
+        groups[table] = kind(**{f.name: values[f"{table}.{f.name}"] for f in fields(kind)})
+    return Settings(**groups)
+
+
+def _dotted(variable: str) -> str:
+    return variable.removeprefix(PREFIX).lower().replace("__", ".", 1)
+
+
+def _must_exist(name: str, origin: str, remedy: str) -> None:
+    known = keys()
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}?" if near else "`tocsin config show` lists what there is."
+    raise BadSetting(f"there is no setting {name} ({origin})", remedy=remedy or hint)
+
+
+def _fit(name: str, value: object, origin: str) -> object:
+    """The value in the type of its default, or an error that names the key and the place."""
+    default = keys()[name]
+    kind: Any = tuple[str, ...] if isinstance(default, tuple) else type(default)
+    if kind == tuple[str, ...] and isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        fitted = msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSetting(
+            f"{name} = {value!r} ({origin}): {error}",
+            remedy=f"Its default is {default!r}; give a value of that kind.",
+        ) from None
+    if isinstance(fitted, int | float) and not isinstance(fitted, bool) and not 0 < fitted < 1e18:
+        raise BadSetting(f"{name} = {value!r} ({origin})", remedy="Give a number above zero.")
+    choices = CHOICES.get(name)
+    if choices and fitted not in choices:
+        raise BadSetting(
+            f"{name} = {value!r} ({origin})", remedy=f"It is one of {', '.join(choices)}."
+        )
+    return fitted
+
+
+def _read_file(path: Path) -> list[tuple[str, object, int]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadSetting(f"cannot read {path}: {error}", remedy="Mend the file.") from None
+    lines = _lines(text)
+    found: list[tuple[str, object, int]] = []
+    for table, content in tables.items():
+        if not isinstance(content, dict):
+            where = f"{path} line {lines.get(table, 1)}"
+            _must_exist(table, where, f"Put it under a table: {', '.join(_tables())}.")
+        else:
+            for key, value in content.items():
+                name = f"{table}.{key}"
+                found.append((name, value, lines.get(name, 1)))
+    return found
+
+
+def _tables() -> list[str]:
+    return [f"[{table.name}]" for table in fields(Settings)]
+
+
+def _lines(text: str) -> dict[str, int]:
+    """On which line each key stands; tomllib does not tell."""
+    found: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", line)
+        key = re.match(r"\s*([\w-]+)\s*=", line)
+        if header:
+            table = f"{header[1]}."
+        elif key:
+            found.setdefault(f"{table}{key[1]}", number)
+    return found

@@ -1,0 +1,332 @@
+"""Node: one running broker. It performs what the broker decides, on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from tocsin.broker import effects as do
+from tocsin.broker.broker import Broker
+from tocsin.config import Settings
+from tocsin.delivery.outcome import Outcome
+from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_sink
+from tocsin.drivers.clock import SteadyClock
+from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.push.pusher import Pusher, PushOptions
+from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
+from tocsin.event.event import Event
+from tocsin.event.filter import Filter
+from tocsin.event.stored import Stored
+from tocsin.store.reader import Reader
+from tocsin.store.store import Store
+from tocsin.wire.cloudevents.webhook import Allowed, Refused
+
+T = TypeVar("T")
+
+CLOSING_S = 0.5  # for what is under way to the disk when the broker is told to stop
+CLOCK_JUMP_S = 1.0
+
+
+class Replier(Protocol):
+    """Whoever published and waits. `answer` is called once, on the loop, and never raises."""
+
+    def answer(self, result: object) -> None: ...
+
+
+class StreamSink(Protocol):
+    """The far end of an open stream."""
+
+    def write(self, events: list[Stored]) -> bool:
+        """Take the events; False if the transport is full until `stream_ready` is called."""
+        ...
+
+    def dropped(self, count: int) -> None: ...
+
+    def end(self, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the broker runs, whether it can take events, and what speaks against it."""
+
+    live: bool
+    ready: bool
+    reasons: list[str] = field(default_factory=list)
+
+
+class Waiter:
+    """Somebody who awaits an answer in a coroutine."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        self.future = future
+
+    def answer(self, result: object) -> None:
+        if self.future.done():
+            return
+        if isinstance(result, TocsinError):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+
+class Node:
+    """One running broker process, without its doors."""
+
+    def __init__(self, settings: Settings, store: Store, notes: Notes) -> None:
+        self.settings = settings
+        self.loop = asyncio.get_running_loop()
+        self.notes = notes
+        self.stopping = False
+        self.failure: TocsinError | None = None
+        self.failed = asyncio.Event()
+        self.started_ns = time.time_ns()
+        self.address = settings.http.address  # the door says which port it really got
+        self._clock = SteadyClock()
+        trusted = check_trusted(settings.delivery.trusted)
+        self.broker = Broker(
+            settings.broker_options(),
+            new_id=lambda: secrets.token_hex(12),
+            jitter=random.random,
+            is_trusted=lambda sink: is_trusted(parse_sink(sink).host, trusted),
+        )
+        self.broker.recover(snapshot(store, settings.log.duplicates_window), self._clock.now_ns())
+        self._store = store
+        self._writer = Writer(store, self.loop, self._written)
+        self._readers = Readers(store)
+        self.rules = SinkRules(allow_private=_private_allowed(settings), trusted=trusted)
+        options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
+        self._pusher = Pusher(self.loop, options, self.note)
+        self._streams: dict[int, StreamSink] = {}
+        self._running = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._perform: dict[type, Callable[[Any], None]] = {
+            do.Commit: self._commit,
+            do.ReadLog: self._read_log,
+            do.Survey: self._survey,
+            do.Push: self._push,
+            do.Handshake: self._handshake,
+            do.StreamOut: self._stream_out,
+            do.StreamDropped: self._stream_dropped,
+            do.Reply: lambda effect: effect.token.answer(effect.result),
+            do.Note: lambda effect: self.note(effect.level, effect.message, **effect.fields),
+            do.Stop: self._stop,
+        }
+        self.kick()
+
+    # What doors call
+
+    def now_ns(self) -> int:
+        return self._clock.now_ns()
+
+    def note(self, level: do.Level, message: str, **fields: object) -> None:
+        self.notes(level, message, **fields)
+
+    def publish(self, events: list[Event], replier: Replier) -> None:
+        """Store these, then answer. No coroutine: this is the hottest path there is."""
+        if self.stopping:
+            replier.answer(shutting_down())
+            return
+        self.broker.publish(events, replier)
+        self.kick()
+
+    async def ask(self, call: Callable[[do.Token, int], None]) -> Any:
+        """Call the broker with a token and the time; returns, or raises, what it answers."""
+        if self.stopping:
+            raise shutting_down()
+        waiter = Waiter(self.loop.create_future())
+        call(waiter, self.now_ns())
+        self.kick()
+        try:
+            return await waiter.future
+        except asyncio.CancelledError:
+            self.broker.cancel(waiter)
+            raise
+
+    async def read(self, work: Callable[[Reader], T]) -> T:
+        """Ask the log something, in the thread for that."""
+        return await self._readers.ask(work)
+
+    def open_stream(self, sink: StreamSink, filter: Filter, after: int | None, name: str) -> int:
+        """Follow the log; events go to `sink.write` from the next turn of the loop on."""
+        number = self.broker.open_stream(filter, after, name)
+        self._streams[number] = sink
+        self.kick()
+        return number
+
+    def stream_ready(self, stream: int) -> None:
+        self.broker.stream_ready(stream)
+        self.kick()
+
+    def close_stream(self, stream: int) -> None:
+        if self._streams.pop(stream, None) is not None:
+            self.broker.close_stream(stream)
+
+    def health(self) -> Health:
+        reasons: list[str] = []
+        if self.failure is not None:
+            reasons.append(str(self.failure))
+        if self.stopping:
+            reasons.append("the broker is stopping")
+        jump_s = self._clock.jumped_s()
+        if abs(jump_s) > CLOCK_JUMP_S:
+            reasons.append(
+                f"the wall clock was set by {jump_s:+.1f} s since the start; "
+                "leases and retries go by the time that really passed"
+            )
+        return Health(self.failure is None, self.failure is None and not self.stopping, reasons)
+
+    # Performing
+
+    def kick(self) -> None:
+        """Something happened: perform what follows from it at the end of this turn of the loop."""
+        if not self._running:
+            self._running = True
+            self.loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        self._running = False
+        perform = self._perform
+        for effect in self.broker.flush(self._clock.now_ns()):
+            perform[type(effect)](effect)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        due_ns = self.broker.next_wake_ns()
+        if due_ns is None or (self._timer is not None and self._timer_ns <= due_ns):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ns = due_ns
+        delay_s = max(0.0, (due_ns - self._clock.now_ns()) / 1e9)
+        self._timer = self.loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.broker.tick(self._clock.now_ns())
+        self.kick()
+
+    def _commit(self, effect: do.Commit) -> None:
+        self._writer.write(effect.batch)
+
+    def _written(self, failure: DiskFull | DiskFailed | None) -> None:
+        if failure is None:
+            self.broker.committed(self._store.first_seq, self._clock.now_ns())
+        else:
+            self.broker.commit_failed(failure, self._clock.now_ns())
+        self._run()
+
+    def _read_log(self, effect: do.ReadLog) -> None:
+        async def work() -> None:
+            page = await self._readers.catch_up(lambda r: r.read(effect.after, effect.limit))
+            self.broker.log_read(page.events, page.next, page.corrupt, self._clock.now_ns())
+            self.kick()
+
+        self._spawn(work())
+
+    def _survey(self, effect: do.Survey) -> None:
+        async def work() -> None:
+            reach = await self._readers.ask(
+                lambda r: retention_reach(r, effect.before_ns, effect.bytes_max)
+            )
+            self.broker.surveyed(reach, self._clock.now_ns())
+            self.kick()
+
+        self._spawn(work())
+
+    def _spawn(self, work: Any) -> None:
+        task: asyncio.Task[None] = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, TocsinError):
+            self._stop(do.Stop(error))
+        elif error is not None and not self.stopping:
+            self._stop(
+                do.Stop(
+                    DiskFailed(f"reading the log failed: {error!r}", remedy="Please report it.")
+                )
+            )
+
+    def _push(self, effect: do.Push) -> None:
+        self._pusher.send(effect, self._pushed)
+
+    def _pushed(self, lane: int, outcome: Outcome) -> None:
+        self.broker.pushed(lane, outcome, self._clock.now_ns())
+        self.kick()
+
+    def _handshake(self, effect: do.Handshake) -> None:
+        origin = self.settings.delivery.origin or self.address
+        callback = f"http://{origin}/subscriptions/{effect.subscription_id}/handshake"
+        self._pusher.handshake(effect, origin, f"{callback}?token={effect.token}", self._handshaken)
+
+    def _handshaken(self, subscription_id: str, answer: Allowed | Refused) -> None:
+        self.broker.handshaken(subscription_id, answer, self._clock.now_ns())
+        self.kick()
+
+    def _stream_out(self, effect: do.StreamOut) -> None:
+        sink = self._streams.get(effect.stream)
+        if sink is not None and not sink.write(effect.events):
+            self.broker.stream_blocked(effect.stream)
+
+    def _stream_dropped(self, effect: do.StreamDropped) -> None:
+        sink = self._streams.get(effect.stream)
+        if sink is not None:
+            sink.dropped(effect.dropped)
+
+    def _stop(self, effect: do.Stop) -> None:
+        if self.failure is None:
+            self.failure = effect.error
+            self.note(
+                "error", effect.error.problem, code=effect.error.code, remedy=effect.error.remedy
+            )
+        self.failed.set()
+
+    # Stopping
+
+    async def close(self) -> None:
+        """Answer who waits, put every cursor on disk, let go of the log."""
+        self.stopping = True
+        for sink in list(self._streams.values()):
+            sink.end("the broker is stopping")
+        if self.failure is None:
+            self.broker.shut_down(self._clock.now_ns())
+            deadline = self.loop.time() + CLOSING_S
+            while not self.broker.is_idle() and self.loop.time() < deadline:
+                self.kick()
+                await asyncio.sleep(0.002)
+        self._pusher.close()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        await asyncio.to_thread(self._writer.close)
+        await asyncio.to_thread(self._readers.close)
+        self._store.close()
+
+
+def shutting_down() -> ShuttingDown:
+    return ShuttingDown("the broker is stopping", remedy="Send it again when it is back.")
+
+
+def _private_allowed(settings: Settings) -> bool:
+    wanted = settings.delivery.private
+    return listens_on_loopback(settings) if wanted == "auto" else wanted == "yes"
+
+
+def listens_on_loopback(settings: Settings) -> bool:
+    """True if only this machine can reach the door."""
+    host = settings.http.address.rpartition(":")[0].strip("[]")
+    return host == "localhost" or host == "::1" or host.startswith("127.")

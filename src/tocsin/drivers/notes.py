@@ -1,0 +1,43 @@
+"""What the broker noted, one line each. Nothing from a message is ever written raw."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+from tocsin.broker.effects import Level
+
+FIELD_CHARACTERS_MAX = 500
+
+
+class Notes:
+    """Writes to standard error: words for people, or JSON for machines."""
+
+    def __init__(self, *, as_json: bool = False, stream: TextIO | None = None) -> None:
+        self._as_json = as_json
+        self._stream = stream or sys.stderr
+
+    def __call__(self, level: Level, message: str, **fields: object) -> None:
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        if self._as_json:
+            line = json.dumps(
+                {"time": moment, "level": level, "message": message, **_short(fields)},
+                default=str,
+            )
+        else:
+            # JSON strings have no line breaks and no control characters, so neither has the line.
+            said = " ".join(f"{k}={json.dumps(v, default=str)}" for k, v in _short(fields).items())
+            line = f"{moment} {level:7} {message} {said}".rstrip()
+        try:
+            print(line, file=self._stream, flush=True)
+        except (OSError, ValueError):
+            return  # nobody reads it any more; a broker does not stop for that
+
+
+def _short(fields: dict[str, object]) -> dict[str, object]:
+    return {
+        key: value[:FIELD_CHARACTERS_MAX] if isinstance(value, str) else value
+        for key, value in fields.items()
+    }

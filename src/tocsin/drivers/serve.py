@@ -1,0 +1,64 @@
+"""Serve: from settings to a running broker, until a signal ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Callable
+
+import uvloop
+
+from tocsin.config import Settings
+from tocsin.drivers.http.server import listen
+from tocsin.drivers.node import Node, listens_on_loopback
+from tocsin.drivers.notes import Notes
+from tocsin.errors import NotOpenToTheWorld, TocsinError
+from tocsin.store.store import Store
+
+# The writer's thread gets the interpreter back after at most this long, not after the default
+# 5 ms, which would be the price of every commit while the loop is busy.
+SWITCH_INTERVAL_S = 0.0005
+
+Ready = Callable[[dict[str, object]], None]
+
+
+def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
+    """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
+    if not listens_on_loopback(settings) and not settings.http.open:
+        raise NotOpenToTheWorld(
+            f"{settings.http.address} can be reached from other machines, and nothing protects it",
+            remedy="Listen on 127.0.0.1, or say --open if that is meant.",
+        )
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    store = Store.open(settings.log.directory, synchronous=settings.log.synchronous)
+    return uvloop.run(_serve(settings, store, ready, notes or Notes()))
+
+
+async def _serve(settings: Settings, store: Store, ready: Ready, notes: Notes) -> int:
+    loop = asyncio.get_running_loop()
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    node = Node(settings, store, notes)
+    try:
+        door = await listen(node, settings.http.address)
+    except BaseException:
+        await node.close()
+        raise
+    node.address = door.address
+    gc.freeze()  # what the start made stays; no collection need look at it again
+    ready({"ready": True, "http": door.address})
+    waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    node.stopping = True
+    await door.close()
+    await node.close()
+    return _exit_code(node.failure)
+
+
+def _exit_code(failure: TocsinError | None) -> int:
+    return 0 if failure is None else failure.exit_code

@@ -1,0 +1,1 @@
+"""The real world: sockets, disk, clock. Thin, because everything that decides is elsewhere."""

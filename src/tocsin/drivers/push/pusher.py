@@ -1,0 +1,190 @@
+"""Pusher: performs the broker's Push and Handshake effects over plain HTTP and TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tocsin.broker.effects import Handshake, Push
+from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
+from tocsin.delivery.trust import SinkRules, parse_sink
+from tocsin.drivers.push.answer import fields
+from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
+from tocsin.drivers.push.letterhead import Letterhead, handshake_request, letterhead, request
+from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
+from tocsin.errors import TocsinError
+from tocsin.event.subscription import Subscription
+from tocsin.wire.cloudevents.webhook import Allowed, Refused, read_handshake
+
+SWEEP_S = 0.25  # how exact deadlines are; one timer for all requests instead of one for each
+HANDSHAKE_S = 10.0
+HANDSHAKES_MAX = 64  # under way at once
+HANDSHAKES_WAITING_MAX = 10_000
+
+HandshakeDone = Callable[[str, Allowed | Refused], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    """What the operator may set about pushing."""
+
+    rules: SinkRules
+    sinks_open_max: int = 1_000  # connections kept; past it the longest idle one is closed
+    idle_s: float = 60.0  # below what most servers and proxies keep a quiet connection for
+
+
+class Pusher:
+    """Sends events to sinks. Everything happens on the loop; nothing here waits."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        options: PushOptions,
+        note: Note,
+        *,
+        resolve: Resolver | None = None,
+        tls: ssl.SSLContext | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.loop = loop
+        self.guard = Guard(loop, options.rules, resolve or system_resolver(loop))
+        self.note = note
+        self.clock = clock
+        self.open = 0
+        self._options = options
+        self._tls = tls
+        self._lines: dict[int, Line] = {}
+        self._probes: set[Line] = set()
+        self._probes_waiting: deque[Callable[[], None]] = deque()
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def send(self, push: Push, done: Done) -> None:
+        """POST the events; `done(push.lane, outcome)` is called once, from a later callback."""
+        line = self._lines.get(push.lane)
+        if line is None or line.address != push.sink:
+            try:
+                line = self._new_line(push)
+            except TocsinError as error:
+                self.loop.call_soon(done, push.lane, Failed(error.problem))
+                return
+        head = line.letterheads.get(push.subscription.id)
+        if head is None or head.subscription is not push.subscription:
+            try:
+                head = _new_letterhead(line, push.subscription)
+            except TocsinError as error:
+                self.loop.call_soon(done, push.lane, Failed(error.problem))
+                return
+        now_s = self.loop.time()
+        line.used_at_s = now_s
+        line.ask(request(head, push.events, self.clock()), done, now_s + push.timeout_s)
+
+    def _new_line(self, push: Push) -> Line:
+        """Raises BadSubscription or SinkRefused if the address is none that we push to."""
+        sink = parse_sink(push.sink)
+        former = self._lines.pop(push.lane, None)
+        if former is not None:
+            former.hang_up()
+        line = self._lines[push.lane] = Line(self, push.lane, push.sink, sink)
+        self._start_sweeping()
+        return line
+
+    def handshake(
+        self, effect: Handshake, origin: str, callback: str | None, done: HandshakeDone
+    ) -> None:
+        """Ask the sink whether it wants events; `done(subscription_id, answer)` is called once."""
+        if len(self._probes_waiting) >= HANDSHAKES_WAITING_MAX:
+            refusal = Refused("too many sinks wait to be asked; subscribe again later")
+            self.loop.call_soon(done, effect.subscription_id, refusal)
+            return
+        self._probes_waiting.append(lambda: self._probe(effect, origin, callback, done))
+        self.loop.call_soon(self._start_probes)
+
+    def _start_probes(self) -> None:
+        while self._probes_waiting and len(self._probes) < HANDSHAKES_MAX:
+            self._probes_waiting.popleft()()
+
+    def _probe(
+        self, effect: Handshake, origin: str, callback: str | None, done: HandshakeDone
+    ) -> None:
+        try:
+            sink = parse_sink(effect.sink)
+        except TocsinError as error:
+            done(effect.subscription_id, Refused(error.problem))
+            return
+        line = Line(self, -1, effect.sink, sink)
+
+        def finished(_: int, outcome: Outcome) -> None:
+            self._probes.discard(line)
+            done(effect.subscription_id, _consent(outcome, line.head, origin))
+            line.hang_up()
+            self._start_probes()
+
+        self._probes.add(line)
+        self._start_sweeping()
+        asked = handshake_request(sink, origin, callback)
+        line.ask((asked, b""), finished, self.loop.time() + HANDSHAKE_S)
+
+    def close(self) -> None:
+        """Hang up everywhere, at once. What was under way is not reported: it is sent again."""
+        self._probes_waiting.clear()
+        for line in [*self._lines.values(), *self._probes]:
+            line.hang_up()
+        self._lines.clear()
+        self._probes.clear()
+        self.guard.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+
+    # What the lines share.
+
+    def tls(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+    def opened(self) -> None:
+        self.open += 1
+        if self.open > self._options.sinks_open_max:
+            idle = [line for line in self._lines.values() if line.is_open and not line.is_busy]
+            if idle:
+                min(idle, key=lambda line: line.used_at_s).hang_up()
+
+    def closed(self) -> None:
+        self.open -= 1
+
+    def _start_sweeping(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
+
+    def _sweep(self) -> None:
+        now_s = self.loop.time()
+        for line in [*self._lines.values(), *self._probes]:
+            if line.is_busy:
+                line.used_at_s = now_s
+                if now_s >= line.deadline_s:
+                    line.expire()
+            elif not line.is_open or now_s - line.used_at_s >= self._options.idle_s:
+                line.hang_up()
+                if self._lines.get(line.number) is line:
+                    del self._lines[line.number]
+        self._sweeper = None
+        if self._lines or self._probes:
+            self._start_sweeping()
+
+
+def _new_letterhead(line: Line, subscription: Subscription) -> Letterhead:
+    if len(line.letterheads) >= LETTERHEADS_MAX:
+        line.letterheads.clear()
+    head = line.letterheads[subscription.id] = letterhead(line.sink, subscription)
+    return head
+
+
+def _consent(outcome: Outcome, head: bytes, origin: str) -> Allowed | Refused:
+    if isinstance(outcome, Answered):
+        return read_handshake(outcome.status, fields(head), origin)
+    return Refused(f"the sink could not be asked: {describe(outcome)}")

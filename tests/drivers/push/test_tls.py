@@ -1,0 +1,106 @@
+"""Sinks over TLS: the certificate must be for the name that was subscribed."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import World, read_request
+
+from tocsin.delivery.outcome import Answered, Failed
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+
+OK = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A throw-away authority, and a certificate of it for sink.example."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl(
+        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
+        "-subj", "/CN=throw-away", "-addext", "keyUsage=critical,keyCertSign",
+    )  # fmt: skip
+    openssl("req", *key, "-keyout", "sink.key", "-out", "sink.csr", "-subj", "/CN=sink.example")
+    (folder / "names").write_text("subjectAltName=DNS:sink.example\n")
+    openssl(
+        "x509", "-req", "-in", "sink.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
+        "-CAcreateserial", "-extfile", "names", "-out", "sink.pem",
+    )  # fmt: skip
+    return folder
+
+
+def tls_sink(world: World, certificates: Path, host: str) -> str:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "sink.pem", certificates / "sink.key")
+
+    async def script(reader, writer) -> None:  # type: ignore[no-untyped-def]
+        while True:
+            world.requests.append(await read_request(reader))
+            writer.write(OK)
+
+    address = world.sink(script, ssl=context)
+    return address.replace("http://127.0.0.1", f"https://{host}")
+
+
+async def here(host: str, port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
+def trusting(certificates: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificates / "ca.pem"))
+
+
+def test_a_sink_with_a_certificate_for_its_name_is_served(world: World, certificates: Path) -> None:
+    address = tls_sink(world, certificates, "sink.example")
+    world.restart(resolve=here, tls=trusting(certificates))
+
+    outcomes = [world.push(address) for _ in range(3)]
+
+    assert outcomes == [Answered(204)] * 3
+    assert world.connections == 1
+    assert world.requests[0].headers["host"].startswith("sink.example:")
+
+
+def test_a_certificate_for_another_name_gets_nothing(world: World, certificates: Path) -> None:
+    address = tls_sink(world, certificates, "other.example")
+    world.restart(resolve=here, tls=trusting(certificates))
+
+    outcome = world.push(address)
+
+    assert isinstance(outcome, Failed)
+    assert not outcome.reachable
+    assert outcome.reason.startswith("no trust in the sink's TLS")
+    assert world.requests == []
+
+
+def test_a_certificate_of_an_unknown_authority_gets_nothing(
+    world: World, certificates: Path
+) -> None:
+    address = tls_sink(world, certificates, "sink.example")
+    world.restart(resolve=here)
+
+    outcome = world.push(address)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.reason.startswith("no trust in the sink's TLS")
+    assert world.requests == []
+
+
+def test_a_plain_sink_at_a_tls_address_is_no_sink(world: World, certificates: Path) -> None:
+    address = world.answering(OK).replace("http://127.0.0.1", "https://sink.example")
+    world.restart(resolve=here, tls=trusting(certificates))
+
+    outcome = world.push(address, timeout_s=1)
+
+    assert isinstance(outcome, Failed)
+    assert not outcome.reachable

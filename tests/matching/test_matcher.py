@@ -140,7 +140,3 @@ def test_when_everybody_has_left_nothing_is_kept(kernel: str, data: st.DataObjec
 
     assert len(matcher) == 0
     assert matcher.holdings() == Matcher().holdings()
-
-
-def test_an_event_that_nobody_wants_goes_to_nobody() -> None:
-    assert Matcher().match(Event("1", "/s", "t")) == []

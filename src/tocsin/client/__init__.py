@@ -1,0 +1,39 @@
+"""Publish and consume from Python: two lines to publish, three to consume.
+
+    Publisher().publish("lead/ohio/radar", {"load5": 7})
+
+    for event in Consumer("topic lead/**"):
+        print(event)
+
+Names are loaded on use, so that a program that only publishes does not pay for the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tocsin.client.async_consumer import AsyncConsumer
+    from tocsin.client.async_publisher import AsyncPublisher
+    from tocsin.client.consumer import Consumer
+    from tocsin.client.incoming.consumed import ConsumedEvent
+    from tocsin.client.publisher import Publisher
+
+__all__ = ["AsyncConsumer", "AsyncPublisher", "ConsumedEvent", "Consumer", "Publisher"]
+
+_HOMES = {
+    "AsyncConsumer": "async_consumer",
+    "AsyncPublisher": "async_publisher",
+    "ConsumedEvent": "incoming.consumed",
+    "Consumer": "consumer",
+    "Publisher": "publisher",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{home}"), name)

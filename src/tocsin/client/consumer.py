@@ -1,0 +1,82 @@
+"""Consumer: the events that pass a filter, one after the other, for as long as you like.
+
+    for event in Consumer("topic lead/**"):
+        print(event)
+
+Three ways to get them. `stream` follows the log live, and resumes where it was if the connection
+breaks. `box` is durable: the broker keeps events while nobody consumes, and what was taken but not
+finished comes again. `push` listens on a port of its own and has the broker send events there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Literal, Self
+
+from tocsin.client.asking import filter_text
+from tocsin.client.incoming.consumed import ConsumedEvent
+from tocsin.client.incoming.sources import BoxSource, PushSource, Source, StreamSource
+
+Via = Literal["stream", "box", "push"]
+
+
+class Consumer:
+    """Iterate over it, in one thread; `close` it, from any, or use it as a context manager.
+
+    `after` is a place in the log to start from (0: from the oldest kept); None means from now on.
+    `box` names a box to go on with; without it a new one is made, and deleted again on close.
+    With `timeout_s` the iteration ends when nothing has arrived for so long.
+    """
+
+    def __init__(
+        self,
+        filter: str = "",
+        *,
+        via: Via = "stream",
+        after: int | None = None,
+        broker: str | None = None,
+        box: str | None = None,
+        timeout_s: float | None = None,
+        listen: str = "127.0.0.1:0",
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._closed = False
+        text = filter_text(filter)
+        self._source: Source
+        if via == "stream":
+            self._source = StreamSource(text, after, broker)
+        elif via == "box":
+            self._source = BoxSource(text, after, broker, box)
+        else:
+            self._source = PushSource(text, after, broker, listen)
+
+    @property
+    def box(self) -> str | None:
+        """The id of the box, to go on with it another time."""
+        return self._source.box if isinstance(self._source, BoxSource) else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[ConsumedEvent]:
+        return self
+
+    def __next__(self) -> ConsumedEvent:
+        deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
+        while not self._closed:
+            event = self._source.next(deadline)
+            if event is not None:
+                return event
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+        raise StopIteration
+
+    def close(self) -> None:
+        """Stop; nothing stays open, and the broker forgets what it kept for this consumer."""
+        if not self._closed:
+            self._closed = True
+            self._source.close()

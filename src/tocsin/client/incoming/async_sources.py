@@ -1,0 +1,168 @@
+"""Where an asyncio consumer's events come from: the live stream, a box, or our own listener."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from tocsin.client.asking import (
+    JSON_HEADERS,
+    box_body,
+    messages_target,
+    stream_target,
+    subscription_body,
+)
+from tocsin.client.incoming.async_listener import AsyncListener
+from tocsin.client.incoming.consumed import ConsumedEvent, from_members, from_structured
+from tocsin.client.incoming.live import RECONNECT_PATIENCE_S, STREAM_IDLE_S
+from tocsin.client.incoming.sources import BOX_EVENTS_MAX, BOX_WAIT_S
+from tocsin.client.pipeline import pauses_s
+from tocsin.client.transport.async_connection import AsyncConnection
+from tocsin.client.transport.sse import StreamReader
+from tocsin.errors import CannotReachBroker, TocsinError
+
+
+class AsyncSource(Protocol):
+    """One way for events to come."""
+
+    async def start(self) -> None:
+        """Ask the broker; once is enough."""
+
+    def events(self) -> AsyncGenerator[ConsumedEvent]:
+        """The events, without end."""
+
+    async def close(self) -> None:
+        """Give everything back."""
+
+
+class AsyncStreamSource:
+    """The live stream; resumes after a lost connection and drops what came twice."""
+
+    def __init__(self, text: str, after: int | None, broker: str | None) -> None:
+        self._text = text
+        self._after = after
+        self._connection = AsyncConnection(broker)
+
+    async def start(self) -> None:
+        """The stream is asked for by the first event."""
+
+    async def events(self) -> AsyncGenerator[ConsumedEvent]:
+        pauses = iter(pauses_s(0))
+        while True:
+            parts = self._connection.stream(
+                stream_target(self._text, self._after),
+                headers=[("Accept", "text/event-stream")],
+                idle_s=STREAM_IDLE_S,
+            )
+            reader = StreamReader()
+            try:
+                async for part in parts:
+                    pauses = pauses_s(RECONNECT_PATIENCE_S)
+                    for message in reader.feed(part):
+                        if message.seq > (self._after or 0):
+                            self._after = message.seq
+                            if not message.kind:
+                                yield from_structured(message.data, message.seq)
+            except CannotReachBroker:
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
+            finally:
+                await parts.aclose()
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+class AsyncBoxSource:
+    """A box at the broker. What was handed out is released when the batch after it is asked for."""
+
+    def __init__(self, text: str, after: int | None, broker: str | None, box: str | None) -> None:
+        self._text = text
+        self._after = after
+        self._connection = AsyncConnection(broker)
+        self._ours = box is None
+        self._ack: str | None = None
+        self.box = box
+
+    async def start(self) -> None:
+        if self.box is None:
+            body = box_body(self._text, self._after)
+            made = await self._connection.request("POST", "/boxes", body=body, headers=JSON_HEADERS)
+            self.box = str(made.value()["id"])
+
+    async def events(self) -> AsyncGenerator[ConsumedEvent]:
+        while True:
+            answer = await self._ask(BOX_EVENTS_MAX, BOX_WAIT_S)
+            for members in answer["events"]:
+                yield from_members(members, json.dumps(members).encode())
+            self._ack = answer.get("next")
+
+    async def close(self) -> None:
+        with suppress(TocsinError):
+            if self._ours and self.box is not None:
+                await self._connection.request("DELETE", f"/boxes/{quote(self.box, safe='')}")
+            elif self._ack is not None:
+                await self._ask(1, 0)
+        await self._connection.close()
+
+    async def _ask(self, count: int, wait_s: float) -> dict[str, Any]:
+        assert self.box is not None
+        target = messages_target(self.box, count=count, wait_s=wait_s, ack=self._ack)
+        pauses = pauses_s(RECONNECT_PATIENCE_S)
+        while True:
+            try:
+                answer: dict[str, Any] = (await self._connection.request("GET", target)).value()
+                return answer
+            except CannotReachBroker:
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
+
+
+class AsyncPushSource:
+    """A listener of our own that the broker sends to."""
+
+    def __init__(self, text: str, after: int | None, broker: str | None, listen: str) -> None:
+        host, _, port = listen.rpartition(":")
+        self._text = text
+        self._config: dict[str, object] = {} if after is None else {"from": after}
+        self._host = host or "127.0.0.1"
+        self._listener = AsyncListener(self._host, int(port))
+        self._connection = AsyncConnection(broker)
+        self.subscription: str | None = None
+
+    async def start(self) -> None:
+        if self.subscription is not None:
+            return
+        port = await self._listener.start()
+        sink = f"http://{self._host}:{port}/"
+        try:
+            made = await self._connection.request(
+                "POST",
+                "/subscriptions",
+                body=subscription_body(sink, self._text, self._config),
+                headers=JSON_HEADERS,
+            )
+            self.subscription = str(made.value()["id"])
+        except TocsinError:
+            await self.close()
+            raise
+
+    async def events(self) -> AsyncGenerator[ConsumedEvent]:
+        while True:
+            yield await self._listener.take()
+
+    async def close(self) -> None:
+        if self.subscription is not None:
+            with suppress(TocsinError):
+                target = f"/subscriptions/{quote(self.subscription, safe='')}"
+                await self._connection.request("DELETE", target)
+        await self._connection.close()
+        await self._listener.close()

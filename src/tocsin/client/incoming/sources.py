@@ -1,0 +1,141 @@
+"""Where a consumer's events come from: the live stream, a box, or a listener of our own."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from tocsin.client.asking import (
+    JSON_HEADERS,
+    box_body,
+    messages_target,
+    subscription_body,
+)
+from tocsin.client.incoming.consumed import ConsumedEvent, from_members, from_structured
+from tocsin.client.incoming.listener import Listener
+from tocsin.client.incoming.live import POLL_S, RECONNECT_PATIENCE_S, LiveStream
+from tocsin.client.pipeline import pauses_s
+from tocsin.client.transport.connection import Connection
+from tocsin.errors import CannotReachBroker, TocsinError
+
+BOX_WAIT_S = 10.0
+BOX_EVENTS_MAX = 100
+
+
+class Source(Protocol):
+    """One way for events to come."""
+
+    def next(self, deadline: float | None) -> ConsumedEvent | None:
+        """The next event, or None if none came by the deadline or for a while."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+
+class StreamSource:
+    """The live stream."""
+
+    def __init__(self, text: str, after: int | None, broker: str | None) -> None:
+        self._live = LiveStream(text, after, broker)
+        self._ready: deque[ConsumedEvent] = deque()
+
+    def next(self, deadline: float | None) -> ConsumedEvent | None:
+        if not self._ready:
+            came = self._live.read(deadline)
+            self._ready.extend(from_structured(message.data, message.seq) for message in came)
+        return self._ready.popleft() if self._ready else None
+
+    def close(self) -> None:
+        self._live.close()
+
+
+class BoxSource:
+    """A box at the broker. What was handed out is released when the batch after it is asked for."""
+
+    def __init__(self, text: str, after: int | None, broker: str | None, box: str | None) -> None:
+        self._connection = Connection(broker)
+        self._ours = box is None
+        self._ack: str | None = None
+        self._ready: deque[ConsumedEvent] = deque()
+        self.dropped = 0
+        if box is None:
+            made = self._connection.request(
+                "POST", "/boxes", body=box_body(text, after), headers=JSON_HEADERS
+            ).value()
+            box = str(made["id"])
+        self.box = box
+
+    def next(self, deadline: float | None) -> ConsumedEvent | None:
+        if not self._ready:
+            self._pull(deadline)
+        return self._ready.popleft() if self._ready else None
+
+    def close(self) -> None:
+        with suppress(TocsinError):
+            if self._ours:
+                self._connection.request("DELETE", f"/boxes/{quote(self.box, safe='')}")
+            elif self._ack is not None and not self._ready:
+                self._ask(count=1, wait_s=0)
+        self._connection.close()
+
+    def _pull(self, deadline: float | None) -> None:
+        wait_s = BOX_WAIT_S
+        if deadline is not None:
+            wait_s = min(wait_s, max(0.0, deadline - time.monotonic()))
+        answer = self._ask(count=BOX_EVENTS_MAX, wait_s=round(wait_s, 3))
+        self._ack = answer.get("next")
+        self.dropped += int(answer.get("dropped", 0))
+        self._ready.extend(
+            from_members(members, json.dumps(members).encode()) for members in answer["events"]
+        )
+
+    def _ask(self, *, count: int, wait_s: float) -> dict[str, Any]:
+        target = messages_target(self.box, count=count, wait_s=wait_s, ack=self._ack)
+        pauses = pauses_s(RECONNECT_PATIENCE_S)
+        while True:
+            try:
+                answer: dict[str, Any] = self._connection.request("GET", target).value()
+                return answer
+            except CannotReachBroker:
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                time.sleep(pause_s)
+
+
+class PushSource:
+    """A listener of our own that the broker sends to."""
+
+    def __init__(self, text: str, after: int | None, broker: str | None, listen: str) -> None:
+        host, _, port = listen.rpartition(":")
+        self._listener = Listener(host or "127.0.0.1", int(port))
+        self._connection = Connection(broker)
+        config: dict[str, object] = {} if after is None else {"from": after}
+        sink = f"http://{host or '127.0.0.1'}:{self._listener.port}/"
+        try:
+            made = self._connection.request(
+                "POST",
+                "/subscriptions",
+                body=subscription_body(sink, text, config),
+                headers=JSON_HEADERS,
+            ).value()
+        except TocsinError:
+            self._listener.close()
+            self._connection.close()
+            raise
+        self.subscription = str(made["id"])
+
+    def next(self, deadline: float | None) -> ConsumedEvent | None:
+        wait_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
+        return self._listener.take(max(0.001, wait_s))
+
+    def close(self) -> None:
+        with suppress(TocsinError):
+            target = f"/subscriptions/{quote(self.subscription, safe='')}"
+            self._connection.request("DELETE", target)
+        self._connection.close()
+        self._listener.close()

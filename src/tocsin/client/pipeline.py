@@ -1,0 +1,141 @@
+"""Batches on their way to a broker: several unanswered at once on one connection, sent again if it
+breaks. The ids of the events are fixed before, so that the broker drops what it had stored already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tocsin.client.outgoing import BATCH_MEDIA_TYPE
+from tocsin.client.transport.connection import Connection
+from tocsin.client.transport.http1 import request_bytes
+from tocsin.client.transport.refusal import Response, refusal
+from tocsin.errors import BrokerRefused, TocsinError
+
+BATCH_EVENTS_MAX = 500
+BATCH_BYTES_MAX = 1 << 20
+BATCHES_IN_FLIGHT_MAX = 4  # enough to keep a commit under way while the next batch is written
+PAUSE_S_MAX = 2.0
+
+# Answers that speak about one of the events, not about the broker.
+_ABOUT_AN_EVENT = frozenset({400, 413, 415, 422})
+COME_BACK = frozenset({429, 503})
+
+
+class Batch(NamedTuple):
+    """Events in one request, and the caller's own number for each."""
+
+    events: list[bytes]
+    numbers: list[int]
+
+
+class Stored(NamedTuple):
+    """What a broker says of what it stored: how many, and their places in the log."""
+
+    accepted: int
+    first: int
+    last: int
+
+
+Settled = Callable[[Batch, "Stored | TocsinError"], None]
+
+
+def pauses_s(patience_s: float) -> Iterator[float]:
+    """How long to wait before each next attempt, until `patience_s` is used up."""
+    pause_s, spent_s = 0.05, 0.0
+    while spent_s < patience_s:
+        yield min(pause_s, patience_s - spent_s)
+        spent_s += pause_s
+        pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+
+def stored(response: Response) -> Stored:
+    """The broker's acknowledgement; raises its refusal."""
+    answer = response.value()
+    if not isinstance(answer, dict) or "accepted" not in answer:
+        raise refusal(response.status, response.body)
+    return Stored(int(answer["accepted"]), int(answer["first"]), int(answer["last"]))
+
+
+class Pipeline:
+    """Tells `settled` of each batch once: stored, or the error about its only event."""
+
+    def __init__(self, connection: Connection, settled: Settled, *, patience_s: float) -> None:
+        self._connection = connection
+        self._settled = settled
+        self._patience_s = patience_s
+        self._waiting: deque[Batch] = deque()
+        self._sent = 0
+
+    def offer(self, batch: Batch) -> None:
+        """Send a batch; waits while too many are unanswered."""
+        self._waiting.append(batch)
+        self._advance(BATCHES_IN_FLIGHT_MAX)
+
+    def drain(self) -> None:
+        """Wait until every batch is settled."""
+        self._advance(0)
+
+    def _advance(self, waiting_max: int) -> None:
+        pauses = pauses_s(self._patience_s)
+        while True:
+            try:
+                self._send()
+                while len(self._waiting) > waiting_max:
+                    self._take_answer()
+                    pauses = pauses_s(self._patience_s)
+                    self._send()
+                return
+            except TocsinError as error:
+                self._connection.close()
+                self._sent = 0
+                if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
+                    raise
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                time.sleep(pause_s)
+
+    def _send(self) -> None:
+        while self._sent < min(len(self._waiting), BATCHES_IN_FLIGHT_MAX):
+            batch = self._waiting[self._sent]
+            self._connection.send(
+                request_bytes(
+                    self._connection.address,
+                    "POST",
+                    "/events",
+                    body=b"[" + b",".join(batch.events) + b"]",
+                    headers=[("Content-Type", BATCH_MEDIA_TYPE)],
+                )
+            )
+            self._sent += 1
+
+    def _take_answer(self) -> None:
+        response = self._connection.receive()
+        batch = self._waiting[0]
+        result: Stored | TocsinError
+        try:
+            result = stored(response)
+        except BrokerRefused as refused:
+            if refused.status not in _ABOUT_AN_EVENT:
+                raise
+            result = refused
+        self._waiting.popleft()
+        self._sent -= 1
+        if isinstance(result, TocsinError) and len(batch.events) > 1:
+            # One bad event spoils its batch: halve until it stands alone and can be named.
+            self._waiting.extend(halves(batch))
+        else:
+            self._settled(batch, result)
+
+
+def halves(batch: Batch) -> list[Batch]:
+    """The batch in two."""
+    middle = len(batch.events) // 2
+    return [
+        Batch(batch.events[:middle], batch.numbers[:middle]),
+        Batch(batch.events[middle:], batch.numbers[middle:]),
+    ]

@@ -1,0 +1,165 @@
+"""Publisher: hands events to a broker and returns when they are on its disk.
+
+    Publisher().publish("lead/ohio/radar", {"load5": 7})
+
+If the connection is lost on the way, the same event is sent again with the same id, for
+`patience_s` at most; the broker stores it once.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+from tocsin.client.outgoing import (
+    DEFAULT_TYPE,
+    EVENT_MEDIA_TYPE,
+    default_source,
+    event_json,
+    new_id,
+    payload,
+)
+from tocsin.client.pipeline import (
+    BATCH_BYTES_MAX,
+    BATCH_EVENTS_MAX,
+    COME_BACK,
+    Batch,
+    Pipeline,
+    Stored,
+    pauses_s,
+    stored,
+)
+from tocsin.client.tally import Tally
+from tocsin.client.transport.connection import Connection
+from tocsin.errors import BrokerRefused, TocsinError
+
+if TYPE_CHECKING:
+    from tocsin.client.background import Background
+
+PATIENCE_S = 10.0
+
+
+class Publisher:
+    """Keeps one connection. With `batching=True`, `publish` returns at once and `flush` waits."""
+
+    def __init__(
+        self,
+        broker: str | None = None,
+        *,
+        source: str | None = None,
+        batching: bool = False,
+        in_flight_max: int = 10_000,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._connection = Connection(broker)
+        self._patience_s = patience_s
+        self.source = source or default_source("python")
+        self._background: Background | None = None
+        if batching:
+            from tocsin.client.background import Background
+
+            self._background = Background(self._connection, in_flight_max, patience_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def publish(
+        self,
+        topic: str,
+        data: object = None,
+        *,
+        type: str = DEFAULT_TYPE,
+        source: str | None = None,
+        id: str | None = None,
+        subject: str | None = None,
+        time: str | None = None,
+        content_type: str | None = None,
+        **extensions: str | int | bool,
+    ) -> int:
+        """Publish one event; its place in the log, or 0 while batching, where it is not known."""
+        body, content_type = payload(data, content_type)
+        named: dict[str, Any] = {
+            "id": id or new_id(),
+            "source": source or self.source,
+            "type": type,
+            "topic": topic or None,
+            "subject": subject,
+            "time": time,
+            "datacontenttype": content_type,
+            **extensions,
+        }
+        event = event_json(named, body)
+        if self._background is not None:
+            self._background.put(event)
+            return 0
+        return self.publish_json(event).last
+
+    def publish_json(self, event: bytes) -> Stored:
+        """Publish one structured CloudEvent, given as its JSON."""
+        pauses = pauses_s(self._patience_s)
+        while True:
+            try:
+                return stored(
+                    self._connection.request(
+                        "POST",
+                        "/events",
+                        body=event,
+                        headers=[("Content-Type", EVENT_MEDIA_TYPE)],
+                    )
+                )
+            except TocsinError as error:
+                if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
+                    raise
+                pause_s = next(pauses, None)
+                if pause_s is None:
+                    raise
+                clock.sleep(pause_s)
+
+    def publish_many(self, events: Iterable[tuple[str, object]]) -> int:
+        """Publish pairs of topic and data in large batches; how many are stored.
+
+        Raises SomeFailed, after everything was sent, if the broker refused some of them.
+        """
+        tally = Tally()
+        pipeline = Pipeline(self._connection, tally.settle, patience_s=self._patience_s)
+        batch, size = Batch([], []), 0
+        for number, (topic, data) in enumerate(events):
+            body, content_type = payload(data, None)
+            event = event_json(
+                {
+                    "id": new_id(),
+                    "source": self.source,
+                    "type": DEFAULT_TYPE,
+                    "topic": topic or None,
+                    "datacontenttype": content_type,
+                },
+                body,
+            )
+            batch.events.append(event)
+            batch.numbers.append(number)
+            size += len(event)
+            if len(batch.events) >= BATCH_EVENTS_MAX or size >= BATCH_BYTES_MAX:
+                pipeline.offer(batch)
+                batch, size = Batch([], []), 0
+        if batch.events:
+            pipeline.offer(batch)
+        pipeline.drain()
+        tally.raise_failures()
+        return tally.accepted
+
+    def flush(self) -> None:
+        """Wait until everything is on the broker's disk; raises if something is not."""
+        if self._background is not None:
+            self._background.flush()
+
+    def close(self) -> None:
+        """Flush, and close the connection."""
+        try:
+            if self._background is not None:
+                self._background.close()
+        finally:
+            self._connection.close()

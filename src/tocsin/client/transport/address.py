@@ -1,0 +1,63 @@
+"""Where a broker is: its URL, taken apart once."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from tocsin.errors import BadSetting
+
+DEFAULT_BROKER = "http://127.0.0.1:8400"
+BROKER_VARIABLE = "TOCSIN_BROKER"
+URL_CHARS_MAX = 2_048
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Address(NamedTuple):
+    """A broker's address; `prefix` is the path that a proxy put in front of the broker's own."""
+
+    host: str
+    port: int
+    tls: bool
+    prefix: str
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a Host header has them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
+
+
+def broker_address(url: str | None = None) -> Address:
+    """The broker at `url`, or at TOCSIN_BROKER, or on this machine."""
+    text = url or os.environ.get(BROKER_VARIABLE) or DEFAULT_BROKER
+    scheme, found, rest = text.partition("://")
+    if not found:
+        scheme, rest = "http", text
+    authority, slash, path = rest.partition("/")
+    host, port = _host_and_port(authority, _PORTS.get(scheme, 0))
+    odd = not text.isascii() or not text.isprintable() or " " in text or len(text) > URL_CHARS_MAX
+    if odd or scheme not in _PORTS or not host or port is None or "@" in host or "?" in path:
+        raise BadSetting(
+            f"{text!r} is not the address of a broker",
+            remedy=f"Give a URL such as {DEFAULT_BROKER}, by --broker or {BROKER_VARIABLE}.",
+        )
+    return Address(host, port, scheme == "https", (slash + path).rstrip("/"))
+
+
+def _host_and_port(authority: str, default_port: int) -> tuple[str, int | None]:
+    if authority.startswith("["):
+        host, _, rest = authority[1:].partition("]")
+        port_text = rest.removeprefix(":")
+    else:
+        host, _, port_text = authority.partition(":")
+    if not port_text:
+        return host, default_port
+    if not port_text.isdecimal() or len(port_text) > 5:
+        return host, None
+    port = int(port_text)
+    return host, port if 0 < port < 65_536 else None

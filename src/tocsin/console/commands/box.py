@@ -1,0 +1,147 @@
+"""`tocsin box`: boxes that the broker keeps events in until somebody fetches them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tocsin.console.parser import Parser, add_actions, add_broker
+
+if TYPE_CHECKING:
+    from tocsin.console.rest import Rest
+
+SUMMARY = "Make a message box, fetch from it, remove it"
+EXAMPLES = """
+  box=$(tocsin box create --topic 'lead/**')
+  tocsin box pull $box --max 10 --wait 30s
+  tocsin box rm $box
+"""
+
+WAIT_S_EACH = 20.0
+MAX_EACH = 500
+
+
+def add_arguments(parser: Parser) -> None:
+    actions = add_actions(parser)
+    create = actions.add_parser("create", examples=EXAMPLES, help="make a box; prints its id")
+    create.add_argument("--topic", metavar="PATTERN", help="a topic pattern")
+    create.add_argument("--filter", metavar="TEXT", help="a filter")
+    create.add_argument("--from", metavar="SEQ", dest="start", help="begin at a place or a time")
+    create.add_argument("--expires", metavar="24h", help="how long it lives (for ever)")
+    add_broker(create)
+    pull = actions.add_parser("pull", examples=EXAMPLES, help="fetch events, one JSON line each")
+    pull.add_argument("id", metavar="ID")
+    pull.add_argument("--max", metavar="N", type=int, default=100, help="at most so many (100)")
+    pull.add_argument("--wait", metavar="30s", default="0", help="wait for the first so long (0)")
+    pull.add_argument("--follow", action="store_true", help="go on until --max have come")
+    release = pull.add_mutually_exclusive_group()
+    release.add_argument("--ack", metavar="TOKEN", help="release what an earlier pull handed out")
+    release.add_argument("--keep", action="store_true", help="leave them in the box; says a token")
+    add_broker(pull)
+    ls = actions.add_parser("ls", examples=EXAMPLES, help="list the boxes")
+    add_broker(ls)
+    rm = actions.add_parser("rm", examples=EXAMPLES, help="remove boxes and what is in them")
+    rm.add_argument("ids", metavar="ID", nargs="+")
+    rm.set_defaults(all=False, dry_run=False, yes=True)
+    add_broker(rm)
+
+
+def run(arguments: Namespace) -> int:
+    from tocsin.console.rest import Rest
+
+    actions = {"create": _create, "pull": _pull, "ls": _ls, "rm": _rm}
+    with Rest(arguments.broker) as rest:
+        return actions[arguments.action](rest, arguments)
+
+
+def _create(rest: Rest, arguments: Namespace) -> int:
+    from tocsin.console.durations import iso_duration
+    from tocsin.console.render import show, show_json
+
+    filters = [{"topic": arguments.topic}] if arguments.topic else []
+    filters += [{"filter": arguments.filter}] if arguments.filter else []
+    asked: dict[str, object] = {"filters": filters}
+    if arguments.start is not None:
+        start = int(arguments.start) if arguments.start.isdecimal() else arguments.start
+        asked["config"] = {"from": start}
+    if arguments.expires is not None:
+        asked["expires"] = iso_duration(arguments.expires)
+    box = rest.post("/boxes", asked)
+    show_json(box) if arguments.json else show(box["id"])
+    return 0
+
+
+def _pull(rest: Rest, arguments: Namespace) -> int:
+    import time
+
+    from tocsin.client.asking import messages_target
+    from tocsin.console.durations import seconds
+    from tocsin.console.event_lines import json_lines
+    from tocsin.console.tails import messages, read_page
+
+    deadline = time.monotonic() + seconds(arguments.wait)
+    ack, came, dropped = arguments.ack, 0, 0
+    while came < arguments.max:
+        left_s = deadline - time.monotonic()
+        wait_s = WAIT_S_EACH if arguments.follow else min(max(0.0, left_s), WAIT_S_EACH)
+        count = min(arguments.max - came, MAX_EACH)
+        target = messages_target(arguments.id, count=count, wait_s=round(wait_s, 3), ack=ack)
+        page = read_page(rest, target)
+        ack = str(page.next)
+        dropped += page.dropped
+        came += len(page.events)
+        if page.events:
+            sys.stdout.buffer.write(json_lines(messages(page)))
+            sys.stdout.flush()
+        if not arguments.follow and (came or left_s <= 0):
+            break
+        if arguments.keep:
+            break
+    return _settle(rest, arguments, ack, came, dropped)
+
+
+def _settle(rest: Rest, arguments: Namespace, ack: str, came: int, dropped: int) -> int:
+    from tocsin.client.asking import messages_target
+    from tocsin.console.render import plural, say
+    from tocsin.console.tails import read_page
+    from tocsin.errors import NothingArrived
+
+    if dropped:
+        say(f"{plural(dropped, 'event')} gone before being fetched")
+    if not came:
+        raise NothingArrived(
+            f"box {arguments.id} is empty", remedy="Wait for events with --wait 30s."
+        )
+    if arguments.keep:
+        say(f"still in the box; release them with: tocsin box pull {arguments.id} --ack {ack}")
+        return 0
+    read_page(rest, messages_target(arguments.id, count=0, wait_s=0, ack=ack))
+    return 0
+
+
+def _ls(rest: Rest, arguments: Namespace) -> int:
+    from tocsin.console.commands.subs import filters_text
+    from tocsin.console.render import show_json, table
+
+    found = list(rest.pages("/boxes", "boxes"))
+    if arguments.json:
+        for box in found:
+            show_json(box)
+        return 0
+    rows = [
+        (box["id"], box.get("behind"), box.get("dropped"), box.get("expires"), filters_text(box))
+        for box in found
+    ]
+    table(("id", "behind", "dropped", "expires", "filters"), rows)
+    return 0
+
+
+def _rm(rest: Rest, arguments: Namespace) -> int:
+    from tocsin.console.bulk import act
+    from tocsin.console.rest import item
+
+    def remove(name: str) -> None:
+        rest.delete(item("boxes", name))
+
+    return act(arguments, "remove", "box", arguments.ids, remove, asks=False)

@@ -1,0 +1,140 @@
+"""`tocsin pub`: publish one event, or one event a line."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id
+from tocsin.console.parser import Parser, add_broker
+
+SUMMARY = "Publish an event, or one a line from standard input"
+EXAMPLES = """
+  tocsin pub lead/ohio/radar '{"load5": 7}'
+  tocsin pub job/done --attr run=42 --data-file result.json
+  tail -f app.log | tocsin pub app/log -
+"""
+
+LINES = "-"
+STREAM_PATIENCE_S = 30.0
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("topic", metavar="TOPIC", help="where to file it; - reads lines of events")
+    parser.add_argument("data", metavar="DATA", nargs="?", help="JSON or text; - reads lines")
+    parser.add_argument("--type", default=DEFAULT_TYPE, help=f"its type ({DEFAULT_TYPE})")
+    parser.add_argument("--source", help="who publishes (/HOST/USER/pub)")
+    parser.add_argument("--id", help="its id; the same source and id is stored once")
+    parser.add_argument("--subject", help="what it is about")
+    parser.add_argument("--time", metavar="T", help="when it happened, as in 2026-03-01T12:00:00Z")
+    parser.add_argument(
+        "--attr",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an extension attribute; may be repeated",
+    )
+    parser.add_argument("--data-file", metavar="FILE", help="read the data from a file")
+    parser.add_argument("--content-type", metavar="TYPE", help="what the data is")
+    parser.add_argument(
+        "--patience", metavar="S", type=float, default=0.0, help="keep trying for S seconds (0)"
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="pass over bad lines, exit 7 in the end"
+    )
+    add_broker(parser)
+
+
+def run(arguments: Namespace) -> int:
+    if LINES in (arguments.topic, arguments.data):
+        return _publish_lines(arguments)
+    from tocsin.client.publisher import Publisher
+
+    data, content_type = _payload(arguments)
+    named = {**_attributes(arguments), "datacontenttype": content_type}
+    named["id"] = arguments.id or new_id()
+    with Publisher(arguments.broker, source="-", patience_s=arguments.patience) as publisher:
+        stored = publisher.publish_json(event_json(named, data))
+    if arguments.json:
+        print(f'{{"id":{_quoted(named["id"])},"seq":{stored.last}}}')
+    elif sys.stderr.isatty():
+        print(f"stored as {stored.last}", file=sys.stderr)
+    return 0
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text)
+
+
+def _attributes(arguments: Namespace) -> dict[str, Any]:
+    named: dict[str, Any] = {
+        "source": arguments.source or default_source(),
+        "type": arguments.type,
+        "topic": None if arguments.topic == LINES else arguments.topic,
+        "subject": arguments.subject,
+        "time": arguments.time,
+    }
+    for pair in arguments.attr:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            from tocsin.errors import BadSetting
+
+            raise BadSetting(f"--attr {pair!r} has no =", remedy="Write --attr NAME=VALUE.")
+        named[name] = value
+    return named
+
+
+def _payload(arguments: Namespace) -> tuple[bytes | None, str | None]:
+    """The data and its type: as declared, or else JSON if it is, text if it is, bytes if not."""
+    if arguments.data_file is not None:
+        data = _file(arguments.data_file)
+    elif arguments.data is None:
+        return None, arguments.content_type
+    else:
+        data = arguments.data.encode("utf-8", "surrogateescape")
+    return data, arguments.content_type or guess_type(data)
+
+
+def guess_type(data: bytes) -> str:
+    """What undeclared data is."""
+    from tocsin.client.outgoing import check_json
+    from tocsin.errors import BadEvent
+
+    try:
+        check_json(data)
+        return "application/json"
+    except BadEvent:
+        try:
+            data.decode()
+            return "text/plain"
+        except UnicodeDecodeError:
+            return "application/octet-stream"
+
+
+def _file(name: str) -> bytes:
+    from tocsin.errors import BadSetting
+
+    try:
+        with open(name, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise BadSetting(
+            f"cannot read {name}: {error.strerror}", remedy="Name a file that can be read."
+        ) from None
+
+
+def _publish_lines(arguments: Namespace) -> int:
+    from tocsin.console.line_publishing import publish_lines
+
+    patience_s = max(arguments.patience, STREAM_PATIENCE_S)
+    return publish_lines(
+        sys.stdin.buffer,
+        arguments.broker,
+        _attributes(arguments),
+        patience_s=patience_s,
+        keep_going=arguments.keep_going,
+        as_json=arguments.json,
+    )

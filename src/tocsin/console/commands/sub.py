@@ -1,0 +1,143 @@
+"""`tocsin sub`: follow events as they come."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from tocsin.console.parser import Parser, add_broker
+
+if TYPE_CHECKING:
+    from tocsin.console.event_lines import Lines
+    from tocsin.console.tails import Tail
+
+SUMMARY = "Follow events as they come"
+EXAMPLES = """
+  tocsin sub 'lead/**'
+  tocsin sub 'topic lead/*/radar and load5 >= 5' --format '{time}\\t{topic}\\t{load5}'
+  tocsin sub --all --exit-at-end --json > events.ndjson
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "filter", metavar="FILTER", nargs="*", help="a topic pattern or a filter; joined by and"
+    )
+    parser.add_argument("-n", "--count", metavar="N", type=int, help="stop after N events")
+    parser.add_argument(
+        "-W", "--timeout", metavar="S", help="stop after S seconds; exit 6 if too few came"
+    )
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--after", metavar="SEQ", type=int, help="begin after this place in the log")
+    start.add_argument("--since", metavar="10m", help="begin with what was received so long ago")
+    start.add_argument("--all", action="store_true", help="begin with the oldest event kept")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--brief", action="store_true", help="time, topic and data (the default)")
+    form.add_argument("--whole", action="store_true", help="every member of an event")
+    form.add_argument("--format", metavar="TEXT", help="a line such as '{topic}\\t{id}\\t{load5}'")
+    parser.add_argument(
+        "--exit-at-end", action="store_true", help="stop at the end of the log, do not follow"
+    )
+    parser.add_argument(
+        "--via", choices=("sse", "ws", "box"), default="sse", help="how events come (sse)"
+    )
+    add_broker(parser)
+
+
+def run(arguments: Namespace) -> int:
+    from tocsin.console.durations import seconds
+
+    timeout_s = None if arguments.timeout is None else seconds(arguments.timeout)
+    lines = _lines(arguments)
+    tail = _tail(arguments)
+    try:
+        came = _follow(tail, lines, arguments.count, timeout_s)
+    finally:
+        tail.close()
+        if tail.dropped:
+            _tell(f"{tail.dropped} events were gone before they could be read")
+    wanted = arguments.count or (1 if timeout_s is not None else 0)
+    if came < wanted:
+        from tocsin.errors import NothingArrived
+
+        raise NothingArrived(
+            f"{came} of {wanted} events arrived" if arguments.count else "no event arrived",
+            remedy="Wait longer with -W, or check the filter and the publisher.",
+        )
+    return 0
+
+
+def _lines(arguments: Namespace) -> Lines:
+    from tocsin.console import event_lines
+
+    if arguments.json:
+        lines: Lines = event_lines.json_lines
+    elif arguments.format is not None:
+        lines = event_lines.format_lines(arguments.format)
+    else:
+        lines = event_lines.whole_lines if arguments.whole else event_lines.brief_lines
+    return event_lines.for_terminal(lines) if sys.stdout.isatty() else lines
+
+
+def _tail(arguments: Namespace) -> Tail:
+    from tocsin.client.asking import filter_text
+    from tocsin.console import tails
+
+    text = filter_text(*arguments.filter)
+    after = _start(arguments)
+    if arguments.exit_at_end:
+        return tails.LogTail(text, after or 0, arguments.broker)
+    if arguments.via == "box":
+        return tails.BoxTail(text, after, arguments.broker)
+    if arguments.via == "ws":
+        from tocsin.console.socket_tail import SocketTail
+
+        return SocketTail(text, after, arguments.broker)
+    return tails.StreamTail(text, after, arguments.broker, _lost)
+
+
+def _start(arguments: Namespace) -> int | None:
+    if arguments.all:
+        return 0
+    if arguments.since is not None:
+        from tocsin.console.tails import place_since
+
+        return place_since(arguments.since, arguments.broker)
+    after: int | None = arguments.after
+    return after
+
+
+def _lost(why: str) -> None:
+    _tell(f"{why}; connecting again")
+
+
+def _tell(text: str) -> None:
+    print(f"tocsin: {text}", file=sys.stderr, flush=True)
+
+
+def _follow(tail: Tail, lines: Lines, count: int | None, timeout_s: float | None) -> int:
+    """Write what comes until there is enough; how many came."""
+    came = 0
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while count is None or came < count:
+        messages = tail.read(deadline)
+        if messages is None:
+            break
+        if count is not None:
+            messages = messages[: count - came]
+        if messages:
+            came += len(messages)
+            _write(lines(messages))
+        if deadline is not None and time.monotonic() >= deadline:
+            break
+    return came
+
+
+def _write(text: str | bytes) -> None:
+    if isinstance(text, bytes):
+        sys.stdout.buffer.write(text)
+    else:
+        sys.stdout.write(text)
+    sys.stdout.flush()

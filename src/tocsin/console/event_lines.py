@@ -1,0 +1,112 @@
+"""Events as lines: brief, whole, by a format, or the JSON as it came. Made in blocks, for speed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tocsin.client.transport.sse import Message
+from tocsin.console.render import safe
+from tocsin.errors import BadSetting
+
+Lines = Callable[[list[Message]], str | bytes]
+
+
+class _Brief(msgspec.Struct):
+    topic: str = ""
+    type: str = ""
+    time: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"")
+    data_base64: str = ""
+
+
+_read_brief = msgspec.json.Decoder(_Brief).decode
+_read_event = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def json_lines(messages: list[Message]) -> bytes:
+    """The CloudEvents as they came, one a line."""
+    # A line break outside a string, the only place JSON allows it, is as good as a space.
+    texts = [m.data.replace(b"\n", b" ") if b"\n" in m.data else m.data for m in messages]
+    return b"\n".join(texts) + b"\n"
+
+
+def brief_lines(messages: list[Message]) -> str:
+    """Time, topic and data."""
+    lines = []
+    for message in messages:
+        event = _read_brief(message.data)
+        data = bytes(event.data).decode() or event.data_base64
+        lines.append(f"{event.time[:23] or '-'} {event.topic or event.type} {data}")
+    return "\n".join(line.replace("\n", " ") for line in lines) + "\n"
+
+
+def whole_lines(messages: list[Message]) -> str:
+    """The place in the log, then every member on a line of its own."""
+    parts = []
+    for message in messages:
+        text = json.dumps(_read_event(message.data), indent=2, ensure_ascii=False)
+        parts.append(f"#{message.seq}\n{text}\n")
+    return "\n".join(parts)
+
+
+class _Fields(dict[str, Any]):
+    """An event for a format: its members, then those of its data; what there is not is empty."""
+
+    def __missing__(self, name: str) -> Any:
+        data = dict.get(self, "_members")
+        return data.get(name, "") if isinstance(data, dict) else ""
+
+
+def format_lines(template: str) -> Lines:
+    """Lines made by a template such as '{topic}\\t{load5}'."""
+    pattern = template.replace("\\t", "\t").replace("\\n", "\n") + "\n"
+    _check_template(pattern)
+
+    def lines(messages: list[Message]) -> str:
+        return "".join(pattern.format_map(_fields(message)) for message in messages)
+
+    return lines
+
+
+def _fields(message: Message) -> _Fields:
+    members = _Fields(_read_event(message.data), seq=message.seq)
+    data = members.get("data")
+    members["_members"] = data
+    if isinstance(data, (dict, list)):
+        members["data"] = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return members
+
+
+def _check_template(pattern: str) -> None:
+    """Only plain names in braces: no attributes, no indexes, which reach into Python."""
+    from string import Formatter
+
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(pattern) if name is not None]
+        pattern.format_map(_Fields())
+    except (ValueError, IndexError, AttributeError, KeyError, TypeError) as error:
+        raise _bad_template(pattern, str(error)) from None
+    odd = [name for name in names if not name.replace("_", "a").isalnum()]
+    if odd:
+        raise _bad_template(pattern, f"{odd[0]!r} is not a name")
+
+
+def _bad_template(pattern: str, problem: str) -> BadSetting:
+    return BadSetting(
+        f"--format {pattern.rstrip()!r}: {problem}",
+        remedy="Write names in braces, as in '{topic}\\t{id}\\t{load5}'; {{ is a brace.",
+    )
+
+
+def for_terminal(lines: Lines) -> Lines:
+    """The same lines, harmless to a terminal."""
+
+    def shown(messages: list[Message]) -> str:
+        text = lines(messages)
+        return safe(text.decode() if isinstance(text, bytes) else text)
+
+    return shown

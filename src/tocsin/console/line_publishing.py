@@ -1,0 +1,88 @@
+"""`tocsin pub -`: lines of input to a broker, with the numbers of those that were bad."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from tocsin.client.pipeline import Batch, Pipeline, Stored
+from tocsin.client.transport.connection import Connection
+from tocsin.console.failure import words
+from tocsin.console.lines import Line, blocks, event_of_line
+from tocsin.console.progress import Progress
+from tocsin.console.render import plural, say, show_json
+from tocsin.errors import BadEvent, SomeFailed, TocsinError
+
+FAILURES_TOLD_MAX = 20
+
+
+class _Count:
+    """What became of the lines so far."""
+
+    def __init__(self, progress: Progress, *, keep_going: bool) -> None:
+        self.stored = 0
+        self.failed = 0
+        self.last = 0
+        self._progress = progress
+        self._keep_going = keep_going
+
+    def settle(self, batch: Batch, result: Stored | TocsinError) -> None:
+        if isinstance(result, Stored):
+            self.stored += len(batch.events)
+            self.last = max(self.last, result.last)
+        else:
+            self.bad(batch.numbers[0], result)
+        self._progress.advance(len(batch.events))
+
+    def bad(self, number: int, error: TocsinError) -> None:
+        """A line that cannot be published; ends everything unless told to keep going."""
+        if not self._keep_going:
+            raise BadEvent(
+                f"line {number}: {error.problem}",
+                remedy=f"{error.remedy} --keep-going passes over bad lines.",
+            )
+        self.failed += 1
+        if self.failed <= FAILURES_TOLD_MAX:
+            say(f"line {number}: {words(error).removeprefix('tocsin: ')}")
+
+
+def publish_lines(
+    source: BinaryIO,
+    broker: str | None,
+    defaults: dict[str, Any],
+    *,
+    patience_s: float,
+    keep_going: bool,
+    as_json: bool,
+) -> int:
+    """Publish every line of `source`; the exit code."""
+    with Connection(broker) as connection, Progress("events") as progress:
+        count = _Count(progress, keep_going=keep_going)
+        # Nobody there at all is told at once; a broker that goes away is waited for.
+        connection.request("GET", "/livez").value()
+        pipeline = Pipeline(connection, count.settle, patience_s=patience_s)
+        for block in blocks(source):
+            batch = _batch(block, defaults, count)
+            if batch.events:
+                pipeline.offer(batch)
+        pipeline.drain()
+    if as_json:
+        show_json({"stored": count.stored, "failed": count.failed, "last": count.last})
+    else:
+        say(f"{plural(count.stored, 'event')} stored")
+    if count.failed:
+        raise SomeFailed(
+            f"{plural(count.failed, 'line')} could not be published",
+            remedy="Correct them and publish them again.",
+        )
+    return 0
+
+
+def _batch(block: list[Line], defaults: dict[str, Any], count: _Count) -> Batch:
+    batch = Batch([], [])
+    for line in block:
+        try:
+            batch.events.append(event_of_line(line.text, defaults))
+            batch.numbers.append(line.number)
+        except BadEvent as error:
+            count.bad(line.number, error)
+    return batch

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_samples import SECOND_NS, append, make_event, make_events, read_all
+from store_samples import SECOND_NS, append, log_of, make_event, make_events, read_all
 
 from tocsin.errors import BadEvent
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
+from tocsin.store import schema
+from tocsin.store import store as store_module
 from tocsin.store.reader import Reader
 from tocsin.store.store import TRIM_ROWS_MAX, Store
 
@@ -295,3 +299,38 @@ def test_a_log_can_be_read_beside_a_running_broker_and_after_it(tmp_path: Path) 
     assert read_all(after) == written
     assert after.check().ok
     after.close()
+
+
+def test_what_a_crash_leaves_can_be_read_without_starting_a_broker(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "running")
+    written = append(store, 3)
+    shutil.copytree(tmp_path / "running", tmp_path / "left", ignore=lambda *_: ["log.sqlite-shm"])
+    store.close()
+
+    left = Reader.open(tmp_path / "left")
+
+    assert read_all(left) == written
+    left.close()
+
+
+def test_somebody_who_reads_for_long_keeps_the_broker_from_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema, "BUSY_WAIT_MS_MAX", 20)
+    monkeypatch.setattr(store_module, "CHECKPOINT_PAGES", 2)
+    store = Store.open(tmp_path)
+    append(store, 3)
+    shell = apsw.Connection(str(log_of(tmp_path)))
+    shell.execute("BEGIN; SELECT count(*) FROM events")
+
+    for _ in range(5):
+        append(store, 10)
+    store.close()
+    again = Store.open(tmp_path)
+    append(again, 1)
+    reader = again.reader()
+
+    assert len(read_all(reader)) == 54
+    reader.close()
+    again.close()
+    shell.close()

@@ -99,9 +99,7 @@ class Store:
             held = lock_directory(Path(directory)) if lock else None
         path = str(Path(directory) / LOG_NAME)
         try:
-            connection = _open_log(path, vfs, synchronous)
-            marks = read_marks(connection, path)
-            return cls(connection, path, marks=marks, lock=held, vfs=vfs)
+            connection, marks = _open_log(path, vfs, synchronous)
         except BaseException as error:
             if held is not None:
                 os.close(held)
@@ -110,6 +108,7 @@ class Store:
             if isinstance(error, UnicodeDecodeError | MemoryError):
                 raise unreadable(path, error) from error
             raise
+        return cls(connection, path, marks=marks, lock=held, vfs=vfs)
 
     @property
     def first_seq(self) -> int:
@@ -247,7 +246,7 @@ class Store:
         return apsw.SQLITE_OK
 
 
-def _open_log(path: str, vfs: str | None, synchronous: str) -> apsw.Connection:
+def _open_log(path: str, vfs: str | None, synchronous: str) -> tuple[apsw.Connection, LogMarks]:
     connection = apsw.Connection(path, vfs=vfs)
     try:
         set_up_writer(connection, alone=vfs is not None, synchronous=synchronous)
@@ -256,9 +255,10 @@ def _open_log(path: str, vfs: str | None, synchronous: str) -> apsw.Connection:
         check_small_tables(connection, path)
         # What the last run left in the write-ahead log is written anew, and synced: if that run
         # ended with a failed sync, the log may be in memory only, and look as if it were on disk.
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        with suppress(apsw.BusyError):  # somebody reads; the log is then moved later
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        return connection, read_marks(connection, path)
     except BaseException:
         with suppress(Exception):  # the first failure is the one to tell
             connection.close()
         raise
-    return connection

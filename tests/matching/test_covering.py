@@ -176,6 +176,7 @@ def test_one_covers_the_other_and_not_the_reverse(wide: str, narrow: str) -> Non
         ("memory >= 1 GB", "memory >= 1000000000"),
         ("topic a/*", "topic */b"),
         ("a = x", "text a = y"),
+        ("a != x", "a prefix x"),
     ],
 )
 def test_neither_covers_the_other(one: str, other: str) -> None:

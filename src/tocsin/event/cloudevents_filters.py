@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from tocsin.errors import BadFilter, TocsinError
@@ -38,9 +39,9 @@ _TEXT_DIALECTS: Mapping[str, Operator] = {
     "prefix": Operator.PREFIX,
     "suffix": Operator.SUFFIX,
 }
-_Found = TypeVar("_Found")
-
 _DIALECT_OF = {how: dialect for dialect, how in _TEXT_DIALECTS.items()}
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(slots=True)
@@ -51,8 +52,11 @@ class _Place:
     depth: int
     nodes_left: list[int]  # one number, shared by every place
 
-    def down(self, step: str) -> _Place:
-        return _Place(self.path + step, self.depth + 1, self.nodes_left)
+    def at(self, step: str) -> _Place:
+        return _Place(self.path + step, self.depth, self.nodes_left)
+
+    def inside(self, dialect: str) -> _Place:
+        return _Place(f"{self.path}.{dialect}", self.depth + 1, self.nodes_left)
 
 
 def read_filters(filters: list[object]) -> Filter:
@@ -60,12 +64,15 @@ def read_filters(filters: list[object]) -> Filter:
     root = _Place("filters", 0, [FILTERS_NODES_MAX])
     if not isinstance(filters, list):
         raise _refused(root, f"is {_kind(filters)}", "Give a list of filters.")
-    parts = tuple(_read(each, root.down(f"[{index}]")) for index, each in enumerate(filters))
+    parts = tuple(_read(each, root.at(f"[{index}]")) for index, each in enumerate(filters))
     return parts[0] if len(parts) == 1 else All(parts)
 
 
 def write_filters(wanted: Filter) -> list[object]:
-    """The list that `read_filters` reads as this filter."""
+    """The list that `read_filters` reads as this filter, unless it is past the limits there.
+
+    A text of `filter_text` may nest deeper than a list may, so keep what a subscriber wrote.
+    """
     if wanted == EVERYTHING:
         return []
     if isinstance(wanted, All) and len(wanted.parts) > 1:
@@ -75,6 +82,8 @@ def write_filters(wanted: Filter) -> list[object]:
 
 def _read(member: object, place: _Place) -> Filter:
     _count(place)
+    if place.depth >= FILTERS_DEPTH_MAX:
+        raise _refused(place, f"is nested more than {FILTERS_DEPTH_MAX} deep", "Flatten it.")
     if not isinstance(member, dict):
         raise _refused(place, f"is {_kind(member)}", f"Give an object with one of: {_known()}.")
     if len(member) != 1:
@@ -90,7 +99,7 @@ def _read(member: object, place: _Place) -> Filter:
             f"has {_shortened(dialect)!r}, which is no dialect of this broker",
             f"It has: {_known()}.",
         )
-    return reader(dialect, content, place.down(f".{dialect}"))
+    return reader(dialect, content, place.inside(dialect))
 
 
 def _read_texts(dialect: str, content: object, place: _Place) -> Filter:
@@ -98,7 +107,7 @@ def _read_texts(dialect: str, content: object, place: _Place) -> Filter:
         raise _refused(place, f"is {_kind(content)}", "Give an object of attribute and text.")
     leaves: list[Filter] = []
     for name, text in content.items():
-        inside = place.down(f".{_shortened(name)}")
+        inside = place.at(f".{_shortened(name)}")
         _count(inside)
         if not name or len(name) > NAME_CHARS_MAX:
             raise _refused(
@@ -121,7 +130,7 @@ def _read_any(_dialect: str, content: object, place: _Place) -> Filter:
 def _read_list(content: object, place: _Place) -> tuple[Filter, ...]:
     if not isinstance(content, list) or not content:
         raise _refused(place, f"is {_kind(content)}", "Give a list of at least one filter.")
-    return tuple(_read(each, place.down(f"[{index}]")) for index, each in enumerate(content))
+    return tuple(_read(each, place.at(f"[{index}]")) for index, each in enumerate(content))
 
 
 def _read_not(_dialect: str, content: object, place: _Place) -> Filter:
@@ -137,9 +146,7 @@ def _read_sql(_dialect: str, content: object, place: _Place) -> Filter:
 
 
 def _read_filter(_dialect: str, content: object, place: _Place) -> Filter:
-    found = _within(place, parse_filter, _text(content, place))
-    _count(place, _size(found) - 1)  # the member itself is counted already
-    return found
+    return _counted(place, _within(place, parse_filter, _text(content, place)))
 
 
 def _read_topic(_dialect: str, content: object, place: _Place) -> Filter:
@@ -151,9 +158,10 @@ def _read_topic(_dialect: str, content: object, place: _Place) -> Filter:
             f"has the keys {', '.join(_shortened(key) for key in list(content)[:4])}",
             "Give a pattern, or an object of dialect and expression.",
         )
-    dialect = _text(content["dialect"], place.down(".dialect"))
-    expression = _text(content["expression"], place.down(".expression"))
-    return _within(place, lambda text: parse_topic_filter(text, dialect), expression)
+    dialect = _text(content["dialect"], place.at(".dialect"))
+    expression = _text(content["expression"], place.at(".expression"))
+    read = partial(parse_topic_filter, dialect=dialect)
+    return _counted(place, _within(place, read, expression))
 
 
 _Reader = Callable[[str, object, _Place], Filter]
@@ -218,6 +226,12 @@ def _size(wanted: Filter) -> int:
     return 1
 
 
+def _counted(place: _Place, found: Filter) -> Filter:
+    """What a member's text turned out to hold; the member itself is counted already."""
+    _count(place, _size(found) - 1)
+    return found
+
+
 def _count(place: _Place, nodes: int = 1) -> None:
     place.nodes_left[0] -= nodes
     if place.nodes_left[0] < 0:
@@ -226,8 +240,6 @@ def _count(place: _Place, nodes: int = 1) -> None:
             f"is too many: {FILTERS_NODES_MAX} conditions and groups are the limit",
             "Make several subscriptions.",
         )
-    if place.depth > 2 * FILTERS_DEPTH_MAX:  # a dialect and what is in it are two steps down
-        raise _refused(place, f"is nested more than {FILTERS_DEPTH_MAX} deep", "Flatten it.")
 
 
 def _refused(place: _Place, problem: str, remedy: str) -> BadFilter:

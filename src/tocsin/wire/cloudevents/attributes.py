@@ -13,7 +13,11 @@ from tocsin.event.event import Event
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Scalar
 from tocsin.wire.cloudevents import typed
-from tocsin.wire.cloudevents.limits import ATTRIBUTE_NAME_CHARS_MAX, Limits
+from tocsin.wire.cloudevents.limits import (
+    ATTRIBUTE_NAME_CHARS_MAX,
+    MEDIA_TYPE_CHARS_MAX,
+    Limits,
+)
 
 _CACHED_NAMES_MAX = 4_096
 _CACHED_TYPES_MAX = 256
@@ -33,7 +37,7 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:\s*;(?:[ -~]*[!-~])?)?")
 _TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]"
-    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?"
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]{1,64})?"
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -58,18 +62,18 @@ def event_of(given: dict[str, Scalar], data: bytes | None, limits: Limits) -> Ev
         check_value(name, value, limits)
     if given.pop("specversion", None) != "1.0":
         raise BadEvent("attribute specversion is not '1.0'", remedy='Send "specversion": "1.0".')
-    event_id, source, kind = (_required(given, name) for name in ("id", "source", "type"))
+    event_id = _required(given, "id")
+    source = _required(given, "source")
+    kind = _required(given, "type")
     check_reference("source", source)
-    time, subject, media_type, schema, topic = (
-        _optional(given, name)
-        for name in ("time", "subject", "datacontenttype", "dataschema", "topic")
-    )
-    if time is not None:
+    if (time := _optional(given, "time")) is not None:
         check_time(time)
-    if media_type is not None:
+    if (media_type := _optional(given, "datacontenttype")) is not None:
         check_media_type(media_type)
-    if schema is not None:
+    if (schema := _optional(given, "dataschema")) is not None:
         check_reference("dataschema", schema)
+    subject = _optional(given, "subject")
+    topic = _optional(given, "topic")
     written = given.pop(typed.MEMBER, None)
     attributes, data = ({}, data) if written is None else typed.read(written, data)
     return Event(
@@ -169,7 +173,7 @@ def _is_date(text: str) -> bool:
 @lru_cache(maxsize=_CACHED_TYPES_MAX)
 def check_media_type(text: str) -> None:
     """Refuse what could not stand in a Content-Type header."""
-    if not _MEDIA_TYPE.fullmatch(text):
+    if len(text) > MEDIA_TYPE_CHARS_MAX or not _MEDIA_TYPE.fullmatch(text):
         raise refused(
             "datacontenttype", text, "is no media type", "Send one such as application/json."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ATTRIBUTE_NAME_CHARS_MAX = 64  # CloudEvents: SHOULD NOT exceed 20
+MEDIA_TYPE_CHARS_MAX = 1024  # those seen are remembered, so they must be short
 JSON_DEPTH_MAX = 64  # of the payload; far below where a parser's recursion ends
 
 

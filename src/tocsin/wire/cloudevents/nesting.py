@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import msgspec
+import numpy as np
 
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX
 
@@ -12,24 +13,20 @@ _skim = msgspec.json.Decoder(msgspec.Raw).decode
 _drop_strings = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL).sub
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_TOO_DEEP = b"[" * (JSON_DEPTH_MAX + 1)
+_OPENING = ord("[")
 
 
 def is_too_deep(json: bytes) -> bool:
     """True if well-formed JSON nests deeper than JSON_DEPTH_MAX.
 
-    Few brackets cannot be deep. With many, everything but the brackets is dropped, and then the
-    innermost pairs, again and again: each pass is a plain search, so that a megabyte of hostile
-    brackets costs milliseconds.
+    Few brackets cannot be deep. Where there are many, everything else is dropped and the depth is
+    a running sum, so that a megabyte of hostile brackets costs milliseconds.
     """
     if json.count(b"[") + json.count(b"{") <= JSON_DEPTH_MAX:
         return False
     brackets = _drop_strings(b"", json).translate(_ONE_BRACKET, _NOT_BRACKETS)
-    for _ in range(JSON_DEPTH_MAX):
-        if _TOO_DEEP in brackets:
-            return True
-        brackets = brackets.replace(b"[]", b"")
-    return brackets != b""
+    steps = np.where(np.frombuffer(brackets, np.uint8) == _OPENING, 1, -1)
+    return bool(np.cumsum(steps).max(initial=0) > JSON_DEPTH_MAX)
 
 
 def is_sound_json(data: bytes) -> bool:

@@ -7,12 +7,13 @@ from urllib.parse import quote, unquote_to_bytes
 
 # Printable ASCII but for the space, the double quote and the percent sign (binding, 3.1.3.2).
 _SAFE = "".join(map(chr, range(0x21, 0x7F))).replace('"', "").replace("%", "")
+_is_safe = re.compile(r"[!#$&-~]*").fullmatch
 _ESCAPE = re.compile(r"\\(.)")
 
 
 def encoded(text: str) -> str:
     """The text as a header value: printable ASCII without a space, so no line can end in it."""
-    return quote(text, safe=_SAFE)
+    return text if _is_safe(text) else quote(text, safe=_SAFE)
 
 
 def decoded(value: str) -> str:

@@ -143,13 +143,10 @@ def _structured(body: bytes | msgspec.Raw, limits: Limits) -> Event:
         or len(text) > limits.attribute_text_max
         or " " in known.source
         or known.dataschema is not None
-        or not _LONG_WAY_NAMES.isdisjoint(extensions)
-        or len(extensions) + len(_KNOWN_NAMES) > limits.attributes_max
+        or (known.topic is not None and not known.topic.isprintable())
+        or (extensions and _take_the_long_way(extensions, limits))
     ):
         return _unusual(body, limits)
-    for name, value in extensions.items():
-        check_name(name)
-        check_value(name, value, limits)
     if known.datacontenttype is not None:
         check_media_type(known.datacontenttype)
     if known.time is not None:
@@ -167,6 +164,16 @@ def _structured(body: bytes | msgspec.Raw, limits: Limits) -> Event:
         {},
         _payload(known.data, known.datacontenttype),
     )
+
+
+def _take_the_long_way(extensions: Mapping[str, Scalar], limits: Limits) -> bool:
+    """Check the extensions; true if there is more to do about them than to keep them."""
+    for name, value in extensions.items():
+        if name in _LONG_WAY_NAMES:
+            return True
+        check_name(name)
+        check_value(name, value, limits)
+    return len(extensions) + len(_KNOWN_NAMES) > limits.attributes_max
 
 
 def _extensions(members: Mapping[str, msgspec.Raw]) -> dict[str, Scalar]:

@@ -159,6 +159,11 @@ def test_filters_see_the_payload_of_json_and_the_context() -> None:
     assert matches(parse_filter("load5 > 5 and memory >= 4 GiB and source prefix /host"), sent)
 
 
+def test_an_sql_expression_sees_the_same_attributes() -> None:
+    assert passes("sql \"type = 't' AND load > 5\"", load=7)
+    assert not passes("sql \"type = 't' AND load > 5\"", load=4)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_sent_as_text_has_the_facet_of_the_number(number: float) -> None:
     assert facets({"a": repr(number)})["a", "n"] == number

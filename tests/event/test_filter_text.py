@@ -19,6 +19,7 @@ from tocsin.event.filter import (
     Not,
     Operator,
     Predicate,
+    Sql,
     TextIs,
     TopicIs,
 )
@@ -75,6 +76,7 @@ def test_the_example_of_the_manual() -> None:
         ("text contains x", Predicate("text", Operator.CONTAINS, "x")),
         ("sql = x", Predicate("sql", Operator.EQ, "x")),
         ("text n = 5", TextIs("n", Operator.EQ, "5")),
+        ("sql \"type = 'x'\"", Sql("type = 'x'")),
         ("topic = a/b", topic("a/b")),
         ("TOPIC 'a b/**'", topic("a b/**")),
         ("(topic a/**)", topic("a/**")),
@@ -141,6 +143,8 @@ def test_the_brackets_of_the_papers_mean_the_same(text: str, wanted: Filter) -> 
         ("topic a//b", 6, "empty level", ""),
         ("topic != a", 6, "topic !=", "not topic a/b"),
         ("topic", 5, "a topic pattern", ""),
+        ("a = 1 and sql 'type = '", 14, "", ""),
+        ("sql type", 4, "an operator", ""),
         ("text n contains x", 7, "prefix or suffix", ""),
         ("a = 1e999", 4, "too large", ""),
         ("a = " + "1" * 65, 4, "too long", ""),
@@ -191,8 +195,7 @@ leaves = st.one_of(
     st.builds(
         TextIs, names, st.sampled_from([Operator.EQ, Operator.PREFIX, Operator.SUFFIX]), texts
     ),
-    st.just(EVERYTHING),
-    st.just(AnyOf(())),
+    st.sampled_from([EVERYTHING, AnyOf(()), Sql("type = 'x' AND EXISTS subject")]),
 )
 filters: st.SearchStrategy[Filter] = st.recursive(
     leaves,
@@ -232,6 +235,7 @@ def test_naughty_strings_are_read_or_refused_and_nothing_else() -> None:
             lambda each: parse_filter(f"a = {each}"),
             lambda each: parse_filter(f"topic {each}"),
             lambda each: parse_filter(f"[a,=,{each}]"),
+            lambda each: parse_filter(format_filter(Sql(each))),
         ):
             try:
                 read(text)

@@ -155,6 +155,7 @@ def test_covering_is_transitive(one: Filter, two: Filter, three: Filter) -> None
         ("memory >= 1 GB", "memory >= 1 GiB"),
         ("topic a/**", "topic a/*/b"),
         ("topic **", "a = 1"),
+        ("sql 'EXISTS a'", "sql 'EXISTS a' and a = 1"),
         ("a > 1 or b > 1", "a > 2 or b > 3"),
         ("not a > 5", "a < 3"),
         ("not (a > 5 or b = 1)", "a < 3 and b = 2"),

@@ -1,4 +1,4 @@
-"""Does one filter cover another, do they meet, can one ever match? (facts: boxes, paper 001)
+"""Does one filter cover another, do they meet, can one ever match? (paper 001)
 
 The answers are safe. `covers` says yes only if every event that passes the narrow filter passes the
 wide one; `intersects` and `never_matches` say that there is no such event only if there is none.

@@ -1,0 +1,55 @@
+# Everything a person does with this checkout. `make` alone says what there is.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENV := $(VENV)/.made
+
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test test-all check format bench crash sim docs clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+env: $(ENV) ## make .venv: the package and the tools for development and tests, nothing else
+
+$(ENV): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Tocsin needs Python 3.11 or newer; name one with: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "This Python has no venv module. On Debian: apt-get install python3-venv" >&2; exit 1; }
+	@echo "installing into $(VENV) (a minute the first time)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(ENV)
+
+demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (STAY=1 keeps it running)
+	@$(BIN)/tocsin demo $(if $(STAY),--stay)
+
+test: check ## what CI runs: checks and all tests but the long ones
+	@$(BIN)/python -m pytest -m 'not slow'
+
+test-all: check ## also the long proofs: 1,000 kills, 10,000 seeds
+	@$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory crash sim
+
+check: $(ENV) ## ruff, mypy --strict and the import contracts
+	@$(BIN)/ruff check src tests bench examples
+	@$(BIN)/ruff format --check --quiet src tests bench examples
+	@$(BIN)/mypy
+	@PYTHONPATH=src $(BIN)/lint-imports --no-cache
+
+format: $(ENV) ## let ruff mend what it can
+	@$(BIN)/ruff check --fix src tests bench examples
+	@$(BIN)/ruff format src tests bench examples
+
+bench: $(ENV) ## every benchmark beside its peer; tables, JSON and plots in out/ (QUICK=1 for a short one)
+	@$(BIN)/python bench/all.py $(if $(QUICK),--quick)
+
+crash: $(ENV) ## 1,000 times kill -9 under load: nothing acknowledged may be lost
+	@$(BIN)/python tests/crash/kills.py --kills $(or $(KILLS),1000)
+
+sim: $(ENV) ## 10,000 simulated broker lives, one seed each
+	@$(BIN)/tocsin simulate --seeds $(or $(SEEDS),10000)
+
+clean: ## remove what was built and measured; the environment stays
+	@rm -rf out dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,114 @@
+"""Every benchmark, one after the other: tables on the screen, JSON and plots in out/bench.
+
+python bench/all.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+HERE = Path(__file__).parent
+OUT = HERE.parent / "out" / "bench"
+
+# Name, what it says, and whether it draws a plot of its own.
+BENCHMARKS = (
+    ("startup", "Starting a command", False),
+    ("ingest", "Durable ingest", False),
+    ("fanout", "Fan-out to 100 webhooks", False),
+    ("blackboard", "The blackboard's shape", False),
+    ("store", "The log alone", False),
+    ("matching", "Matching", True),
+)
+
+# Ratios that have a target: where they stand in the JSON, and what they must reach.
+RATIOS = (
+    ("durable ingest / bare SQLite loop", "ingest", ("batched_over_limit",), 0.5, True),
+    (
+        "POSTs per CPU-s / Starlette storing nothing",
+        "ingest",
+        ("single_over_starlette_per_cpu_s",),
+        1.5,
+        True,
+    ),
+    ("webhook POSTs per CPU-s / aiohttp", "fanout", ("broker_over_aiohttp",), 8.0, True),
+    ("webhook POSTs per CPU-s / bare uvloop", "fanout", ("broker_over_bare",), 0.4, True),
+    ("blackboard, durable / the paper's 1,600/s", "blackboard", (0, "times_the_paper"), 30.0, True),
+    (
+        "`tocsin pub --help` / bare interpreter",
+        "startup",
+        ("ratio", "tocsin pub --help"),
+        6.0,
+        False,
+    ),
+)
+
+
+def plot(rows: list[tuple[str, float, float, bool]], path: Path) -> None:
+    """Each ratio as a share of its target, on a log scale: right of the line is better."""
+    figure, axes = plt.subplots(figsize=(9, 0.6 * len(rows) + 1.4), layout="constrained")
+    for place, (name, ratio, target, more_is_better) in enumerate(reversed(rows)):
+        share = ratio / target if more_is_better else target / ratio
+        axes.barh(place, share, color="#2a7f62" if share >= 1 else "#b5483a", height=0.6)
+        bound = "at least" if more_is_better else "at most"
+        axes.text(
+            max(share, 1) * 1.03,
+            place,
+            f"{ratio:.2f} ({bound} {target:g})",
+            va="center",
+            fontsize=9,
+        )
+        axes.text(0.012, place, name, va="center", fontsize=9, transform=axes.get_yaxis_transform())
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlim(0.05, 30)
+    axes.set_yticks([])
+    axes.set_xlabel("measured, as a multiple of the target")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(path, dpi=120)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("names", nargs="*", help="only these")
+    arguments = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name, title, draws in BENCHMARKS:
+        if arguments.names and name not in arguments.names:
+            continue
+        print(f"\n{title} (python bench/{name}.py)\n")
+        command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(OUT / f"{name}.json")]
+        command += ["--quick"] if arguments.quick else []
+        command += ["--plot", str(OUT / f"{name}.png")] if draws else []
+        subprocess.run(command, check=True)
+    rows = [row for row in (_ratio(*ratio) for ratio in RATIOS) if row is not None]
+    if rows:
+        plot(rows, OUT / "ratios.png")
+    print(f"\nJSON and plots: {OUT.relative_to(HERE.parent)}")
+    return 0
+
+
+def _ratio(
+    label: str, name: str, where: tuple[str | int, ...], target: float, more_is_better: bool
+) -> tuple[str, float, float, bool] | None:
+    path = OUT / f"{name}.json"
+    if not path.exists():
+        return None
+    value = json.loads(path.read_text())["results"]
+    for step in where:
+        value = value[step]
+    return label, float(value), target, more_is_better
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""A broker in a test's hand: every effect is seen, and done when the test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TypeVar
+
+import msgspec
+
+from tocsin.broker.broker import Broker
+from tocsin.broker.effects import Commit, Effect, Handshake, Push, ReadLog, Reply
+from tocsin.broker.options import BrokerOptions
+from tocsin.broker.snapshot import Snapshot
+from tocsin.delivery.outcome import Answered, Outcome
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Config, Kind, Subscription, from_definition
+
+E = TypeVar("E")
+S = 1_000_000_000
+OK = Answered(204)
+
+
+def event(number: int, topic: str = "t", source: str = "/test", data: bytes | None = None) -> Event:
+    return Event(id=str(number), source=source, type="test", topic=topic, data=data)
+
+
+class Hand:
+    """The world around one broker: a log in a list, time that moves when told to."""
+
+    def __init__(
+        self,
+        options: BrokerOptions | None = None,
+        *,
+        trusted: bool = True,
+        snapshot: Snapshot | None = None,
+        log: list[Stored] | None = None,
+    ) -> None:
+        numbers = count(1)
+        self.now = 1_000 * S
+        self.log: list[Stored] = log or []
+        self.cursors: dict[str, int] = dict(snapshot.cursors) if snapshot else {}
+        self.definitions: dict[str, bytes] = {}
+        self.dead: dict[str, bytes] = {}
+        self.seen: list[Effect] = []
+        self.broker = Broker(
+            options or BrokerOptions(),
+            new_id=lambda: f"id{next(numbers)}",
+            jitter=lambda: 0.0,
+            is_trusted=lambda sink: trusted,
+        )
+        if snapshot is not None:
+            self.broker.recover(snapshot, self.now)
+
+    def flush(self) -> list[Effect]:
+        effects = self.broker.flush(self.now)
+        self.seen += effects
+        return effects
+
+    def settle(self) -> list[Effect]:
+        """Do what the broker asks of the disk until it asks nothing more."""
+        new: list[Effect] = []
+        for _ in range(1_000):
+            effects = self.flush()
+            new += effects
+            disk = [e for e in effects if isinstance(e, Commit | ReadLog)]
+            if not disk:
+                return new
+            for effect in disk:
+                self.do(effect)
+        raise AssertionError("the broker never comes to rest")
+
+    def do(self, effect: Commit | ReadLog) -> None:
+        if isinstance(effect, Commit):
+            self.keep(effect)
+            first = self.log[0].seq if self.log else self.broker.head + len(effect.batch.events) + 1
+            self.broker.committed(first, self.now)
+        else:
+            page = [s for s in self.log if s.seq > effect.after][: effect.limit]
+            through = page[-1].seq if page else effect.after
+            self.broker.log_read(page, through, [], self.now)
+
+    def keep(self, effect: Commit) -> None:
+        batch = effect.batch
+        self.log += batch.events
+        self.log = [s for s in self.log if s.seq > batch.trim_to]
+        self.cursors.update(batch.cursors)
+        for kept, changes in ((self.definitions, batch.subscriptions), (self.dead, batch.dead)):
+            for key, data in changes.items():
+                if data is None:
+                    kept.pop(key, None)
+                else:
+                    kept[key] = data
+
+    def pass_s(self, seconds: float) -> list[Effect]:
+        self.now += int(seconds * S)
+        self.broker.tick(self.now)
+        return self.settle()
+
+    def ask(self, call: Callable[[object], None]) -> object:
+        """The answer to one question, which must come without anything else happening."""
+        token = object()
+        call(token)
+        return answer_to(token, self.settle())
+
+    def publish(self, *events: Event) -> object:
+        return self.ask(lambda token: self.broker.publish(list(events), token))
+
+    def subscribe(
+        self,
+        sink: str | None = "http://sink/",
+        filters: list[object] | None = None,
+        start: int | None = None,
+        expires_ns: int | None = None,
+        **config: object,
+    ) -> str:
+        wanted = filters or []
+        asked = Subscription(
+            id="",
+            kind=Kind.BOX if sink is None else Kind.PUSH,
+            sink=sink,
+            filters=msgspec.Raw(msgspec.json.encode(wanted)),
+            config=Config(**config),  # type: ignore[arg-type]
+            expires_ns=expires_ns,
+        )
+        result = self.ask(
+            lambda token: self.broker.subscribe(asked, read_filters(wanted), start, token, self.now)
+        )
+        return result.subscription.id  # type: ignore[attr-defined, no-any-return]
+
+    def pull(
+        self, box: str, ack: str | None = None, wait_s: float = 0, events_max: int = 100
+    ) -> object:
+        return self.ask(
+            lambda token: self.broker.pull(box, events_max, int(wait_s * S), ack, token, self.now)
+        )
+
+    def answer(self, push: Push, outcome: Outcome = OK) -> list[Effect]:
+        self.broker.pushed(push.lane, outcome, self.now)
+        return self.settle()
+
+    def crash(self) -> Hand:
+        """What a new broker finds on disk."""
+        again = Hand(
+            self.broker.options,
+            snapshot=Snapshot(
+                last_seq=self.broker.head,
+                first_seq=self.log[0].seq if self.log else self.broker.head + 1,
+                recent=[(s.event.source, s.event.id, s.seq) for s in self.log],
+                subscriptions=[from_definition(d) for d in self.definitions.values()],
+                cursors=self.cursors,
+                dead_letters=len(self.dead),
+            ),
+            log=self.log,
+        )
+        again.definitions, again.dead, again.now = self.definitions, self.dead, self.now
+        return again
+
+
+def answer_to(token: object, effects: list[Effect]) -> object:
+    answers = [e.result for e in effects if isinstance(e, Reply) and e.token is token]
+    assert len(answers) == 1, f"{len(answers)} answers"
+    return answers[0]
+
+
+def only(kind: type[E], effects: list[Effect]) -> list[E]:
+    return [effect for effect in effects if isinstance(effect, kind)]
+
+
+def pushes(effects: list[Effect]) -> list[Push]:
+    return only(Push, effects)
+
+
+def handshakes(effects: list[Effect]) -> list[Handshake]:
+    return only(Handshake, effects)

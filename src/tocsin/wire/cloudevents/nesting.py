@@ -24,9 +24,15 @@ def is_too_deep(json: bytes) -> bool:
     """
     if json.count(b"[") + json.count(b"{") <= JSON_DEPTH_MAX:
         return False
-    brackets = _drop_strings(b"", json).translate(_ONE_BRACKET, _NOT_BRACKETS)
+    brackets = _without_strings(json).translate(_ONE_BRACKET, _NOT_BRACKETS)
     steps = np.where(np.frombuffer(brackets, np.uint8) == _OPENING, 1, -1)
     return bool(np.cumsum(steps).max(initial=0) > JSON_DEPTH_MAX)
+
+
+def _without_strings(json: bytes) -> bytes:
+    if b"\\" in json:
+        return _drop_strings(b"", json)
+    return b"".join(json.split(b'"')[::2])  # three times as fast, where no quote is escaped
 
 
 def is_sound_json(data: bytes) -> bool:

@@ -9,14 +9,11 @@ from tocsin.delivery.outcome import ANSWER_EXCERPT_BYTES, Answered
 RETRY_AFTER_DIGITS_MAX = 9
 
 # The same objects for every delivery: nine of ten answers are one of these.
-_PLAIN = {status: Answered(status) for status in range(200, 300)}
+DELIVERED = {status: Answered(status) for status in range(200, 300)}
 
 
-def answered(status: int, head: bytes, body: bytes, now_s: float) -> Answered:
-    """The outcome of a request that was answered with this status."""
-    plain = _PLAIN.get(status)
-    if plain is not None:
-        return plain
+def refusal(status: int, head: bytes, body: bytes, now_s: float) -> Answered:
+    """The outcome of a request that was not answered with a success."""
     asked = fields(head).get("retry-after")
     return Answered(status, None if asked is None else retry_after_s(asked, now_s), excerpt(body))
 

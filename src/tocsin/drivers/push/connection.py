@@ -159,9 +159,11 @@ class Connection(asyncio.Protocol):
     def _finish(self) -> None:
         status, head, body = self._status, self._head, self._body
         self._answers += 1
-        self._head = self._body = b""
-        self._body_bytes = 0
+        self._head = b""
         self._head_done = self._complete = self.busy = False
+        if self._body_bytes:
+            self._body = b""
+            self._body_bytes = 0
         # An answer that overtook its request leaves the rest of the request in the way.
         if not self._keep or (self._large and self._transport.get_write_buffer_size()):
             self._end()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from tocsin import __version__
@@ -54,8 +56,10 @@ def _first_lines(method: str, sink: Sink) -> str:
     )
 
 
-def request(head: Letterhead, events: list[Stored], now_s: float) -> tuple[bytes, bytes]:
-    """The bytes of a POST, and the rest of them if they are many."""
+def request(
+    head: Letterhead, events: list[Stored], clock: Callable[[], float]
+) -> tuple[bytes, bytes]:
+    """The bytes of a POST, and the rest of them if they are many. A signature tells the time."""
     first = events[0]
     if head.batched:
         block, body, sequence = b"", batch(events), b"%d-%d" % (first.seq, events[-1].seq)
@@ -65,7 +69,7 @@ def request(head: Letterhead, events: list[Stored], now_s: float) -> tuple[bytes
         block, body = binary_of(first)
         sequence = b"%d" % first.seq
     if head.secret is not None:
-        block += sign(head.secret, message_id(head.subscription.id, sequence), int(now_s), body)
+        block += sign(head.secret, message_id(head.subscription.id, sequence), int(clock()), body)
     if len(body) > JOINED_BYTES_MAX:
         start, rest = b"", body
     else:

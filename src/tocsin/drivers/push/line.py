@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import Sink
-from tocsin.drivers.push.answer import answered
+from tocsin.drivers.push.answer import DELIVERED, refusal
 from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.drivers.push.letterhead import Letterhead
@@ -113,7 +113,7 @@ class Line:
 
     def answered(self, status: int, head: bytes, body: bytes) -> None:
         self.head = head
-        self._finish(answered(status, head, body, self._exchange.clock()))
+        self._finish(DELIVERED.get(status) or refusal(status, head, body, self._exchange.clock()))
 
     def broken(self, reason: str, *, stale: bool) -> None:
         if stale and not self._retried:

@@ -80,7 +80,7 @@ class Pusher:
                 return
         now_s = self.loop.time()
         line.used_at_s = now_s
-        line.ask(request(head, push.events, self.clock()), done, now_s + push.timeout_s)
+        line.ask(request(head, push.events, self.clock), done, now_s + push.timeout_s)
 
     def _new_line(self, push: Push) -> Line:
         """Raises BadSubscription or SinkRefused if the address is none that we push to."""

@@ -141,12 +141,6 @@ class SimDisk(apsw.VFS):
 
     # What SQLite calls
 
-    def excepthook(self, etype: Any, evalue: Any, etraceback: Any) -> bool:
-        """Told of an error that SQLite did not want to know. Without power it may try anything."""
-        if isinstance(evalue, PowerCut):
-            return True
-        return super().excepthook(etype, evalue, etraceback)
-
     def xOpen(self, name: Any, flags: list[int]) -> Any:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         flags[1] = flags[0]
@@ -184,9 +178,6 @@ class _SimFile:
         self._content = content
         self._boot = boot
         self._syncs_directory = syncs_directory
-
-    def excepthook(self, etype: Any, evalue: Any, etraceback: Any) -> bool:
-        return self._disk.excepthook(etype, evalue, etraceback)
 
     def xRead(self, amount: int, offset: int) -> bytes:
         return bytes(self._content.seen[offset : offset + amount])

@@ -62,6 +62,7 @@ class AttributeTable:
         self._by_key: dict[AttributeKey, Attribute] = {}
         self._names: dict[str, _Name] = {}
         self._free: list[int] = []
+        self._beyond_facets = 0  # how many attributes ask for what is no facet
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -103,6 +104,8 @@ class AttributeTable:
                 _read_text(about, kind, facet, answers)
             elif kind in about.ranges:
                 answers.append((about.ranges[kind], float(facet)))
+        if not self._beyond_facets:
+            return answers
         for name, value in asked.items():
             about = names[name]
             if EXISTS in about.ranges:
@@ -131,6 +134,7 @@ class AttributeTable:
             about = self._names[name] = _Name()
             self.names_beyond_context += name not in CONTEXT_NAMES
         about.uses += 1
+        self._beyond_facets += kind[0] in (EXISTS, FORM)
         if kind[0] not in (TEXT, FORM):
             about.ranges[kind] = attribute
             return
@@ -142,6 +146,7 @@ class AttributeTable:
         name, kind, text = key
         about = self._names[name]
         about.uses -= 1
+        self._beyond_facets -= kind[0] in (EXISTS, FORM)
         if not about.uses:
             del self._names[name]
             self.names_beyond_context -= name not in CONTEXT_NAMES

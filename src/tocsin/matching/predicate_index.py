@@ -17,7 +17,7 @@ from tocsin.matching.clusters import AttributeTerm, Clusters
 from tocsin.matching.kernel import Floats, Ints, Kernel, numba_kernel, numpy_kernel
 from tocsin.matching.shelf import Shelf, shelf_width
 
-FEW_ROWS_MAX = 64  # so many are tested faster one by one than by a kernel (facts: 7 us)
+FEW_ROWS_MAX = 64  # so many are tested faster one by one than by a kernel
 NUMBA_ROWS_MIN = 4_096  # from here on the kernel earns back the second it takes to compile
 
 
@@ -31,7 +31,6 @@ class PredicateIndex:
         few_rows_max: int = FEW_ROWS_MAX,
         numba_rows_min: int = NUMBA_ROWS_MIN,
     ) -> None:
-        self._use_numba = use_numba
         self._few_rows_max = few_rows_max
         self._numba_rows_min = numba_rows_min
         self._kernel: Kernel = numpy_kernel
@@ -44,7 +43,7 @@ class PredicateIndex:
         self._clusters = Clusters()
         self._seen: Floats = np.full(1, np.nan)
         self._found: Ints = np.zeros(0, np.int64)
-        if use_numba is True:
+        if use_numba:
             self._compile()
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ $(ENV): pyproject.toml
 	@touch $(ENV)
 
 demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (STAY=1 keeps it running)
-	@$(BIN)/tocsin demo $(if $(STAY),--stay)
+	@$(BIN)/tocsin demo $(if $(STAY),--keep)
 
 test: check ## what CI runs: checks and all tests but the long ones
 	@$(BIN)/python -m pytest -m 'not slow'

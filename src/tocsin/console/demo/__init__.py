@@ -1,0 +1,42 @@
+"""The demo: a story in scenes. Each capability adds one; the whole stays under two minutes."""
+
+from __future__ import annotations
+
+import tempfile
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+
+from tocsin.console.demo import figures, forecast, refusal
+from tocsin.console.demo.stage import Stage
+from tocsin.console.render import show_json
+
+# Title and scene. A scene gets the stage, says what it does, and raises if it does not hold.
+SCENES = (
+    ("A forecast is published, the broker is killed, nothing is lost", forecast.play),
+    ("A sink refuses an event, and gets it when it is mended", refusal.play),
+    ("The figures", figures.play),
+)
+
+
+def main(arguments: Namespace) -> int:
+    """Play every scene; exit code 0 if each of them held."""
+    with ExitStack() as stack:
+        directory = arguments.data
+        if directory is None:
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-demo-"))
+        stage = stack.enter_context(Stage(Path(directory), quiet=arguments.json))
+        stage.say(f"A broker listens on {stage.url} and keeps its events in {stage.directory}")
+        for number, (title, scene) in enumerate(SCENES, start=1):
+            stage.heading(f"{number}. {title}")
+            scene(stage)
+        if arguments.json:
+            show_json(stage.results)
+        if arguments.keep:
+            stage.say(f"\nThe broker stays: {stage.url} (Ctrl-C ends it)")
+            stage.wait()
+        else:
+            stage.say(
+                f"\nThat was all. `make demo STAY=1` keeps the broker up; its page was {stage.url}/"
+            )
+    return 0

@@ -128,4 +128,4 @@ def seal(name: str, content: bytes) -> int:
 
 
 def seal_cursor(name: str, seq: int) -> int:
-    return seal(name, seq.to_bytes(8, "big"))
+    return seal(name, seq.to_bytes(8, "big", signed=True))

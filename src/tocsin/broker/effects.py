@@ -96,16 +96,7 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Commit
-    | ReadLog
-    | Survey
-    | Push
-    | Handshake
-    | StreamOut
-    | StreamDropped
-    | Reply
-    | Note
-    | Stop
+    Commit | ReadLog | Survey | Push | Handshake | StreamOut | StreamDropped | Reply | Note | Stop
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tocsin.delivery.follower import WINDOW_EVENTS
 from tocsin.delivery.retry import RetryOptions
 
 DAY_S = 86_400
@@ -29,5 +30,6 @@ class BrokerOptions:
     backlog_age_s: float = 7 * DAY_S  # how long a subscription may hold the log back
     pull_wait_s_max: float = 60.0
     read_page_events: int = 1024
+    window_events: int = WINDOW_EVENTS  # waiting in memory per subscriber; the rest is in the log
     handshake_delay_s_max: float = 3600.0
     retry: RetryOptions = field(default_factory=RetryOptions)

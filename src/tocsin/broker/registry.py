@@ -13,7 +13,6 @@ from tocsin.broker.effects import Handshake, Token
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.state import IDLE, WATERMARK, State, no_such_subscription
 from tocsin.broker.subscriber import Subscriber, view
-from tocsin.delivery.follower import Follower
 from tocsin.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.errors import TooManySubscriptions
 from tocsin.event.filter import Filter
@@ -78,7 +77,7 @@ class Registry:
         subscription = msgspec.structs.replace(
             asked, id=state.new_id(), created_ns=now_ns, state=self._first_standing(asked)
         )
-        follower = Follower(state.new_key(), 0, keep=subscription.config.backlog)
+        follower = state.new_follower(0, keep=subscription.config.backlog)
         subscriber = Subscriber(subscription, filter, follower)
 
         def note(head: int) -> None:
@@ -104,8 +103,7 @@ class Registry:
         saved = cursors.get(subscription.id, IDLE)
         watermark = cursors.get(WATERMARK, 0)
         cursor = max(watermark if saved == IDLE else saved, self._state.first - 1)
-        key = self._state.new_key()
-        follower = Follower(key, cursor, keep=subscription.config.backlog)
+        follower = self._state.new_follower(cursor, keep=subscription.config.backlog)
         self._install(Subscriber(subscription, filter, follower), now_ns)
 
     def _install(self, subscriber: Subscriber, now_ns: int) -> None:

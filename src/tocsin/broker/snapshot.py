@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
-from tocsin.event.subscription import Subscription
+from tocsin.event.subscription import Subscription, from_definition
+
+
+class Log(Protocol):
+    """What a log can tell of itself."""
+
+    def recent_keys(self, count: int) -> list[tuple[str, str, int]]: ...
+
+    def subscriptions(self) -> dict[str, bytes]: ...
+
+    def cursors(self) -> dict[str, int]: ...
+
+    def dead_count(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +37,15 @@ class Snapshot:
     def filters_of(subscription: Subscription) -> list[object]:
         filters: list[object] = msgspec.json.decode(subscription.filters, type=list[object])
         return filters
+
+
+def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: int) -> Snapshot:
+    """What a broker needs to go on where the last one stopped."""
+    return Snapshot(
+        last_seq=last_seq,
+        first_seq=first_seq,
+        recent=log.recent_keys(duplicates_window),
+        subscriptions=[from_definition(data) for data in log.subscriptions().values()],
+        cursors=log.cursors(),
+        dead_letters=log.dead_count(),
+    )

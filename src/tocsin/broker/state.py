@@ -10,6 +10,7 @@ from tocsin.broker.effects import Effect, Level, Note, Reply, Token
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.timers import Timers
+from tocsin.delivery.follower import Follower
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch
@@ -47,6 +48,11 @@ class State:
 
     def new_key(self) -> int:
         return next(self._keys)
+
+    def new_follower(self, scanned_to: int, *, keep: int | None = None) -> Follower:
+        return Follower(
+            self.new_key(), scanned_to, keep=keep, window_events=self.options.window_events
+        )
 
     def find(self, subscription_id: str) -> Subscriber:
         subscriber = self.by_id.get(subscription_id)

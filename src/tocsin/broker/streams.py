@@ -6,7 +6,6 @@ from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import StreamDropped, StreamOut
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Stream
-from tocsin.delivery.follower import Follower
 from tocsin.errors import TooManySubscriptions
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Stored
@@ -32,7 +31,7 @@ class Streams:
                 remedy="Close some, use a message box, or raise streams_max.",
             )
         start = state.head if after is None else max(after, state.first - 1)
-        follower = Follower(state.new_key(), min(start, state.head))
+        follower = state.new_follower(min(start, state.head))
         stream = Stream(follower.key, name, filter, follower)
         state.enter(stream, filter)
         self._open[stream.number] = stream

@@ -40,7 +40,14 @@ class Follower:
         "window",
     )
 
-    def __init__(self, key: int, scanned_to: int, *, keep: int | None = None) -> None:
+    def __init__(
+        self,
+        key: int,
+        scanned_to: int,
+        *,
+        keep: int | None = None,
+        window_events: int = WINDOW_EVENTS,
+    ) -> None:
         self.key = key
         self.scanned_to = scanned_to
         self.live = False
@@ -49,7 +56,7 @@ class Follower:
         self.waiting_bytes = 0
         self.held = 0  # how many at the front are under way to the sink just now
         self.keep = keep  # the subscription's own limit: past it the oldest are dropped
-        self.window = WINDOW_EVENTS if keep is None else keep + WINDOW_EVENTS
+        self.window = window_events if keep is None else keep + window_events
         self.dropped = 0
 
     def cursor(self, head: int) -> int:

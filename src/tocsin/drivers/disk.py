@@ -9,10 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from tocsin.broker.snapshot import Snapshot
+from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.stored import Batch
-from tocsin.event.subscription import from_definition
+from tocsin.store.reach import retention_reach as retention_reach
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 
@@ -88,23 +88,6 @@ def snapshot(store: Store, duplicates_window: int) -> Snapshot:
     """What a broker needs to go on where the last one stopped."""
     reader = store.reader()
     try:
-        return Snapshot(
-            last_seq=store.last_seq,
-            first_seq=store.first_seq,
-            recent=reader.recent_keys(duplicates_window),
-            subscriptions=[from_definition(data) for data in reader.subscriptions().values()],
-            cursors=reader.cursors(),
-            dead_letters=reader.dead_count(),
-        )
+        return take_snapshot(reader, store.first_seq, store.last_seq, duplicates_window)
     finally:
         reader.close()
-
-
-def retention_reach(reader: Reader, before_ns: int | None, bytes_max: int | None) -> int:
-    """The last event that age or size lets go of; zero if none."""
-    reach = 0
-    if before_ns is not None:
-        reach = max(reach, reader.seq_at(before_ns))
-    if bytes_max is not None:
-        reach = max(reach, reader.seq_for_size(bytes_max))
-    return reach

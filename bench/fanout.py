@@ -35,7 +35,7 @@ from tocsin.broker.effects import Push
 from tocsin.config import load
 from tocsin.delivery.outcome import Answered, Outcome
 from tocsin.delivery.trust import SinkRules, parse_sink
-from tocsin.drivers.push.letterhead import letterhead, request
+from tocsin.drivers.push.letterhead import Tails, letterhead, request
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -150,7 +150,9 @@ async def send_bare(port: int, each: int) -> None:
     left = SINKS
     sink = f"http://127.0.0.1:{port}/hook/1"
     subscription = Subscription(id="s1", kind=Kind.PUSH, sink=sink)
-    message, _ = request(letterhead(parse_sink(sink), subscription), [stored(1)], time.time)
+    message, _ = request(
+        letterhead(parse_sink(sink), subscription), [stored(1)], Tails(), time.time
+    )
 
     def finished() -> None:
         nonlocal left

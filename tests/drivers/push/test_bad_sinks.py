@@ -7,10 +7,10 @@ import itertools
 from asyncio import StreamReader, StreamWriter
 
 import pytest
-from conftest import World, read_request
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import World, read_request
 from tocsin.delivery.outcome import Answered, Failed
 from tocsin.event.event import Event
 

@@ -7,7 +7,6 @@ from asyncio import StreamReader, StreamWriter
 from dataclasses import replace
 
 from conftest import World, read_request
-
 from tocsin.delivery.outcome import Answered
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from conftest import World
 
+from conftest import World
 from tocsin.delivery.outcome import Answered, Failed
 from tocsin.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.guard import LOOKUPS_KEPT_MAX, Guard

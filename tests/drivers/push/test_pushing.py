@@ -6,9 +6,9 @@ import json
 import time
 
 import pytest
-from conftest import EVENT, NOW_S, World
 from standardwebhooks import Webhook
 
+from conftest import EVENT, NOW_S, World
 from tocsin import __version__
 from tocsin.delivery.outcome import Answered, Failed
 from tocsin.event.event import Event

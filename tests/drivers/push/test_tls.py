@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import World, read_request
 
+from conftest import World, read_request
 from tocsin.delivery.outcome import Answered, Failed
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")

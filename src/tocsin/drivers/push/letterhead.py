@@ -22,6 +22,7 @@ from tocsin.wire.cloudevents.write import (
 # A body up to this size is copied behind its head and written at once; a larger one is written by
 # itself, so that a fan-out of it shares one copy.
 JOINED_BYTES_MAX = 64 << 10
+TAILS_MAX = 64  # so that what is kept stays below a few MiB
 
 
 class Letterhead(msgspec.Struct, frozen=True):
@@ -56,29 +57,61 @@ def _first_lines(method: str, sink: Sink) -> str:
     )
 
 
+class Tails:
+    """What an event adds to any letterhead, for the events sent lately.
+
+    Subscribers of one event are served at about the same time, so a few of them are enough.
+    """
+
+    __slots__ = ("binary", "structured")
+
+    def __init__(self) -> None:
+        self.binary: dict[int, tuple[Stored, bytes]] = {}
+        self.structured: dict[int, tuple[Stored, bytes]] = {}
+
+
 def request(
-    head: Letterhead, events: list[Stored], clock: Callable[[], float]
+    head: Letterhead, events: list[Stored], tails: Tails, clock: Callable[[], float]
 ) -> tuple[bytes, bytes]:
     """The bytes of a POST, and the rest of them if they are many. A signature tells the time."""
     first = events[0]
+    if head.batched or head.secret is not None:
+        return _own_request(head, events, clock)
+    known = tails.structured if head.structured else tails.binary
+    kept = known.get(first.seq)
+    if kept is not None and kept[0] is first:
+        return head.lines + kept[1], b""
+    block, body = (b"", structured_of(first)) if head.structured else binary_of(first)
+    tail, rest = _tail(b"%d" % first.seq, block, body)
+    if not rest:
+        if len(known) >= TAILS_MAX:
+            known.clear()
+        known[first.seq] = (first, tail)
+    return head.lines + tail, rest
+
+
+def _own_request(
+    head: Letterhead, events: list[Stored], clock: Callable[[], float]
+) -> tuple[bytes, bytes]:
+    """A batch or a signed request, of which nothing is the same for another subscriber."""
+    first = events[0]
+    block, sequence = b"", b"%d" % first.seq
     if head.batched:
-        block, body, sequence = b"", batch(events), b"%d-%d" % (first.seq, events[-1].seq)
+        body = batch(events)
+        sequence += b"-%d" % events[-1].seq
     elif head.structured:
-        block, body, sequence = b"", structured_of(first), b"%d" % first.seq
+        body = structured_of(first)
     else:
         block, body = binary_of(first)
-        sequence = b"%d" % first.seq
     if head.secret is not None:
         block += sign(head.secret, message_id(head.subscription.id, sequence), int(clock()), body)
-    if len(body) > JOINED_BYTES_MAX:
-        start, rest = b"", body
-    else:
-        start, rest = body, b""
-    return (
-        b"%btocsin-sequence: %b\r\n%bcontent-length: %d\r\n\r\n%b"
-        % (head.lines, sequence, block, len(body), start),
-        rest,
-    )
+    tail, rest = _tail(sequence, block, body)
+    return head.lines + tail, rest
+
+
+def _tail(sequence: bytes, block: bytes, body: bytes) -> tuple[bytes, bytes]:
+    lines = b"tocsin-sequence: %b\r\n%bcontent-length: %d\r\n\r\n" % (sequence, block, len(body))
+    return (lines, body) if len(body) > JOINED_BYTES_MAX else (lines + body, b"")
 
 
 def message_id(subscription_id: str, sequence: bytes) -> str:

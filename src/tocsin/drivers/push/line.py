@@ -113,7 +113,10 @@ class Line:
 
     def answered(self, status: int, head: bytes, body: bytes) -> None:
         self.head = head
-        self._finish(DELIVERED.get(status) or refusal(status, head, body, self._exchange.clock()))
+        outcome = DELIVERED.get(status)
+        if outcome is None:
+            outcome = refusal(status, head, body, self._exchange.clock())
+        self._finish(outcome)
 
     def broken(self, reason: str, *, stale: bool) -> None:
         if stale and not self._retried:

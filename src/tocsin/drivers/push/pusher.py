@@ -14,7 +14,7 @@ from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
-from tocsin.drivers.push.letterhead import Letterhead, handshake_request, letterhead, request
+from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
 from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
 from tocsin.errors import TocsinError
 from tocsin.event.subscription import Subscription
@@ -57,6 +57,7 @@ class Pusher:
         self.open = 0
         self._options = options
         self._tls = tls
+        self._tails = Tails()
         self._lines: dict[int, Line] = {}
         self._probes: set[Line] = set()
         self._probes_waiting: deque[Callable[[], None]] = deque()
@@ -80,7 +81,8 @@ class Pusher:
                 return
         now_s = self.loop.time()
         line.used_at_s = now_s
-        line.ask(request(head, push.events, self.clock), done, now_s + push.timeout_s)
+        asked = request(head, push.events, self._tails, self.clock)
+        line.ask(asked, done, now_s + push.timeout_s)
 
     def _new_line(self, push: Push) -> Line:
         """Raises BadSubscription or SinkRefused if the address is none that we push to."""

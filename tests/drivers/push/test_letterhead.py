@@ -1,0 +1,55 @@
+"""What the requests for one event share, and what they must not share."""
+
+from __future__ import annotations
+
+import time
+
+from conftest import EVENT
+from tocsin.delivery.trust import parse_sink
+from tocsin.drivers.push.letterhead import TAILS_MAX, Tails, letterhead, request
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Config, Kind, Subscription
+
+SINK = parse_sink("http://sink.example/hook")
+
+
+def written(tails: Tails, stored: Stored, name: str = "a", mode: str = "binary") -> bytes:
+    subscription = Subscription(id=name, kind=Kind.PUSH, config=Config(mode=mode))
+    head, rest = request(letterhead(SINK, subscription), [stored], tails, time.time)
+    return head + rest
+
+
+def test_subscribers_of_one_event_share_all_but_their_own_lines() -> None:
+    tails, stored = Tails(), Stored(7, 0, EVENT)
+
+    first, second = written(tails, stored, "a"), written(tails, stored, "b")
+
+    assert b"tocsin-subscription: a\r\n" in first
+    assert second == first.replace(b"tocsin-subscription: a", b"tocsin-subscription: b")
+
+
+def test_the_modes_of_one_event_are_not_mixed_up() -> None:
+    tails, stored = Tails(), Stored(7, 0, EVENT)
+
+    for _ in range(2):
+        assert b"ce-id: e-1\r\n" in written(tails, stored)
+        assert b"ce-id" not in written(tails, stored, mode="structured")
+
+
+def test_another_event_at_the_same_place_is_sent_as_itself() -> None:
+    tails = Tails()
+    written(tails, Stored(7, 0, EVENT))
+
+    assert b"ce-id: other\r\n" in written(tails, Stored(7, 0, Event("other", "/s", "t")))
+
+
+def test_what_is_kept_of_events_is_bounded() -> None:
+    tails = Tails()
+
+    for seq in range(TAILS_MAX * 3):
+        written(tails, Stored(seq, 0, EVENT))
+        written(tails, Stored(seq, 0, EVENT), mode="structured")
+
+    assert 0 < len(tails.binary) <= TAILS_MAX
+    assert 0 < len(tails.structured) <= TAILS_MAX

@@ -1,0 +1,96 @@
+"""What all connections of the HTTP door share: the node behind it, limits, the clock, the sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from tocsin.broker.effects import Level
+from tocsin.config import HttpSettings
+from tocsin.drivers.http.answers import Clockwork
+from tocsin.drivers.http.exchange import Exchange
+from tocsin.drivers.http.guard import Guard
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.node import Replier
+from tocsin.event.event import Event
+from tocsin.wire.cloudevents.limits import Limits
+
+SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
+
+Publish = Callable[[list[Event], Replier], None]
+MakeExchange = Callable[[Any, Request], Exchange]  # for a connection, which knows the door already
+Note = Callable[..., None]
+
+
+class Guest(Protocol):
+    """A connection, as the door sees it."""
+
+    deadline_s: float
+
+    def deadline_passed(self, now_s: float) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Door:
+    """Connections come in here, and are looked after while they are here."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        limits: HttpSettings,
+        event_limits: Limits,
+        guard: Guard,
+        publish: Publish,
+        exchange: MakeExchange,
+        note: Note,
+    ) -> None:
+        self.loop = loop
+        self.limits = limits
+        self.event_limits = event_limits
+        self.guard = guard
+        self.publish = publish
+        self.exchange = exchange
+        self.note = note
+        self.connections: set[Guest] = set()
+        self.closing = asyncio.Event()
+        self.turned_away = 0
+        self.clockwork = Clockwork(time.time())
+        self.now_s = loop.time()
+        self._sweep: asyncio.TimerHandle | None = loop.call_later(SWEEP_S, self._turn)
+
+    def admit(self, connection: Guest) -> bool:
+        """False if there are as many connections as there may be."""
+        if len(self.connections) >= self.limits.connections_max:
+            self.turned_away += 1
+            return False
+        self.connections.add(connection)
+        return True
+
+    def forget(self, connection: Guest) -> None:
+        self.connections.discard(connection)
+
+    def note_failure(self, message: str, cause: BaseException, **fields: object) -> None:
+        """Write a failure of ours to the log, with the place where it happened."""
+        frames = traceback.extract_tb(cause.__traceback__)[-4:]
+        where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
+        level: Level = "error"
+        self.note(level, message, error=f"{type(cause).__name__}: {cause}", where=where, **fields)
+
+    def close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+
+    def _turn(self) -> None:
+        self._sweep = self.loop.call_later(SWEEP_S, self._turn)
+        self.now_s = now_s = self.loop.time()
+        self.clockwork.turn(time.time())
+        for connection in [each for each in self.connections if each.deadline_s <= now_s]:
+            connection.deadline_passed(now_s)

@@ -1,0 +1,33 @@
+"""Exchange: a request that is more than a publish, while it has its connection to itself."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Exchange(Protocol):
+    """What a connection tells whoever answers on it."""
+
+    takes_over: bool
+    """True if it never gives the connection back: what the client sends from now on is its own."""
+
+    def start(self) -> None:
+        """Begin. May raise a TocsinError, which is then the answer."""
+
+    def received(self, data: bytes) -> None:
+        """The client sent something, on a connection that was taken over."""
+
+    def writable(self) -> None:
+        """The client has read enough for more to be written."""
+
+    def ended_by_client(self) -> None:
+        """The client will send no more, and may have left."""
+
+    def lost(self) -> None:
+        """The connection is gone."""
+
+    def tick(self, now_s: float) -> float:
+        """The time asked for has come; returns when to be called next."""
+
+    def stop(self) -> None:
+        """The broker is stopping: come to an end, politely and at once."""

@@ -1,0 +1,63 @@
+"""One publish under way: the shortest path through the door, without a coroutine or a future."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from tocsin.broker.effects import Accepted
+from tocsin.drivers.http import answers
+from tocsin.drivers.http.compressed import unpacked
+from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.request import Headers
+from tocsin.errors import TocsinError
+from tocsin.event.event import Event
+from tocsin.wire.cloudevents.limits import Limits
+from tocsin.wire.cloudevents.read import read_events
+
+_NONE: Mapping[str, str] = {}
+
+
+class Client(Protocol):
+    """A connection, as its publications see it."""
+
+    door: Door
+
+    def answered(self, publication: Publication) -> None: ...
+
+
+class Publication:
+    """Waits for the disk, in its place among the answers of one connection."""
+
+    __slots__ = ("connection", "response", "tail")
+
+    def __init__(self, connection: Client, tail: bytes) -> None:
+        self.connection = connection
+        self.tail = tail  # the Connection header of the answer, if it needs one
+        self.response: bytes | None = None
+
+    def answer(self, result: object) -> None:
+        """What became of it: Accepted, or the error."""
+        clockwork = self.connection.door.clockwork
+        if type(result) is Accepted:
+            self.response = answers.accepted(clockwork, result, self.tail)
+        else:
+            assert isinstance(result, TocsinError), result
+            self.response = answers.refused(clockwork, result, self.tail, head=False)
+        self.connection.answered(self)
+
+
+def events_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:
+    """The events that a request publishes."""
+    coding = headers.get(b"content-encoding")
+    if coding is not None:
+        body = unpacked(body, coding, bytes_max)
+    content_type = headers.get(b"content-type", b"").decode("latin-1")
+    if content_type.startswith("application/cloudevents"):
+        return read_events(content_type, _NONE, body, limits)
+    attributes = {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in headers.items()
+        if name.startswith(b"ce-")
+    }
+    return read_events(content_type, attributes, body, limits)

@@ -1,0 +1,224 @@
+"""Requests cut from a connection's bytes, each part of them within limits and in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import httptools
+
+from tocsin.drivers.http.request import (
+    NEEDS_A_LOOK,
+    Headers,
+    bad_request,
+    body_too_long,
+    check_framing,
+    check_size,
+    head_too_long,
+    headers_of,
+    origin_form,
+)
+from tocsin.errors import TocsinError, TooSlow
+
+if TYPE_CHECKING:
+    from tocsin.config import HttpSettings
+
+# Where the reading of a request stands.
+IDLE: Final = 0
+HEAD: Final = 1
+BODY: Final = 2
+
+READ_BYTES_MAX: Final = 256 << 10  # what the event loop may hand over at once
+# Chunked bodies bring their own framing. Beyond this it is no framing but a way to keep us busy.
+CHUNK_OVERHEAD: Final = 8
+
+
+class Listener(Protocol):
+    """Who is told what was read."""
+
+    def requested(
+        self,
+        method: bytes,
+        target: bytes,
+        version: str,
+        headers: Headers,
+        body: bytes,
+        keep_alive: bool,
+    ) -> None:
+        """A whole request came."""
+
+    def expects_continue(self) -> None:
+        """The client sends the body once it is told to."""
+
+    def refuse(self, error: TocsinError) -> None:
+        """The rest cannot be read: answer so, and hear no more."""
+
+    def failed(self, cause: BaseException) -> None:
+        """Handling a request failed in a way it should not."""
+
+    def upgraded(self, rest: bytes) -> None:
+        """The last request asked for another protocol, to which the rest belongs."""
+
+
+class RequestReader:
+    """A parser with its half-read request."""
+
+    __slots__ = (
+        "_body_bytes",
+        "_fed_bytes",
+        "_fields",
+        "_headers",
+        "_limits",
+        "_listener",
+        "_parser",
+        "_parts",
+        "_refusal",
+        "_target",
+        "_version",
+        "feeding",
+        "method",
+        "phase",
+        "since_s",
+    )
+
+    def __init__(self, listener: Listener, limits: HttpSettings) -> None:
+        self._listener = listener
+        self._limits = limits
+        self._parser = httptools.HttpRequestParser(self)
+        self.feeding = False
+        self.phase: int = IDLE
+        self.since_s = 0.0  # when the part that is incomplete now began; 0: not known yet
+        self.method = b""
+        self._version = ""
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._headers: Headers = {}
+        self._parts: list[bytes] = []
+        self._body_bytes = 0
+        self._fed_bytes = 0  # since the request began
+        self._refusal: TocsinError | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Read on; the listener hears of everything that comes out of it."""
+        if self.phase == IDLE:
+            self.phase = HEAD
+        self._fed_bytes += len(data)
+        self.feeding = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self.feeding = False
+            self._listener.upgraded(data[upgrade.args[0] :])
+        except httptools.HttpParserError as error:
+            self.feeding = False
+            self._unreadable(error)
+        self.feeding = False
+
+    def check_incomplete(self) -> None:
+        """Part of a request is still to come: refuse one that is too large to ever be read."""
+        limits = self._limits
+        if self.phase == HEAD:
+            if self._fed_bytes > limits.header_bytes_max + READ_BYTES_MAX:
+                self._listener.refuse(head_too_long(limits))
+        else:
+            framing_bytes = self._fed_bytes - self._body_bytes * CHUNK_OVERHEAD
+            if framing_bytes > limits.header_bytes_max + READ_BYTES_MAX:
+                self._listener.refuse(body_too_long(limits))
+
+    def allowed_until_s(self) -> float:
+        """When the part that is being read must be complete, at the rate it has been coming."""
+        if self.phase == HEAD:
+            return self.since_s + self._limits.header_deadline_s
+        earned_s = self._body_bytes / self._limits.body_bytes_per_s_min
+        return self.since_s + self._limits.body_deadline_s + earned_s
+
+    def too_slow(self) -> TocsinError:
+        part = "head" if self.phase == HEAD else "body"
+        return TooSlow(
+            f"the {part} of the request did not arrive in time",
+            remedy="Send the whole request without long pauses.",
+        )
+
+    def _unreadable(self, error: httptools.HttpParserError) -> None:
+        cause = error.__context__
+        if self._refusal is not None:
+            self._listener.refuse(self._refusal)
+        elif isinstance(error, httptools.HttpParserCallbackError) and cause is not None:
+            self._listener.failed(cause)
+        else:
+            self._listener.refuse(
+                bad_request(f"the request is no HTTP: {error}", "Speak HTTP/1.1, as curl does.")
+            )
+
+    # Called by the parser, in this order for each request.
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self.method = self._parser.get_method()
+        self._version = self._parser.get_http_version()
+        try:
+            self._headers = self._checked_headers()
+        except TocsinError as error:
+            self._refusal = error
+            raise
+        self.phase = BODY
+        self.since_s = 0.0
+        self._fields = []  # of what follows, these are the trailers, and nobody reads those
+
+    def _checked_headers(self) -> Headers:
+        limits, fields, method = self._limits, self._fields, self.method
+        if len(fields) > limits.headers_max or self._fed_bytes > limits.header_bytes_max:
+            check_size(fields, self._target, limits)
+        headers = headers_of(fields)
+        if (
+            self._version != "1.1"
+            or (method != b"POST" and method != b"GET")
+            or b"host" not in headers
+            or not NEEDS_A_LOOK.isdisjoint(headers)
+        ):
+            check_framing(method, self._version, headers)
+        if self._target[:1] != b"/" or b"#" in self._target:
+            self._target = origin_form(self._target, headers)
+        length = headers.get(b"content-length")
+        if length is not None and len(length) > 4 and int(length) > limits.body_bytes_max:
+            raise body_too_long(limits)
+        if b"expect" in headers:
+            self._meet(headers[b"expect"])
+        return headers
+
+    def _meet(self, expected: bytes) -> None:
+        if expected.lower() != b"100-continue":
+            raise bad_request("the Expect header asks for what is not done here", "Leave it out.")
+        if self._version == "1.1":
+            self._listener.expects_continue()
+
+    def on_body(self, part: bytes) -> None:
+        self._body_bytes += len(part)
+        if self._body_bytes > self._limits.body_bytes_max:
+            self._refusal = body_too_long(self._limits)
+            raise self._refusal
+        self._parts.append(part)
+
+    def on_message_complete(self) -> None:
+        parts = self._parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        target = self._target
+        self._target = b""
+        self._fed_bytes = self._body_bytes = 0
+        self.since_s = 0.0
+        self.phase = IDLE
+        if self._fields:
+            self._fields = []
+        self._listener.requested(
+            self.method,
+            target,
+            self._version,
+            self._headers,
+            body,
+            self._parser.should_keep_alive(),
+        )

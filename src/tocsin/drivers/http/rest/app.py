@@ -1,0 +1,87 @@
+"""Which path and method leads where, and how every error becomes a problem."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.asgi import Application
+from tocsin.drivers.http.rest.boxes import box_routes
+from tocsin.drivers.http.rest.deadletters import dead_letter_routes
+from tocsin.drivers.http.rest.events import event_routes
+from tocsin.drivers.http.rest.json_answers import refusal
+from tocsin.drivers.http.rest.operation import operation_routes
+from tocsin.drivers.http.rest.subscriptions import subscription_routes
+from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
+
+if TYPE_CHECKING:
+    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.node import Node
+
+_SHOWN_MAX = 100
+
+
+def application(node: Node, door: Door) -> Application:
+    """Everything that is not on the way of an event."""
+    routes = [
+        *event_routes(node),
+        *subscription_routes(node),
+        *box_routes(node, door),
+        *dead_letter_routes(node),
+        *operation_routes(node, door),
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={
+            TocsinError: _refused,  # type: ignore[dict-item]  # typed for any Exception
+            HTTPException: _unrouted(routes),  # type: ignore[dict-item]
+        },
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _refused(request: Request, error: TocsinError) -> Response:
+    return refusal(error)
+
+
+def _unrouted(routes: list[Route]) -> object:
+    """What to say where the router found no way."""
+
+    async def handle(request: Request, error: HTTPException) -> Response:
+        path = request.url.path
+        if error.status_code == 405:
+            allowed = sorted(set(_methods_at(routes, path)))
+            return refusal(
+                BadMethod(
+                    f"{path[:_SHOWN_MAX]} does not take {request.method}",
+                    remedy=f"It takes {', '.join(allowed)}.",
+                ),
+                headers={"allow": ", ".join(allowed)},
+            )
+        if error.status_code == 404:
+            return refusal(
+                NoSuchPath(f"there is nothing at {path[:_SHOWN_MAX]}", remedy=_hint(routes, path))
+            )
+        return refusal(BadRequest(str(error.detail), remedy="See /openapi.json."))
+
+    return handle
+
+
+def _methods_at(routes: list[Route], path: str) -> list[str]:
+    return [
+        method for route in routes if route.path_regex.match(path) for method in route.methods or ()
+    ]
+
+
+def _hint(routes: list[Route], path: str) -> str:
+    if len(path) > 1 and path.endswith("/"):
+        return f"Try {path.rstrip('/')[:_SHOWN_MAX]}, without the slash at the end."
+    near = difflib.get_close_matches(path[:_SHOWN_MAX], {route.path for route in routes}, n=1)
+    return f"Did you mean {near[0]}?" if near else "/openapi.json lists what there is."

@@ -1,0 +1,88 @@
+"""`/deadletters`: what was given up, and another try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.broker.effects import Redriven
+from tocsin.delivery.deadletter import DeadLetter, from_record
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.shown import dead_letter_shown
+from tocsin.errors import NoSuchDeadLetter
+from tocsin.store.reader import Reader
+from tocsin.wire.api.query import Query
+from tocsin.wire.api.views import DeadLettersPage, RedrivenShown
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
+PAGE: Final = 200
+SCANNED_MAX: Final = 10_000  # letters that one call looks at for those of one subscription
+
+
+def dead_letter_routes(node: Node) -> list[Route]:
+    async def index(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("limit", "after", "subscription"))
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        after, subscription = query.text("after") or "", query.text("subscription")
+        letters, reached = await node.read(lambda log: _scan(log, after, limit, subscription))
+        return answer(DeadLettersPage([dead_letter_shown(each) for each in letters], reached))
+
+    async def show(request: Request) -> Response:
+        return answer(dead_letter_shown(await _find(node, request.path_params["id"])))
+
+    async def delete(request: Request) -> Response:
+        letter = await _find(node, request.path_params["id"])
+        await node.ask(lambda token, now_ns: node.broker.drop_dead(letter.id, token, now_ns))
+        return Response(status_code=204)
+
+    async def redrive(request: Request) -> Response:
+        letter = await _find(node, request.path_params["id"])
+        redriven: Redriven = await node.ask(
+            lambda token, now_ns: node.broker.redrive(letter, token, now_ns)
+        )
+        return answer(RedrivenShown(redriven.dead_letter.id))
+
+    one = "/deadletters/{id}"
+    return [
+        Route("/deadletters", index, methods=["GET"]),
+        Route(one, show, methods=["GET"]),
+        Route(one, delete, methods=["DELETE"]),
+        Route(f"{one}/redrive", redrive, methods=["POST"]),
+    ]
+
+
+async def _find(node: Node, letter_id: str) -> DeadLetter:
+    record = await node.read(lambda log: log.dead_letter(letter_id))
+    if record is None:
+        raise NoSuchDeadLetter(
+            f"there is no dead letter {letter_id[:64]!r}",
+            remedy="It was redriven or dropped, or never was: GET /deadletters lists them.",
+        )
+    return from_record(record)
+
+
+def _scan(
+    log: Reader, after: str, limit: int, subscription: str | None
+) -> tuple[list[DeadLetter], str | None]:
+    """Letters by id, of one subscription or of all, and from where to go on."""
+    found: list[DeadLetter] = []
+    reached: str | None = after
+    scanned = 0
+    while reached is not None and len(found) < limit and scanned < SCANNED_MAX:
+        page = log.dead_letters(reached, PAGE)
+        scanned += len(page.letters)
+        for letter_id, record in page.letters.items():
+            letter = from_record(record)
+            if subscription is None or letter.subscription == subscription:
+                found.append(letter)
+                if len(found) == limit:
+                    return found, letter_id
+        reached = page.next
+    return found, reached

@@ -1,0 +1,81 @@
+"""`GET /events`: the log, page by page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.shown import events_shown
+from tocsin.errors import BadMethod
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter_eval import matches
+from tocsin.event.stored import Stored
+from tocsin.store.reader import Reader
+from tocsin.wire.api.query import Query
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
+SCANNED_MAX: Final = (
+    20_000  # events that one call looks at for a filter; `next` says how far it got
+)
+PAGE: Final = 1_000
+PAGE_BYTES: Final = 8 << 20
+
+
+def event_routes(node: Node) -> list[Route]:
+    """Publishing and streaming are not here: the connection does those itself."""
+
+    async def read(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("after", "limit", "filter"))
+        after = query.number("after", 0)
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        filter = query.filter()
+        found, reached, corrupt = await node.read(lambda log: _scan(log, after, limit, filter))
+        return answer(events_shown(found, reached, corrupt))
+
+    async def stream_head(request: Request) -> Response:
+        return Response(media_type="text/event-stream")
+
+    async def socket_head(request: Request) -> Response:
+        raise BadMethod("a WebSocket begins with GET", remedy="Open it with a WebSocket client.")
+
+    return [
+        Route("/events", read, methods=["GET"]),
+        # Never called: what publishes is answered before it gets here. It is in the table of
+        # routes so that other methods are told about it.
+        Route("/events", read, methods=["POST"]),
+        Route("/events/stream", stream_head, methods=["GET"]),
+        Route("/events/socket", socket_head, methods=["GET"]),
+    ]
+
+
+def _scan(
+    log: Reader, after: int, limit: int, filter: Filter
+) -> tuple[list[Stored], int, list[int]]:
+    """Events that pass the filter, how far was looked, and what could not be read on the way."""
+    found: list[Stored] = []
+    corrupt: list[int] = []
+    reached, scanned = after, 0
+    while len(found) < limit and scanned < SCANNED_MAX:
+        page_max = limit if filter == EVERYTHING else PAGE
+        page = log.read(reached, page_max, PAGE_BYTES)
+        corrupt.extend(page.corrupt)
+        scanned += len(page.events) + len(page.corrupt)
+        if page.next <= reached or not (page.events or page.corrupt):
+            return found, max(page.next, reached), corrupt
+        for stored in page.events:
+            if filter == EVERYTHING or matches(filter, stored.event):
+                found.append(stored)
+                if len(found) == limit:
+                    return found, stored.seq, [seq for seq in corrupt if seq <= stored.seq]
+        reached = page.next
+        if filter == EVERYTHING:
+            break
+    return found, reached, corrupt

@@ -1,0 +1,104 @@
+"""Metrics for Prometheus, read from plain counters when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from tocsin.broker.subscriber import SubscriptionView
+
+if TYPE_CHECKING:
+    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.node import Node
+
+NAMED_MAX: Final = 50  # subscriptions with a label of their own: each is a series to keep
+
+_COUNTERS: Final = {
+    "acknowledged": ("events_acknowledged", "Events on disk and told to their publisher."),
+    "duplicates": ("events_duplicate", "Repeated events, acknowledged and not stored twice."),
+    "rejected": ("publishes_rejected", "Publishes answered with an error by the broker."),
+    "refused_busy": ("publishes_refused_busy", "Of those, because too much was waiting."),
+    "commits": ("commits", "Transactions of the log."),
+    "delivered": ("events_delivered", "Events taken by webhooks."),
+    "failed_attempts": ("push_attempts_failed", "Attempts to push that failed."),
+    "given_up": ("events_given_up", "Events that became dead letters."),
+    "streamed": ("events_streamed", "Events written to open streams."),
+    "pulled": ("events_pulled", "Events handed out of message boxes."),
+    "dropped": ("events_dropped", "Events let go because of a subscription's own limit."),
+    "read_back": ("events_read_back", "Events read from the log to catch somebody up."),
+    "corrupt": ("records_corrupt", "Records of the log that failed their checksum."),
+}
+
+
+class Collector:
+    """Looks at the node each time it is scraped."""
+
+    def __init__(self, node: Node, door: Door) -> None:
+        self._node = node
+        self._door = door
+
+    def collect(self) -> Iterator[Metric]:
+        counters = self._node.broker.counters
+        for slot, (name, words) in _COUNTERS.items():
+            value = getattr(counters, slot)
+            yield CounterMetricFamily(f"tocsin_{name}", words, value=value)
+        yield CounterMetricFamily(
+            "tocsin_connections_turned_away",
+            "Connections refused because there were too many.",
+            value=self._door.turned_away,
+        )
+        for name, words, value in self._gauges():
+            yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
+        yield from _slowest(self._node.broker.views())
+
+    def _gauges(self) -> Iterator[tuple[str, str, float]]:
+        node, broker = self._node, self._node.broker
+        yield "log_head", "Sequence number of the newest event.", broker.head
+        yield "log_first", "Sequence number of the oldest event kept.", broker.first
+        yield "dead_letters", "Dead letters kept now.", broker.counters.dead_letters
+        yield "streams_open", "Streams and sockets open now.", broker.streams_open
+        yield "sinks_open", "Sinks with something to do for.", broker.lanes_open
+        yield "connections_open", "HTTP connections now.", len(self._door.connections)
+        yield "ready", "1 if the broker takes events.", int(node.health().ready)
+        yield "start_time_seconds", "When the broker was started.", node.started_ns / 1e9
+
+
+def _slowest(views: list[SubscriptionView]) -> Iterator[Metric]:
+    """How many there are and how far behind: the slowest by name, the rest together."""
+    kinds = GaugeMetricFamily(
+        "tocsin_subscriptions", "Subscriptions now.", labels=["kind", "state"]
+    )
+    counts: dict[tuple[str, str], int] = {}
+    for view in views:
+        key = view.subscription.kind.value, view.subscription.state.value
+        counts[key] = counts.get(key, 0) + 1
+    for labels, count in sorted(counts.items()):
+        kinds.add_metric(labels, count)
+    yield kinds
+    behind = GaugeMetricFamily(
+        "tocsin_subscription_behind",
+        "Events between a subscription and the head of the log; `other` is the sum of the rest.",
+        labels=["subscription"],
+    )
+    slow = sorted((view for view in views if view.behind), key=lambda view: -view.behind)
+    for view in slow[:NAMED_MAX]:
+        behind.add_metric([view.subscription.id], view.behind)
+    behind.add_metric(["other"], sum(view.behind for view in slow[NAMED_MAX:]))
+    yield behind
+
+
+class Metrics:
+    """The page that Prometheus reads."""
+
+    def __init__(self, node: Node, door: Door) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(Collector(node, door))
+
+    def page(self, accepted: str) -> tuple[bytes, str]:
+        """The body, and the content type that the scraper accepts."""
+        encode, content_type = choose_encoder(accepted)
+        return encode(self._registry), content_type

@@ -1,0 +1,66 @@
+"""For those who run a broker: health, metrics, the API's description, what errors mean, a page."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.metrics import Metrics
+from tocsin.drivers.http.rest.status_page import POLICY, status_page
+from tocsin.errors import NoSuchPath, catalogue
+from tocsin.wire.api.openapi import description
+from tocsin.wire.api.views import HealthShown
+
+if TYPE_CHECKING:
+    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.node import Node
+
+
+def operation_routes(node: Node, door: Door) -> list[Route]:
+    metrics = Metrics(node, door)
+    openapi = msgspec.json.encode(description())
+
+    async def live(request: Request) -> Response:
+        health = node.health()
+        shown = HealthShown(health.live, [] if health.live else health.reasons)
+        return answer(shown, 200 if health.live else 503)
+
+    async def ready(request: Request) -> Response:
+        health = node.health()
+        return answer(HealthShown(health.ready, health.reasons), 200 if health.ready else 503)
+
+    async def scrape(request: Request) -> Response:
+        body, content_type = metrics.page(request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": content_type})
+
+    async def describe(request: Request) -> Response:
+        return Response(openapi, media_type="application/json")
+
+    async def explain(request: Request) -> Response:
+        code = request.path_params["code"]
+        error = catalogue().get(code)
+        if error is None:
+            raise NoSuchPath(
+                f"there is no error {code[:16]!r}", remedy="`tocsin explain` lists them."
+            )
+        words = inspect.cleandoc(error.__doc__ or "")
+        return PlainTextResponse(f"{code} {error.__name__} (HTTP {error.http_status})\n\n{words}\n")
+
+    async def page(request: Request) -> Response:
+        headers = {"content-security-policy": POLICY, "cache-control": "no-store"}
+        return HTMLResponse(status_page(node), headers=headers)
+
+    return [
+        Route("/", page, methods=["GET"]),
+        Route("/livez", live, methods=["GET"]),
+        Route("/readyz", ready, methods=["GET"]),
+        Route("/metrics", scrape, methods=["GET"]),
+        Route("/openapi.json", describe, methods=["GET"]),
+        Route("/errors/{code}", explain, methods=["GET"]),
+    ]

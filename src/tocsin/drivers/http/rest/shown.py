@@ -1,0 +1,113 @@
+"""What the broker knows, in the words of the API."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.broker.effects import Pulled
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.delivery.deadletter import DeadLetter
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Subscription
+from tocsin.wire.api.times import shown, shown_or_none
+from tocsin.wire.api.views import (
+    AttemptShown,
+    BoxShown,
+    ConfigShown,
+    DeadLetterShown,
+    EventsPage,
+    MessagesPulled,
+    SubscriptionShown,
+    config_shown,
+)
+from tocsin.wire.cloudevents.write import structured, structured_of
+
+
+def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
+    """A subscription that pushes."""
+    subscription = view.subscription
+    assert subscription.sink is not None
+    return SubscriptionShown(
+        id=subscription.id,
+        sink=subscription.sink,
+        filters=subscription.filters,
+        config=_config(subscription),
+        state=subscription.state.value,
+        reason=subscription.reason,
+        created=shown(subscription.created_ns),
+        expires=shown_or_none(subscription.expires_ns),
+        cursor=view.cursor,
+        waiting=view.waiting,
+        behind=view.behind,
+        lagging=view.lagging,
+        delivered=view.delivered,
+        failed_attempts=view.failed_attempts,
+        dead=view.dead,
+        dropped=view.dropped,
+        last_error=view.last_error,
+        last_delivered=shown_or_none(view.last_delivered_ns),
+        next_attempt=shown_or_none(view.next_attempt_ns),
+        sink_state=view.sink_state,  # type: ignore[arg-type]  # the broker says no other words
+    )
+
+
+def box_shown(view: SubscriptionView) -> BoxShown:
+    """A message box."""
+    subscription = view.subscription
+    return BoxShown(
+        id=subscription.id,
+        messages=f"/boxes/{subscription.id}/messages",
+        filters=subscription.filters,
+        config=_config(subscription),
+        state=subscription.state.value,
+        created=shown(subscription.created_ns),
+        expires=shown_or_none(subscription.expires_ns),
+        cursor=view.cursor,
+        waiting=view.waiting,
+        behind=view.behind,
+        lagging=view.lagging,
+        dropped=view.dropped,
+    )
+
+
+def _config(subscription: Subscription) -> ConfigShown:
+    return config_shown(subscription.config)
+
+
+def dead_letter_shown(letter: DeadLetter) -> DeadLetterShown:
+    return DeadLetterShown(
+        id=letter.id,
+        subscription=letter.subscription,
+        sink=letter.sink,
+        sequence=letter.seq,
+        received=shown(letter.received_ns),
+        given_up=shown(letter.given_up_ns),
+        reason=letter.reason,
+        attempts=[
+            AttemptShown(shown(each.at_ns), each.result, each.status, each.excerpt)
+            for each in letter.attempts
+        ],
+        event=msgspec.Raw(structured(letter.event)),
+    )
+
+
+def pulled_shown(pulled: Pulled) -> MessagesPulled:
+    return MessagesPulled(
+        events=_events(pulled.events),
+        sequences=[stored.seq for stored in pulled.events],
+        next=pulled.next,
+        dropped=pulled.dropped,
+    )
+
+
+def events_shown(events: list[Stored], next_seq: int, corrupt: list[int]) -> EventsPage:
+    return EventsPage(
+        events=_events(events),
+        sequences=[stored.seq for stored in events],
+        next=next_seq,
+        corrupt=corrupt or msgspec.UNSET,
+    )
+
+
+def _events(events: list[Stored]) -> list[msgspec.Raw]:
+    return [msgspec.Raw(structured_of(stored)) for stored in events]

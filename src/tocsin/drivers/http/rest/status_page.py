@@ -1,0 +1,107 @@
+"""`GET /`: a page for a person who wonders what runs here, made whole on the server."""
+
+from __future__ import annotations
+
+import time
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from tocsin import __version__
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.event.subscription import Kind
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+SLOW_SHOWN: Final = 10
+_LINKS: Final = (
+    ("/events?limit=20", "the first events in the log"),
+    ("/subscriptions?sort=behind", "subscriptions, the slowest first"),
+    ("/boxes", "message boxes"),
+    ("/deadletters", "dead letters"),
+    ("/metrics", "metrics"),
+    ("/readyz", "readiness"),
+    ("/openapi.json", "the API"),
+)
+_STYLE: Final = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;"
+    "margin:2rem auto;padding:0 1rem}table{border-collapse:collapse}td,th{text-align:left;"
+    "padding:.15rem 1.5rem .15rem 0;vertical-align:top}td.n{text-align:right;"
+    "font-variant-numeric:tabular-nums}pre{overflow:auto;padding:.75rem;border:1px solid}"
+)
+# Nothing is loaded, run or sent anywhere: should some text ever slip through, it stays text.
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+
+def status_page(node: Node) -> str:
+    """The page as it is now."""
+    views = node.broker.views()
+    health = node.health()
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in health.reasons)
+    links = "".join(f'<li><a href="{href}">{words}</a></li>' for href, words in _LINKS)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Tocsin at {escape(node.address)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>Tocsin {escape(__version__)}</h1>"
+        f"<p>An event broker, {'ready' if health.ready else 'not ready'}.</p>"
+        f"{f'<ul>{reasons}</ul>' if reasons else ''}"
+        f"<table>{_figures(node, views)}</table>"
+        f"{_slow(views)}"
+        f"<h2>Try</h2><pre>{escape(_example(node.address))}</pre>"
+        f"<h2>Look</h2><ul>{links}</ul></body></html>"
+    )
+
+
+def _figures(node: Node, views: list[SubscriptionView]) -> str:
+    broker = node.broker
+    counters = broker.counters
+    up_s = max(1.0, (time.time_ns() - node.started_ns) / 1e9)
+    pushes = sum(view.subscription.kind is Kind.PUSH for view in views)
+    rows = (
+        ("Running for", _lasting(up_s)),
+        ("Events in the log", f"{max(0, broker.head - broker.first + 1):,}"),
+        ("Newest sequence number", f"{broker.head:,}"),
+        ("Events taken since the start", f"{counters.acknowledged:,}"),
+        ("on average per second", f"{counters.acknowledged / up_s:,.1f}"),
+        ("Events delivered to webhooks", f"{counters.delivered:,}"),
+        ("Events streamed", f"{counters.streamed:,}"),
+        ("Events fetched from boxes", f"{counters.pulled:,}"),
+        ("Subscriptions", f"{pushes:,}"),
+        ("Message boxes", f"{len(views) - pushes:,}"),
+        ("Open streams", f"{broker.streams_open:,}"),
+        ("Dead letters", f"{counters.dead_letters:,}"),
+    )
+    return "".join(f'<tr><th>{name}</th><td class="n">{value}</td></tr>' for name, value in rows)
+
+
+def _slow(views: list[SubscriptionView]) -> str:
+    slow = sorted((v for v in views if v.behind), key=lambda v: -v.behind)[:SLOW_SHOWN]
+    if not slow:
+        return "<p>Every subscription has what it asked for.</p>"
+    rows = "".join(
+        f'<tr><td class="n">{view.behind:,}</td><td>{escape(view.subscription.id)}</td>'
+        f"<td>{escape((view.subscription.sink or 'a box')[:80])}</td>"
+        f"<td>{escape((view.last_error or '')[:120])}</td></tr>"
+        for view in slow
+    )
+    return (
+        "<h2>Furthest behind</h2><table><tr><th>events</th><th>subscription</th><th>sink</th>"
+        f"<th>last error</th></tr>{rows}</table>"
+    )
+
+
+def _lasting(seconds: float) -> str:
+    minutes, whole_s = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours:02}:{minutes:02}:{whole_s:02}"
+
+
+def _example(address: str) -> str:
+    return (
+        f"curl -N http://{address}/events/stream &\n"
+        f"curl http://{address}/events -H 'Content-Type: application/json' \\\n"
+        "  -H 'ce-specversion: 1.0' -H 'ce-id: 1' -H 'ce-source: /me' -H 'ce-type: test' \\\n"
+        "  -H 'ce-topic: lead/ohio/radar' -d '{\"load5\": 1.5}'"
+    )

@@ -1,0 +1,137 @@
+"""What `/subscriptions` and `/boxes` have in common: creating, changing, ending and listing."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from tocsin.broker.registry import Change
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.delivery.trust import address_is_listed, parse_sink, why_refused
+from tocsin.errors import SinkRefused
+from tocsin.event.subscription import Kind, Subscription
+from tocsin.wire.api.query import Query
+from tocsin.wire.api.subscription_request import (
+    AfterTime,
+    NewSubscription,
+    Start,
+    SubscriptionChange,
+)
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
+SORTS: Final = ("created", "behind")
+
+
+async def subscribe(node: Node, asked: NewSubscription) -> SubscriptionView:
+    """Make a subscription, or a box if there is no sink."""
+    start = await _start_seq(node, asked.start)
+    subscription = Subscription(
+        id="",
+        kind=Kind.BOX if asked.sink is None else Kind.PUSH,
+        sink=asked.sink,
+        filters=asked.filters,
+        config=asked.config,
+        expires_ns=asked.expires_ns,
+    )
+    view: SubscriptionView = await node.ask(
+        lambda token, now_ns: node.broker.subscribe(
+            subscription, asked.filter, start, token, now_ns
+        )
+    )
+    return view
+
+
+async def _start_seq(node: Node, start: Start) -> int | None:
+    if start is None:
+        return None
+    if isinstance(start, AfterTime):
+        moment_ns = start.moment_ns
+        return await node.read(lambda log: log.seq_at(moment_ns))
+    return start.seq
+
+
+async def changed(node: Node, subscription_id: str, asked: SubscriptionChange) -> SubscriptionView:
+    """Change a subscription or a box; returns how it is then."""
+    if asked.sink is not None:
+        check_sink(node, asked.sink)
+    change = Change(
+        state=asked.state,
+        expires_ns=asked.expires_ns,
+        filters=asked.filters,
+        filter=asked.filter,
+        sink=asked.sink,
+        config=asked.config,
+    )
+    view: SubscriptionView = await node.ask(
+        lambda token, now_ns: node.broker.change(subscription_id, change, token, now_ns)
+    )
+    return view
+
+
+async def unsubscribe(node: Node, view: SubscriptionView) -> None:
+    subscription_id = view.subscription.id
+    await node.ask(lambda token, now_ns: node.broker.unsubscribe(subscription_id, token, now_ns))
+
+
+def check_sink(node: Node, sink: str) -> None:
+    """Refuse a sink at once that would be refused at every push; names are judged then."""
+    host = parse_sink(sink).host
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return
+    if address_is_listed(address, node.rules.trusted):
+        return
+    reason = why_refused(address, allow_private=node.rules.allow_private)
+    if reason is not None:
+        raise SinkRefused(
+            f"no event may be pushed to {host}: the address is {reason}",
+            remedy="Allow it with delivery.trusted, or use a message box.",
+        )
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """One page of subscriptions of a kind."""
+
+    views: list[SubscriptionView]
+    next: str | None
+    total: int
+
+
+def listed(node: Node, raw_query: bytes, kind: Kind) -> Listing:
+    """The page that a query asks for: `limit`, `after` (an id), `q` (a substring) and `sort`."""
+    query = Query.parse(raw_query, ("limit", "after", "q", "sort"))
+    limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+    wanted = (query.text("q") or "").casefold()
+    views = [
+        view
+        for view in node.broker.views()
+        if view.subscription.kind is kind and wanted in _searched(view.subscription)
+    ]
+    if query.choice("sort", "created", SORTS) == "behind":
+        views.sort(key=lambda view: (-view.behind, view.subscription.id))
+    else:
+        views.sort(key=lambda view: (view.subscription.created_ns, view.subscription.id))
+    begin = _place_after(views, query.text("after"))
+    page = views[begin : begin + limit]
+    more = begin + limit < len(views)
+    return Listing(page, page[-1].subscription.id if more else None, len(views))
+
+
+def _searched(subscription: Subscription) -> str:
+    filters = bytes(subscription.filters).decode()
+    return f"{subscription.id} {subscription.sink or ''} {filters}".casefold()
+
+
+def _place_after(views: list[SubscriptionView], after: str | None) -> int:
+    """Where the page begins; at the front if the one it should follow is gone."""
+    if after is None:
+        return 0
+    ids = (number for number, view in enumerate(views) if view.subscription.id == after)
+    return next(ids, -1) + 1

@@ -1,0 +1,87 @@
+"""`/subscriptions`: who wants events pushed, where to, and how that goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.shown import subscription_shown
+from tocsin.drivers.http.rest.subscribing import changed, check_sink, listed, subscribe, unsubscribe
+from tocsin.errors import BadToken, NoSuchSubscription
+from tocsin.event.subscription import Kind, State
+from tocsin.wire.api.query import Query
+from tocsin.wire.api.subscription_request import read_change, read_subscription
+from tocsin.wire.api.views import SubscriptionsPage
+from tocsin.wire.cloudevents.webhook import read_handshake
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+
+def subscription_routes(node: Node) -> list[Route]:
+    def find(subscription_id: str) -> SubscriptionView:
+        view = node.broker.view(subscription_id)
+        if view.subscription.kind is not Kind.PUSH:
+            raise NoSuchSubscription(
+                f"{subscription_id[:64]!r} is a message box",
+                remedy=f"Look at /boxes/{subscription_id[:64]}.",
+            )
+        return view
+
+    async def create(request: Request) -> Response:
+        asked = read_subscription(await request.body(), node.now_ns())
+        assert asked.sink is not None
+        check_sink(node, asked.sink)
+        view = await subscribe(node, asked)
+        headers = {"location": f"/subscriptions/{view.subscription.id}"}
+        return answer(subscription_shown(view), 201, headers)
+
+    async def index(request: Request) -> Response:
+        page = listed(node, request.scope["query_string"], Kind.PUSH)
+        return answer(
+            SubscriptionsPage([subscription_shown(v) for v in page.views], page.next, page.total)
+        )
+
+    async def show(request: Request) -> Response:
+        return answer(subscription_shown(find(request.path_params["id"])))
+
+    async def change(request: Request) -> Response:
+        subscription_id = request.path_params["id"]
+        was = find(subscription_id).subscription
+        asked = read_change(await request.body(), node.now_ns(), was.config, of_box=False)
+        return answer(subscription_shown(await changed(node, subscription_id, asked)))
+
+    async def delete(request: Request) -> Response:
+        await unsubscribe(node, find(request.path_params["id"]))
+        return Response(status_code=204)
+
+    async def handshake(request: Request) -> Response:
+        """The sink calls back to say that it wants events (CloudEvents webhooks, 4.2)."""
+        subscription_id = request.path_params["id"]
+        token = Query.parse(request.scope["query_string"], ("token",)).text("token") or ""
+        headers = {"webhook-allowed-origin": "*", **request.headers}
+        said = read_handshake(200, headers, node.settings.delivery.origin or node.address)
+        node.broker.confirm(subscription_id, token, said, node.now_ns())
+        node.kick()
+        if node.broker.view(subscription_id).subscription.state is State.PENDING:
+            raise BadToken(
+                "this confirms nothing: the token is not the one that the sink was given",
+                remedy="Call the address in WebHook-Request-Callback as it was sent.",
+            )
+        return Response(status_code=204)
+
+    one = "/subscriptions/{id}"
+    return [
+        Route("/subscriptions", index, methods=["GET"]),
+        Route("/subscriptions", create, methods=["POST"]),
+        Route(one, show, methods=["GET"]),
+        Route(one, change, methods=["PATCH"]),
+        Route(one, delete, methods=["DELETE"]),
+        Route(f"{one}/handshake", handshake, methods=["GET"]),
+        Route(f"{one}/handshake", handshake, methods=["POST"]),
+    ]

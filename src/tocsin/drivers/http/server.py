@@ -1,0 +1,106 @@
+"""Listening: the HTTP door of a node, opened and closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from tocsin.config import HttpSettings
+from tocsin.drivers.http.asgi import AsgiExchange
+from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.exchange import Exchange
+from tocsin.drivers.http.frames import Frames, server_sent_event, socket_frame
+from tocsin.drivers.http.guard import Guard
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.rest.app import application
+from tocsin.drivers.http.socketing import EventSocket
+from tocsin.drivers.http.streaming import EventStream
+from tocsin.drivers.node import Node, listens_on_loopback
+from tocsin.errors import BadSetting
+
+BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
+CLOSING_S: Final = 0.7  # for answers under way; whoever is not done then is cut off
+_POLL_S: Final = 0.01
+
+
+class HttpDoor:
+    """An open door."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._streams = Frames(server_sent_event)
+        self._sockets = Frames(socket_frame)
+        settings: HttpSettings = node.settings.http
+        self.door = Door(
+            node.loop,
+            limits=settings,
+            event_limits=node.settings.event_limits(),
+            guard=Guard(on_loopback=listens_on_loopback(node.settings), names=settings.names),
+            publish=node.publish,
+            exchange=self._exchange,
+            note=node.note,
+        )
+        self._application = application(node, self.door)
+        self._server: asyncio.Server | None = None
+        self.host = ""
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    async def open(self, address: str) -> None:
+        self.host, port = _host_and_port(address)
+        try:
+            self._server = await self._node.loop.create_server(
+                lambda: Connection(self.door), self.host, port, backlog=BACKLOG
+            )
+        except (OSError, UnicodeError) as error:
+            raise BadSetting(
+                f"cannot listen on {address}: {error}",
+                remedy="Choose another address with --http HOST:PORT; port 0 takes any free one.",
+            ) from None
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Take no more requests, let those under way end, say goodbye to streams."""
+        self.door.closing.set()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self.door.connections):
+            connection.stop()
+        deadline_s = self._node.loop.time() + CLOSING_S
+        while self.door.connections and self._node.loop.time() < deadline_s:
+            await asyncio.sleep(_POLL_S)
+        for connection in list(self.door.connections):
+            connection.abort()
+        self.door.close()
+        await asyncio.sleep(0)
+
+    def _exchange(self, connection: Connection, request: Request) -> Exchange:
+        path = request.raw_path
+        if request.method == b"GET":
+            if path == b"/events/stream":
+                return EventStream(connection, request, self._node, self._streams)
+            if path == b"/events/socket":
+                return EventSocket(connection, request, self._node, self._sockets)
+        return AsgiExchange(connection, request, self._application)
+
+
+async def listen(node: Node, address: str) -> HttpDoor:
+    """Open the door of a node."""
+    door = HttpDoor(node)
+    await door.open(address)
+    return door
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 0xFFFF:
+        raise BadSetting(
+            f"{address!r} is no address to listen on", remedy="Write it as in 127.0.0.1:8400."
+        )
+    return host, int(port)

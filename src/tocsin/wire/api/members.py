@@ -1,0 +1,74 @@
+"""A JSON object from a request, its members checked one by one and named when they are wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import NoReturn
+
+import msgspec
+
+from tocsin.errors import BadRequest, BadSubscription
+
+_decode = msgspec.json.Decoder().decode
+_SHOWN_MAX = 60
+
+
+def read_object(body: bytes) -> dict[str, object]:
+    """The JSON object that a body is; an empty body counts as an empty object."""
+    if not body.strip():
+        return {}
+    try:
+        value = _decode(body)
+    except RecursionError:
+        raise BadRequest("the JSON nests too deeply", remedy="Nest less.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(
+            f"the body is no JSON: {error}", remedy="Send one JSON object, in UTF-8."
+        ) from None
+    if not isinstance(value, dict):
+        raise BadRequest("the body is no JSON object", remedy='Send one, as in {"sink": "..."}.')
+    return value
+
+
+def only_known(members: Iterable[str], known: tuple[str, ...], where: str = "") -> None:
+    """Refuse a member that nobody would look at: most likely it is misspelt."""
+    for name in members:
+        if name not in known:
+            near = difflib.get_close_matches(name[:_SHOWN_MAX], known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+            refuse(f"{where}{name[:_SHOWN_MAX]}", "is not known", hint)
+
+
+def text(name: str, value: object, *, most: int = 2048) -> str:
+    if not isinstance(value, str) or not value or len(value) > most:
+        refuse(name, f"is {shown(value)}", f"Give a text of 1 to {most} characters.")
+    return value
+
+
+def whole(name: str, value: object, *, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        refuse(name, f"is {shown(value)}", f"Give a whole number, from {least} to {most}.")
+    return value
+
+
+def seconds(name: str, value: object, *, least: float, most: float) -> float:
+    if type(value) not in (int, float) or not least <= value <= most:  # type: ignore[operator]
+        refuse(name, f"is {shown(value)}", f"Give seconds, from {least:g} to {most:g}.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def choice(name: str, value: object, choices: tuple[str, ...]) -> str:
+    if value not in choices or not isinstance(value, str):
+        refuse(name, f"is {shown(value)}", f"Choose one of {', '.join(choices)}.")
+    return value
+
+
+def refuse(name: str, problem: str, remedy: str) -> NoReturn:
+    raise BadSubscription(f"{name} {problem}", remedy=remedy)
+
+
+def shown(value: object) -> str:
+    """A value from the request, short enough for a message."""
+    rendered = msgspec.json.encode(value).decode()
+    return rendered if len(rendered) <= _SHOWN_MAX else rendered[: _SHOWN_MAX - 3] + "..."

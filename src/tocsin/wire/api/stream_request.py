@@ -1,0 +1,24 @@
+"""What a stream is asked for: which events, and from where in the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.event.filter import Filter
+from tocsin.wire.api.query import Query, whole_number
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """Every event after `after` that passes the filter; without `after`, from now on."""
+
+    filter: Filter
+    after: int | None
+
+
+def read_stream_request(query: bytes, last_event_id: str | None) -> StreamRequest:
+    """From the URL, and the header with which a browser resumes: that one wins, being newer."""
+    asked = Query.parse(query, ("filter", "after"))
+    text = last_event_id or asked.text("after")
+    after = None if text is None else whole_number("after", text)
+    return StreamRequest(asked.filter(), after)

@@ -1,0 +1,212 @@
+"""What a client asks of a subscription or a box: the JSON of POST and PATCH, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.filter import Filter
+from tocsin.event.subscription import Config, State
+from tocsin.wire.api import members
+from tocsin.wire.api.times import duration_ns, moment_ns
+from tocsin.wire.cloudevents.webhook import parse_secret
+
+PROTOCOLS = ("HTTP", "http")
+CHANGEABLE_STATES = ("active", "paused")
+MODES = ("binary", "structured")
+
+BATCH_MAX = 1_000  # events in one POST; more saves nothing and is refused by many sinks
+ATTEMPTS_MAX = 100
+TIMEOUT_S_MAX = 300.0
+BACKLOG_MAX = 10_000_000
+AGE_S_MAX = 366 * 86_400.0
+
+_SUBSCRIPTION = ("sink", "protocol", "filters", "config", "expires")
+_BOX = ("filters", "config", "expires")
+_CHANGE = ("state", "expires", "filters", "config", "sink", "protocol")
+_PUSH_CONFIG = (
+    "mode",
+    "batch",
+    "secret",
+    "attempts",
+    "timeout_s",
+    "backlog",
+    "backlog_age_s",
+    "from",
+)
+_BOX_CONFIG = ("backlog", "backlog_age_s", "from")
+
+_DEFAULTS = Config()
+_encode = msgspec.json.Encoder().encode
+
+
+class AfterSeq(msgspec.Struct, frozen=True):
+    """Begin after this event."""
+
+    seq: int
+
+
+class AfterTime(msgspec.Struct, frozen=True):
+    """Begin with the events received since."""
+
+    moment_ns: int
+
+
+Start = AfterSeq | AfterTime | None
+"""Where a subscription begins in the log; None is with the next event."""
+
+
+class NewSubscription(msgspec.Struct, frozen=True):
+    """A subscription or a box as it was asked for. A box has no sink."""
+
+    sink: str | None
+    filters: msgspec.Raw
+    filter: Filter
+    config: Config
+    start: Start
+    expires_ns: int | None
+
+
+class SubscriptionChange(msgspec.Struct, frozen=True):
+    """What shall be different from now on."""
+
+    state: State | None = None
+    expires_ns: int | UnsetType | None = UNSET
+    filters: msgspec.Raw | None = None
+    filter: Filter | None = None
+    sink: str | None = None
+    config: Config | None = None
+
+
+def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
+    """POST /subscriptions."""
+    asked = members.read_object(body)
+    members.only_known(asked, _SUBSCRIPTION)
+    if "sink" not in asked:
+        members.refuse("sink", "is missing", "Say where events shall go, as an http or https URL.")
+    if "protocol" in asked:
+        members.choice("protocol", asked["protocol"], PROTOCOLS)
+    sink = members.text("sink", asked["sink"])
+    return _new(asked, sink, _PUSH_CONFIG, now_ns)
+
+
+def read_box(body: bytes, now_ns: int) -> NewSubscription:
+    """POST /boxes."""
+    asked = members.read_object(body)
+    members.only_known(asked, _BOX)
+    return _new(asked, None, _BOX_CONFIG, now_ns)
+
+
+def _new(
+    asked: Mapping[str, object], sink: str | None, config_keys: tuple[str, ...], now_ns: int
+) -> NewSubscription:
+    filters, filter = _filters(asked.get("filters"))
+    table = _config_table(asked.get("config"), config_keys)
+    return NewSubscription(
+        sink=sink,
+        filters=filters,
+        filter=filter,
+        config=_config(table, Config()),
+        start=_start(table.get("from")),
+        expires_ns=_expires_ns(asked.get("expires"), now_ns),
+    )
+
+
+def read_change(body: bytes, now_ns: int, was: Config, *, of_box: bool) -> SubscriptionChange:
+    """PATCH /subscriptions/ID. In `config`, null sets back to the default; the rest stays."""
+    asked = members.read_object(body)
+    members.only_known(asked, _CHANGE)
+    if not asked:
+        members.refuse("the change", "names nothing", f"It may have: {', '.join(_CHANGE)}.")
+    if of_box and "sink" in asked:
+        members.refuse("sink", "is for subscriptions that push", "A box is fetched from.")
+    filters = filter = config = state = sink = None
+    if "filters" in asked:
+        filters, filter = _filters(asked["filters"])
+    if "config" in asked:
+        keys = tuple(key for key in (_BOX_CONFIG if of_box else _PUSH_CONFIG) if key != "from")
+        config = _config(_config_table(asked["config"], keys), was)
+    if "state" in asked:
+        state = State(members.choice("state", asked["state"], CHANGEABLE_STATES))
+    if "sink" in asked:
+        sink = members.text("sink", asked["sink"])
+    expires = _expires_ns(asked["expires"], now_ns) if "expires" in asked else UNSET
+    return SubscriptionChange(state, expires, filters, filter, sink, config)
+
+
+def _filters(value: object) -> tuple[msgspec.Raw, Filter]:
+    """The filters as they were written, to show them again, and ready to use."""
+    if value is None:
+        value = []
+    if not isinstance(value, list):
+        members.refuse("filters", f"is {members.shown(value)}", 'Give a list, [{"topic": "a/**"}].')
+    return msgspec.Raw(_encode(value)), read_filters(value)
+
+
+def _config_table(value: object, known: tuple[str, ...]) -> dict[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        members.refuse("config", f"is {members.shown(value)}", 'Give an object, {"batch": 1}.')
+    members.only_known(value, known, "config.")
+    return value
+
+
+def _config(table: Mapping[str, object], was: Config) -> Config:
+    settings: dict[str, object] = {}
+    for key, value in table.items():
+        name = f"config.{key}"
+        if key == "from":
+            continue
+        if value is None:
+            settings[key] = getattr(_DEFAULTS, key)
+        elif key == "mode":
+            settings[key] = members.choice(name, value, MODES)
+        elif key == "batch":
+            settings[key] = members.whole(name, value, least=1, most=BATCH_MAX)
+        elif key == "secret":
+            settings[key] = secret = members.text(name, value)
+            parse_secret(secret)
+        elif key == "attempts":
+            settings[key] = members.whole(name, value, least=1, most=ATTEMPTS_MAX)
+        elif key == "timeout_s":
+            settings[key] = members.seconds(name, value, least=0.1, most=TIMEOUT_S_MAX)
+        elif key == "backlog":
+            settings[key] = members.whole(name, value, least=1, most=BACKLOG_MAX)
+        elif key == "backlog_age_s":
+            settings[key] = members.seconds(name, value, least=1, most=AGE_S_MAX)
+    return msgspec.structs.replace(was, **settings)
+
+
+def _start(value: object) -> Start:
+    if value is None:
+        return None
+    if type(value) is int and 0 <= value < 2**63:
+        return AfterSeq(value)
+    moment = moment_ns(value) if isinstance(value, str) else None
+    if moment is None:
+        members.refuse(
+            "config.from",
+            f"is {members.shown(value)}",
+            "Give a sequence number, or a time as in 2026-11-15T12:00:00Z.",
+        )
+    return AfterTime(moment)
+
+
+def _expires_ns(value: object, now_ns: int) -> int | None:
+    """A moment, or a time from now; null is never."""
+    if value is None:
+        return None
+    written = members.text("expires", value, most=64)
+    lease_ns = duration_ns(written)
+    expires = moment_ns(written) if lease_ns is None else now_ns + lease_ns
+    if expires is None or not now_ns < expires < 2**63:
+        members.refuse(
+            "expires",
+            f"is {members.shown(value)}",
+            "Give a time to come, as in 2030-01-01T00:00:00Z, or a duration, as in PT10M.",
+        )
+    return expires

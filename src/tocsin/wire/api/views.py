@@ -1,0 +1,184 @@
+"""The answers of the API as types: what is shown, and the schemas in /openapi.json.
+
+Times are RFC 3339. Events are structured CloudEvents exactly as they were published; their places
+in the log stand beside them, in `sequences`, so that an event reads the same wherever it is read.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from tocsin.event.subscription import Config
+
+StateShown = Literal["pending", "active", "paused"]
+SinkState = Literal["none", "ok", "failing", "unreachable"]
+
+
+class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A CloudEvent in the JSON format; extension attributes are further members."""
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: str
+    topic: str | msgspec.UnsetType = msgspec.UNSET
+    time: str | msgspec.UnsetType = msgspec.UNSET
+    subject: str | msgspec.UnsetType = msgspec.UNSET
+    datacontenttype: str | msgspec.UnsetType = msgspec.UNSET
+    dataschema: str | msgspec.UnsetType = msgspec.UNSET
+    data_base64: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class AcceptedShown(msgspec.Struct, frozen=True):
+    """So many events are on disk, from sequence number `first` to `last`."""
+
+    accepted: int
+    first: int
+    last: int
+    duplicates: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class EventsPage(msgspec.Struct, frozen=True):
+    """A part of the log. Pass `next` as `after` to go on; `corrupt` could not be read."""
+
+    events: list[msgspec.Raw]
+    sequences: list[int]
+    next: int
+    corrupt: list[int] | msgspec.UnsetType = msgspec.UNSET
+
+
+class MessagesPulled(msgspec.Struct, frozen=True):
+    """What was fetched from a box. Pass `next` as `ack` with the next call to release it."""
+
+    events: list[msgspec.Raw]
+    sequences: list[int]
+    next: str
+    dropped: int
+
+
+class ConfigShown(msgspec.Struct, frozen=True):
+    """What a subscriber set about delivery. Of a secret, only whether there is one."""
+
+    mode: Literal["binary", "structured"]
+    batch: int
+    secret: bool
+    attempts: int | None
+    timeout_s: float | None
+    backlog: int | None
+    backlog_age_s: float | None
+
+
+class SubscriptionShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription that pushes: what was asked for, and how it fares."""
+
+    id: str
+    sink: str
+    protocol: Literal["HTTP"] = "HTTP"
+    filters: msgspec.Raw
+    config: ConfigShown
+    state: StateShown
+    reason: str | None
+    created: str
+    expires: str | None
+    cursor: int
+    waiting: int
+    behind: int
+    lagging: bool
+    delivered: int
+    failed_attempts: int
+    dead: int
+    dropped: int
+    last_error: str | None
+    last_delivered: str | None
+    next_attempt: str | None
+    sink_state: SinkState
+
+
+class BoxShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A message box: what goes in, where it is fetched, and how much waits."""
+
+    id: str
+    messages: str
+    filters: msgspec.Raw
+    config: ConfigShown
+    state: StateShown
+    created: str
+    expires: str | None
+    cursor: int
+    waiting: int
+    behind: int
+    lagging: bool
+    dropped: int
+
+
+class SubscriptionsPage(msgspec.Struct, frozen=True):
+    """Some subscriptions of `total`. Pass `next` as `after` to go on; null is the end."""
+
+    subscriptions: list[SubscriptionShown]
+    next: str | None
+    total: int
+
+
+class BoxesPage(msgspec.Struct, frozen=True):
+    """Some boxes of `total`. Pass `next` as `after` to go on; null is the end."""
+
+    boxes: list[BoxShown]
+    next: str | None
+    total: int
+
+
+class AttemptShown(msgspec.Struct, frozen=True):
+    """One try to deliver, and what came of it."""
+
+    at: str
+    result: str
+    status: int | None
+    excerpt: str
+
+
+class DeadLetterShown(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that one subscription did not get, and why."""
+
+    id: str
+    subscription: str
+    sink: str
+    sequence: int
+    received: str
+    given_up: str
+    reason: str
+    attempts: list[AttemptShown]
+    event: msgspec.Raw
+
+
+class DeadLettersPage(msgspec.Struct, frozen=True):
+    """Some dead letters. Pass `next` as `after` to go on; null is the end."""
+
+    deadletters: list[DeadLetterShown]
+    next: str | None
+
+
+class RedrivenShown(msgspec.Struct, frozen=True):
+    """The sink took the event this time, and the dead letter is gone."""
+
+    redriven: str
+
+
+class HealthShown(msgspec.Struct, frozen=True):
+    """Whether it is well, and what speaks against it."""
+
+    ok: bool
+    reasons: list[str]
+
+
+def config_shown(config: Config) -> ConfigShown:
+    return ConfigShown(
+        mode="structured" if config.mode == "structured" else "binary",
+        batch=config.batch,
+        secret=config.secret is not None,
+        attempts=config.attempts,
+        timeout_s=config.timeout_s,
+        backlog=config.backlog,
+        backlog_age_s=config.backlog_age_s,
+    )

@@ -59,8 +59,8 @@ class Consumer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._end(finished=kind is None)
 
     def __iter__(self) -> Iterator[ConsumedEvent]:
         return self
@@ -77,6 +77,9 @@ class Consumer:
 
     def close(self) -> None:
         """Stop; nothing stays open, and the broker forgets what it kept for this consumer."""
+        self._end(finished=True)
+
+    def _end(self, *, finished: bool) -> None:
         if not self._closed:
             self._closed = True
-            self._source.close()
+            self._source.close(finished=finished)

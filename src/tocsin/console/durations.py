@@ -37,7 +37,8 @@ def seconds(text: str) -> float:
 
 def iso_duration(text: str) -> str:
     """The same in the form that the broker's API takes."""
-    return f"PT{seconds(text):g}S" if seconds(text) < 1e6 else f"PT{int(seconds(text))}S"
+    whole_s, rest_s = divmod(seconds(text), 86_400)
+    return f"P{whole_s:.0f}DT{rest_s:.3f}S"
 
 
 def instant_before(duration_s: float) -> str:

@@ -38,3 +38,8 @@ class Progress:
         """So many more are done."""
         if self._bar is not None:
             self._bar.advance(self._task, count)
+
+    def reach(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, total=total)

@@ -41,16 +41,12 @@ class Page(msgspec.Struct):
     """A page of the log, or what a box handed out; events as they were written."""
 
     events: list[msgspec.Raw]
+    sequences: list[int]
     next: int | str
     dropped: int = 0
 
 
-class _Place(msgspec.Struct):
-    sequence: str = ""
-
-
 _read_page = msgspec.json.Decoder(Page).decode
-_read_place = msgspec.json.Decoder(_Place).decode
 
 
 def read_page(connection: Connection, target: str, timeout_s: float | None = None) -> Page:
@@ -63,12 +59,8 @@ def read_page(connection: Connection, target: str, timeout_s: float | None = Non
 
 def messages(page: Page) -> list[Message]:
     """The events of a page as a stream would have brought them."""
-    return [Message("", _place(bytes(event)), bytes(event)) for event in page.events]
-
-
-def _place(event: bytes) -> int:
-    text = _read_place(event).sequence
-    return int(text) if text.isdecimal() else 0
+    pairs = zip(page.sequences, page.events, strict=True)
+    return [Message("", seq, bytes(event)) for seq, event in pairs]
 
 
 def place_since(duration: str, broker: str | None) -> int:

@@ -99,9 +99,9 @@ class AsyncBoxSource:
     async def events(self) -> AsyncGenerator[ConsumedEvent]:
         while True:
             answer = await self._ask(BOX_EVENTS_MAX, BOX_WAIT_S)
-            for members in answer["events"]:
-                yield from_members(members, json.dumps(members).encode())
-            self._ack = answer.get("next")
+            for seq, members in zip(answer["sequences"], answer["events"], strict=True):
+                yield from_members(members, json.dumps(members).encode(), seq)
+            self._ack = answer["next"]
 
     async def close(self) -> None:
         with suppress(TocsinError):

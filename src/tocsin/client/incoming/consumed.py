@@ -64,7 +64,7 @@ def from_members(members: dict[str, Any], raw: bytes, seq: int = 0) -> ConsumedE
             for name, value in members.items()
             if name not in _OWN and name not in _NOT_ATTRIBUTES
         },
-        seq=seq or _sequence(members),
+        seq=seq,
         raw=raw,
     )
 
@@ -80,11 +80,6 @@ def _data(members: dict[str, Any]) -> Any:
             f"the data of event {members.get('id')!r} is not base64",
             remedy="Tell whoever published it.",
         ) from None
-
-
-def _sequence(members: dict[str, Any]) -> int:
-    text = members.get("sequence")
-    return int(text) if isinstance(text, str) and text.isdecimal() else 0
 
 
 def from_binary(headers: dict[str, str], body: bytes) -> ConsumedEvent:

@@ -32,8 +32,8 @@ class Source(Protocol):
     def next(self, deadline: float | None) -> ConsumedEvent | None:
         """The next event, or None if none came by the deadline or for a while."""
 
-    def close(self) -> None:
-        """Give everything back."""
+    def close(self, *, finished: bool) -> None:
+        """Give everything back; with `finished`, what was handed out counts as done."""
 
 
 class StreamSource:
@@ -49,7 +49,7 @@ class StreamSource:
             self._ready.extend(from_structured(message.data, message.seq) for message in came)
         return self._ready.popleft() if self._ready else None
 
-    def close(self) -> None:
+    def close(self, *, finished: bool) -> None:
         self._live.close()
 
 
@@ -74,11 +74,11 @@ class BoxSource:
             self._pull(deadline)
         return self._ready.popleft() if self._ready else None
 
-    def close(self) -> None:
+    def close(self, *, finished: bool) -> None:
         with suppress(TocsinError):
             if self._ours:
                 self._connection.request("DELETE", f"/boxes/{quote(self.box, safe='')}")
-            elif self._ack is not None and not self._ready:
+            elif finished and self._ack is not None and not self._ready:
                 self._ask(count=1, wait_s=0)
         self._connection.close()
 
@@ -90,7 +90,8 @@ class BoxSource:
         self._ack = answer.get("next")
         self.dropped += int(answer.get("dropped", 0))
         self._ready.extend(
-            from_members(members, json.dumps(members).encode()) for members in answer["events"]
+            from_members(members, json.dumps(members).encode(), seq)
+            for seq, members in zip(answer["sequences"], answer["events"], strict=True)
         )
 
     def _ask(self, *, count: int, wait_s: float) -> dict[str, Any]:
@@ -133,7 +134,7 @@ class PushSource:
         wait_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
         return self._listener.take(max(0.001, wait_s))
 
-    def close(self) -> None:
+    def close(self, *, finished: bool) -> None:
         with suppress(TocsinError):
             target = f"/subscriptions/{quote(self.subscription, safe='')}"
             self._connection.request("DELETE", target)

@@ -17,6 +17,10 @@ EXAMPLES = """
   tocsin box pull $box --max 10 --wait 30s
   tocsin box rm $box
 """
+_LS = """
+  tocsin box ls
+  tocsin box ls --json
+"""
 
 WAIT_S_EACH = 20.0
 MAX_EACH = 500
@@ -39,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     release.add_argument("--ack", metavar="TOKEN", help="release what an earlier pull handed out")
     release.add_argument("--keep", action="store_true", help="leave them in the box; says a token")
     add_broker(pull)
-    ls = actions.add_parser("ls", examples=EXAMPLES, help="list the boxes")
+    ls = actions.add_parser("ls", examples=_LS, help="list the boxes")
     add_broker(ls)
     rm = actions.add_parser("rm", examples=EXAMPLES, help="remove boxes and what is in them")
     rm.add_argument("ids", metavar="ID", nargs="+")
@@ -116,7 +120,7 @@ def _settle(rest: Rest, arguments: Namespace, ack: str, came: int, dropped: int)
     if arguments.keep:
         say(f"still in the box; release them with: tocsin box pull {arguments.id} --ack {ack}")
         return 0
-    read_page(rest, messages_target(arguments.id, count=0, wait_s=0, ack=ack))
+    read_page(rest, messages_target(arguments.id, count=1, wait_s=0, ack=ack))
     return 0
 
 

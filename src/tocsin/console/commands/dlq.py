@@ -80,13 +80,13 @@ def _ls(rest: Rest, arguments: Namespace) -> int:
             letter["id"],
             letter.get("subscription"),
             letter.get("sink"),
-            letter.get("seq"),
+            letter.get("sequence"),
             _count(letter.get("attempts")),
             letter.get("reason"),
         )
         for letter in found
     ]
-    table(("id", "subscription", "sink", "seq", "attempts", "reason"), rows)
+    table(("id", "subscription", "sink", "sequence", "attempts", "reason"), rows)
     say(plural(len(rows), "dead letter"))
     return 0
 

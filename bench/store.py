@@ -2,8 +2,9 @@
 
     python bench/store.py --rows 16000 --rounds 11 --json
 
-The bare loop inserts rows of the same size that need no encoding and no checksum, with executemany
-and one commit per batch, `synchronous=FULL`. Both take turns, so that they meet the same machine.
+The bare loop inserts ready-made records of the same size with executemany and one commit per batch,
+`synchronous=FULL`; the encoding loop makes its records from events, as the store has to. They take
+turns, so that they meet the same machine.
 """
 
 from __future__ import annotations
@@ -64,23 +65,37 @@ def make_event(number: int) -> Event:
     )
 
 
-def bare_loop(directory: Path, rows: int, batch_rows: int) -> Taken:
+def loop(directory: Path, rows: int, records: Callable[[], list[bytes]]) -> Taken:
+    """SQLite's own loop: a statement per row, a commit per batch, no checksum."""
     connection = apsw.Connection(str(directory / "bare.sqlite"))
     connection.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE t (seq INTEGER PRIMARY KEY, ns INTEGER, record BLOB)")
-    record = encode_event(make_event(1))
     insert = "INSERT INTO t VALUES (?, ?, ?)"
 
     def work() -> None:
-        for start in range(0, rows, batch_rows):
+        seq = 0
+        while seq < rows:
+            batch = [(number, RECEIVED_NS, record) for number, record in enumerate(records(), seq)]
             connection.execute("BEGIN IMMEDIATE")
-            numbers = range(start + 1, start + batch_rows + 1)
-            connection.executemany(insert, [(seq, RECEIVED_NS, record) for seq in numbers])
+            connection.executemany(insert, batch)
             connection.execute("COMMIT")
+            seq += len(batch)
 
     taken = timed(rows, work)
     connection.close()
     return taken
+
+
+def bare_loop(directory: Path, rows: int, batch_rows: int) -> Taken:
+    """With records that were made before."""
+    records = [encode_event(make_event(number)) for number in range(batch_rows)]
+    return loop(directory, rows, lambda: records)
+
+
+def encoding_loop(directory: Path, rows: int, batch_rows: int) -> Taken:
+    """With records made from events in the loop, as the store has to."""
+    events = [make_event(number) for number in range(batch_rows)]
+    return loop(directory, rows, lambda: [encode_event(event) for event in events])
 
 
 def the_store(directory: Path, rows: int, batch_rows: int) -> Taken:
@@ -146,23 +161,24 @@ class BusyMain:
 
 
 def compare(place: Path, rows: int, rounds: int, batch_rows: int) -> dict[str, float]:
-    bare: list[Taken] = []
-    ours: list[Taken] = []
+    runs = {"bare": bare_loop, "encoding": encoding_loop, "store": the_store}
+    taken: dict[str, list[Taken]] = {name: [] for name in runs}
     for _ in range(rounds):
-        for run, results in ((bare_loop, bare), (the_store, ours)):
+        for name, run in runs.items():
             with tempfile.TemporaryDirectory(dir=place) as directory:
-                results.append(run(Path(directory), rows, batch_rows))
-    ratios = [our.per_second() / its.per_second() for our, its in zip(ours, bare, strict=True)]
-    return {
-        "batch": batch_rows,
-        "bare_per_s": round(statistics.median(taken.per_second() for taken in bare)),
-        "store_per_s": round(statistics.median(taken.per_second() for taken in ours)),
-        "ratio": round(statistics.median(ratios), 3),
-        "ratio_min": round(min(ratios), 3),
-        "ratio_max": round(max(ratios), 3),
-        "bare_cpu_us": round(statistics.median(taken.cpu_us_per_row() for taken in bare), 2),
-        "store_cpu_us": round(statistics.median(taken.cpu_us_per_row() for taken in ours), 2),
-    }
+                taken[name].append(run(Path(directory), rows, batch_rows))
+    results: dict[str, float] = {"batch": batch_rows}
+    for name, times in taken.items():
+        results[f"{name}_per_s"] = round(statistics.median(each.per_second() for each in times))
+        cpu_us = statistics.median(each.cpu_us_per_row() for each in times)
+        results[f"{name}_cpu_us"] = round(cpu_us, 2)
+    for name in ("bare", "encoding"):
+        pairs = zip(taken["store"], taken[name], strict=True)
+        ratios = sorted(ours.per_second() / its.per_second() for ours, its in pairs)
+        results[f"ratio_to_{name}"] = round(statistics.median(ratios), 3)
+        results[f"ratio_to_{name}_min"] = round(ratios[0], 3)
+        results[f"ratio_to_{name}_max"] = round(ratios[-1], 3)
+    return results
 
 
 def measure(place: Path, rows: int, rounds: int) -> dict[str, object]:

@@ -152,6 +152,7 @@ class Hand:
                 subscriptions=[from_definition(d) for d in self.definitions.values()],
                 cursors=self.cursors,
                 dead_letters=len(self.dead),
+                last_received_ns=self.log[-1].received_ns if self.log else 0,
             ),
             log=self.log,
         )

@@ -144,6 +144,32 @@ def test_a_failing_disk_acknowledges_nothing_and_stops_the_broker() -> None:
     assert effects == [Reply("a", failed), Reply("b", failed), Stop(failed)]
 
 
+def test_time_does_not_go_back_in_the_log_when_the_clock_was_set_back() -> None:
+    hand = Hand()
+    hand.publish(event(1))
+    again = hand.crash()
+    again.now -= 500 * S
+
+    again.publish(event(2))
+
+    assert again.log[1].received_ns >= again.log[0].received_ns
+
+
+def test_a_subscription_that_cannot_be_read_any_more_is_paused_and_stops_nobody_else() -> None:
+    hand = Hand()
+    box = hand.subscribe(sink=None)
+    broken = hand.subscribe(sink=None)
+    definition = msgspec.json.decode(hand.definitions[broken])
+    definition["filters"] = [{"nonsense": 1}]
+    hand.definitions[broken] = msgspec.json.encode(definition)
+
+    again = hand.crash()
+    again.publish(event(1))
+
+    assert again.broker.view(broken).subscription.state is State.PAUSED
+    assert seqs([again.pull(box)]) == [1]
+
+
 # Pushing
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
@@ -29,8 +31,9 @@ from tocsin.delivery.retry import NS_PER_S
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
-from tocsin.event.filter import Filter
+from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.stored import Batch, Stored
+from tocsin.event.subscription import State as Standing
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -70,11 +73,23 @@ class Broker:
         state = self._state
         state.head, state.first = snapshot.last_seq, snapshot.first_seq
         state.counters.dead_letters = snapshot.dead_letters
-        self._intake.remember(snapshot.recent)
+        self._intake.remember(snapshot.recent, snapshot.last_received_ns)
         for subscription in snapshot.subscriptions:
-            filter = read_filters(snapshot.filters_of(subscription))
-            self._registry.restore(subscription, filter, snapshot.cursors, now_ns)
+            self._restore(subscription, snapshot, now_ns)
         self._retention.survey(now_ns)
+
+    def _restore(self, subscription: Subscription, snapshot: Snapshot, now_ns: int) -> None:
+        """A subscription whose filter this version cannot read waits, and tells; the rest go on."""
+        try:
+            filter = read_filters(snapshot.filters_of(subscription))
+        except TocsinError as error:
+            reason = f"its filter cannot be read: {error.problem}"
+            self._state.note("error", "a subscription is paused", id=subscription.id, reason=reason)
+            filter = EVERYTHING
+            subscription = msgspec.structs.replace(
+                subscription, state=Standing.PAUSED, reason=reason
+            )
+        self._registry.restore(subscription, filter, snapshot.cursors, now_ns)
 
     # What clients ask
 

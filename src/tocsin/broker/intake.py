@@ -41,12 +41,14 @@ class Intake:
         # Source and id of recent events, oldest first. Exact, not hashed: a collision here would
         # acknowledge an event and lose it.
         self._recent: dict[tuple[str, str], int] = {}
+        self._received_ns = 0
 
     def __bool__(self) -> bool:
         return bool(self._offers)
 
-    def remember(self, keys: Iterable[tuple[str, str, int]]) -> None:
-        """Take up the window again after a restart; oldest first."""
+    def remember(self, keys: Iterable[tuple[str, str, int]], received_ns: int) -> None:
+        """Take up the window again after a restart, oldest first, and the time of the last event."""
+        self._received_ns = received_ns
         for source, event_id, seq in keys:
             self._recent[source, event_id] = seq
 
@@ -77,6 +79,8 @@ class Intake:
         options = self._options
         recent = self._recent
         seq = head
+        # The log is searched by time, so time does not go back in it, whatever the clock does.
+        self._received_ns = received_ns = max(now_ns, self._received_ns)
         while self._offers and len(stored) < options.batch_events_max:
             if size + self._offers[0].bytes > options.batch_bytes_max and stored:
                 break
@@ -91,7 +95,7 @@ class Intake:
                 if known is None:
                     seq += 1
                     known = recent[key] = seq
-                    stored.append(Stored(seq, now_ns, event))
+                    stored.append(Stored(seq, received_ns, event))
                 else:
                     duplicates += 1
                 first = known if not first or known < first else first

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription, from_definition
 
 
@@ -21,6 +22,8 @@ class Log(Protocol):
 
     def dead_count(self) -> int: ...
 
+    def read_one(self, seq: int) -> Stored | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -32,6 +35,7 @@ class Snapshot:
     subscriptions: list[Subscription] = field(default_factory=list)
     cursors: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
+    last_received_ns: int = 0
 
     @staticmethod
     def filters_of(subscription: Subscription) -> list[object]:
@@ -41,6 +45,7 @@ class Snapshot:
 
 def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: int) -> Snapshot:
     """What a broker needs to go on where the last one stopped."""
+    last = log.read_one(last_seq)
     return Snapshot(
         last_seq=last_seq,
         first_seq=first_seq,
@@ -48,4 +53,5 @@ def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: in
         subscriptions=[from_definition(data) for data in log.subscriptions().values()],
         cursors=log.cursors(),
         dead_letters=log.dead_count(),
+        last_received_ns=0 if last is None else last.received_ns,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
 
-from tocsin.delivery.outcome import ANSWER_EXCERPT_BYTES, Answered
+from tocsin.delivery.outcome import ANSWER_EXCERPT_BYTES, Answered, Failed, Outcome
 
 RETRY_AFTER_DIGITS_MAX = 9
 
@@ -12,8 +12,10 @@ RETRY_AFTER_DIGITS_MAX = 9
 DELIVERED = {status: Answered(status) for status in range(200, 300)}
 
 
-def refusal(status: int, head: bytes, body: bytes, now_s: float) -> Answered:
+def refusal(status: int, head: bytes, body: bytes, now_s: float) -> Outcome:
     """The outcome of a request that was not answered with a success."""
+    if status not in range(300, 600):
+        return Failed(f"the sink answered with the status {status}", reachable=True)
     asked = fields(head).get("retry-after")
     return Answered(status, None if asked is None else retry_after_s(asked, now_s), excerpt(body))
 

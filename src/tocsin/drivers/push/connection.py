@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         self.busy = False
         if self._head_done:
             # HTTP/1.0 ends a body so. Whether it is whole or torn, the status is the answer.
-            self._report(self._status, self._head, self._body)
+            self._owner.answered(self._status, self._head, self._body)
         elif self._head:
             self._owner.broken("the sink hung up within its answer", stale=False)
         else:
@@ -167,13 +167,7 @@ class Connection(asyncio.Protocol):
         # An answer that overtook its request leaves the rest of the request in the way.
         if not self._keep or (self._large and self._transport.get_write_buffer_size()):
             self._end()
-        self._report(status, head, body)
-
-    def _report(self, status: int, head: bytes, body: bytes) -> None:
-        if status < 600:
-            self._owner.answered(status, head, body)
-        else:
-            self._owner.broken(f"the sink answered with the status {status}", stale=False)
+        self._owner.answered(status, head, body)
 
     def _fail(self, reason: str) -> None:
         self.busy = False

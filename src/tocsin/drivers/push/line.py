@@ -17,6 +17,7 @@ from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
 
 CONNECT_S_MAX = 10.0
+NOTHING = (b"", b"")
 LETTERHEADS_MAX = 64  # subscriptions of one sink whose first lines are kept
 
 Done = Callable[[int, Outcome], None]
@@ -69,7 +70,7 @@ class Line:
         self._exchange = exchange
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._request = (b"", b"")
+        self._request = NOTHING
         self._retried = False
         self._done: Done | None = None
 
@@ -113,7 +114,7 @@ class Line:
 
     def answered(self, status: int, head: bytes, body: bytes) -> None:
         self.head = head
-        outcome = DELIVERED.get(status)
+        outcome: Outcome | None = DELIVERED.get(status)
         if outcome is None:
             outcome = refusal(status, head, body, self._exchange.clock())
         self._finish(outcome)
@@ -134,7 +135,7 @@ class Line:
     def _finish(self, outcome: Outcome) -> None:
         done, self._done = self._done, None
         if done is not None:
-            self._request = (b"", b"")
+            self._request = NOTHING
             done(self.number, outcome)
 
     # Connecting.

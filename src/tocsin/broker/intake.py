@@ -47,7 +47,7 @@ class Intake:
         return bool(self._offers)
 
     def remember(self, keys: Iterable[tuple[str, str, int]], received_ns: int) -> None:
-        """Take up the window again after a restart, oldest first, and the time of the last event."""
+        """Take up the window again after a restart, oldest first, and the last event's time."""
         self._received_ns = received_ns
         for source, event_id, seq in keys:
             self._recent[source, event_id] = seq

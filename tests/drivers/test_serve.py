@@ -1,0 +1,255 @@
+"""A broker as an operator meets it: one process, real disk, real signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from served import ROOT, Served, served
+
+from tocsin.store.directory import LOG_NAME
+
+
+def stream(broker: Served, path: str) -> socket.socket:
+    host, _, port = broker.address.rpartition(":")
+    opened = socket.create_connection((host, int(port)), timeout=10)
+    opened.sendall(f"GET {path} HTTP/1.1\r\nHost: {broker.address}\r\n\r\n".encode())
+    return opened
+
+
+def read_until(opened: socket.socket, wanted: bytes) -> bytes:
+    got = b""
+    while wanted not in got:
+        data = opened.recv(65536)
+        assert data, f"closed before {wanted!r}: {got!r}"
+        got += data
+    return got
+
+
+def test_sigterm_ends_it_cleanly_within_a_second_also_with_streams_and_pulls_open() -> None:
+    with served() as broker:
+        _, box = broker.call("POST", "/boxes", {})
+        streams = [stream(broker, "/events/stream") for _ in range(20)]
+        streams += [stream(broker, f"/boxes/{box['id']}/messages?wait=30") for _ in range(5)]
+        for opened in streams[:20]:
+            read_until(opened, b"retry:")
+        time.sleep(0.1)
+        started = time.monotonic()
+
+        code = broker.stop()
+        took_s = time.monotonic() - started
+
+        for opened in streams[:20]:
+            assert b"event: bye" in read_until(opened, b"bye")
+        for opened in streams:
+            opened.close()
+        assert code == 0, broker.said()
+        assert took_s < 1.0
+
+
+def test_what_was_acknowledged_is_there_after_a_clean_stop_and_a_start() -> None:
+    with served() as broker:
+        broker.publish({"topic": "a"}, {"topic": "b"})
+        broker.stop()
+        broker.start()
+
+        status, page = broker.call("GET", "/events?after=0")
+
+        assert status == 200
+        assert [event["topic"] for event in page["events"]] == ["a", "b"]
+
+
+def test_a_second_broker_on_the_same_data_is_refused_and_told_who_has_it() -> None:
+    with served() as broker:
+        command = [sys.executable, "-m", "tocsin", "serve", "--http", "127.0.0.1:0"]
+        second = subprocess.run(
+            [*command, "--data", str(broker.directory)],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=30,
+            check=False,
+        )
+
+        assert second.returncode == 1
+        assert "T401" in second.stderr
+        assert str(broker.pid) in second.stderr
+
+
+def test_a_port_in_use_is_a_clear_error() -> None:
+    with served() as broker, tempfile.TemporaryDirectory() as other:
+        command = [sys.executable, "-m", "tocsin", "serve", "--http", broker.address]
+        second = subprocess.run(
+            [*command, "--data", other],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=30,
+            check=False,
+        )
+
+        assert second.returncode in (1, 2)
+        assert "Traceback" not in second.stderr
+        assert broker.address.rpartition(":")[2] in second.stderr
+
+
+def test_listening_beyond_this_machine_wants_a_word() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        refused = subprocess.run(
+            [sys.executable, "-m", "tocsin", "serve", "--http", "0.0.0.0:0", "--data", directory],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            timeout=30,
+            check=False,
+        )
+
+    assert refused.returncode == 2
+    assert "T002" in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_an_fsync_error_acknowledges_nothing_and_stops_the_broker_with_a_clear_word() -> None:
+    with served() as broker:
+        broker.publish({"id": "before", "topic": "a"})
+        inject = "inject=fsync,fdatasync:error=EIO"
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, "-p", str(broker.pid)],
+            stderr=subprocess.PIPE,
+        )
+        try:
+            _wait_for_tracer(broker.pid, tracer)
+            event = {"specversion": "1.0", "id": "lost?", "source": "/t", "type": "t"}
+            kind = {"content-type": "application/cloudevents+json"}
+            status, problem = broker.call("POST", "/events", event, kind)
+            code = broker.process.wait(20)
+        finally:
+            tracer.terminate()
+            tracer.wait()
+
+        assert status == 503
+        assert problem["code"] == "T404"
+        assert code == 1
+        assert "T404" in broker.said()
+        broker.start()
+        _, page = broker.call("GET", "/events?after=0")
+        assert "before" in [event["id"] for event in page["events"]]
+
+
+def _wait_for_tracer(pid: int, tracer: subprocess.Popen[bytes]) -> None:
+    for _ in range(200):
+        threads = Path(f"/proc/{pid}/task").iterdir()
+        if all("TracerPid:\t0" not in (t / "status").read_text() for t in threads):
+            return
+        if tracer.poll() is not None:
+            pytest.skip(f"strace may not trace here: {tracer.stderr and tracer.stderr.read()!r}")
+        time.sleep(0.05)
+    pytest.skip("strace did not attach")
+
+
+@contextlib.contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A file system of its own, small enough to fill."""
+    with tempfile.TemporaryDirectory() as place:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", place],
+            capture_output=True,
+            check=False,
+        )
+        if mounted.returncode != 0:
+            pytest.skip("may not mount a small file system here")
+        try:
+            yield Path(place)
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount a small file system")
+def test_a_full_disk_is_told_and_loses_nothing_and_room_makes_it_work_again() -> None:
+    with small_disk(12) as place:
+        filler = place / "filler"
+        filler.write_bytes(b"x" * (3 << 20))
+        broker = Served(place / "data")
+        try:
+            acknowledged, refusal = _publish_until_refused(broker)
+            assert refusal[0] == 507
+            assert refusal[1]["code"] == "T403"
+            assert broker.call("GET", "/livez")[0] == 200
+
+            filler.unlink()
+            time.sleep(1.1)
+            broker.publish({"id": "again"})
+            broker.kill()
+            broker.start()
+
+            assert _ids(broker) >= {*acknowledged, "again"}
+        finally:
+            broker.process.kill()
+            broker.process.wait()
+
+
+def _publish_until_refused(broker: Served) -> tuple[list[str], tuple[int, dict[str, object]]]:
+    kind = {"content-type": "application/cloudevents+json"}
+    acknowledged: list[str] = []
+    for number in range(2000):
+        event = {
+            "specversion": "1.0",
+            "id": str(number),
+            "source": "/full",
+            "type": "t",
+            "data": "x" * 60_000,
+        }
+        status, answer = broker.call("POST", "/events", event, kind)
+        if status != 202:
+            return acknowledged, (status, answer)
+        acknowledged.append(str(number))
+    raise AssertionError("the disk never filled")
+
+
+def _ids(broker: Served) -> set[str]:
+    ids: set[str] = set()
+    after = 0
+    while True:
+        _, page = broker.call("GET", f"/events?after={after}&limit=100")
+        ids |= {event["id"] for event in page["events"]}
+        if page["next"] == after:
+            return ids
+        after = page["next"]
+
+
+def test_a_corrupt_record_is_named_and_never_served() -> None:
+    with served() as broker:
+        broker.publish(*({"id": f"e{n}", "data": "y" * 200} for n in range(5)))
+        broker.stop()
+        connection = apsw.Connection(str(broker.directory / LOG_NAME))
+        connection.execute(
+            "UPDATE events SET record = CAST(replace(record, 'yyyy', 'yyyz') AS BLOB) WHERE seq = 3"
+        )
+        connection.close()
+        broker.start()
+
+        status, page = broker.call("GET", "/events?after=0")
+
+        assert status == 200
+        assert [event["id"] for event in page["events"]] == ["e0", "e1", "e3", "e4"]
+        assert page["corrupt"] == [3]
+
+
+def test_interrupting_it_is_a_clean_stop_too() -> None:
+    with served() as broker:
+        broker.process.send_signal(signal.SIGINT)
+
+        assert broker.process.wait(10) in (0, 130)
+        assert "Traceback" not in broker.said()

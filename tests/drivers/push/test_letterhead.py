@@ -6,7 +6,13 @@ import time
 
 from conftest import EVENT
 from tocsin.delivery.trust import parse_sink
-from tocsin.drivers.push.letterhead import TAILS_MAX, Tails, letterhead, request
+from tocsin.drivers.push.letterhead import (
+    KEPT_BYTES_MAX,
+    KEPT_MAX,
+    Tails,
+    letterhead,
+    request,
+)
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription
@@ -44,12 +50,22 @@ def test_another_event_at_the_same_place_is_sent_as_itself() -> None:
     assert b"ce-id: other\r\n" in written(tails, Stored(7, 0, Event("other", "/s", "t")))
 
 
-def test_what_is_kept_of_events_is_bounded() -> None:
+def test_what_is_kept_of_events_is_bounded_in_number() -> None:
     tails = Tails()
 
-    for seq in range(TAILS_MAX * 3):
+    for seq in range(KEPT_MAX + 50):
         written(tails, Stored(seq, 0, EVENT))
-        written(tails, Stored(seq, 0, EVENT), mode="structured")
 
-    assert 0 < len(tails.binary) <= TAILS_MAX
-    assert 0 < len(tails.structured) <= TAILS_MAX
+    assert list(tails.binary.by_seq) == list(range(50, KEPT_MAX + 50))
+
+
+def test_what_is_kept_of_events_is_bounded_in_bytes() -> None:
+    tails = Tails()
+    large = Event("1", "/s", "t", datacontenttype="a/b", data=b"x" * 60_000)
+
+    for seq in range(KEPT_BYTES_MAX // 60_000 + 50):
+        for _ in range(2):  # the same place twice counts once
+            written(tails, Stored(seq, 0, large))
+
+    kept = [tail for _, tail in tails.binary.by_seq.values()]
+    assert KEPT_BYTES_MAX - 130_000 < sum(map(len, kept)) <= KEPT_BYTES_MAX

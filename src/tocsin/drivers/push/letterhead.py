@@ -22,7 +22,9 @@ from tocsin.wire.cloudevents.write import (
 # A body up to this size is copied behind its head and written at once; a larger one is written by
 # itself, so that a fan-out of it shares one copy.
 JOINED_BYTES_MAX = 64 << 10
-TAILS_MAX = 64  # so that what is kept stays below a few MiB
+# How far apart the subscribers of an event may be and still share its bytes.
+KEPT_MAX = 1_024
+KEPT_BYTES_MAX = 8 << 20
 
 
 class Letterhead(msgspec.Struct, frozen=True):
@@ -57,17 +59,32 @@ def _first_lines(method: str, sink: Sink) -> str:
     )
 
 
-class Tails:
-    """What an event adds to any letterhead, for the events sent lately.
+class Kept:
+    """What an event adds to any letterhead, for the events sent lately, the oldest first."""
 
-    Subscribers of one event are served at about the same time, so a few of them are enough.
-    """
+    __slots__ = ("_bytes", "by_seq")
+
+    def __init__(self) -> None:
+        self.by_seq: dict[int, tuple[Stored, bytes]] = {}
+        self._bytes = 0
+
+    def add(self, stored: Stored, tail: bytes) -> None:
+        by_seq = self.by_seq
+        while len(by_seq) >= KEPT_MAX or (by_seq and self._bytes + len(tail) > KEPT_BYTES_MAX):
+            self._bytes -= len(by_seq.pop(next(iter(by_seq)))[1])
+        former = by_seq.pop(stored.seq, None)
+        self._bytes += len(tail) - (len(former[1]) if former is not None else 0)
+        by_seq[stored.seq] = (stored, tail)
+
+
+class Tails:
+    """What was rendered for one subscriber of an event, for the next of them."""
 
     __slots__ = ("binary", "structured")
 
     def __init__(self) -> None:
-        self.binary: dict[int, tuple[Stored, bytes]] = {}
-        self.structured: dict[int, tuple[Stored, bytes]] = {}
+        self.binary = Kept()
+        self.structured = Kept()
 
 
 def request(
@@ -78,15 +95,13 @@ def request(
     if head.batched or head.secret is not None:
         return _own_request(head, events, clock)
     known = tails.structured if head.structured else tails.binary
-    kept = known.get(first.seq)
+    kept = known.by_seq.get(first.seq)
     if kept is not None and kept[0] is first:
         return head.lines + kept[1], b""
     block, body = (b"", structured_of(first)) if head.structured else binary_of(first)
     tail, rest = _tail(b"%d" % first.seq, block, body)
     if not rest:
-        if len(known) >= TAILS_MAX:
-            known.clear()
-        known[first.seq] = (first, tail)
+        known.add(first, tail)
     return head.lines + tail, rest
 
 

@@ -307,7 +307,8 @@ class Connection(asyncio.Protocol):
             self.deadline_s = now_s + self.door.limits.stalled_reader_s
             return
         message = "a client took nothing for too long and was disconnected"
-        self.door.note("warning", message, peer=self.peer, unread_bytes=unread_bytes)
+        what = f"requests of {self.peer}" if self.active is None else self.active.name
+        self.door.note("warning", message, client=what, unread_bytes=unread_bytes)
         self.abort()
 
     def _rearm(self) -> None:

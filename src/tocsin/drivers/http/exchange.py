@@ -8,6 +8,9 @@ from typing import Protocol
 class Exchange(Protocol):
     """What a connection tells whoever answers on it."""
 
+    name: str
+    """What it is, for the log."""
+
     takes_over: bool
     """True if it never gives the connection back: what the client sends from now on is its own."""
 

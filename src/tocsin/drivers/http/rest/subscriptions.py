@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
 
 
 def subscription_routes(node: Node) -> list[Route]:
-    def find(subscription_id: str) -> SubscriptionView:
-        view = node.broker.view(subscription_id)
-        if view.subscription.kind is not Kind.PUSH:
-            raise NoSuchSubscription(
-                f"{subscription_id[:64]!r} is a message box",
-                remedy=f"Look at /boxes/{subscription_id[:64]}.",
-            )
-        return view
-
     async def create(request: Request) -> Response:
         asked = read_subscription(await request.body(), node.now_ns())
         assert asked.sink is not None
@@ -48,31 +40,21 @@ def subscription_routes(node: Node) -> list[Route]:
         )
 
     async def show(request: Request) -> Response:
-        return answer(subscription_shown(find(request.path_params["id"])))
+        return answer(subscription_shown(_find(node, request.path_params["id"])))
 
     async def change(request: Request) -> Response:
         subscription_id = request.path_params["id"]
-        was = find(subscription_id).subscription
+        was = _find(node, subscription_id).subscription
         asked = read_change(await request.body(), node.now_ns(), was.config, of_box=False)
         return answer(subscription_shown(await changed(node, subscription_id, asked)))
 
     async def delete(request: Request) -> Response:
-        await unsubscribe(node, find(request.path_params["id"]))
+        await unsubscribe(node, _find(node, request.path_params["id"]))
         return Response(status_code=204)
 
     async def handshake(request: Request) -> Response:
-        """The sink calls back to say that it wants events (CloudEvents webhooks, 4.2)."""
-        subscription_id = request.path_params["id"]
         token = Query.parse(request.scope["query_string"], ("token",)).text("token") or ""
-        headers = {"webhook-allowed-origin": "*", **request.headers}
-        said = read_handshake(200, headers, node.settings.delivery.origin or node.address)
-        node.broker.confirm(subscription_id, token, said, node.now_ns())
-        node.kick()
-        if node.broker.view(subscription_id).subscription.state is State.PENDING:
-            raise BadToken(
-                "this confirms nothing: the token is not the one that the sink was given",
-                remedy="Call the address in WebHook-Request-Callback as it was sent.",
-            )
+        _confirm(node, request.path_params["id"], token, request.headers)
         return Response(status_code=204)
 
     one = "/subscriptions/{id}"
@@ -85,3 +67,26 @@ def subscription_routes(node: Node) -> list[Route]:
         Route(f"{one}/handshake", handshake, methods=["GET"]),
         Route(f"{one}/handshake", handshake, methods=["POST"]),
     ]
+
+
+def _find(node: Node, subscription_id: str) -> SubscriptionView:
+    view = node.broker.view(subscription_id)
+    if view.subscription.kind is not Kind.PUSH:
+        raise NoSuchSubscription(
+            f"{subscription_id[:64]!r} is a message box",
+            remedy=f"Look at /boxes/{subscription_id[:64]}.",
+        )
+    return view
+
+
+def _confirm(node: Node, subscription_id: str, token: str, headers: Mapping[str, str]) -> None:
+    """The sink calls back to say that it wants events (CloudEvents webhooks, 4.2)."""
+    given = {"webhook-allowed-origin": "*", **headers}
+    said = read_handshake(200, given, node.settings.delivery.origin or node.address)
+    node.broker.confirm(subscription_id, token, said, node.now_ns())
+    node.kick()
+    if _find(node, subscription_id).subscription.state is State.PENDING:
+        raise BadToken(
+            "this confirms nothing: the token is not the one that the sink was given",
+            remedy="Call the address in WebHook-Request-Callback as it was sent.",
+        )

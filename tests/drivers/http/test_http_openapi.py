@@ -1,0 +1,123 @@
+"""/openapi.json is true to what runs: every route is in it, everything in it answers as it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+from raw_http import Answer, Raw, get, once
+from starlette.routing import Route
+
+from served import Served
+from tocsin.drivers.http.rest.boxes import box_routes
+from tocsin.drivers.http.rest.deadletters import dead_letter_routes
+from tocsin.drivers.http.rest.events import event_routes
+from tocsin.drivers.http.rest.operation import operation_routes
+from tocsin.drivers.http.rest.subscriptions import subscription_routes
+from tocsin.wire.api.openapi import description
+
+SPEC: dict[str, Any] = description()
+OPERATIONS = [
+    (method, path) for path, methods in SPEC["paths"].items() for method in sorted(methods)
+]
+
+
+def routes() -> list[Route]:
+    nobody: Any = None  # a table of routes looks at no node until it is asked something
+    return [
+        *event_routes(nobody),
+        *subscription_routes(nobody),
+        *box_routes(nobody, nobody),
+        *dead_letter_routes(nobody),
+        *operation_routes(nobody, nobody),
+    ]
+
+
+def test_every_route_is_described_and_everything_described_is_a_route() -> None:
+    served = {
+        (method.lower(), route.path)
+        for route in routes()
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+
+    assert served == set(OPERATIONS)
+
+
+@pytest.fixture(scope="module")
+def ids(broker: Served) -> dict[str, str]:
+    """Things to ask for, by the first part of the path."""
+    sink = "http://127.0.0.1:8999/hook"
+    broker.publish({"topic": "a", "data": {"x": 1}}, {"id": "plain"})
+    return {
+        "subscriptions": broker.call("POST", "/subscriptions", {"sink": sink})[1]["id"],
+        "boxes": broker.call("POST", "/boxes", {"config": {"from": 0}})[1]["id"],
+        "deadletters": "none",
+    }
+
+
+BODIES: dict[tuple[str, str], bytes] = {
+    ("post", "/events"): b'{"specversion":"1.0","id":"o","source":"/o","type":"t"}',
+    ("post", "/subscriptions"): b'{"sink":"http://127.0.0.1:8999/x","filters":[{"topic":"**"}]}',
+    ("patch", "/subscriptions/{id}"): b'{"state":"paused"}',
+    ("post", "/boxes"): b"{}",
+    ("patch", "/boxes/{id}"): b'{"expires":"PT1H"}',
+}
+# The socket is opened in test_http_streams. DELETE comes last: it ends what the others look at.
+IN_ORDER = sorted(
+    (operation for operation in OPERATIONS if operation[1] != "/events/socket"),
+    key=lambda operation: operation[0] == "delete",
+)
+
+
+@pytest.mark.parametrize(("method", "path"), IN_ORDER)
+def test_each_operation_answers_as_described(
+    broker: Served, ids: dict[str, str], method: str, path: str
+) -> None:
+    noun = path.split("/")[1]
+    target = path.replace("{id}", ids.get(noun, "")).replace("{code}", "T101")
+    body = BODIES.get((method, path), b"")
+
+    if path == "/events/stream":
+        assert _opens_stream(broker)
+        return
+    answer = once(broker.address, _request(method, target, body), method.upper())
+
+    operation = SPEC["paths"][path][method]
+    described = operation["responses"].get(str(answer.status))
+    if described is None:
+        assert answer.status == 404 or path.endswith("/handshake")  # no such dead letter here
+        described = SPEC["components"]["responses"]["Problem"]
+    _check(answer, described)
+
+
+def _request(method: str, target: str, body: bytes) -> bytes:
+    return (
+        f"{method.upper()} {target} HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/cloudevents+json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
+def _opens_stream(broker: Served) -> bool:
+    with Raw(broker.address) as raw:
+        raw.send(get("/events/stream?after=0"))
+        return raw.file.readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+def _check(answer: Answer, described: dict[str, Any]) -> None:
+    content = described.get("content")
+    if content is None:
+        assert answer.body == b""
+        return
+    media_type = answer.headers["content-type"].partition(";")[0]
+    assert media_type in content
+    if "schema" in content[media_type]:
+        schema = {**content[media_type]["schema"], "components": SPEC["components"]}
+        jsonschema.validate(answer.json, schema)
+
+
+def test_the_schemas_refuse_an_answer_of_another_shape() -> None:
+    schema = {"$ref": "#/components/schemas/EventsPage", "components": SPEC["components"]}
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"events": [{"id": 1}], "sequences": [], "next": 1}, schema)

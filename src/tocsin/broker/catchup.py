@@ -37,7 +37,9 @@ class Catchup:
         for follower in list(self._behind.values()):
             if follower.scanned_to >= state.head and not follower.parked:
                 self._is_live(follower)
-            elif follower.wants_more() and (lowest is None or follower.scanned_to < lowest):
+            elif not follower.wants_more():
+                del self._behind[follower.key]  # whoever settles something of it adds it again
+            elif lowest is None or follower.scanned_to < lowest:
                 lowest = follower.scanned_to
         if lowest is None:
             return None
@@ -54,12 +56,12 @@ class Catchup:
         open_ones = {
             key: follower
             for key, follower in self._behind.items()
-            if not follower.parked and after <= follower.scanned_to < through
+            if follower.wants_more() and after <= follower.scanned_to < through
         }
         woken = self._hand_out(events, open_ones)
         for follower in open_ones.values():
             follower.scanned_to = max(follower.scanned_to, through)
-            if follower.scanned_to >= self._state.head:
+            if follower.scanned_to >= self._state.head and not follower.parked:
                 self._is_live(follower)
         return woken
 

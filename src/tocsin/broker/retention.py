@@ -27,6 +27,7 @@ class Retention:
         for subscriber in state.by_id.values():
             own_s = subscriber.subscription.config.backlog_age_s
             limit_ns = oldest_ns if own_s is None else _before(now_ns, own_s)
+            subscriber.follower.drop_before_ns = limit_ns
             count = subscriber.follower.drop_older(limit_ns)
             if count:
                 self._dropped(subscriber, count)
@@ -53,7 +54,12 @@ class Retention:
         state = self._state
         floor = min(through, state.head)
         for subscriber in state.by_id.values():
-            floor = min(floor, subscriber.follower.cursor(state.head))
+            follower = subscriber.follower
+            cursor = follower.cursor(state.head)
+            if cursor < through and follower.parked:
+                follower.stale_to = through
+                self._catchup.add(follower)
+            floor = min(floor, cursor)
         lowest = self._streams.lowest_cursor()
         if lowest is not None:
             floor = min(floor, lowest)

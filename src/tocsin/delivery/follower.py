@@ -28,6 +28,7 @@ class Follower:
     """See the module. `key` is its number in the matcher."""
 
     __slots__ = (
+        "drop_before_ns",
         "dropped",
         "held",
         "keep",
@@ -35,6 +36,7 @@ class Follower:
         "live",
         "parked",
         "scanned_to",
+        "stale_to",
         "waiting",
         "waiting_bytes",
         "window",
@@ -58,6 +60,8 @@ class Follower:
         self.keep = keep  # the subscription's own limit: past it the oldest are dropped
         self.window = window_events if keep is None else keep + window_events
         self.dropped = 0
+        self.drop_before_ns = 0  # what was received before then is no longer kept for it
+        self.stale_to = 0  # so far the log wants to forget, and this one holds it back
 
     def cursor(self, head: int) -> int:
         """Everything up to here that matched is settled."""
@@ -69,16 +73,22 @@ class Follower:
         return len(self.waiting) < self.window and self.waiting_bytes < WINDOW_BYTES
 
     def wants_more(self) -> bool:
-        """Behind, allowed to go on, and with half a window free, so that a read is worth it."""
-        return (
-            not self.live
-            and not self.parked
-            and len(self.waiting) * 2 <= self.window
-            and self.waiting_bytes * 2 <= WINDOW_BYTES
-        )
+        """Behind, allowed to go on, and with half a window free, so that a read is worth it.
+
+        One that is parked still goes through what is too old to be kept for it, to count that.
+        """
+        if self.live or self.parked:
+            return not self.live and self.scanned_to < self.stale_to
+        return len(self.waiting) * 2 <= self.window and self.waiting_bytes * 2 <= WINDOW_BYTES
 
     def offer(self, stored: Stored) -> bool:
-        """Take a matching event. False if the window is full: it must be found in the log later."""
+        """Take a matching event. False if it must be found in the log later: no room, or parked."""
+        if stored.received_ns < self.drop_before_ns:
+            self.dropped += 1
+            return True
+        if self.parked:
+            self.stale_to = 0
+            return False
         if self.keep is not None and len(self.waiting) - self.held >= self.keep:
             self._drop_oldest()
         if not self.has_room():

@@ -1,0 +1,149 @@
+"""What the documents show is what happens: every block of the README runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from served import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.S)
+CONSOLE = [body for language, body in BLOCKS if language == "console"]
+PYTHON = [body for language, body in BLOCKS if language == "python"]
+BIN = Path(sys.executable).parent
+
+
+def commands(block: str) -> list[str]:
+    """The lines that start with a dollar sign, each with those that it goes on to."""
+    joined = block.replace("\\\n", " ")
+    return [line[2:] for line in joined.splitlines() if line.startswith("$ ")]
+
+
+@pytest.fixture(scope="module")
+def reader_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A reader's shell: the command on the path, a port that is free, an empty directory."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return {
+        **os.environ,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "PWD_FOR_TEST": str(tmp_path_factory.mktemp("reader")),
+        "PORT_FOR_TEST": str(port),
+        "TOCSIN_HTTP__ADDRESS": f"127.0.0.1:{port}",
+        "TOCSIN_BROKER": f"http://127.0.0.1:{port}",
+    }
+
+
+def shell(line: str, env: dict[str, str]) -> subprocess.Popen[str]:
+    here = line.replace("127.0.0.1:8400", f"127.0.0.1:{env['PORT_FOR_TEST']}")
+    return subprocess.Popen(
+        ["bash", "-c", f"exec {here.removesuffix('&').strip()}"],
+        cwd=env["PWD_FOR_TEST"],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    out, _ = process.communicate(timeout=30)
+    return out
+
+
+def wait_for_port(env: dict[str, str]) -> None:
+    for _ in range(300):
+        try:
+            socket.create_connection(("127.0.0.1", int(env["PORT_FOR_TEST"])), 1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("the broker of the README never came up")
+
+
+@pytest.fixture(scope="module")
+def readme_broker(reader_env: dict[str, str]) -> Iterator[dict[str, str]]:
+    """The broker that the README starts."""
+    [serve] = [line for line in commands(CONSOLE[1]) if line.startswith("tocsin serve")]
+    process = shell(serve, reader_env)
+    try:
+        wait_for_port(reader_env)
+        yield reader_env
+    finally:
+        process.send_signal(signal.SIGTERM)
+        said(process)
+        assert process.returncode == 0
+
+
+def test_the_first_block_is_the_two_commands_and_make_knows_them() -> None:
+    lines = [line.split("#")[0].strip() for line in commands(CONSOLE[0])]
+    assert lines == ["make demo", "make test"]
+    for line in lines:
+        dry = subprocess.run([*line.split(), "-n"], cwd=ROOT, capture_output=True, check=False)
+        assert dry.returncode == 0, dry.stderr
+
+
+def test_thirty_seconds_with_the_command(readme_broker: dict[str, str]) -> None:
+    serve, subscribe, *publishes = commands(CONSOLE[1])
+    assert serve.startswith("tocsin serve")
+    subscriber = shell(subscribe, readme_broker)
+    time.sleep(1.0)
+    for line in publishes:
+        publisher = shell(line, readme_broker)
+        said(publisher)
+        assert publisher.returncode == 0
+
+    seen = said(subscriber)
+
+    assert subscriber.returncode == 0
+    assert "lead/ohio/radar" in seen
+    assert "lead/ohio/gauge" in seen
+
+
+def test_the_same_with_curl(readme_broker: dict[str, str]) -> None:
+    publish, query, stream = commands(CONSOLE[2])
+
+    assert "202 Accepted" in said(shell(publish, readme_broker))
+    assert '"load5": 7' in said(shell(query, readme_broker))
+    assert "data: {" in said(shell(stream, readme_broker))
+
+
+def test_two_lines_to_publish_and_three_to_consume(readme_broker: dict[str, str]) -> None:
+    publish, consume = PYTHON
+    assert len(publish.strip().splitlines()) == 2
+    assert len(consume.strip().splitlines()) == 3
+
+    def start(code: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-u", "-c", code], env=readme_broker, stdout=subprocess.PIPE, text=True
+        )
+
+    assert said(start(publish)) == ""
+    consumer = start(consume)
+    assert consumer.stdout is not None
+    assert "lead/ohio/radar {'load5': 7" in consumer.stdout.readline()
+    consumer.kill()
+    said(consumer)
+
+
+def test_every_link_of_the_readme_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert links
+    assert not [link for link in links if "//" not in link and not (ROOT / link).exists()]
+
+
+def test_the_readme_stays_short() -> None:
+    prose = re.sub(r"```.*?```", "", README, flags=re.S)
+    assert len(prose.split()) < 750

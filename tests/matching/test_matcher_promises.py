@@ -288,3 +288,14 @@ for key in range(5_000):
 assert len(large.match(Event("1", "/s", "t", attributes={"x": 99}))) == 100
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@every_kernel
+def test_a_text_shorter_than_an_affix_asked_for_is_found_once(new_matcher: NewMatcher) -> None:
+    matcher = new_matcher()
+    for key, affix in enumerate(("", "x", "xx", "xxx")):
+        matcher.add(key, Predicate("text", Operator.PREFIX, affix))
+        matcher.add(10 + key, TextIs("text", Operator.SUFFIX, affix))
+
+    assert matcher.match(event(text="x")) == [0, 1, 10, 11]
+    assert matcher.match(event(text="xx")) == [0, 1, 2, 10, 11, 12]

@@ -16,7 +16,7 @@ class Residuals:
         self.beyond_context = 0  # how many can ask for names that are in no context
         self._filters: dict[int, Filter] = {}
         self._uses: Counter[int] = Counter()
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[Filter, int] = {}
         self._next = 1
 
     def __len__(self) -> int:
@@ -27,10 +27,9 @@ class Residuals:
 
     def acquire(self, filter: Filter) -> int:
         """The number of this filter, with one more use."""
-        identity = _identity(filter)
-        number = self._numbers.get(identity)
+        number = self._numbers.get(filter)
         if number is None:
-            number = self._numbers[identity] = self._next
+            number = self._numbers[filter] = self._next
             self._next += 1
             self._filters[number] = filter
             self._note_names(filter, 1)
@@ -42,7 +41,7 @@ class Residuals:
         self._uses[number] -= 1
         if not self._uses[number]:
             filter = self._filters.pop(number)
-            del self._uses[number], self._numbers[_identity(filter)]
+            del self._uses[number], self._numbers[filter]
             self._note_names(filter, -1)
 
     def _note_names(self, filter: Filter, uses: int) -> None:
@@ -74,8 +73,3 @@ def names_asked(filter: Filter) -> frozenset[str] | None:
                     return None
                 asked |= names
             return frozenset(asked)
-
-
-def _identity(filter: Filter) -> str:
-    # Not the filter itself: 1, 1.0 and True are equal in Python and different to a filter.
-    return repr(filter)

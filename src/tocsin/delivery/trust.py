@@ -31,8 +31,7 @@ PORTS = {"http": 80, "https": 443}
 # A POST to one of these could be taken for commands of another protocol. Browsers refuse them too.
 PORTS_REFUSED = frozenset(
     {
-        *(1, 7, 9, 11, 13, 15, 17, 19),  # echo, discard, chargen and their kin
-        *(20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 79),
+        *(7, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 79),
         *(110, 111, 113, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427),
         *(465, 512, 513, 514, 515, 532, 540, 548, 554, 556, 563, 587, 601, 636),
         *(873, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 2375, 3306, 3389, 3659, 4045, 4190),

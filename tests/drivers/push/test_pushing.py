@@ -10,13 +10,16 @@ from standardwebhooks import Webhook
 
 from conftest import EVENT, NOW_S, World
 from tocsin import __version__
-from tocsin.delivery.outcome import Answered, Failed
+from tocsin.broker.effects import Push
+from tocsin.delivery.outcome import Answered, Failed, Outcome
 from tocsin.event.event import Event
-from tocsin.event.subscription import Config
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Config, Kind, Subscription
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
+CLOSING = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
@@ -116,6 +119,29 @@ def test_one_connection_carries_many_requests(world: World) -> None:
 
     assert outcomes == [Answered(204)] * 5
     assert world.connections == 1
+
+
+@pytest.mark.parametrize("answer", [OK, CLOSING])
+def test_the_next_push_may_be_sent_while_the_last_is_reported(world: World, answer: bytes) -> None:
+    address = world.answering(answer)
+    subscription = Subscription(id="sub1", kind=Kind.PUSH, sink=address)
+    outcomes: list[Outcome] = []
+
+    def send() -> None:
+        stored = Stored(len(outcomes), 0, EVENT)
+        world.pusher.send(Push(1, address, subscription, [stored], 5.0), done)
+
+    def done(lane: int, outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if len(outcomes) < 50:
+            send()
+
+    send()
+    while len(outcomes) < 50:
+        world.wait(0.01)
+
+    assert [int(request.headers["tocsin-sequence"]) for request in world.requests] == [*range(50)]
+    assert world.connections == (1 if answer == OK else 50)
 
 
 def test_each_lane_has_its_own_connection(world: World) -> None:

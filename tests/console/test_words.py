@@ -15,7 +15,7 @@ from tocsin.console.commands.pub import guess_type
 from tocsin.console.durations import brief, iso_duration, seconds
 from tocsin.console.event_lines import brief_lines, format_lines, json_lines, whole_lines
 from tocsin.console.failure import exit_code, words
-from tocsin.console.lines import Line, blocks, event_of_line
+from tocsin.console.lines import Line, LineEvents, blocks
 from tocsin.console.load import histogram, quantile
 from tocsin.console.render import safe
 from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused, CannotReachBroker
@@ -77,11 +77,11 @@ def test_many_lines_come_in_order_and_in_batches() -> None:
 
 
 def test_a_cloud_event_on_a_line_is_passed_on_to_the_byte() -> None:
-    assert event_of_line(EVENT + b"\r", DEFAULTS) == EVENT
+    assert LineEvents(DEFAULTS).event(EVENT + b"\r") == EVENT
 
 
 def test_a_cloud_event_that_lacks_members_gets_the_given_ones() -> None:
-    event = json.loads(event_of_line(b'{"specversion":"1.0","type":"mine","data":1}', DEFAULTS))
+    event = json.loads(LineEvents(DEFAULTS).event(b'{"specversion":"1.0","type":"mine","data":1}'))
 
     assert (event["type"], event["source"], event["topic"]) == ("mine", "/me", "given/topic")
     assert event["id"]
@@ -92,23 +92,23 @@ def test_a_cloud_event_that_lacks_members_gets_the_given_ones() -> None:
     [(b'{"load5": 7}', {"load5": 7}), (b"[1,2]", [1, 2]), (b"12", 12), (b"plain", "plain")],
 )
 def test_any_other_line_is_the_data_of_an_event(line: bytes, data: object) -> None:
-    event = json.loads(event_of_line(line, DEFAULTS))
+    event = json.loads(LineEvents(DEFAULTS).event(line))
 
     assert event["data"] == data
     assert event["topic"] == "given/topic"
 
 
-@pytest.mark.parametrize("line", [b'{"load5": 7', b"[1,]", b'{"x": NaN}'])
-def test_a_line_that_begins_like_json_and_is_not_is_refused(line: bytes) -> None:
+@pytest.mark.parametrize("line", [b'{"load5": 7', b"[1,]", b'{"x": NaN}', b"\xff"])
+def test_a_line_that_is_neither_sound_json_nor_text_is_refused(line: bytes) -> None:
     with pytest.raises(BadEvent):
-        event_of_line(line, DEFAULTS)
+        LineEvents(DEFAULTS).event(line)
 
 
 @given(text=st.text(max_size=40))
 def test_every_line_of_text_becomes_an_event_or_is_refused(text: str) -> None:
     line = text.replace("\n", " ").encode("utf-8", "surrogatepass")
     try:
-        event = event_of_line(line, DEFAULTS)
+        event = LineEvents(DEFAULTS).event(line)
     except BadEvent:
         return
     assert json.loads(event)["specversion"]

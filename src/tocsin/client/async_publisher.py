@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Self
+from typing import Self
 
 from tocsin.client.outgoing import (
     BATCH_MEDIA_TYPE,
     DEFAULT_TYPE,
     EVENT_MEDIA_TYPE,
     default_source,
-    event_json,
-    new_id,
-    payload,
+    make_event,
 )
 from tocsin.client.pipeline import BATCH_EVENTS_MAX, COME_BACK, Stored, pauses_s, stored
 from tocsin.client.publisher import PATIENCE_S
@@ -60,18 +58,18 @@ class AsyncPublisher:
         **extensions: str | int | bool,
     ) -> int:
         """Publish one event; its place in the log."""
-        body, content_type = payload(data, content_type)
-        named: dict[str, Any] = {
-            "id": id or new_id(),
-            "source": source or self.source,
-            "type": type,
-            "topic": topic or None,
-            "subject": subject,
-            "time": time,
-            "datacontenttype": content_type,
-            **extensions,
-        }
-        return (await self._send(event_json(named, body), EVENT_MEDIA_TYPE)).last
+        event = make_event(
+            topic,
+            data,
+            source=source or self.source,
+            type=type,
+            id=id,
+            subject=subject,
+            time=time,
+            content_type=content_type,
+            extensions=extensions,
+        )
+        return (await self._send(event, EVENT_MEDIA_TYPE)).last
 
     async def publish_many(self, events: Iterable[tuple[str, object]]) -> int:
         """Publish pairs of topic and data in batches; how many are stored.
@@ -80,7 +78,8 @@ class AsyncPublisher:
         """
         accepted = 0
         rest = iter(events)
-        while batch := [self._event(topic, data) for topic, data in islice(rest, BATCH_EVENTS_MAX)]:
+        while some := list(islice(rest, BATCH_EVENTS_MAX)):
+            batch = [make_event(topic, data, source=self.source) for topic, data in some]
             body = b"[" + b",".join(batch) + b"]"
             accepted += (await self._send(body, BATCH_MEDIA_TYPE)).accepted
         return accepted
@@ -88,17 +87,6 @@ class AsyncPublisher:
     async def close(self) -> None:
         """Close the connection."""
         await self._connection.close()
-
-    def _event(self, topic: str, data: object) -> bytes:
-        body, content_type = payload(data, None)
-        named = {
-            "id": new_id(),
-            "source": self.source,
-            "type": DEFAULT_TYPE,
-            "topic": topic or None,
-            "datacontenttype": content_type,
-        }
-        return event_json(named, body)
 
     async def _send(self, body: bytes, media_type: str) -> Stored:
         pauses = pauses_s(self._patience_s)

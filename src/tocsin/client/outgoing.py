@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from binascii import b2a_base64
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -25,6 +26,11 @@ def new_id() -> str:
         # A forked child must not go on with its parent's random part.
         _origin[:] = [f"{os.urandom(9).hex()}.{os.getpid()}"]
     return f"{_origin[0]}.{next(_numbers)}"
+
+
+def now_text() -> str:
+    """This moment, as an event's time."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def default_source(program: str = "pub") -> str:
@@ -100,3 +106,30 @@ def payload(data: object, content_type: str | None) -> tuple[bytes | None, str |
 
 def _is_json(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower().endswith(("/json", "+json"))
+
+
+def make_event(
+    topic: str,
+    data: object,
+    *,
+    source: str,
+    type: str = DEFAULT_TYPE,
+    id: str | None = None,
+    subject: str | None = None,
+    time: str | None = None,
+    content_type: str | None = None,
+    extensions: dict[str, Any] | None = None,
+) -> bytes:
+    """An event as a program publishes it; what is not given gets an id and the time of now."""
+    body, content_type = payload(data, content_type)
+    named: dict[str, Any] = {
+        "id": id or new_id(),
+        "source": source,
+        "type": type,
+        "topic": topic or None,
+        "subject": subject,
+        "time": time or now_text(),
+        "datacontenttype": content_type,
+        **(extensions or {}),
+    }
+    return event_json(named, body)

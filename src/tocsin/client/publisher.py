@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from tocsin.client.outgoing import (
     DEFAULT_TYPE,
     EVENT_MEDIA_TYPE,
     default_source,
-    event_json,
-    new_id,
-    payload,
+    make_event,
 )
 from tocsin.client.pipeline import (
     BATCH_BYTES_MAX,
@@ -81,18 +79,17 @@ class Publisher:
         **extensions: str | int | bool,
     ) -> int:
         """Publish one event; its place in the log, or 0 while batching, where it is not known."""
-        body, content_type = payload(data, content_type)
-        named: dict[str, Any] = {
-            "id": id or new_id(),
-            "source": source or self.source,
-            "type": type,
-            "topic": topic or None,
-            "subject": subject,
-            "time": time,
-            "datacontenttype": content_type,
-            **extensions,
-        }
-        event = event_json(named, body)
+        event = make_event(
+            topic,
+            data,
+            source=source or self.source,
+            type=type,
+            id=id,
+            subject=subject,
+            time=time,
+            content_type=content_type,
+            extensions=extensions,
+        )
         if self._background is not None:
             self._background.put(event)
             return 0
@@ -128,17 +125,7 @@ class Publisher:
         pipeline = Pipeline(self._connection, tally.settle, patience_s=self._patience_s)
         batch, size = Batch([], []), 0
         for number, (topic, data) in enumerate(events):
-            body, content_type = payload(data, None)
-            event = event_json(
-                {
-                    "id": new_id(),
-                    "source": self.source,
-                    "type": DEFAULT_TYPE,
-                    "topic": topic or None,
-                    "datacontenttype": content_type,
-                },
-                body,
-            )
+            event = make_event(topic, data, source=self.source)
             batch.events.append(event)
             batch.numbers.append(number)
             size += len(event)

@@ -40,7 +40,7 @@ def brief_lines(messages: list[Message]) -> str:
     for message in messages:
         event = _read_brief(message.data)
         data = bytes(event.data).decode() or event.data_base64
-        lines.append(f"{event.time[:23] or '-'} {event.topic or event.type} {data}")
+        lines.append(f"{event.time or '-'} {event.topic or event.type} {data}")
     return "\n".join(line.replace("\n", " ") for line in lines) + "\n"
 
 

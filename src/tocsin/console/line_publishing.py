@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 from tocsin.client.pipeline import Batch, Pipeline, Stored
 from tocsin.client.transport.connection import Connection
 from tocsin.console.failure import words
-from tocsin.console.lines import Line, blocks, event_of_line
+from tocsin.console.lines import Line, LineEvents, blocks
 from tocsin.console.progress import Progress
 from tocsin.console.render import plural, say, show_json
 from tocsin.errors import BadEvent, SomeFailed, TocsinError
@@ -55,16 +55,21 @@ def publish_lines(
     as_json: bool,
 ) -> int:
     """Publish every line of `source`; the exit code."""
+    make = LineEvents(defaults)
     with Connection(broker) as connection, Progress("events") as progress:
         count = _Count(progress, keep_going=keep_going)
         # Nobody there at all is told at once; a broker that goes away is waited for.
         connection.request("GET", "/livez").value()
         pipeline = Pipeline(connection, count.settle, patience_s=patience_s)
-        for block in blocks(source):
-            batch = _batch(block, defaults, count)
-            if batch.events:
-                pipeline.offer(batch)
-        pipeline.drain()
+        try:
+            for block in blocks(source):
+                batch = _batch(block, make, count)
+                if batch.events:
+                    pipeline.offer(batch)
+            pipeline.drain()
+        except TocsinError:
+            say(f"{plural(count.stored, 'event')} stored before this:")
+            raise
     if as_json:
         show_json({"stored": count.stored, "failed": count.failed, "last": count.last})
     else:
@@ -72,16 +77,16 @@ def publish_lines(
     if count.failed:
         raise SomeFailed(
             f"{plural(count.failed, 'line')} could not be published",
-            remedy="Correct them and publish them again.",
+            remedy="Correct what is named above and publish it again.",
         )
     return 0
 
 
-def _batch(block: list[Line], defaults: dict[str, Any], count: _Count) -> Batch:
+def _batch(block: list[Line], make: LineEvents, count: _Count) -> Batch:
     batch = Batch([], [])
     for line in block:
         try:
-            batch.events.append(event_of_line(line.text, defaults))
+            batch.events.append(make.event(line.text))
             batch.numbers.append(line.number)
         except BadEvent as error:
             count.bad(line.number, error)

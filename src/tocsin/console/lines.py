@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from tocsin.client.outgoing import event_json, new_id
+from tocsin.client.outgoing import event_json, new_id, now_text
 from tocsin.client.pipeline import BATCH_EVENTS_MAX
 from tocsin.errors import BadEvent
 
@@ -54,30 +54,47 @@ def is_cloud_event(members: object) -> bool:
     )
 
 
-def event_of_line(text: bytes, defaults: dict[str, Any]) -> bytes:
-    """The event in a line: a CloudEvent, with what it lacks filled in, or data for the topic."""
+class LineEvents:
+    """Makes events of lines. What all of them have in common is written once."""
+
+    def __init__(self, defaults: dict[str, Any]) -> None:
+        self._defaults = {name: value for name, value in defaults.items() if value is not None}
+        self._time = self._defaults.pop("time", None)
+        self._head = event_json(self._defaults, None)[:-1]
+
+    def event(self, text: bytes) -> bytes:
+        """The event in a line: a CloudEvent, with what it lacks filled in, or the data of one."""
+        try:
+            value = json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            if text.lstrip()[:1] in (b"{", b"["):
+                raise BadEvent(
+                    "it begins like JSON and is not", remedy="Correct the line, or quote the text."
+                ) from None
+            return self._with_data(b"text/plain", _as_json_string(text.rstrip(b"\r")))
+        if not is_cloud_event(value):
+            return self._with_data(b"application/json", text.strip())
+        whole = value.keys() >= {"specversion", "id", "source", "type"}
+        if whole and ("topic" in value or "topic" not in self._defaults):
+            return text.strip()
+        filled = {"specversion": "1.0", "id": new_id(), **self._defaults, **value}
+        return json.dumps(filled, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def _with_data(self, content_type: bytes, data: bytes) -> bytes:
+        return b'%b,"id":"%b","time":"%b","datacontenttype":"%b","data":%b}' % (
+            self._head,
+            new_id().encode(),
+            (self._time or now_text()).encode(),
+            content_type,
+            data,
+        )
+
+
+def _as_json_string(text: bytes) -> bytes:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        if text.lstrip()[:1] in (b"{", b"["):
-            raise BadEvent(
-                "it begins like JSON and is not", remedy="Correct the line, or quote the text."
-            ) from None
-        named = {**defaults, "id": new_id(), "datacontenttype": "text/plain"}
-        return event_json(named, text.rstrip(b"\r"))
-    if not is_cloud_event(value):
-        named = {**defaults, "id": new_id(), "datacontenttype": "application/json"}
-        return event_json(named, text.strip())
-    if {"specversion", "id", "source", "type"} <= value.keys() and (
-        "topic" in value or not defaults.get("topic")
-    ):
-        return text.strip()
-    filled = {"specversion": "1.0", "id": new_id(), **_set(defaults), **value}
-    return json.dumps(filled, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _set(defaults: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in defaults.items() if value is not None}
+        return json.dumps(text.decode()).encode()
+    except UnicodeDecodeError:
+        raise BadEvent("it is not UTF-8", remedy="Convert the input with iconv.") from None
 
 
 def _refuse_constant(name: str) -> None:

@@ -46,7 +46,7 @@ async def run_load(broker: str | None, *, publishers: int, seconds: float) -> Lo
 
 
 async def _publish(broker: str | None, topic: str, until: float, answer_s: list[float]) -> None:
-    async with AsyncPublisher(broker) as publisher:
+    async with AsyncPublisher(broker, patience_s=0) as publisher:
         while (now := time.perf_counter()) < until:
             await publisher.publish(topic, {"sent": time.time(), "padding": PADDING})
             answer_s.append(time.perf_counter() - now)

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id
+from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id, now_text
 from tocsin.console.parser import Parser, add_broker
 
 SUMMARY = "Publish an event, or one a line from standard input"
@@ -27,7 +27,9 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--source", help="who publishes (/HOST/USER/pub)")
     parser.add_argument("--id", help="its id; the same source and id is stored once")
     parser.add_argument("--subject", help="what it is about")
-    parser.add_argument("--time", metavar="T", help="when it happened, as in 2026-03-01T12:00:00Z")
+    parser.add_argument(
+        "--time", metavar="T", help="when it happened, as in 2026-03-01T12:00:00Z (now)"
+    )
     parser.add_argument(
         "--attr",
         metavar="NAME=VALUE",
@@ -54,6 +56,7 @@ def run(arguments: Namespace) -> int:
     data, content_type = _payload(arguments)
     named = {**_attributes(arguments), "datacontenttype": content_type}
     named["id"] = arguments.id or new_id()
+    named["time"] = arguments.time or now_text()
     with Publisher(arguments.broker, source="-", patience_s=arguments.patience) as publisher:
         stored = publisher.publish_json(event_json(named, data))
     if arguments.json:

@@ -1,0 +1,391 @@
+"""The commands against a real broker, as a shell script would use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from served import served
+from tocsin.console.cli import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def tocsin(broker, capsys):
+    """Runs a command in this process; its exit code, data and words."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([*arguments, "--broker", broker.url])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def spawn(broker, *arguments: str, **options) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TOCSIN_BROKER": broker.url}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tocsin", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        **options,
+    )
+
+
+def log(tocsin, topic: str, *options: str) -> list[str]:
+    code, out, _ = tocsin("sub", topic, "--all", "--exit-at-end", *options)
+    assert code == 0
+    return out.splitlines()
+
+
+def test_what_is_published_can_be_followed(tocsin, topic) -> None:
+    code, out, _ = tocsin("pub", topic, '{"load5": 7}', "--attr", "run=42", "--json")
+    assert code == 0
+    seq = json.loads(out)["seq"]
+
+    code, out, _ = tocsin("sub", topic, "--after", str(seq - 1), "-n", "1", "-W", "10", "--json")
+
+    assert code == 0
+    event = json.loads(out)
+    assert (event["data"], event["run"], event["topic"]) == ({"load5": 7}, "42", topic)
+
+
+@pytest.mark.parametrize("via", ["sse", "ws", "box"])
+def test_every_way_of_following_prints_the_same(broker, tocsin, topic, via) -> None:
+    broker.publish(*({"topic": topic, "data": number} for number in range(20)))
+
+    code, out, _ = tocsin("sub", topic, "--all", "-n", "20", "-W", "10", "--via", via, "--json")
+
+    assert code == 0
+    assert [json.loads(line)["data"] for line in out.splitlines()] == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--format", r"{topic}\t{n}"), "{topic}\t1"),
+        (("--brief",), '- {topic} {{"n": 1}}'),
+    ],
+)
+def test_lines_have_the_form_that_was_asked_for(broker, tocsin, topic, options, expected) -> None:
+    broker.publish({"topic": topic, "data": {"n": 1}})
+
+    assert log(tocsin, topic, *options) == [expected.format(topic=topic)]
+
+
+def test_what_was_received_since_a_while_is_shown(broker, tocsin, topic) -> None:
+    broker.publish({"topic": topic})
+
+    code, out, _ = tocsin("sub", topic, "--since", "1h", "-n", "1", "-W", "10", "--json")
+
+    assert code == 0
+    assert json.loads(out)["topic"] == topic
+    assert tocsin("sub", topic, "--since", "0", "-W", "0.3")[0] == 6
+
+
+def test_nothing_arriving_in_time_is_exit_code_six(tocsin, topic) -> None:
+    code, out, err = tocsin("sub", topic, "-W", "0.3")
+
+    assert (code, out) == (6, "")
+    assert "[T603]" in err
+
+
+def test_a_bad_filter_is_shown_with_a_mark_under_it(tocsin) -> None:
+    code, _, err = tocsin("sub", "load5 >>= 3")
+
+    assert code == 1
+    assert "\n  load5 >>= 3\n        ^\n" in err
+
+
+def test_the_payload_is_kept_to_the_byte(tocsin, topic, tmp_path) -> None:
+    text = '{"a": 1.50,   "b":[ ]}'
+    (tmp_path / "data.json").write_text(text)
+
+    assert tocsin("pub", topic, "--data-file", str(tmp_path / "data.json"))[0] == 0
+
+    (line,) = log(tocsin, topic, "--json")
+    assert text in line
+
+
+def test_lines_are_published_in_order_and_bad_ones_are_named(broker, tocsin, topic) -> None:
+    lines = [json.dumps({"n": number}) for number in range(1_500)]
+    lines[700] = '{"n": 700'
+    lines[800] = json.dumps({"specversion": "1.0", "type": "t", "topic": "a//b"})
+    publishing = spawn(broker, "pub", topic, "-", "--keep-going", "--json")
+
+    out, err = publishing.communicate("\n".join(lines), timeout=60)
+
+    assert publishing.returncode == 7
+    assert json.loads(out)["stored"] == 1_498
+    assert "line 701: " in err
+    assert "line 801: " in err
+    numbers = [json.loads(line)["data"]["n"] for line in log(tocsin, topic, "--json")]
+    assert sorted(numbers) == [n for n in range(1_500) if n not in (700, 800)]
+
+
+def test_without_keep_going_a_bad_line_ends_it(broker, topic) -> None:
+    publishing = spawn(broker, "pub", topic, "-")
+
+    _, err = publishing.communicate('{"n": 1}\n{"n": \n', timeout=60)
+
+    assert publishing.returncode == 1
+    assert "line 2: " in err
+
+
+def test_a_slow_pipe_is_published_line_by_line(broker, topic) -> None:
+    following = spawn(broker, "sub", topic, "-n", "1", "-W", "20", "--json")
+    time.sleep(1.0)
+    publishing = spawn(broker, "pub", topic, "-")
+    assert publishing.stdin is not None
+    publishing.stdin.write("hello\n")
+    publishing.stdin.flush()
+
+    out, _ = following.communicate(timeout=30)
+    assert json.loads(out)["data"] == "hello"
+    publishing.communicate(timeout=30)
+    assert publishing.returncode == 0
+
+
+def test_following_ends_quietly_when_interrupted_or_cut_off(broker, topic) -> None:
+    following = spawn(broker, "sub", topic)
+    time.sleep(1.0)
+    following.send_signal(signal.SIGINT)
+
+    out, err = following.communicate(timeout=30)
+
+    assert (following.returncode, out, err) == (130, "", "")
+
+
+def test_following_goes_on_after_the_broker_was_away(topic) -> None:
+    with served() as broker:
+        following = spawn(
+            broker, "sub", topic, "--all", "-n", "2", "-W", "30", "--format", "{data}"
+        )
+        broker.publish({"topic": topic, "data": 1})
+        assert following.stdout is not None
+        assert following.stdout.readline() == "1\n"
+        broker.kill()
+        broker.start()
+        broker.publish({"topic": topic, "data": 2})
+        out, err = following.communicate(timeout=30)
+
+    assert out == "2\n"
+    assert "connecting again" in err
+
+
+def test_a_box_is_made_emptied_and_removed(broker, tocsin, topic) -> None:
+    box = tocsin("box", "create", "--topic", topic)[1].strip()
+    broker.publish(*({"topic": topic, "data": number} for number in range(5)))
+
+    assert len(tocsin("box", "pull", box, "--max", "2", "--wait", "5s")[1].splitlines()) == 2
+    kept = tocsin("box", "pull", box, "--keep")
+    assert len(kept[1].splitlines()) == 3
+    again = tocsin("box", "pull", box)
+    assert again[1] == kept[1]
+    assert tocsin("box", "pull", box)[0] == 6
+    assert box in tocsin("box", "ls")[1]
+    assert tocsin("box", "rm", box)[0] == 0
+    assert tocsin("box", "rm", box)[0] == 5
+
+
+class Sink:
+    """A webhook that refuses until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.status = 400
+        self.bodies: list[bytes] = []
+        sink = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                sink.bodies.append(self.rfile.read(int(self.headers["content-length"])))
+                self.send_response(sink.status)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def sink():
+    made = Sink()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)
+
+
+def test_a_subscription_from_its_making_to_its_end(broker, tocsin, topic, sink) -> None:
+    sink.status = 204
+    code, out, _ = tocsin("subs", "add", sink.url, "--topic", topic, "--expires", "1h")
+    assert code == 0
+    name = out.strip()
+
+    broker.publish({"topic": topic, "data": 1})
+    wait_until(lambda: sink.bodies == [b"1"])
+
+    assert name in tocsin("subs", "ls")[1]
+    assert topic in tocsin("subs", "show", name)[1]
+    assert tocsin("subs", "pause", name)[0] == 0
+    assert json.loads(tocsin("subs", "show", name, "--json")[1])["state"] == "paused"
+    assert tocsin("subs", "resume", name)[0] == 0
+    renewed = json.loads(tocsin("subs", "renew", name, "--expires", "never", "--json")[1])
+    assert renewed["expires"] is None
+    assert tocsin("subs", "rm", name)[0] == 0
+    assert tocsin("subs", "show", name)[0] == 5
+
+
+def test_many_subscriptions_are_removed_by_what_they_have_in_common(tocsin, topic, sink) -> None:
+    names = {
+        tocsin("subs", "add", sink.url, "--topic", f"{topic}/{number}")[1].strip()
+        for number in range(3)
+    }
+
+    assert tocsin("subs", "rm")[0] == 2
+    assert tocsin("subs", "rm", "--filter", topic)[0] == 2, "a script must say --yes"
+    code, out, _ = tocsin("subs", "rm", "--filter", topic, "--dry-run")
+    assert code == 0
+    assert set(out.split()) == names
+    code, out, _ = tocsin("subs", "rm", *names, "nobody", "--json")
+    assert code == 7
+    assert sum(json.loads(line)["done"] for line in out.splitlines()) == 3
+
+
+def test_a_sink_that_may_not_be_is_exit_code_four(tocsin) -> None:
+    code, _, err = tocsin("subs", "add", "http://127.0.0.1:25/")
+
+    assert code == 4
+    assert "[T307]" in err
+
+
+def test_dead_letters_are_seen_sent_again_and_dropped(broker, tocsin, topic, sink) -> None:
+    name = tocsin("subs", "add", sink.url, "--topic", topic)[1].strip()
+    broker.publish({"topic": topic, "data": "one"}, {"topic": topic, "data": "two"})
+
+    def letters() -> list[dict]:
+        out = tocsin("dlq", "ls", "--subscription", name, "--json")[1]
+        return [json.loads(line) for line in out.splitlines()]
+
+    wait_until(lambda: len(letters()) == 2)
+    first = letters()[0]["id"]
+    assert "HTTP 400" in tocsin("dlq", "show", first)[1]
+    assert "dead letters: " in tocsin("doctor")[1]
+    assert tocsin("dlq", "redrive", first)[0] == 1
+    assert tocsin("dlq", "redrive", "--subscription", name)[0] == 7
+
+    sink.status = 204
+    assert tocsin("dlq", "redrive", first)[0] == 0
+    assert tocsin("dlq", "drop", "--subscription", name)[0] == 2, "a script must say --yes"
+    assert tocsin("dlq", "drop", "--subscription", name, "--yes")[0] == 0
+    assert letters() == []
+    assert tocsin("dlq", "show", first)[0] == 5
+    tocsin("subs", "rm", name)
+
+
+def test_a_signed_batched_subscription_can_be_made(broker, tocsin, topic, sink, tmp_path) -> None:
+    sink.status = 204
+    secret = tmp_path / "secret"
+    secret.write_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+
+    code, out, err = tocsin(
+        "subs", "add", sink.url, "--topic", topic, "--batch", "10", "--secret-file", str(secret)
+    )
+
+    assert code == 0, err
+    shown = json.loads(tocsin("subs", "show", out.strip(), "--json")[1])
+    assert shown["config"]["batch"] == 10
+    assert "MfKQ9r8" not in json.dumps(shown)
+    tocsin("subs", "rm", out.strip())
+
+
+def test_a_healthy_broker_gets_a_clean_bill(tocsin) -> None:
+    code, out, _ = tocsin("doctor", "--json")
+
+    assert code == 0
+    found = {line["subject"]: line["level"] for line in map(json.loads, out.splitlines())}
+    assert found["broker"] == "ok"
+    assert found["clock"] == "ok"
+
+
+def test_the_doctor_checks_every_record_of_a_log_at_rest(capsys, topic) -> None:
+    with served() as broker:
+        broker.publish(*({"topic": topic, "data": number} for number in range(50)))
+        data = str(broker.directory)
+        assert run(["doctor", "--data", data, "--broker", broker.url]) == 0
+        assert "a broker works here" in capsys.readouterr().out
+        broker.stop()
+
+        assert run(["doctor", "--data", data, "--broker", broker.url]) == 3
+        assert "50 events" in capsys.readouterr().out
+        log_file = broker.directory / "log.sqlite"
+        content = log_file.read_bytes()
+        place = content.rindex(topic.encode())
+        log_file.write_bytes(content[:place] + b"X" + content[place + 1 :])
+
+        assert run(["doctor", "--data", data, "--broker", broker.url]) == 1
+        assert "1 record damaged" in capsys.readouterr().out
+
+
+def test_a_directory_without_a_log_is_told(tmp_path, capsys) -> None:
+    assert run(["doctor", "--data", str(tmp_path), "--broker", "http://127.0.0.1:9"]) == 1
+    assert "there is none" in capsys.readouterr().out
+
+
+def test_a_quick_load_tells_rate_and_latency(tocsin) -> None:
+    code, out, _ = tocsin("bench", "--quick", "--json")
+
+    assert code == 0
+    result = json.loads(out)
+    assert result["received"] == result["published"] > 0
+    assert 0 < result["delivery_ms_p50"] <= result["delivery_ms_p99"]
+
+
+def test_the_broker_says_what_to_try_next(tmp_path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "tocsin", "serve", "--http", "127.0.0.1:0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert serving.stderr is not None
+    words = serving.stderr.readline() + serving.stderr.readline()
+    serving.terminate()
+    serving.communicate(timeout=30)
+
+    assert serving.returncode == 0
+    assert "listens on http://127.0.0.1:" in words
+    assert "tocsin sub --broker" in words
+
+
+def test_an_open_address_needs_to_be_meant(tmp_path, capsys) -> None:
+    assert run(["serve", "--http", "0.0.0.0:0", "--data", str(tmp_path / "data")]) == 2
+    assert "[T002]" in capsys.readouterr().err

@@ -1,0 +1,138 @@
+"""Account: what the world knows of one subscription, beside what the broker knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from msgspec import UNSET
+
+from tocsin.broker.registry import Change
+from tocsin.event.event import Event
+from tocsin.event.subscription import Config, Kind, State, Subscription
+from tocsin.sim.workload import BY_TEXT, Want, wants
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Entry(Generic[T]):
+    value: T
+    ask: int
+    until_seq: int | None = None  # the head of the log when a later value was sure to hold
+
+
+class Doubtful(Generic[T]):
+    """A value that clients change, and whose changes may be lost on the way.
+
+    A change that was asked for may hold from then on; once it is answered, those before it do not.
+    """
+
+    def __init__(self, first: T) -> None:
+        self._entries = [_Entry(first, 0)]
+
+    def ask(self, ask: int, value: T) -> None:
+        self._entries.append(_Entry(value, ask))
+
+    def confirm(self, ask: int, head: int) -> None:
+        if all(entry.ask != ask for entry in self._entries):
+            return
+        for entry in self._entries:
+            if entry.ask == ask:
+                return
+            if entry.until_seq is None:
+                entry.until_seq = head
+
+    def withdraw(self, ask: int) -> None:
+        self._entries = [entry for entry in self._entries if entry.ask != ask]
+
+    def now(self) -> list[T]:
+        """What may hold now."""
+        return [entry.value for entry in self._entries if entry.until_seq is None]
+
+    def since(self, seq: int) -> list[T]:
+        """What may have held at some time since the event was stored."""
+        return [
+            entry.value
+            for entry in self._entries
+            if entry.until_seq is None or entry.until_seq >= seq
+        ]
+
+
+@dataclass(slots=True)
+class Account:
+    """One subscription: what it may be, what it has got, and what it is owed."""
+
+    id: str
+    kind: Kind
+    start: int
+    want: Doubtful[Want]
+    sink: Doubtful[str | None]
+    expires_ns: Doubtful[int | None]
+    may_drop: bool  # it, or the broker, has a limit that lets go of events
+    taken: set[int] = field(default_factory=set)  # by its sink, or by who pulls
+    given_up: set[int] = field(default_factory=set)
+    renounced: set[int] = field(default_factory=set)  # dead letters dropped on request
+    dropped: int = 0
+    is_paused: bool = False  # for sure
+    is_ended: bool = False  # for sure
+    may_have_ended: bool = False
+    last_ask: int = 0
+    moves: int = 0  # how often it was changed, perhaps to another sink
+    settled_to: int = 0  # what the broker, since its start, was told is delivered
+    checked_to: int = 0  # no gap up to here
+    trim_checked_to: int = 0
+
+    def ask(self, ask: int, change: Change) -> None:
+        """A change has reached the broker: from now on it may hold."""
+        self.last_ask = ask
+        self.is_paused &= change.state is not State.ACTIVE and change.sink is None
+        if change.filters is not None:
+            self.want.ask(ask, BY_TEXT[bytes(change.filters)])
+        if change.sink is not None:
+            self.sink.ask(ask, change.sink)
+        if change.expires_ns is not UNSET:
+            self.expires_ns.ask(ask, change.expires_ns)
+        self.may_drop |= change.config is not None and may_drop(change.config)
+
+    def confirm(self, ask: int, changed: Subscription, head: int) -> None:
+        """The broker has answered: what was before does not hold any more."""
+        for value in (self.want, self.sink, self.expires_ns):
+            value.confirm(ask, head)
+        self.moves += 1
+        # If more was asked since, that may be done already when this answer leaves.
+        if self.last_ask == ask:
+            self.is_paused = changed.state is State.PAUSED
+
+    def withdraw(self, ask: int) -> None:
+        """The broker has answered that the change did not happen."""
+        for value in (self.want, self.sink, self.expires_ns):
+            value.withdraw(ask)
+
+    def may_want(self, seq: int, event: Event) -> bool:
+        """Some filter that held since then lets the event pass."""
+        return seq > self.start and any(wants(want, event) for want in self.want.since(seq))
+
+    def must_get(self, seq: int, event: Event) -> bool:
+        """Every filter that may have held since then lets the event pass.
+
+        What waits when a filter changes was matched by the old one, and what is read from the log
+        later is matched by the new one; only what both want is promised.
+        """
+        return seq > self.start and all(wants(want, event) for want in self.want.since(seq))
+
+    def is_done(self, seq: int) -> bool:
+        return seq in self.taken or seq in self.given_up
+
+    def may_be_gone(self, now_ns: int) -> bool:
+        """It may have been deleted, ended by its sink, or expired."""
+        return (
+            self.is_ended
+            or self.may_have_ended
+            or any(due is not None and due <= now_ns for due in self.expires_ns.now())
+        )
+
+
+def may_drop(config: Config) -> bool:
+    """True if the subscription has a limit of its own that lets go of events."""
+    return config.backlog is not None or config.backlog_age_s is not None

@@ -1,0 +1,102 @@
+"""LogWitness: sees every write to the log and every acknowledgement, and compares."""
+
+from __future__ import annotations
+
+from tocsin.broker.effects import Accepted
+from tocsin.event.event import Event
+from tocsin.event.stored import Batch, Stored
+from tocsin.sim.world import Violation
+from tocsin.store.reader import Reader
+from tocsin.store.store import Store
+
+Key = tuple[str, str]
+
+
+class LogWitness:
+    """What the log must hold: everything whose write was confirmed, once, in order."""
+
+    def __init__(self, duplicates_window: int) -> None:
+        self._window = duplicates_window
+        self.events: dict[int, Event] = {}  # also those that the log has let go of since
+        self.last = 0
+        self.trimmed_to = 0
+        self.acknowledged = 0
+        self._seq_of: dict[Key, int] = {}
+        self._acknowledged: set[Key] = set()
+        self._in_doubt: Batch | None = None  # a write that nobody confirmed
+        self._in_order: dict[str, int] = {}  # the last number of a source that sends in turn
+
+    def promise_order(self, source: str) -> None:
+        """This source sends an event only when the one before is acknowledged."""
+        self._in_order[source] = -1
+
+    def writing(self, batch: Batch) -> None:
+        self._in_doubt = batch
+
+    def not_written(self) -> None:
+        """The disk was full, and says that it kept nothing."""
+        self._in_doubt = None
+
+    def written(self, batch: Batch, first_seq: int) -> None:
+        self._in_doubt = None
+        for stored in batch.events:
+            self._add(stored)
+        self.trimmed_to = first_seq - 1
+
+    def _add(self, stored: Stored) -> None:
+        event, seq = stored.event, stored.seq
+        if seq != self.last + 1:
+            raise Violation(f"event {seq} was stored after event {self.last}")
+        key = (event.source, event.id)
+        before = self._seq_of.get(key)
+        # A restart remembers what the log still has; what was trimmed may be stored again.
+        if before is not None and before > self.trimmed_to and seq - before < self._window:
+            raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
+        if before is None and event.source in self._in_order:
+            if int(event.id) < self._in_order[event.source]:
+                raise Violation(f"{event.source} {event.id} was stored after a later one")
+            self._in_order[event.source] = int(event.id)
+        self.events[seq] = event
+        self._seq_of[key] = seq
+        self.last = seq
+
+    def acknowledge(self, events: list[Event], accepted: Accepted) -> None:
+        """An acknowledgement leaves the broker: what it speaks of must be on disk by now."""
+        for event in events:
+            seq = self._seq_of.get((event.source, event.id))
+            if seq is None:
+                raise Violation(f"{event.source} {event.id} was acknowledged and is not in the log")
+            if not accepted.first <= seq <= accepted.last:
+                raise Violation(
+                    f"{event.source} {event.id} is event {seq} and was acknowledged as "
+                    f"{accepted.first} to {accepted.last}"
+                )
+            if (event.source, event.id) not in self._acknowledged:
+                self._acknowledged.add((event.source, event.id))
+                self.acknowledged += 1
+
+    def compare(self, store: Store, reader: Reader) -> None:
+        """After a start, and in the end: the log holds what it must, and nothing else."""
+        doubtful, self._in_doubt = self._in_doubt, None
+        expected = self.last
+        if doubtful is not None and doubtful.events and store.last_seq > self.last:
+            expected = doubtful.events[-1].seq
+            self.trimmed_to = max(self.trimmed_to, store.first_seq - 1)
+            for stored in doubtful.events:
+                self._add(stored)
+        if store.last_seq != expected:
+            raise Violation(f"the log ends with {store.last_seq} and should with {expected}")
+        trims = {self.trimmed_to} | ({doubtful.trim_to} if doubtful is not None else set())
+        if store.first_seq - 1 not in trims:
+            raise Violation(f"the log begins with {store.first_seq}, trimmed to {trims}")
+        self.trimmed_to = store.first_seq - 1
+        self._compare_events(reader)
+
+    def _compare_events(self, reader: Reader) -> None:
+        page = reader.read(self.trimmed_to, max(1, self.last))
+        if page.corrupt:
+            raise Violation(f"the log cannot read its events {page.corrupt}")
+        found = {stored.seq: stored.event for stored in page.events}
+        for seq in range(self.trimmed_to + 1, self.last + 1):
+            if found.get(seq) != self.events[seq]:
+                raise Violation(f"event {seq} is not in the log as it was written")

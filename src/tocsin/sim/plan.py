@@ -1,0 +1,172 @@
+"""Plan: everything that a seed decides beforehand. The rest is decided as it happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from tocsin.broker.options import BrokerOptions
+from tocsin.delivery.retry import RetryOptions
+from tocsin.sim.network import Weather
+
+SECONDS_LONG = 10_000.0  # longer than any run
+
+
+class Fall(Enum):
+    """How a broker process ends."""
+
+    KILL = "kill"  # what it wrote is there, synced or not
+    POWER = "power cut"  # what was not synced is lost, kept or torn
+    STOP = "stop"  # told to stop, it finishes what it can
+
+
+class Point(Enum):
+    """Where a process can be struck."""
+
+    COMMIT_ASKED = "a commit is asked for"
+    COMMIT_WRITING = "a commit is being written"
+    COMMIT_WRITTEN = "a commit is written and the broker not told"
+    REPLY = "an answer has left"
+    PUSH_SENT = "a push has left"
+    SINK_TOOK = "a sink took events and the broker was not told"
+    LOG_READ = "the log was read and the broker not told"
+    STARTING = "the log is being opened"
+    ANY_STEP = "anything happens"
+
+
+@dataclass(slots=True)
+class Strike:
+    """The process ends the so-many-th time that it comes to the point."""
+
+    point: Point
+    countdown: int
+    fall: Fall
+
+
+@dataclass(frozen=True, slots=True)
+class Temper:
+    """How a sink behaves until it is calm: the chance of each answer that is not a plain yes."""
+
+    trusted: bool
+    poison: bool  # refuses some events for ever
+    failing: float  # 500
+    waiting: float  # 429, or 503 with Retry-After
+    broken: float  # something answers that is not HTTP
+    slow: float  # answers after the broker has stopped waiting
+    leaving: float  # 410
+    down_s: float  # at first nobody is there
+    refusals: int  # how often it declines a handshake before it consents
+    rate_per_minute: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherPlan:
+    requests: int
+    events_max: int  # of one request
+    abreast: int  # requests under way at a time; with one, order is promised
+    pace_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run."""
+
+    options: BrokerOptions
+    weather: Weather
+    disk_ms_max: float
+    strikes: tuple[Strike, ...]
+    tempers: tuple[Temper, ...]
+    publishers: tuple[PublisherPlan, ...]
+    subscriptions: int
+    boxes: int
+    streams: int
+    changes: int  # that the owners of subscriptions make
+    disk_full_at_ms: float | None
+    sync_fails_at_ms: float | None
+
+
+def draw_plan(random: Random) -> Plan:
+    publishers = tuple(_publisher(random) for _ in range(random.randint(1, 3)))
+    return Plan(
+        options=_options(random),
+        weather=Weather(
+            loss=random.choice((0.0, 0.02, 0.1, 0.25)),
+            duplication=random.choice((0.0, 0.05, 0.2)),
+            delay_ms_max=random.choice((1.0, 5.0, 40.0)),
+        ),
+        disk_ms_max=random.choice((0.5, 4.0, 15.0)),
+        strikes=tuple(_strike(random) for _ in range(random.choice((0, 1, 1, 2, 2, 3)))),
+        tempers=tuple(_temper(random) for _ in range(random.randint(2, 4))),
+        publishers=publishers,
+        subscriptions=random.randint(2, 5),
+        boxes=random.randint(0, 2),
+        streams=random.randint(0, 2),
+        changes=random.choice((0, 2, 4, 8, 12)),
+        disk_full_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
+        sync_fails_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
+    )
+
+
+def _publisher(random: Random) -> PublisherPlan:
+    return PublisherPlan(
+        requests=random.randint(5, 16),
+        events_max=random.choice((1, 1, 4)),
+        abreast=random.choice((1, 1, 3)),
+        pace_ms=random.choice((0.5, 5.0, 30.0)),
+    )
+
+
+def _strike(random: Random) -> Strike:
+    point = random.choice(list(Point))
+    countdown_max = {Point.STARTING: 2, Point.LOG_READ: 5, Point.ANY_STEP: 500}.get(point, 30)
+    fall = random.choice((Fall.KILL, Fall.POWER, Fall.POWER))
+    if point is Point.ANY_STEP:
+        fall = random.choice(list(Fall))
+    return Strike(point, random.randint(1, countdown_max), fall)
+
+
+def _temper(random: Random) -> Temper:
+    def sometimes(chance: float, highest: float) -> float:
+        return random.uniform(0, highest) if random.random() < chance else 0.0
+
+    return Temper(
+        trusted=random.random() < 0.6,
+        poison=random.random() < 0.3,
+        failing=sometimes(0.4, 0.5),
+        waiting=sometimes(0.3, 0.4),
+        broken=sometimes(0.2, 0.2),
+        slow=sometimes(0.3, 0.2),
+        leaving=sometimes(0.1, 0.05),
+        down_s=sometimes(0.3, 4.0),
+        refusals=random.choice((0, 0, 1, 3)),
+        rate_per_minute=random.choice((None, None, 1_200)),
+    )
+
+
+def _options(random: Random) -> BrokerOptions:
+    """Limits so small that a short run reaches them."""
+    keeps_little = random.random() < 0.3
+    return BrokerOptions(
+        batch_events_max=random.choice((1, 3, 4096)),
+        intake_events_max=random.choice((4, 50_000)),
+        duplicates_window=random.choice((20, 100_000)),
+        dead_letters_max=random.choice((2, 100_000)),
+        save_cursors_s=random.choice((0.005, 0.1)),
+        survey_s=0.1 if keeps_little else 5.0,
+        retain_age_s=random.choice((0.05, 0.4, None)) if keeps_little else None,
+        retain_bytes=random.choice((0, 3_000, None)) if keeps_little else None,
+        backlog_age_s=0.3 if random.random() < 0.1 else SECONDS_LONG,
+        pull_wait_s_max=2.0,
+        read_page_events=random.choice((1, 3, 1024)),
+        window_events=random.choice((1, 2, 5, 1024)),
+        handshake_delay_s_max=2.0,
+        retry=RetryOptions(
+            attempts=random.choice((2, 4, 10)),
+            first_delay_s=random.choice((0.01, 0.1)),
+            delay_s_max=1.0,
+            retry_after_s_max=2.0,
+            timeout_s=random.choice((0.1, 0.5)),
+            unreachable_s_max=random.choice((1.5, SECONDS_LONG)),
+        ),
+    )

@@ -1,0 +1,448 @@
+"""Process: the simulated counterpart of the node. It performs what the broker decides.
+
+The broker, its delivery and its log are the shipped ones. What is simulated is how long each effect
+takes, whether it happens, and when the process ends: anywhere, also between an effect and the
+moment the broker hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any, Protocol
+
+from tocsin.broker import effects as do
+from tocsin.broker.broker import Broker
+from tocsin.broker.snapshot import take_snapshot
+from tocsin.delivery.deadletter import DeadLetter, from_record
+from tocsin.delivery.outcome import Outcome, Verdict, judge
+from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
+from tocsin.event.filter import Filter
+from tocsin.event.stored import Batch, Stored
+from tocsin.sim.account import Account
+from tocsin.sim.checkers import Checkers
+from tocsin.sim.disk import FaultyDisk
+from tocsin.sim.network import Network
+from tocsin.sim.plan import Fall, Plan, Point, Strike
+from tocsin.sim.sinks import Sink
+from tocsin.sim.world import Action, World
+from tocsin.store.reach import retention_reach
+from tocsin.store.reader import Reader
+from tocsin.store.store import Store
+from tocsin.store.vfs import PowerCut
+from tocsin.wire.cloudevents.webhook import Allowed, Refused
+
+COMMIT_OPERATIONS_MAX = 14  # of the disk; most commits take fewer
+START_OPERATIONS_MAX = 40
+DOWN_MS_MAX = 150
+CLOSING_MS = 500
+DEAD_LETTERS_MAX = 10_000
+
+
+class Question:
+    """Somebody waits for an answer; compared by identity."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self, answer: Callable[[object], None]) -> None:
+        self.answer = answer
+
+
+class StreamEnd(Protocol):
+    """The far end of a stream."""
+
+    def write(self, events: list[Stored]) -> bool: ...
+
+    def dropped(self, count: int) -> None: ...
+
+    def cut_off(self) -> None: ...
+
+
+class Process:
+    """One broker process after another on the same disk."""
+
+    def __init__(
+        self, world: World, plan: Plan, disk: FaultyDisk, network: Network, checkers: Checkers
+    ) -> None:
+        self.broker: Broker | None = None
+        self.falls = 0
+        self.sinks: dict[str, Sink] = {}
+        self.found: Callable[[Account], None] = _ignore
+        self._world = world
+        self._plan = plan
+        self._disk = disk
+        self._network = network
+        self._checkers = checkers
+        self._strikes: list[Strike] = list(plan.strikes)
+        self._boot = 0
+        self._ids = count(1)
+        self._stopping = False
+        self._flushing = False
+        self._timer_ns: int | None = None
+        self._store: Store
+        self._reader: Reader
+        self._streams: dict[int, StreamEnd] = {}
+        self._perform: dict[type, Callable[[Any], None]] = {
+            do.Commit: self._commit,
+            do.ReadLog: self._read_log,
+            do.Survey: self._survey,
+            do.Push: self._push,
+            do.Handshake: self._handshake,
+            do.StreamOut: self._stream_out,
+            do.StreamDropped: self._stream_dropped,
+            do.Reply: self._reply,
+            do.Note: self._note,
+            do.Stop: self._stop,
+        }
+
+    # Life and death
+
+    def start(self) -> None:
+        """Open the log and take up what is there. Struck meanwhile, start again later."""
+        world, disk = self._world, self._disk
+        strike = self._due(Point.STARTING)
+        if strike is not None:
+            disk.cut_at = disk.operations + world.random.randint(1, START_OPERATIONS_MAX)
+        disk.sync_fails = False
+        try:
+            store = Store.open("data", vfs=disk.name)
+            broker = self._recovered(store)
+        except PowerCut:
+            assert strike is not None
+            self._lose(strike.fall)
+            return
+        except DiskFull:
+            world.seen["disk full at start"] += 1
+            world.soon(1, DOWN_MS_MAX, self.start)
+            return
+        disk.cut_at = None
+        self.broker, self._store, self._reader = broker, store, store.reader()
+        self._stopping = self._flushing = False
+        self._timer_ns = None
+        world.trace(f"start, the log ends with {store.last_seq}")
+        self._kick()
+
+    def _recovered(self, store: Store) -> Broker:
+        options, checkers = self._plan.options, self._checkers
+        reader = store.reader()
+        checkers.log.compare(store, reader)
+        snapshot = take_snapshot(reader, store.first_seq, store.last_seq, options.duplicates_window)
+        for account in checkers.recovered(snapshot, _dead_letters(reader)):
+            self.found(account)
+        broker = Broker(
+            options,
+            new_id=lambda: f"n{next(self._ids)}",
+            jitter=self._world.random.random,
+            is_trusted=checkers.trusted.__contains__,
+        )
+        broker.recover(snapshot, self._world.now_ns)
+        return broker
+
+    def reached(self, point: Point) -> None:
+        """The process may be struck here."""
+        if self.broker is not None:
+            strike = self._due(point)
+            if strike is not None:
+                self.fall(strike.fall, point.value)
+
+    def _due(self, point: Point) -> Strike | None:
+        if self._world.calm:
+            return None
+        for strike in self._strikes:
+            if strike.point is point:
+                strike.countdown -= 1
+                if strike.countdown <= 0:
+                    self._strikes.remove(strike)
+                    return strike
+        return None
+
+    def fall(self, fall: Fall, when: str) -> None:
+        """The process ends, or is told to."""
+        if self.broker is None:
+            return
+        self._world.trace(f"{fall.value} while {when}")
+        self._world.seen[f"struck: {when}"] += 1
+        if fall is Fall.STOP:
+            self._stopping = True
+            self.broker.shut_down(self._world.now_ns)
+            self._close_when_idle(self._world.now_ns + CLOSING_MS * 1_000_000)
+            self._kick()
+            return
+        self._disk.has_power = False
+        with suppress(PowerCut, TocsinError):
+            self._store.close()
+        self._lose(fall)
+
+    def _close_when_idle(self, deadline_ns: int) -> None:
+        assert self.broker is not None
+        if not self.broker.is_idle() and self._world.now_ns < deadline_ns:
+            self._later(2, 2, lambda: self._close_when_idle(deadline_ns))
+            return
+        with suppress(DiskFailed):
+            self._store.close()
+        self._lose(Fall.STOP)
+
+    def _lose(self, fall: Fall) -> None:
+        world = self._world
+        world.seen[fall.value] += 1
+        self.falls += 1
+        self._boot += 1
+        if self.broker is not None:
+            self._checkers.falling(self.broker)
+            self.broker = None
+        if fall is Fall.POWER:
+            self._disk.crash(world.random)
+        else:
+            self._disk.kill()
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            stream.cut_off()
+        world.soon(1, DOWN_MS_MAX, self.start)
+
+    def _later(self, low_ms: float, high_ms: float, action: Action) -> None:
+        """Unless the process ends before."""
+        boot = self._boot
+
+        def if_alive() -> None:
+            if boot == self._boot:
+                action()
+
+        self._world.soon(low_ms, high_ms, if_alive)
+
+    # What clients call
+
+    def ask(
+        self, call: Callable[[Broker, Question], None], answer: Callable[[object], None]
+    ) -> Question | None:
+        """A request arrives. None if nobody is there."""
+        broker = self.broker
+        if broker is None:
+            return None
+        question = Question(answer)
+        if self._stopping:
+            answer(ShuttingDown("the broker is stopping", remedy="Send it again."))
+        else:
+            call(broker, question)
+            self._kick()
+        return question
+
+    def open_stream(self, end: StreamEnd, filter: Filter, after: int | None) -> int | None:
+        if self.broker is None or self._stopping:
+            return None
+        number = self.broker.open_stream(filter, after, "simulated")
+        self._streams[number] = end
+        self._kick()
+        return number
+
+    def close_stream(self, number: int) -> None:
+        if self.broker is not None and self._streams.pop(number, None) is not None:
+            self.broker.close_stream(number)
+
+    def stream_ready(self, number: int) -> None:
+        if self.broker is not None and number in self._streams:
+            self.broker.stream_ready(number)
+            self._kick()
+
+    def dead_letters(self) -> list[DeadLetter]:
+        return [] if self.broker is None else _dead_letters(self._reader)
+
+    def cursors(self) -> dict[str, int]:
+        return self._reader.cursors()
+
+    def compare_log(self) -> None:
+        self._checkers.log.compare(self._store, self._reader)
+
+    # Performing
+
+    def _kick(self) -> None:
+        """Something happened; with it goes whatever else happens until the loop turns."""
+        if not self._flushing:
+            self._flushing = True
+            self._later(0, 0.1, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        boot, broker = self._boot, self.broker
+        assert broker is not None
+        for effect in broker.flush(self._world.now_ns):
+            self._perform[type(effect)](effect)
+            if boot != self._boot:
+                return
+        self._set_timer(broker)
+
+    def _set_timer(self, broker: Broker) -> None:
+        due_ns = broker.next_wake_ns()
+        if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
+            return
+        self._timer_ns = due_ns
+        boot = self._boot
+
+        def tick() -> None:
+            if boot == self._boot and self._timer_ns == due_ns:
+                self._timer_ns = None
+                broker.tick(self._world.now_ns)
+                self._kick()
+
+        self._world.at(due_ns, tick)
+
+    def _commit(self, effect: do.Commit) -> None:
+        self._world.trace(f"commit {_summary(effect.batch)}")
+        self._later(0.02, self._plan.disk_ms_max, lambda: self._write(effect.batch))
+        self.reached(Point.COMMIT_ASKED)
+
+    def _write(self, batch: Batch) -> None:
+        disk, log = self._disk, self._checkers.log
+        strike = self._due(Point.COMMIT_WRITING)
+        if strike is not None:
+            operations = self._world.random.randint(1, COMMIT_OPERATIONS_MAX)
+            disk.cut_at = disk.operations + operations
+        log.writing(batch)
+        failure: DiskFull | DiskFailed | None = None
+        try:
+            self._store.write(batch)
+            log.written(batch, self._store.first_seq)
+            if batch.trim_to:
+                self._world.seen["log trimmed"] += 1
+                self._checkers.trimmed()
+        except DiskFull as error:
+            self._world.seen["disk full"] += 1
+            log.not_written()
+            failure = error
+        except DiskFailed as error:
+            self._world.seen["sync failed"] += 1
+            failure = error
+        except PowerCut:
+            assert strike is not None
+            self.fall(strike.fall, strike.point.value)
+            return
+        disk.cut_at = None
+        if strike is not None:
+            self.fall(strike.fall, strike.point.value)
+            return
+        self._later(0, self._plan.disk_ms_max / 4, lambda: self._written(failure))
+        self.reached(Point.COMMIT_WRITTEN)
+
+    def _written(self, failure: DiskFull | DiskFailed | None) -> None:
+        assert self.broker is not None
+        if failure is None:
+            self.broker.committed(self._store.first_seq, self._world.now_ns)
+        else:
+            self.broker.commit_failed(failure, self._world.now_ns)
+        self._flush()
+
+    def _read_log(self, effect: do.ReadLog) -> None:
+        def read() -> None:
+            page = self._reader.read(effect.after, effect.limit)
+            self._world.trace(f"read the log past {effect.after} through {page.next}")
+            self._later(0, self._plan.disk_ms_max, lambda: tell(page.events, page.next))
+            self.reached(Point.LOG_READ)
+
+        def tell(events: list[Stored], through: int) -> None:
+            assert self.broker is not None
+            self.broker.log_read(events, through, [], self._world.now_ns)
+            self._kick()
+
+        self._world.seen["log read back"] += 1
+        self._later(0.02, self._plan.disk_ms_max, read)
+
+    def _survey(self, effect: do.Survey) -> None:
+        def look() -> None:
+            reach = retention_reach(self._reader, effect.before_ns, effect.bytes_max)
+            self._later(0, self._plan.disk_ms_max, lambda: tell(reach))
+
+        def tell(reach: int) -> None:
+            assert self.broker is not None
+            self.broker.surveyed(reach, self._world.now_ns)
+            self._kick()
+
+        self._later(0.02, self._plan.disk_ms_max, look)
+
+    def _push(self, push: do.Push) -> None:
+        account = self._checkers.pushing(push)
+        numbers = [stored.seq for stored in push.events]
+        self._world.trace(f"push {numbers} for {account.id} to {push.sink}")
+        again = len(numbers) == 1 and numbers[0] in account.given_up
+        moves, boot = account.moves, self._boot
+
+        def done(outcome: Outcome) -> None:
+            if boot == self._boot:
+                in_turn = not again and moves == account.moves
+                self._pushed(push, account, outcome, in_turn=in_turn)
+
+        sink = self.sinks[push.sink]
+        sink.push(push, account, lambda: self.reached(Point.SINK_TOOK), done)
+        self.reached(Point.PUSH_SENT)
+
+    def _pushed(self, push: do.Push, account: Account, outcome: Outcome, *, in_turn: bool) -> None:
+        assert self.broker is not None
+        verdict = judge(outcome)
+        if verdict is Verdict.DELIVERED and in_turn:
+            account.settled_to = max(account.settled_to, push.events[-1].seq)
+        account.may_have_ended |= verdict is Verdict.GONE
+        self.broker.pushed(push.lane, outcome, self._world.now_ns)
+        self._kick()
+
+    def _handshake(self, asked: do.Handshake) -> None:
+        boot = self._boot
+        self._world.trace(f"handshake for {asked.subscription_id} with {asked.sink}")
+
+        def done(answer: Allowed | Refused) -> None:
+            if boot == self._boot and self.broker is not None:
+                self.broker.handshaken(asked.subscription_id, answer, self._world.now_ns)
+                self._kick()
+
+        def call_back(answer: Allowed | Refused) -> None:
+            if self.broker is not None:
+                with suppress(TocsinError):  # the subscription may be gone by now
+                    self.broker.confirm(
+                        asked.subscription_id, asked.token, answer, self._world.now_ns
+                    )
+                self._kick()
+
+        self.sinks[asked.sink].handshake(asked, done, call_back)
+
+    def _stream_out(self, effect: do.StreamOut) -> None:
+        end = self._streams.get(effect.stream)
+        if end is not None and not end.write(effect.events):
+            assert self.broker is not None
+            self.broker.stream_blocked(effect.stream)
+
+    def _stream_dropped(self, effect: do.StreamDropped) -> None:
+        end = self._streams.get(effect.stream)
+        if end is not None:
+            end.dropped(effect.dropped)
+
+    def _reply(self, effect: do.Reply) -> None:
+        assert isinstance(effect.token, Question)
+        effect.token.answer(effect.result)
+        self.reached(Point.REPLY)
+
+    def _note(self, note: do.Note) -> None:
+        self._world.trace(f"note: {note.message}")
+        self._world.seen[f"note: {note.message}"] += 1
+        if "dead_letter" in note.fields:
+            subscription, seq = note.fields["subscription"], note.fields["seq"]
+            assert isinstance(subscription, str)
+            assert isinstance(seq, int)
+            self._checkers.gave_up(subscription, seq)
+
+    def _stop(self, effect: do.Stop) -> None:
+        self.fall(self._world.random.choice((Fall.KILL, Fall.POWER)), "the disk failed")
+
+
+def _ignore(_: Account) -> None:
+    """Until somebody cares for subscriptions whose making was never answered."""
+
+
+def _dead_letters(reader: Reader) -> list[DeadLetter]:
+    letters = reader.dead_letters(limit=DEAD_LETTERS_MAX).letters
+    return [from_record(data) for data in letters.values()]
+
+
+def _summary(batch: Batch) -> str:
+    events = [stored.seq for stored in batch.events]
+    return (
+        f"{events} cursors {batch.cursors} subscriptions {list(batch.subscriptions)} "
+        f"dead {list(batch.dead)} trim {batch.trim_to}"
+    )

@@ -1,0 +1,75 @@
+"""What is published and what is asked for: few shapes of events, a small pool of filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.event import Event
+from tocsin.event.filter import Filter
+from tocsin.event.filter_eval import matches
+
+TOPICS = ("lab/a", "lab/b", "sky/a", "sky/b")
+TYPES = ("reading", "alarm")
+LEVELS = 10
+POISON_LEVEL = 9
+"""What some sinks refuse for ever."""
+PADDING_BYTES = (0, 0, 40, 700, 6_000)  # the last spans pages of the log, so it can be torn
+
+WANTS: tuple[list[object], ...] = (
+    [],
+    [{"topic": "lab/**"}],
+    [{"topic": "lab/a"}],
+    [{"filter": "level >= 5"}],
+    [{"topic": "*/b"}, {"filter": "level < 7"}],
+    [{"sql": "level > 3 AND kind = 'x'"}],
+    [{"any": [{"topic": "sky/*"}, {"exact": {"type": "alarm"}}]}],
+    [{"not": {"prefix": {"topic": "lab"}}}],
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One filter of the pool, as a subscriber writes it and ready to use."""
+
+    number: int
+    raw: msgspec.Raw
+    filter: Filter
+
+
+POOL: tuple[Want, ...] = tuple(
+    Want(number, msgspec.Raw(msgspec.json.encode(wants)), read_filters(wants))
+    for number, wants in enumerate(WANTS)
+)
+BY_TEXT = {bytes(want.raw): want for want in POOL}
+
+_answers: dict[tuple[int, str, str, str | None], bool] = {}
+
+
+def wants(want: Want, event: Event) -> bool:
+    """The naive definition; remembered by shape, because an event's padding changes nothing."""
+    shape = (want.number, event.topic, event.type, event.subject)
+    answer = _answers.get(shape)
+    if answer is None:
+        answer = _answers[shape] = matches(want.filter, event)
+    return answer
+
+
+def draw_event(random: Random, source: str, number: int) -> Event:
+    level, kind = random.randrange(LEVELS), random.choice("xy")
+    padding = "." * random.choice(PADDING_BYTES)
+    return Event(
+        id=str(number),
+        source=source,
+        type=random.choice(TYPES),
+        topic=random.choice(TOPICS),
+        subject=f"{level}{kind}",
+        data=msgspec.json.encode({"level": level, "kind": kind, "padding": padding}),
+    )
+
+
+def is_poison(event: Event) -> bool:
+    return event.subject is not None and event.subject.startswith(str(POISON_LEVEL))

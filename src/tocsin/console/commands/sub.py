@@ -94,7 +94,7 @@ def _tail(arguments: Namespace) -> Tail:
     if arguments.via == "ws":
         from tocsin.console.socket_tail import SocketTail
 
-        return SocketTail(text, after, arguments.broker)
+        return SocketTail(text, after, arguments.broker, _lost)
     return tails.StreamTail(text, after, arguments.broker, _lost)
 
 

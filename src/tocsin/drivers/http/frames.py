@@ -13,6 +13,8 @@ FRAMES_BYTES_MAX: Final = 8 << 20  # kept for the next reader of the same events
 # JSON has line breaks between its tokens only, where a space means the same.
 _LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
+SEQUENCE_ATTRIBUTE: Final = b"tocsinsequence"
+
 _FINAL_TEXT = 0x81
 _SHORT_MAX = 125
 _MEDIUM_MAX = 0xFFFF
@@ -27,8 +29,11 @@ def server_sent_event(stored: Stored) -> bytes:
 
 
 def socket_frame(stored: Stored) -> bytes:
-    """A text message of one frame."""
-    return text_frame(structured_of(stored))
+    """A text message of one frame. The protocol has no place for the event's place in the log, and
+    without it nobody could resume, so that it comes as an extension attribute, last: whatever the
+    event itself says under that name, a JSON reader takes ours."""
+    place = b',"%b":"%d"}' % (SEQUENCE_ATTRIBUTE, stored.seq)
+    return text_frame(structured_of(stored)[:-1] + place)
 
 
 def text_frame(payload: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import World
+from tocsin.broker.effects import Handshake
 from tocsin.delivery.trust import SinkRules
 from tocsin.drivers.push.pusher import HANDSHAKES_MAX, PushOptions
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -54,20 +55,43 @@ def test_a_near_address_is_not_even_asked(world: World) -> None:
     assert world.connections == 0
 
 
-def test_more_handshakes_than_may_be_under_way_all_end(world: World) -> None:
-    from tocsin.broker.effects import Handshake
+def ask_all(world: World, addresses: list[str]) -> dict[str, Allowed | Refused]:
+    """The answers to handshakes that were all begun at once, by the number of the address."""
+    answers: dict[str, Allowed | Refused] = {}
+    for number, address in enumerate(addresses):
+        effect = Handshake(str(number), address, "token")
+        world.pusher.handshake(effect, "broker.example", None, answers.__setitem__)
+    while len(answers) < len(addresses):
+        world.wait(0.01)
+    return answers
 
+
+def test_more_handshakes_than_may_be_under_way_all_end(world: World) -> None:
     address = world.answering(
         b"HTTP/1.1 200 OK\r\nwebhook-allowed-origin: *\r\ncontent-length: 0\r\n\r\n"
     )
-    answers: dict[str, Allowed | Refused] = {}
     count = HANDSHAKES_MAX * 2 + 3
 
-    for number in range(count):
-        effect = Handshake(str(number), address, "token")
-        world.pusher.handshake(effect, "broker.example", None, answers.__setitem__)
-    while len(answers) < count:
-        world.wait(0.01)
+    answers = ask_all(world, [f"{address}/{number}" for number in range(count)])
 
     assert set(answers.values()) == {Allowed(None)}
     assert world.connections == count
+
+
+@pytest.mark.parametrize("consent", [b"", b"webhook-allowed-origin: *\r\n"])
+def test_a_hundred_subscriptions_to_one_sink_ask_it_once(world: World, consent: bytes) -> None:
+    address = world.answering(b"HTTP/1.1 200 OK\r\n" + consent + b"content-length: 0\r\n\r\n")
+
+    answers = ask_all(world, [address] * 100)
+
+    assert len(world.requests) == 1
+    assert all(isinstance(answer, Allowed) == bool(consent) for answer in answers.values())
+
+
+def test_a_sink_that_was_asked_may_be_asked_again(world: World) -> None:
+    address = world.answering(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+
+    for _ in range(2):
+        assert isinstance(world.shake_hands(address), Refused)
+
+    assert len(world.requests) == 2

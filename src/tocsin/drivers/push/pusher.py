@@ -24,6 +24,7 @@ SWEEP_S = 0.25  # how exact deadlines are; one timer for all requests instead of
 HANDSHAKE_S = 10.0
 HANDSHAKES_MAX = 64  # under way at once
 HANDSHAKES_WAITING_MAX = 10_000
+ASKERS_MAX = 10_000  # subscriptions that share one question
 
 HandshakeDone = Callable[[str, Allowed | Refused], None]
 
@@ -60,7 +61,8 @@ class Pusher:
         self._tails = Tails()
         self._lines: dict[int, Line] = {}
         self._probes: set[Line] = set()
-        self._probes_waiting: deque[Callable[[], None]] = deque()
+        self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
+        self._askers: dict[str, list[tuple[str, HandshakeDone]]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
     def send(self, push: Push, done: Done) -> None:
@@ -97,32 +99,38 @@ class Pusher:
     def handshake(
         self, effect: Handshake, origin: str, callback: str | None, done: HandshakeDone
     ) -> None:
-        """Ask the sink whether it wants events; `done(subscription_id, answer)` is called once."""
-        if len(self._probes_waiting) >= HANDSHAKES_WAITING_MAX:
-            refusal = Refused("too many sinks wait to be asked; subscribe again later")
+        """Ask the sink whether it wants events; `done(subscription_id, answer)` is called once.
+
+        Whoever asks for a sink that is being asked gets the same answer: many subscriptions made
+        for somebody who knows nothing of them must not become many requests.
+        """
+        askers = self._askers.get(effect.sink)
+        if askers is not None and len(askers) < ASKERS_MAX:
+            askers.append((effect.subscription_id, done))
+        elif askers is not None or len(self._askers) >= HANDSHAKES_WAITING_MAX:
+            refusal = Refused("too many sinks wait to be asked; this one is asked again later")
             self.loop.call_soon(done, effect.subscription_id, refusal)
-            return
-        self._probes_waiting.append(lambda: self._probe(effect, origin, callback, done))
-        self.loop.call_soon(self._start_probes)
+        else:
+            self._askers[effect.sink] = [(effect.subscription_id, done)]
+            self._probes_waiting.append((effect.sink, origin, callback))
+            self.loop.call_soon(self._start_probes)
 
     def _start_probes(self) -> None:
         while self._probes_waiting and len(self._probes) < HANDSHAKES_MAX:
-            self._probes_waiting.popleft()()
+            self._probe(*self._probes_waiting.popleft())
 
-    def _probe(
-        self, effect: Handshake, origin: str, callback: str | None, done: HandshakeDone
-    ) -> None:
+    def _probe(self, address: str, origin: str, callback: str | None) -> None:
         try:
-            sink = parse_sink(effect.sink)
+            sink = parse_sink(address)
         except TocsinError as error:
-            done(effect.subscription_id, Refused(error.problem))
+            self._tell_askers(address, Refused(error.problem))
             return
-        line = Line(self, -1, effect.sink, sink)
+        line = Line(self, -1, address, sink)
 
         def finished(_: int, outcome: Outcome) -> None:
             self._probes.discard(line)
-            done(effect.subscription_id, _consent(outcome, line.head, origin))
             line.hang_up()
+            self._tell_askers(address, _consent(outcome, line.head, origin))
             self._start_probes()
 
         self._probes.add(line)
@@ -130,9 +138,14 @@ class Pusher:
         asked = handshake_request(sink, origin, callback)
         line.ask((asked, b""), finished, self.loop.time() + HANDSHAKE_S)
 
+    def _tell_askers(self, address: str, answer: Allowed | Refused) -> None:
+        for subscription_id, done in self._askers.pop(address):
+            done(subscription_id, answer)
+
     def close(self) -> None:
         """Hang up everywhere, at once. What was under way is not reported: it is sent again."""
         self._probes_waiting.clear()
+        self._askers.clear()
         for line in [*self._lines.values(), *self._probes]:
             line.hang_up()
         self._lines.clear()

@@ -56,6 +56,12 @@ class Raw:
         body = response.read()
         return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, body)
 
+    def hang_up(self) -> Raw:
+        """Send no more, but listen on; the broker may have been quicker."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+        return self
+
     def rest(self) -> bytes:
         """Everything until the broker closes the connection."""
         data = b""

@@ -87,7 +87,7 @@ def test_a_thousand_pipelined_events_are_all_taken(broker: Served) -> None:
 def test_a_client_that_hangs_up_its_side_still_gets_its_answer(broker: Served) -> None:
     with Raw(broker.address) as raw:
         raw.send(post(structured("half")))
-        raw.socket.shutdown(socket.SHUT_WR)
+        raw.hang_up()
 
         assert raw.answer().status == 202
         assert raw.rest() == b""

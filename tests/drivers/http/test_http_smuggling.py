@@ -86,7 +86,7 @@ def test_no_input_of_llhttps_tests_upsets_the_broker(broker: Served) -> None:
     for name, data in cases.items():
         with Raw(broker.address) as raw:
             raw.send(data)
-            raw.socket.shutdown(1)
+            raw.hang_up()
             said = raw.rest()
 
         # Silence is right where the request never ends; else every answer is one of ours.

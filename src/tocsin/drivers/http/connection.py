@@ -45,6 +45,7 @@ class Connection(asyncio.Protocol):
         self.queue: deque[Request] = deque()
         self.active: Exchange | None = None
         self.write_paused = False
+        self._pipelined_max = door.limits.pipelined_max
         self._reading_for: int = REQUESTS
         self._reading_paused = False
         self._unfed = b""
@@ -84,7 +85,7 @@ class Connection(asyncio.Protocol):
                 self._advance()
             else:
                 self._feed(data)
-                if self._last or self.queue or not self._may_read():
+                if self._last or self.queue or len(self.in_flight) >= self._pipelined_max:
                     self._advance()
 
     def eof_received(self) -> bool:
@@ -130,7 +131,8 @@ class Connection(asyncio.Protocol):
             and not self.queue
             and self._reading_for == REQUESTS
         ):
-            self._publish(headers, body, answers.connection_header(version, keep_alive=keep_alive))
+            tail = answers.connection_header(version, keep_alive=keep_alive)
+            self._publish(headers, body, tail, is_plain=self.reader.is_plain)
         else:
             self.queue.append(Request(method, target, version, headers, body, keep_alive))
             self._advance()
@@ -181,12 +183,13 @@ class Connection(asyncio.Protocol):
                 self._rearm()
             reader.check_incomplete()
 
-    def _publish(self, headers: Headers, body: bytes, connection_header: bytes) -> None:
-        publication = Publication(self, connection_header)
+    def _publish(self, headers: Headers, body: bytes, tail: bytes, *, is_plain: bool) -> None:
+        publication = Publication(self, tail)
         self.in_flight.append(publication)
         door = self.door
         try:
-            door.guard.check(b"POST", headers)
+            if not is_plain or headers.get(b"host") not in door.guard.passed:
+                door.guard.check(b"POST", headers)
             events = events_of(headers, body, door.event_limits, door.limits.body_bytes_max)
         except TocsinError as error:
             publication.answer(error)
@@ -235,7 +238,8 @@ class Connection(asyncio.Protocol):
         request = self.queue[0]
         if request.target == b"/events" and request.method == b"POST":
             self.queue.popleft()
-            self._publish(request.headers, request.body, request.connection_header)
+            tail = request.connection_header
+            self._publish(request.headers, request.body, tail, is_plain=False)
             return True
         if self.in_flight:
             return False
@@ -328,7 +332,7 @@ class Connection(asyncio.Protocol):
 
     def _may_read(self) -> bool:
         waiting = len(self.in_flight) + len(self.queue)
-        return waiting < self.door.limits.pipelined_max and not self.write_paused
+        return waiting < self._pipelined_max and not self.write_paused
 
     def _let_read(self) -> None:
         """Read from the client if there is room for more requests, else let it wait."""

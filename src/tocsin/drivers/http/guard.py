@@ -26,12 +26,12 @@ class Guard:
     def __init__(self, *, on_loopback: bool, names: tuple[str, ...]) -> None:
         self._on_loopback = on_loopback
         self._names = frozenset(name.lower().rstrip(".") for name in names)
-        self._passed: set[bytes | None] = set()
+        self.passed: set[bytes | None] = set()
 
     def check(self, method: bytes, headers: Headers) -> None:
         """Raise what the client did wrong, if it did."""
         host = headers.get(b"host")
-        if host not in self._passed:
+        if host not in self.passed:
             self._check_host(host)
         if not FROM_BROWSERS.isdisjoint(headers) and (method not in READS or b"upgrade" in headers):
             _check_page(headers)
@@ -42,8 +42,8 @@ class Guard:
                 f"this broker is not called {host[:80].decode('latin-1')!r}",
                 remedy="Call it localhost or 127.0.0.1, or add the name to http.names.",
             )
-        if len(self._passed) < HOSTS_REMEMBERED_MAX:
-            self._passed.add(host)
+        if len(self.passed) < HOSTS_REMEMBERED_MAX:
+            self.passed.add(host)
 
     def _is_ours(self, name: str) -> bool:
         if name in self._names or name == "localhost" or name.endswith(".localhost"):

@@ -16,6 +16,20 @@ from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
 
 _NONE: Mapping[str, str] = {}
+_NAMES_KEPT_MAX = 1_024
+
+
+class _AttributeNames(dict[bytes, str]):
+    """Headers that carry attributes, as text; empty for all others. Few names come ever again."""
+
+    def __missing__(self, name: bytes) -> str:
+        attribute = name.decode("latin-1") if name.startswith(b"ce-") else ""
+        if len(self) < _NAMES_KEPT_MAX:
+            self[name] = attribute
+        return attribute
+
+
+_attribute_names = _AttributeNames()
 
 
 class Client(Protocol):
@@ -49,15 +63,14 @@ class Publication:
 
 def events_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:
     """The events that a request publishes."""
-    coding = headers.get(b"content-encoding")
-    if coding is not None:
-        body = unpacked(body, coding, bytes_max)
+    if b"content-encoding" in headers:
+        body = unpacked(body, headers[b"content-encoding"], bytes_max)
     content_type = headers.get(b"content-type", b"").decode("latin-1")
     if content_type.startswith("application/cloudevents"):
         return read_events(content_type, _NONE, body, limits)
     attributes = {
-        name.decode("latin-1"): value.decode("latin-1")
+        attribute: value.decode("latin-1")
         for name, value in headers.items()
-        if name.startswith(b"ce-")
+        if (attribute := _attribute_names[name])
     }
     return read_events(content_type, attributes, body, limits)

@@ -75,6 +75,7 @@ class RequestReader:
         "_target",
         "_version",
         "feeding",
+        "is_plain",
         "method",
         "phase",
         "since_s",
@@ -88,6 +89,7 @@ class RequestReader:
         self.phase: int = IDLE
         self.since_s = 0.0  # when the part that is incomplete now began; 0: not known yet
         self.method = b""
+        self.is_plain = True  # the head has nothing in it that few heads have
         self._version = ""
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
@@ -159,7 +161,6 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         self.method = self._parser.get_method()
-        self._version = self._parser.get_http_version()
         try:
             self._headers = self._checked_headers()
         except TocsinError as error:
@@ -174,12 +175,17 @@ class RequestReader:
         if len(fields) > limits.headers_max or self._fed_bytes > limits.header_bytes_max:
             check_size(fields, self._target, limits)
         headers = headers_of(fields)
+        self.is_plain = NEEDS_A_LOOK.isdisjoint(headers)
+        # Of the versions the parser knows, 1.1 alone keeps alive what does not ask for it.
         if (
-            self._version != "1.1"
-            or (method != b"POST" and method != b"GET")
-            or b"host" not in headers
-            or not NEEDS_A_LOOK.isdisjoint(headers)
+            self.is_plain
+            and (method == b"POST" or method == b"GET")
+            and b"host" in headers
+            and self._parser.should_keep_alive()
         ):
+            self._version = "1.1"
+        else:
+            self._version = self._parser.get_http_version()
             check_framing(method, self._version, headers)
         if self._target[:1] != b"/" or b"#" in self._target:
             self._target = origin_form(self._target, headers)

@@ -26,7 +26,15 @@ VERSIONS = frozenset({"1.0", "1.1"})
 
 # Headers that are rare on the way of an event and need a closer look when they come.
 NEEDS_A_LOOK = frozenset(
-    {b"transfer-encoding", b"expect", b"content-encoding", b"origin", b"sec-fetch-site"}
+    {
+        b"connection",
+        b"transfer-encoding",
+        b"expect",
+        b"content-encoding",
+        b"origin",
+        b"sec-fetch-site",
+        b"upgrade",
+    }
 )
 # A second one of these is an attempt to be understood in two ways.
 _ONCE = frozenset(

@@ -214,3 +214,16 @@ def test_an_async_consumer_can_be_cancelled_while_it_waits(broker, topic, via) -
     asyncio.run(asyncio.wait_for(cancelled(), 20))
     assert listing(broker, "subscriptions", "subscriptions", topic) == []
     assert listing(broker, "boxes", "boxes", topic) == []
+
+
+@pytest.mark.parametrize(("via", "path"), [("box", "boxes"), ("push", "subscriptions")])
+def test_what_is_kept_for_a_consumer_expires_unless_it_is_renewed(
+    broker, topic, via, path, monkeypatch
+) -> None:
+    monkeypatch.setattr("tocsin.client.incoming.lease.RENEW_AFTER_S", 0.0)
+    with Consumer(topic, via=via, broker=broker.url, timeout_s=0.3) as events:
+        (made,) = listing(broker, path, path, topic)
+        assert list(events) == []
+        (renewed,) = listing(broker, path, path, topic)
+
+    assert made["created"] < made["expires"] < renewed["expires"]

@@ -211,3 +211,21 @@ def test_pub_loads_nothing_heavy() -> None:
     )
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_seed_is_simulated_and_comes_out_the_same_again(capsys) -> None:
+    assert run(["simulate", "--seed", "3", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert run(["simulate", "--seeds", "1", "--start", "3", "--json"]) == 0
+    second = json.loads(capsys.readouterr().out)
+
+    assert first == second
+    assert first["seed"] == 3
+
+
+def test_the_benchmarks_of_a_checkout_are_listed(capsys) -> None:
+    assert run(["bench", "--list", "--json"]) == 0
+
+    listed = {script["name"] for script in json.loads(capsys.readouterr().out)}
+    assert listed <= {path.stem for path in (ROOT / "bench").glob("*.py")}
+    assert run(["bench", "no_such_script"]) == 2

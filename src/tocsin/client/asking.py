@@ -47,15 +47,20 @@ def messages_target(box: str, *, count: int, wait_s: float, ack: str | None) -> 
     return f"/boxes/{quote(box, safe='')}/messages" + query(max=count, wait=wait_s, ack=ack)
 
 
-def subscription_body(sink: str, text: str, config: dict[str, object]) -> bytes:
+def subscription_body(sink: str, text: str, start: int | None, expires: str) -> bytes:
     """A request for events to be pushed."""
-    return json.dumps({"sink": sink, "filters": filters_json(text), "config": config}).encode()
+    asked = {"sink": sink, "filters": filters_json(text), "expires": expires}
+    return json.dumps({**asked, "config": _from(start)}).encode()
 
 
-def box_body(text: str, start: int | str | None) -> bytes:
+def box_body(text: str, start: int | str | None, expires: str) -> bytes:
     """A request for a box."""
-    config = {} if start is None else {"from": start}
-    return json.dumps({"filters": filters_json(text), "config": config}).encode()
+    asked = {"filters": filters_json(text), "expires": expires, "config": _from(start)}
+    return json.dumps(asked).encode()
+
+
+def _from(start: int | str | None) -> dict[str, int | str]:
+    return {} if start is None else {"from": start}
 
 
 JSON_HEADERS = (("Content-Type", "application/json"),)

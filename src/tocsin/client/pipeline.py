@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from tocsin.client.outgoing import BATCH_MEDIA_TYPE
+from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.http1 import request_bytes
 from tocsin.client.transport.refusal import Response, refusal
@@ -58,6 +58,22 @@ def stored(response: Response) -> Stored:
     if not isinstance(answer, dict) or "accepted" not in answer:
         raise refusal(response.status, response.body)
     return Stored(int(answer["accepted"]), int(answer["first"]), int(answer["last"]))
+
+
+def publish_event(connection: Connection, event: bytes, patience_s: float) -> Stored:
+    """Publish one structured CloudEvent; sent again while patience lasts, and stored once."""
+    pauses = pauses_s(patience_s)
+    while True:
+        try:
+            kind = [("Content-Type", EVENT_MEDIA_TYPE)]
+            return stored(connection.request("POST", "/events", body=event, headers=kind))
+        except TocsinError as error:
+            if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
+                raise
+            pause_s = next(pauses, None)
+            if pause_s is None:
+                raise
+            time.sleep(pause_s)
 
 
 class Pipeline:

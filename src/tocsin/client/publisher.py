@@ -8,29 +8,23 @@ If the connection is lost on the way, the same event is sent again with the same
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 from tocsin.client.outgoing import (
     DEFAULT_TYPE,
-    EVENT_MEDIA_TYPE,
     default_source,
     make_event,
 )
 from tocsin.client.pipeline import (
     BATCH_BYTES_MAX,
     BATCH_EVENTS_MAX,
-    COME_BACK,
     Batch,
     Pipeline,
-    Stored,
-    pauses_s,
-    stored,
+    publish_event,
 )
 from tocsin.client.tally import Tally
 from tocsin.client.transport.connection import Connection
-from tocsin.errors import BrokerRefused, TocsinError
 
 if TYPE_CHECKING:
     from tocsin.client.background import Background
@@ -93,28 +87,7 @@ class Publisher:
         if self._background is not None:
             self._background.put(event)
             return 0
-        return self.publish_json(event).last
-
-    def publish_json(self, event: bytes) -> Stored:
-        """Publish one structured CloudEvent, given as its JSON."""
-        pauses = pauses_s(self._patience_s)
-        while True:
-            try:
-                return stored(
-                    self._connection.request(
-                        "POST",
-                        "/events",
-                        body=event,
-                        headers=[("Content-Type", EVENT_MEDIA_TYPE)],
-                    )
-                )
-            except TocsinError as error:
-                if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
-                    raise
-                pause_s = next(pauses, None)
-                if pause_s is None:
-                    raise
-                clock.sleep(pause_s)
+        return publish_event(self._connection, event, self._patience_s).last
 
     def publish_many(self, events: Iterable[tuple[str, object]]) -> int:
         """Publish pairs of topic and data in large batches; how many are stored.

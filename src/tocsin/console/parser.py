@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from typing import Any, NoReturn, Protocol, cast
 
 USAGE_EXIT = 2
+HELP_WIDTH = 98  # where there is no terminal to ask
 
 
 class Command(Protocol):
@@ -23,11 +25,29 @@ class Command(Protocol):
         """Do it; the exit code."""
 
 
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Knows its width without `shutil`, which argparse would load before it parses anything."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_help_width())
+
+
+def _help_width() -> int:
+    try:
+        return int(os.environ.get("COLUMNS", "")) - 2
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size().columns - 2
+    except OSError:
+        return HELP_WIDTH
+
+
 class Parser(argparse.ArgumentParser):
     """Examples first, then the usage; an error is two lines and exit code 2."""
 
     def __init__(self, *, examples: str = "", **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        super().__init__(formatter_class=Formatter, **options)
         self.examples = examples.strip("\n")
 
     def format_help(self) -> str:
@@ -42,9 +62,8 @@ def command_names() -> list[str]:
     """Every command there is."""
     from pkgutil import iter_modules
 
-    from tocsin.console import commands
-
-    return sorted(module.name for module in iter_modules(commands.__path__))
+    directory = os.path.join(os.path.dirname(__file__), "commands")
+    return sorted(module.name for module in iter_modules([directory]))
 
 
 def find_command(name: str) -> Command | None:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
-from urllib.parse import quote
 
 import msgspec
 
 from tocsin.client.asking import JSON_HEADERS, box_body, messages_target, query
+from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.live import LiveStream
+from tocsin.client.incoming.sources import keep
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import refusal
 from tocsin.client.transport.sse import Message
@@ -69,9 +70,9 @@ def place_since(duration: str, broker: str | None) -> int:
     A box can begin at a time; where it then stands is the answer.
     """
     with Connection(broker) as connection:
-        body = box_body("", instant_before(seconds(duration)))
+        body = box_body("", instant_before(seconds(duration)), "PT1M")
         box = connection.request("POST", "/boxes", body=body, headers=JSON_HEADERS).value()
-        connection.request("DELETE", f"/boxes/{quote(box['id'], safe='')}").value()
+        connection.request("DELETE", Lease("boxes", box["id"]).path).value()
         return int(box["cursor"])
 
 
@@ -125,11 +126,13 @@ class BoxTail:
         self._connection = Connection(broker)
         self._ack: str | None = None
         made = self._connection.request(
-            "POST", "/boxes", body=box_body(text, after), headers=JSON_HEADERS
+            "POST", "/boxes", body=box_body(text, after, LEASE), headers=JSON_HEADERS
         )
         self._box = str(made.value()["id"])
+        self._lease = Lease("boxes", self._box)
 
     def read(self, deadline: float | None) -> list[Message] | None:
+        keep(self._lease, self._connection)
         wait_s = BOX_WAIT_S
         if deadline is not None:
             wait_s = min(wait_s, max(0.0, deadline - time.monotonic()))
@@ -143,5 +146,5 @@ class BoxTail:
 
     def close(self) -> None:
         with suppress(TocsinError):
-            self._connection.request("DELETE", f"/boxes/{quote(self._box, safe='')}")
+            self._connection.request("DELETE", self._lease.path)
         self._connection.close()

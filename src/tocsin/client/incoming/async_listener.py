@@ -49,14 +49,17 @@ class AsyncListener:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    async def take(self) -> ConsumedEvent:
-        """The next event."""
-        while True:
-            arrival = await self._arrivals.get()
-            # Done already: its sender was told to come again.
-            if not arrival.taken.done():
-                arrival.taken.set_result(None)
-                return arrival.event
+    async def take(self, timeout_s: float) -> ConsumedEvent | None:
+        """The next event; None if none came in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                arrival = await self._arrivals.get()
+        except TimeoutError:
+            return None
+        if arrival.taken.done():
+            return None  # its sender was told to come again
+        arrival.taken.set_result(None)
+        return arrival.event
 
     async def close(self) -> None:
         """Stop listening and close every connection."""

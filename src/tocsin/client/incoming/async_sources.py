@@ -7,7 +7,6 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from tocsin.client.asking import (
     JSON_HEADERS,
@@ -18,12 +17,25 @@ from tocsin.client.asking import (
 )
 from tocsin.client.incoming.async_listener import AsyncListener
 from tocsin.client.incoming.consumed import ConsumedEvent, from_members, from_structured
+from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.live import RECONNECT_PATIENCE_S, STREAM_IDLE_S
 from tocsin.client.incoming.sources import BOX_EVENTS_MAX, BOX_WAIT_S
 from tocsin.client.pipeline import pauses_s
 from tocsin.client.transport.async_connection import AsyncConnection
 from tocsin.client.transport.sse import StreamReader
 from tocsin.errors import CannotReachBroker, TocsinError
+
+PUSH_WAIT_S = 60.0  # between two looks at the lease
+
+
+async def keep(lease: Lease | None, connection: AsyncConnection) -> None:
+    """Renew what is ours when it is time; a broker that is away is asked again later."""
+    if lease is not None and lease.is_due():
+        with suppress(CannotReachBroker):
+            answer = await connection.request(
+                "PATCH", lease.path, body=lease.renewal, headers=JSON_HEADERS
+            )
+            answer.value()
 
 
 class AsyncSource(Protocol):
@@ -86,18 +98,20 @@ class AsyncBoxSource:
         self._text = text
         self._after = after
         self._connection = AsyncConnection(broker)
-        self._ours = box is None
+        self._lease: Lease | None = None
         self._ack: str | None = None
         self.box = box
 
     async def start(self) -> None:
         if self.box is None:
-            body = box_body(self._text, self._after)
+            body = box_body(self._text, self._after, LEASE)
             made = await self._connection.request("POST", "/boxes", body=body, headers=JSON_HEADERS)
             self.box = str(made.value()["id"])
+            self._lease = Lease("boxes", self.box)
 
     async def events(self) -> AsyncGenerator[ConsumedEvent]:
         while True:
+            await keep(self._lease, self._connection)
             answer = await self._ask(BOX_EVENTS_MAX, BOX_WAIT_S)
             for seq, members in zip(answer["sequences"], answer["events"], strict=True):
                 yield from_members(members, json.dumps(members).encode(), seq)
@@ -105,8 +119,8 @@ class AsyncBoxSource:
 
     async def close(self) -> None:
         with suppress(TocsinError):
-            if self._ours and self.box is not None:
-                await self._connection.request("DELETE", f"/boxes/{quote(self.box, safe='')}")
+            if self._lease is not None:
+                await self._connection.request("DELETE", self._lease.path)
             elif self._ack is not None:
                 await self._ask(1, 0)
         await self._connection.close()
@@ -132,14 +146,14 @@ class AsyncPushSource:
     def __init__(self, text: str, after: int | None, broker: str | None, listen: str) -> None:
         host, _, port = listen.rpartition(":")
         self._text = text
-        self._config: dict[str, object] = {} if after is None else {"from": after}
+        self._after = after
         self._host = host or "127.0.0.1"
         self._listener = AsyncListener(self._host, int(port))
         self._connection = AsyncConnection(broker)
-        self.subscription: str | None = None
+        self._lease: Lease | None = None
 
     async def start(self) -> None:
-        if self.subscription is not None:
+        if self._lease is not None:
             return
         port = await self._listener.start()
         sink = f"http://{self._host}:{port}/"
@@ -147,22 +161,24 @@ class AsyncPushSource:
             made = await self._connection.request(
                 "POST",
                 "/subscriptions",
-                body=subscription_body(sink, self._text, self._config),
+                body=subscription_body(sink, self._text, self._after, LEASE),
                 headers=JSON_HEADERS,
             )
-            self.subscription = str(made.value()["id"])
+            self._lease = Lease("subscriptions", str(made.value()["id"]))
         except TocsinError:
             await self.close()
             raise
 
     async def events(self) -> AsyncGenerator[ConsumedEvent]:
         while True:
-            yield await self._listener.take()
+            await keep(self._lease, self._connection)
+            event = await self._listener.take(PUSH_WAIT_S)
+            if event is not None:
+                yield event
 
     async def close(self) -> None:
-        if self.subscription is not None:
+        if self._lease is not None:
             with suppress(TocsinError):
-                target = f"/subscriptions/{quote(self.subscription, safe='')}"
-                await self._connection.request("DELETE", target)
+                await self._connection.request("DELETE", self._lease.path)
         await self._connection.close()
         await self._listener.close()

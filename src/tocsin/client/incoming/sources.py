@@ -7,7 +7,6 @@ import time
 from collections import deque
 from contextlib import suppress
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from tocsin.client.asking import (
     JSON_HEADERS,
@@ -16,6 +15,7 @@ from tocsin.client.asking import (
     subscription_body,
 )
 from tocsin.client.incoming.consumed import ConsumedEvent, from_members, from_structured
+from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.listener import Listener
 from tocsin.client.incoming.live import POLL_S, RECONNECT_PATIENCE_S, LiveStream
 from tocsin.client.pipeline import pauses_s
@@ -53,20 +53,30 @@ class StreamSource:
         self._live.close()
 
 
+def keep(lease: Lease | None, connection: Connection) -> None:
+    """Renew what is ours when it is time; a broker that is away is asked again later."""
+    if lease is not None and lease.is_due():
+        with suppress(CannotReachBroker):
+            connection.request(
+                "PATCH", lease.path, body=lease.renewal, headers=JSON_HEADERS
+            ).value()
+
+
 class BoxSource:
     """A box at the broker. What was handed out is released when the batch after it is asked for."""
 
     def __init__(self, text: str, after: int | None, broker: str | None, box: str | None) -> None:
         self._connection = Connection(broker)
-        self._ours = box is None
+        self._lease: Lease | None = None
         self._ack: str | None = None
         self._ready: deque[ConsumedEvent] = deque()
         self.dropped = 0
         if box is None:
             made = self._connection.request(
-                "POST", "/boxes", body=box_body(text, after), headers=JSON_HEADERS
+                "POST", "/boxes", body=box_body(text, after, LEASE), headers=JSON_HEADERS
             ).value()
             box = str(made["id"])
+            self._lease = Lease("boxes", box)
         self.box = box
 
     def next(self, deadline: float | None) -> ConsumedEvent | None:
@@ -76,13 +86,14 @@ class BoxSource:
 
     def close(self, *, finished: bool) -> None:
         with suppress(TocsinError):
-            if self._ours:
-                self._connection.request("DELETE", f"/boxes/{quote(self.box, safe='')}")
+            if self._lease is not None:
+                self._connection.request("DELETE", self._lease.path)
             elif finished and self._ack is not None and not self._ready:
                 self._ask(count=1, wait_s=0)
         self._connection.close()
 
     def _pull(self, deadline: float | None) -> None:
+        keep(self._lease, self._connection)
         wait_s = BOX_WAIT_S
         if deadline is not None:
             wait_s = min(wait_s, max(0.0, deadline - time.monotonic()))
@@ -115,13 +126,12 @@ class PushSource:
         host, _, port = listen.rpartition(":")
         self._listener = Listener(host or "127.0.0.1", int(port))
         self._connection = Connection(broker)
-        config: dict[str, object] = {} if after is None else {"from": after}
         sink = f"http://{host or '127.0.0.1'}:{self._listener.port}/"
         try:
             made = self._connection.request(
                 "POST",
                 "/subscriptions",
-                body=subscription_body(sink, text, config),
+                body=subscription_body(sink, text, after, LEASE),
                 headers=JSON_HEADERS,
             ).value()
         except TocsinError:
@@ -129,14 +139,15 @@ class PushSource:
             self._connection.close()
             raise
         self.subscription = str(made["id"])
+        self._lease = Lease("subscriptions", self.subscription)
 
     def next(self, deadline: float | None) -> ConsumedEvent | None:
+        keep(self._lease, self._connection)
         wait_s = POLL_S if deadline is None else min(POLL_S, deadline - time.monotonic())
         return self._listener.take(max(0.001, wait_s))
 
     def close(self, *, finished: bool) -> None:
         with suppress(TocsinError):
-            target = f"/subscriptions/{quote(self.subscription, safe='')}"
-            self._connection.request("DELETE", target)
+            self._connection.request("DELETE", self._lease.path)
         self._connection.close()
         self._listener.close()

@@ -51,14 +51,15 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     if LINES in (arguments.topic, arguments.data):
         return _publish_lines(arguments)
-    from tocsin.client.publisher import Publisher
+    from tocsin.client.pipeline import publish_event
+    from tocsin.client.transport.connection import Connection
 
     data, content_type = _payload(arguments)
     named = {**_attributes(arguments), "datacontenttype": content_type}
     named["id"] = arguments.id or new_id()
     named["time"] = arguments.time or now_text()
-    with Publisher(arguments.broker, source="-", patience_s=arguments.patience) as publisher:
-        stored = publisher.publish_json(event_json(named, data))
+    with Connection(arguments.broker) as connection:
+        stored = publish_event(connection, event_json(named, data), arguments.patience)
     if arguments.json:
         print(f'{{"id":{_quoted(named["id"])},"seq":{stored.last}}}')
     elif sys.stderr.isatty():

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from tocsin.console.parser import Parser, add_json
 from tocsin.console.progress import Progress
-from tocsin.console.render import plural, say, show_json
+from tocsin.console.render import fields, plural, say, show_json
 
 SUMMARY = "Run the broker in a simulated world with faults, from seeds"
 EXAMPLES = """
@@ -27,6 +27,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    from dataclasses import asdict
+
     from tocsin.sim.run import run_seed
 
     first = arguments.start if arguments.seed is None else arguments.seed
@@ -34,12 +36,14 @@ def run(arguments: Namespace) -> int:
     failed: list[int] = []
     with Progress("seeds", count) as progress:
         for seed in range(first, first + count):
-            outcome = run_seed(seed)
+            report = run_seed(seed)
             if arguments.json:
-                show_json({"seed": seed, "ok": outcome.ok, "violations": list(outcome.violations)})
-            if not outcome.ok:
+                show_json(asdict(report))
+            elif arguments.seed is not None:
+                fields(asdict(report).items())
+            if not report.ok:
                 failed.append(seed)
-                say(f"seed {seed} failed: {'; '.join(map(str, outcome.violations))}")
+                say(f"seed {seed} failed: {report.failure}")
                 say(f"replay with: tocsin simulate --seed {seed}")
             progress.advance()
     say(f"{plural(count, 'seed')}, {len(failed)} failed")

@@ -1,0 +1,74 @@
+"""What a person at a terminal sees, and a pipe does not."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def at_terminal(*arguments: str, typed: bytes = b"", **environment: str) -> tuple[int, str]:
+    """Run a command at a terminal of its own; its exit code and all that appeared there."""
+    outside, inside = pty.openpty()
+    values = {"PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", **environment}
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tocsin", *arguments],
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        env={**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **values},
+        start_new_session=True,
+    )
+    os.close(inside)
+    os.write(outside, typed)
+    shown = b""
+    with suppress(OSError):  # how a terminal says that nobody is there any more
+        while part := os.read(outside, 65_536):
+            shown += part
+    os.close(outside)
+    return running.wait(30), shown.decode()
+
+
+def test_there_is_colour_unless_somebody_says_no() -> None:
+    assert "\x1b[1m" in at_terminal("explain")[1]
+    assert "\x1b" not in at_terminal("explain", NO_COLOR="1")[1]
+    assert "\x1b" not in at_terminal("explain", TERM="dumb")[1]
+
+
+def test_an_event_cannot_command_the_terminal_that_shows_it(broker, topic) -> None:
+    broker.publish({"topic": topic, "data": "\x9b31mred \u202eturned"})
+
+    for form in ("--json", "--brief", "--whole", "--format={data}"):
+        _, shown = at_terminal(
+            "sub", topic, "--all", "--exit-at-end", form, TOCSIN_BROKER=broker.url
+        )
+        assert "\\u009b31mred \\u202eturned" in shown
+
+
+def test_a_person_is_asked_before_many_things_are_removed(broker, topic) -> None:
+    for _ in range(2):
+        filters = [{"topic": topic}]
+        broker.call(
+            "POST", "/subscriptions", {"sink": "http://127.0.0.1:1234/", "filters": filters}
+        )
+    remove = ("subs", "rm", "--filter", topic)
+
+    code, shown = at_terminal(*remove, typed=b"n\n", TOCSIN_BROKER=broker.url)
+    assert code == 2
+    assert "remove 2 subscriptions: " in shown
+    code, shown = at_terminal(*remove, typed=b"y\n", TOCSIN_BROKER=broker.url)
+    assert code == 0
+    assert broker.call("GET", f"/subscriptions?q={topic}")[1]["subscriptions"] == []
+
+
+def test_long_work_shows_how_far_it_is(broker, topic) -> None:
+    code, shown = at_terminal("pub", topic, "-", typed=b"1\n2\n\x04", TOCSIN_BROKER=broker.url)
+
+    assert code == 0
+    assert "events" in shown
+    assert "2 events stored" in shown

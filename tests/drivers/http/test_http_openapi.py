@@ -10,6 +10,7 @@ from raw_http import Answer, Raw, get, once
 from starlette.routing import Route
 
 from served import Served
+from tocsin.config import Settings
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.events import event_routes
@@ -23,8 +24,14 @@ OPERATIONS = [
 ]
 
 
+class Unused:
+    """A table of routes looks at nothing but the settings until it is asked something."""
+
+    settings = Settings()
+
+
 def routes() -> list[Route]:
-    nobody: Any = None  # a table of routes looks at no node until it is asked something
+    nobody: Any = Unused()
     return [
         *event_routes(nobody),
         *subscription_routes(nobody),

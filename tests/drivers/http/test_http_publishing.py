@@ -218,3 +218,23 @@ def test_a_request_in_flight_does_not_keep_others_waiting(broker: Served) -> Non
 
         assert once(broker.address, post(structured("meanwhile"))).status == 202
         assert json.loads(waiting.answer().body)["events"] == []
+
+
+def test_a_path_spelt_unusually_publishes_all_the_same(broker: Served) -> None:
+    request = post(structured("spelt")).replace(b"/events", b"/%65vents")
+    packed = gzip.compress(structured("spelt, packed"))
+    zipped = post(packed, extra="Content-Encoding: gzip\r\n").replace(b"/events", b"/%65vents")
+    asked = post(structured("asked")).replace(b"/events", b"/events?sync=1")
+
+    assert once(broker.address, request).json["accepted"] == 1
+    assert once(broker.address, zipped).json["accepted"] == 1
+    assert once(broker.address, asked).status == 400
+
+
+def test_an_upgrade_that_is_not_offered_is_answered_as_plain_http(broker: Served) -> None:
+    upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n"
+    with Raw(broker.address) as raw:
+        answer = raw.send(get("/livez", upgrade)).answer()
+        assert raw.rest() == b""
+
+    assert (answer.status, answer.headers["connection"]) == (200, "close")

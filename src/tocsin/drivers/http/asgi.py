@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from math import inf
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.compressed import unpacked
@@ -76,10 +75,6 @@ class AsgiExchange:
     def stop(self) -> None:
         """A request that is being answered may end by itself; whoever waits is told by the door."""
 
-    def cancel(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
     # Told by the application
 
     async def _run(self) -> None:
@@ -108,7 +103,7 @@ class AsgiExchange:
             "http_version": request.version,
             "method": request.method.decode("ascii"),
             "scheme": "http",
-            "path": unquote_to_bytes(request.raw_path).decode(errors="replace"),
+            "path": request.path,
             "raw_path": request.raw_path,
             "query_string": request.query,
             "root_path": "",

@@ -261,7 +261,10 @@ class Connection(asyncio.Protocol):
             exchange = door.exchange(self, request)
             self.active = exchange
             exchange.start()
-        except TocsinError as error:
+        except Exception as error:
+            if not isinstance(error, TocsinError):
+                door.note_failure("a request could not be handled", error, peer=self.peer)
+                error = internal_error()
             self.active = None
             is_head = request.method == b"HEAD"
             self.write(
@@ -369,7 +372,7 @@ class Connection(asyncio.Protocol):
         if self.transport is None:
             return
         if not self._last_word:
-            self.transport.close()
+            self.close()
             return
         self.transport.write(self._last_word)
         self._last = False
@@ -381,7 +384,10 @@ class Connection(asyncio.Protocol):
             self.transport.write(data)
 
     def close(self) -> None:
+        """Close once everything is written, unless the client takes too long to read it."""
         if self.transport is not None:
+            self._reading_for = NOBODY
+            self.deadline_s = self.door.now_s + self.door.limits.stalled_reader_s
             self.transport.close()
 
     def abort(self) -> None:

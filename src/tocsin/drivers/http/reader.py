@@ -220,11 +220,9 @@ class RequestReader:
         self.phase = IDLE
         if self._fields:
             self._fields = []
+        keep_alive = self._parser.should_keep_alive()
+        if not self.is_plain and self._parser.should_upgrade():
+            keep_alive = False  # whatever comes of it, what follows will be no HTTP
         self._listener.requested(
-            self.method,
-            target,
-            self._version,
-            self._headers,
-            body,
-            self._parser.should_keep_alive(),
+            self.method, target, self._version, self._headers, body, keep_alive
         )

@@ -80,11 +80,11 @@ class HttpDoor:
         await asyncio.sleep(0)
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
-        path = request.raw_path
+        path = request.path
         if request.method == b"GET":
-            if path == b"/events/stream":
+            if path == "/events/stream":
                 return EventStream(connection, request, self._node, self._streams)
-            if path == b"/events/socket":
+            if path == "/events/socket":
                 return EventSocket(connection, request, self._node, self._sockets)
         return AsgiExchange(connection, request, self._application)
 

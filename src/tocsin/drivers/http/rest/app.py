@@ -55,7 +55,7 @@ def _unrouted(routes: list[Route]) -> object:
     """What to say where the router found no way."""
 
     async def handle(request: Request, error: HTTPException) -> Response:
-        path = request.url.path
+        path: str = request.scope["path"]
         if error.status_code == 405:
             allowed = sorted(set(_methods_at(routes, path)))
             return refusal(

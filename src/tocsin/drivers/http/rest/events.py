@@ -1,13 +1,16 @@
-"""`GET /events`: the log, page by page."""
+"""`/events`: the log, page by page, and what publishers send in an unusual way."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tocsin.broker.effects import Accepted
+from tocsin.drivers.http.publication import events_of
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import events_shown
 from tocsin.errors import BadMethod
@@ -16,6 +19,7 @@ from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
 from tocsin.store.reader import Reader
 from tocsin.wire.api.query import Query
+from tocsin.wire.api.views import AcceptedShown
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -30,7 +34,25 @@ PAGE_BYTES: Final = 8 << 20
 
 
 def event_routes(node: Node) -> list[Route]:
-    """Publishing and streaming are not here: the connection does those itself."""
+    """Streams and sockets are opened by the connection itself, and so is nearly all publishing."""
+    body_bytes_max = node.settings.http.body_bytes_max
+    limits = node.settings.event_limits()
+
+    async def publish(request: Request) -> Response:
+        """For a publish whose path is spelt unusually, so that the connection did not see it."""
+        Query.parse(request.scope["query_string"], ())
+        headers = dict(request.headers.raw)
+        headers.pop(b"content-encoding", None)  # unpacked already
+        events = events_of(headers, await request.body(), limits, body_bytes_max)
+        if not events:
+            return answer(AcceptedShown(0, 0, 0), 202)
+        accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
+        return answer(
+            AcceptedShown(
+                accepted.accepted, accepted.first, accepted.last, accepted.duplicates or UNSET
+            ),
+            202,
+        )
 
     async def read(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("after", "limit", "filter"))
@@ -48,9 +70,7 @@ def event_routes(node: Node) -> list[Route]:
 
     return [
         Route("/events", read, methods=["GET"]),
-        # Never called: what publishes is answered before it gets here. It is in the table of
-        # routes so that other methods are told about it.
-        Route("/events", read, methods=["POST"]),
+        Route("/events", publish, methods=["POST"]),
         Route("/events/stream", stream_head, methods=["GET"]),
         Route("/events/socket", socket_head, methods=["GET"]),
     ]

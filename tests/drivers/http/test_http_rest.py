@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -331,3 +332,18 @@ def test_a_path_or_method_that_is_not_there_says_what_is(broker: Served) -> None
     assert (far.status, far.json["code"]) == (404, "T204")
     assert "/events" in slash.json["remedy"]
     assert (method.status, method.headers["allow"]) == (405, "GET, HEAD, POST")
+
+
+def test_a_damaged_record_is_reported_and_the_rest_is_served() -> None:
+    with served() as running:
+        running.publish(*({"id": f"e{n}"} for n in range(5)))
+        running.stop()
+        with closing(sqlite3.connect(running.directory / "log.sqlite")) as log, log:
+            assert log.execute("UPDATE events SET crc = crc + 1 WHERE seq = 3").rowcount == 1
+        running.start()
+
+        page = running.call("GET", "/events")[1]
+
+        assert page["sequences"] == [1, 2, 4, 5]
+        assert page["corrupt"] == [3]
+        assert page["next"] == 5

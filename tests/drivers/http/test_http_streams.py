@@ -219,6 +219,16 @@ def test_a_socket_has_each_event_as_a_text_message(broker: Served) -> None:
     assert [len(event["data"]) for event in events] == [1, 300, 70_000]
 
 
+def test_a_socket_is_resumed_where_the_last_event_says(broker: Served) -> None:
+    query = "?filter=topic%20resumed"
+    with Socket(broker.address, query) as socket:
+        publish(broker.address, "z1", "z2", topic="resumed", data=1)
+        place = socket.next()["tocsinsequence"]
+
+    with Socket(broker.address, f"{query}&after={place}") as socket:
+        assert socket.next()["id"] == "z2"
+
+
 def test_what_a_socket_says_is_published_and_answered_in_order(broker: Served) -> None:
     with Socket(broker.address, "?filter=topic%20nowhere") as socket:
         for body in (structured("said-1"), b"{}", structured("said-2"), b"no json"):

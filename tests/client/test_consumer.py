@@ -116,11 +116,18 @@ def test_a_box_keeps_what_was_not_finished_and_forgets_what_was(broker, topic) -
         assert list(events) == []
 
 
-def test_closing_from_another_thread_ends_the_iteration(broker, topic) -> None:
-    events = Consumer(topic, broker=broker.url)
-    threading.Timer(0.4, events.close).start()
+@pytest.mark.parametrize("via", WAYS)
+def test_closing_from_another_thread_ends_the_iteration_soon(broker, topic, via) -> None:
+    events = Consumer(topic, via=via, broker=broker.url)
+    closing = threading.Timer(0.4, events.close)
+    began = time.monotonic()
+    closing.start()
 
     assert list(events) == []
+    closing.join()
+    assert time.monotonic() - began < 3
+    assert listing(broker, "subscriptions", "subscriptions", topic) == []
+    assert listing(broker, "boxes", "boxes", topic) == []
 
 
 def test_a_stream_resumes_where_it_was_without_a_gap_or_a_repeat(topic) -> None:

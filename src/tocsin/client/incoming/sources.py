@@ -68,6 +68,7 @@ class BoxSource:
     def __init__(self, text: str, after: int | None, broker: str | None, box: str | None) -> None:
         self._connection = Connection(broker)
         self._lease: Lease | None = None
+        self._closed = False
         self._ack: str | None = None
         self._ready: deque[ConsumedEvent] = deque()
         self.dropped = 0
@@ -85,11 +86,14 @@ class BoxSource:
         return self._ready.popleft() if self._ready else None
 
     def close(self, *, finished: bool) -> None:
-        with suppress(TocsinError):
+        # On a connection of its own: another thread may be waiting on the first.
+        self._closed = True
+        self._connection.interrupt()
+        with suppress(TocsinError), Connection(self._connection.address) as connection:
             if self._lease is not None:
-                self._connection.request("DELETE", self._lease.path)
+                connection.request("DELETE", self._lease.path)
             elif finished and self._ack is not None and not self._ready:
-                self._ask(count=1, wait_s=0)
+                connection.request("GET", self._target(count=1, wait_s=0))
         self._connection.close()
 
     def _pull(self, deadline: float | None) -> None:
@@ -98,25 +102,33 @@ class BoxSource:
         if deadline is not None:
             wait_s = min(wait_s, max(0.0, deadline - time.monotonic()))
         answer = self._ask(count=BOX_EVENTS_MAX, wait_s=round(wait_s, 3))
-        self._ack = answer.get("next")
+        if answer is None:
+            return
+        self._ack = answer["next"]
         self.dropped += int(answer.get("dropped", 0))
         self._ready.extend(
             from_members(members, json.dumps(members).encode(), seq)
             for seq, members in zip(answer["sequences"], answer["events"], strict=True)
         )
 
-    def _ask(self, *, count: int, wait_s: float) -> dict[str, Any]:
-        target = messages_target(self.box, count=count, wait_s=wait_s, ack=self._ack)
+    def _ask(self, *, count: int, wait_s: float) -> dict[str, Any] | None:
+        """What is in the box; None if it was closed meanwhile."""
         pauses = pauses_s(RECONNECT_PATIENCE_S)
         while True:
             try:
+                target = self._target(count=count, wait_s=wait_s)
                 answer: dict[str, Any] = self._connection.request("GET", target).value()
                 return answer
-            except CannotReachBroker:
+            except TocsinError as error:
+                if self._closed:
+                    return None
                 pause_s = next(pauses, None)
-                if pause_s is None:
+                if pause_s is None or not isinstance(error, CannotReachBroker):
                     raise
                 time.sleep(pause_s)
+
+    def _target(self, *, count: int, wait_s: float) -> str:
+        return messages_target(self.box, count=count, wait_s=wait_s, ack=self._ack)
 
 
 class PushSource:
@@ -147,7 +159,7 @@ class PushSource:
         return self._listener.take(max(0.001, wait_s))
 
     def close(self, *, finished: bool) -> None:
-        with suppress(TocsinError):
-            self._connection.request("DELETE", self._lease.path)
+        with suppress(TocsinError), Connection(self._connection.address) as connection:
+            connection.request("DELETE", self._lease.path)
         self._connection.close()
         self._listener.close()

@@ -34,15 +34,19 @@ class Connection:
     def __init__(
         self, broker: str | Address | None = None, *, timeout_s: float = ANSWER_TIMEOUT_S
     ) -> None:
-        self.address = broker if isinstance(broker, Address) else broker_address(broker)
-        self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._rest = b""
+        self._timeout_s = timeout_s
+        self.address = broker if isinstance(broker, Address) else broker_address(broker)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # `Publisher().publish(...)` in one line leaves nobody to close it.
         self.close()
 
     def close(self) -> None:
@@ -162,7 +166,9 @@ class Connection:
 
     def _read(self, timeout_s: float | None, patience_s: float | None) -> bytes | None:
         """What arrives next; b"" at the end; None if only the caller's patience ran out."""
-        opened = self._open()
+        opened = self._socket
+        if opened is None:
+            raise cannot_reach(self.address, "the connection was closed")
         try:
             if timeout_s is not None:
                 opened.settimeout(max(timeout_s, 0.001))

@@ -87,12 +87,15 @@ def _check_template(pattern: str) -> None:
 
     try:
         names = [name for _, name, _, _ in Formatter().parse(pattern) if name is not None]
-        pattern.format_map(_Fields())
-    except (ValueError, IndexError, AttributeError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise _bad_template(pattern, str(error)) from None
-    odd = [name for name in names if not name.replace("_", "a").isalnum()]
+    odd = [name for name in names if not name.replace("_", "a").isidentifier()]
     if odd:
         raise _bad_template(pattern, f"{odd[0]!r} is not a name")
+    try:
+        pattern.format_map(_Fields())
+    except (ValueError, TypeError) as error:
+        raise _bad_template(pattern, str(error)) from None
 
 
 def _bad_template(pattern: str, problem: str) -> BadSetting:

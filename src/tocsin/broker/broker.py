@@ -126,15 +126,11 @@ class Broker:
 
     def redrive(self, letter: DeadLetter, token: Token, now_ns: int) -> None:
         """Send a dead letter again, to where its subscription points now."""
-        known = self._state.by_id.get(letter.subscription)
-        sink = known.subscription.sink if known and known.subscription.sink else letter.sink
-        self._try(token, lambda: self._pushing.redrive(Redrive(letter, token), sink, now_ns))
+        self._try(token, lambda: self._pushing.redrive(Redrive(letter, token), now_ns))
 
     def drop_dead(self, letter_id: str, token: Token, now_ns: int) -> None:
         """Discard a dead letter that the caller has seen to exist."""
-        self._state.unsaved.dead[letter_id] = None
-        self.counters.dead_letters -= 1
-        self._state.reply_when_saved(token, None)
+        self._try(token, lambda: self._pushing.drop_dead(letter_id, token))
 
     def confirm(
         self, subscription_id: str, token: str, answer: Allowed | Refused, now_ns: int
@@ -197,12 +193,14 @@ class Broker:
         batch, promises, wishes, replies = self._committing
         self._committing = None
         state = self._state
+        state.committing = Batch()
         state.first = first_seq
         self.counters.commits += 1
         self.counters.trimmed_to = first_seq - 1
         for promise in promises:
             self._acknowledge(promise)
         if batch.events:
+            self._intake.forget_old()
             state.head = batch.events[-1].seq
             self._hand_on(batch.events, now_ns)
         for wish in wishes:
@@ -259,6 +257,7 @@ class Broker:
         batch, promises, wishes, replies = self._committing
         self._committing = None
         state = self._state
+        state.committing = Batch()
         self._intake.undo(batch.events)
         for token in [p.token for p in promises] + [w.token for w in wishes]:
             self.counters.rejected += 1
@@ -351,6 +350,7 @@ class Broker:
         replies, state.unsaved_replies = state.unsaved_replies, []
         self._save_at_ns = now_ns + int(self.options.save_cursors_s * NS_PER_S)
         self._committing = (batch, promises, wishes, replies)
+        state.committing = batch
         state.out.append(Commit(batch))
 
     def _keep_for_later(self, batch: Batch) -> None:

@@ -53,6 +53,11 @@ class Catchup:
         self._reading = None
         if through <= after:  # there is nothing past it, so all that there was has been seen
             through = asked_head
+        # The log may hold a commit that we were not told of yet. It is handed on when we are, to
+        # everybody who is live; who took it from here would get it twice.
+        head = self._state.head
+        through = min(through, head)
+        events = [stored for stored in events if stored.seq <= head]
         open_ones = {
             key: follower
             for key, follower in self._behind.items()

@@ -102,10 +102,11 @@ class Intake:
                 last = max(last, known)
             accepted = Accepted(len(offer.events), first, last, duplicates)
             promises.append(Promise(offer.token, accepted))
-        self._forget_old()
         return stored, promises
 
-    def _forget_old(self) -> None:
+    def forget_old(self) -> None:
+        """Keep to the window. After a commit, not before: one that fails must not push out what
+        the window still has to know."""
         excess = len(self._recent) - self._options.duplicates_window
         if excess > 0:
             oldest = iter(self._recent)

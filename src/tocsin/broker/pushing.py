@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.effects import Push, Redriven
+from tocsin.broker.effects import Push, Redriven, Token
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Subscriber
 from tocsin.delivery.deadletter import (
@@ -17,7 +17,7 @@ from tocsin.delivery.deadletter import (
 from tocsin.delivery.lane import Lane, Redrive
 from tocsin.delivery.outcome import Answered, Outcome, Verdict, describe, judge
 from tocsin.delivery.retry import NS_PER_S, retry_at_ns
-from tocsin.errors import RedriveFailed
+from tocsin.errors import Busy, NoSuchDeadLetter, RedriveFailed
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Subscription
 from tocsin.event.subscription import State as Standing
@@ -33,6 +33,7 @@ class Pushing:
         self._catchup = catchup
         self._by_sink: dict[str, Lane[Subscriber]] = {}
         self._by_number: dict[int, Lane[Subscriber]] = {}
+        self._redriving: set[str] = set()  # ids of dead letters
 
     def lanes(self) -> int:
         return len(self._by_sink)
@@ -254,6 +255,8 @@ class Pushing:
 
     def suspend(self, who: Subscriber, reason: str) -> None:
         """Pause it, say why, keep its backlog."""
+        if not who.is_active:
+            return  # one that waits for its sink's consent would be resumed without it
         state = self._state
         who.subscription = msgspec.structs.replace(
             who.subscription, state=Standing.PAUSED, reason=reason
@@ -270,15 +273,44 @@ class Pushing:
 
     # Redrive: the dead letter stays until the sink has taken a copy.
 
-    def redrive(self, redrive: Redrive, sink: str, now_ns: int) -> None:
-        lane = self._lane(sink)
+    def redrive(self, redrive: Redrive, now_ns: int) -> None:
+        letter = redrive.letter
+        self._check_kept(letter.id)
+        known = self._state.by_id.get(letter.subscription)
+        if known is not None and known.subscription.state is Standing.PENDING:
+            raise RedriveFailed(
+                "the subscription's sink has not agreed to receive events",
+                remedy="Redrive it when the subscription is active.",
+            )
+        lane = self._lane(known.lane.sink if known and known.lane else letter.sink)
         if len(lane.redrives) >= REDRIVES_PER_LANE_MAX:
             raise RedriveFailed(
                 f"{REDRIVES_PER_LANE_MAX} dead letters wait for this sink already",
                 remedy="Wait for those to go through, then redrive the rest.",
             )
         lane.redrives.append(redrive)
+        self._redriving.add(letter.id)
         self.wake(lane, now_ns)
+
+    def drop_dead(self, letter_id: str, token: Token) -> None:
+        self._check_kept(letter_id)
+        self._state.unsaved.dead[letter_id] = None
+        self._state.counters.dead_letters -= 1
+        self._state.reply_when_saved(token, None)
+
+    def _check_kept(self, letter_id: str) -> None:
+        """Nobody removes a dead letter twice: not while it is sent, nor while it is removed."""
+        if letter_id in self._redriving:
+            raise Busy(
+                f"dead letter {letter_id[:64]!r} is being sent again just now",
+                remedy="Wait for the answer of that.",
+            )
+        for changes in (self._state.unsaved.dead, self._state.committing.dead):
+            if letter_id in changes and changes[letter_id] is None:
+                raise NoSuchDeadLetter(
+                    f"dead letter {letter_id[:64]!r} was just removed",
+                    remedy="`tocsin dlq ls` lists those there are.",
+                )
 
     def _send_redrive(self, lane: Lane[Subscriber], redrive: Redrive) -> None:
         lane.busy = redrive
@@ -293,6 +325,7 @@ class Pushing:
         self, lane: Lane[Subscriber], redrive: Redrive, outcome: Outcome, now_ns: int
     ) -> None:
         state, letter = self._state, redrive.letter
+        self._redriving.discard(letter.id)
         if judge(outcome) is Verdict.DELIVERED:
             lane.recovered()
             lane.not_before_ns = 0

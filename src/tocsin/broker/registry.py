@@ -82,6 +82,7 @@ class Registry:
 
         def note(head: int) -> None:
             follower.scanned_to = head if start is None else max(min(start, head), state.first - 1)
+            state.hold(follower.scanned_to)
             state.unsaved.subscriptions[subscription.id] = definition(subscription)
             state.unsaved.cursors[subscription.id] = follower.scanned_to
 
@@ -115,6 +116,7 @@ class Registry:
         if subscription.expires_ns is not None:
             self._expire_at(subscriber)
         follower = subscriber.follower
+        state.hold(follower.scanned_to)
         if not subscriber.is_active:
             follower.park(state.head)
         elif follower.scanned_to >= state.head:
@@ -130,6 +132,8 @@ class Registry:
         subscriber = state.find(subscription_id)
 
         def note(head: int) -> None:
+            if state.by_id.get(subscription_id) is not subscriber:
+                return  # it ended while this waited: to write it down would bring it back
             latest = self._noted.get(subscription_id, subscriber.subscription)
             self._noted[subscription_id] = changed = self._changed(latest, change)
             if state.unsaved.subscriptions.get(subscription_id, b"") is not None:
@@ -165,6 +169,9 @@ class Registry:
     ) -> None:
         state, was = self._state, subscriber.subscription
         subscriber.subscription = changed
+        if changed.id in state.unsaved.subscriptions:
+            # The broker changed it too while this was written: the next commit must have both.
+            state.redefined(subscriber)
         follower = subscriber.follower
         follower.keep = changed.config.backlog
         if filter is not None:
@@ -237,9 +244,15 @@ class Registry:
     # The handshake: no event goes to a sink that was not asked (CloudEvents webhooks, section 4)
 
     def _shake_hands(self, subscriber: Subscriber) -> None:
-        subscriber.handshake_token = self._state.new_id()
+        """Ask its sink; one question at a time, so that it is known whose answer comes."""
         sink = subscriber.subscription.sink
         assert sink is not None
+        if subscriber.asking is not None:
+            if subscriber.asking != sink:
+                subscriber.handshake_token = ""  # the sink it had may not speak for the new one
+            return
+        subscriber.asking = sink
+        subscriber.handshake_token = self._state.new_id()
         self._state.out.append(
             Handshake(subscriber.subscription.id, sink, subscriber.handshake_token)
         )
@@ -249,16 +262,25 @@ class Registry:
     ) -> None:
         """The sink called back, with the token that only it was given."""
         subscriber = self._state.find(subscription_id)
-        if token and token == subscriber.handshake_token:
-            self.handshaken(subscription_id, answer, now_ns)
+        pending = subscriber.subscription.state is Standing.PENDING
+        if pending and token and token == subscriber.handshake_token:
+            self._heard(subscriber, answer, now_ns)
 
     def handshaken(self, subscription_id: str, answer: Allowed | Refused, now_ns: int) -> None:
         """The sink answered, or did not. Unanswered, it is asked again, ever more rarely."""
-        state = self._state
-        subscriber = state.by_id.get(subscription_id)
-        if subscriber is None or subscriber.subscription.state is not Standing.PENDING:
+        subscriber = self._state.by_id.get(subscription_id)
+        if subscriber is None:
             return
-        was = subscriber.subscription
+        asked, subscriber.asking = subscriber.asking, None
+        if subscriber.subscription.state is not Standing.PENDING:
+            return
+        if asked != subscriber.subscription.sink:
+            self._shake_hands(subscriber)  # it moved meanwhile: that was another sink's answer
+            return
+        self._heard(subscriber, answer, now_ns)
+
+    def _heard(self, subscriber: Subscriber, answer: Allowed | Refused, now_ns: int) -> None:
+        state, was = self._state, subscriber.subscription
         if isinstance(answer, Allowed):
             subscriber.handshake_failures = 0
             subscriber.subscription = msgspec.structs.replace(
@@ -285,7 +307,7 @@ class Registry:
             state.note(
                 "warning",
                 "a subscription waits for its sink's consent",
-                subscription=subscription_id,
+                subscription=was.id,
                 reason=answer.reason,
             )
 

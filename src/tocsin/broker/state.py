@@ -43,6 +43,7 @@ class State:
         self.first = 1  # the oldest event still kept
         self.dirty: dict[str, Subscriber] = {}  # whose cursor is to be saved
         self.unsaved = Batch()  # changes of ours that the next commit takes along
+        self.committing = Batch()  # what the commit under way changes
         self.unsaved_replies: list[Reply] = []  # and who hears of it then
         self._keys = count(1)
 
@@ -68,6 +69,10 @@ class State:
     def leave(self, reader: Subscriber | Stream) -> None:
         self.matcher.remove(reader.follower.key)
         del self.by_key[reader.follower.key]
+
+    def hold(self, seq: int) -> None:
+        """Somebody begins after `seq`: what the log has not let go of yet stays."""
+        self.unsaved.trim_to = min(self.unsaved.trim_to, seq)
 
     def moved(self, subscriber: Subscriber) -> None:
         """Its cursor is no longer what the disk says."""

@@ -30,7 +30,8 @@ class Streams:
                 f"{state.options.streams_max} streams are open",
                 remedy="Close some, use a message box, or raise streams_max.",
             )
-        start = state.head if after is None else max(after, state.first - 1)
+        gone = max(state.first - 1, state.committing.trim_to)
+        start = state.head if after is None else max(after, gone)
         follower = state.new_follower(min(start, state.head))
         stream = Stream(follower.key, name, filter, follower)
         state.enter(stream, filter)
@@ -39,8 +40,9 @@ class Streams:
             follower.live = True
         else:
             self._catchup.add(follower)
-        if after is not None and after < state.first - 1:
-            state.out.append(StreamDropped(stream.number, state.first - 1 - after))
+        state.hold(follower.scanned_to)
+        if after is not None and after < gone:
+            state.out.append(StreamDropped(stream.number, gone - after))
         return stream.number
 
     def close(self, number: int) -> None:

@@ -24,6 +24,7 @@ class Subscriber:
     """A subscription at work: its definition, its place in the log and how it fares."""
 
     __slots__ = (
+        "asking",
         "attempts",
         "dead",
         "delivered",
@@ -51,6 +52,7 @@ class Subscriber:
         self.attempts: list[Attempt] = []  # at the event in front
         self.refusals = 0  # of those, the ones that count towards giving up
         self.singly = 0  # so many events in front go one by one: their batch was refused
+        self.asking: str | None = None  # the sink that a handshake is under way to
         self.handshake_failures = 0
         self.handshake_token = ""
         self.delivered = 0

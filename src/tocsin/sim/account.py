@@ -43,9 +43,6 @@ class Doubtful(Generic[T]):
             if entry.until_seq is None:
                 entry.until_seq = head
 
-    def withdraw(self, ask: int) -> None:
-        self._entries = [entry for entry in self._entries if entry.ask != ask]
-
     def now(self) -> list[T]:
         """What may hold now."""
         return [entry.value for entry in self._entries if entry.until_seq is None]
@@ -103,11 +100,6 @@ class Account:
         # If more was asked since, that may be done already when this answer leaves.
         if self.last_ask == ask:
             self.is_paused = changed.state is State.PAUSED
-
-    def withdraw(self, ask: int) -> None:
-        """The broker has answered that the change did not happen."""
-        for value in (self.want, self.sink, self.expires_ns):
-            value.withdraw(ask)
 
     def may_want(self, seq: int, event: Event) -> bool:
         """Some filter that held since then lets the event pass."""

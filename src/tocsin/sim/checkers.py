@@ -14,7 +14,9 @@ from tocsin.event.subscription import State, Subscription
 from tocsin.sim.account import Account, Doubtful, may_drop
 from tocsin.sim.log_witness import LogWitness
 from tocsin.sim.workload import BY_TEXT
-from tocsin.sim.world import Violation, World
+from tocsin.sim.world import NS_PER_MS, Violation, World
+
+EXPIRY_SLACK_NS = NS_PER_MS  # a turn of the loop may stand between a timer and what it does
 
 
 class Checkers:
@@ -67,7 +69,8 @@ class Checkers:
         if account.is_paused:
             raise Violation(f"{who}: a push while it is paused")
         expiries = account.expires_ns.now()
-        if all(due is not None and due < self._world.now_ns for due in expiries):
+        latest_ns = self._world.now_ns - EXPIRY_SLACK_NS
+        if all(due is not None and due < latest_ns for due in expiries):
             raise Violation(f"{who}: a push after it expired")
         self._check_order(account, push.events)
         return account
@@ -111,12 +114,13 @@ class Checkers:
 
     # Safety: boxes
 
-    def handing_out(self, account: Account, events: list[Stored]) -> None:
-        """Events leave a box."""
+    def handing_out(self, account: Account, released: int, events: list[Stored]) -> None:
+        """Events leave a box for somebody who has released all up to there."""
         if account.is_ended:
             raise Violation(f"box {account.id}: a pull was answered after it was deleted")
         self._check_wanted(account, events)
         if events:
+            account.settled_to = released
             self._check_order(account, events)
 
     # Retention

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.deadletter import DeadLetter
-from tocsin.errors import DiskFull, NoSuchSubscription
+from tocsin.errors import NoSuchSubscription
 from tocsin.event.subscription import Config, Kind, State, Subscription
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers
@@ -52,7 +53,7 @@ class Owners:
         plan, world = self._plan, self._world
         for kind, number in ((Kind.PUSH, plan.subscriptions), (Kind.BOX, plan.boxes)):
             for _ in range(number):
-                self._later((0, BEGIN_MS_MAX), lambda kind=kind: self._subscribe(kind))
+                self._later((0, BEGIN_MS_MAX), partial(self._subscribe, kind))
         for _ in range(plan.changes):
             change = world.random.choice(
                 (
@@ -67,7 +68,7 @@ class Owners:
                     self._unsubscribe,
                     self._redrive,
                     self._drop_dead,
-                    lambda: self._subscribe(Kind.PUSH),
+                    partial(self._subscribe, Kind.PUSH),
                 )
             )
             self._later(CHANGES_MS, change)
@@ -95,15 +96,16 @@ class Owners:
             state=State.PAUSED if random.random() < 0.1 else State.ACTIVE,
         )
         start = random.choice((None, None, 0, 5))
-        now_ns = self._world.now_ns
-        self._network.carry(
-            lambda: self._process.ask(
+
+        def arrive() -> None:
+            self._process.ask(
                 lambda broker, question: broker.subscribe(
-                    asked, want.filter, start, question, now_ns
+                    asked, want.filter, start, question, self._world.now_ns
                 ),
                 self._subscribed,
             )
-        )
+
+        self._network.carry(arrive)
 
     def _draw_config(self) -> Config:
         random = self._world.random
@@ -185,8 +187,6 @@ class Owners:
             self._world.seen["subscription changed"] += 1
             assert self._process.broker is not None
             account.confirm(ask, result.subscription, self._process.broker.head)
-        elif isinstance(result, DiskFull):
-            account.withdraw(ask)
         elif isinstance(result, NoSuchSubscription):
             self._not_found(account)
 

@@ -26,7 +26,7 @@ from tocsin.sim.disk import FaultyDisk
 from tocsin.sim.network import Network
 from tocsin.sim.plan import Fall, Plan, Point, Strike
 from tocsin.sim.sinks import Sink
-from tocsin.sim.world import Action, World
+from tocsin.sim.world import NS_PER_MS, Action, World
 from tocsin.store.reach import retention_reach
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
@@ -102,6 +102,7 @@ class Process:
         """Open the log and take up what is there. Struck meanwhile, start again later."""
         world, disk = self._world, self._disk
         strike = self._due(Point.STARTING)
+        disk.cut_at = None
         if strike is not None:
             disk.cut_at = disk.operations + world.random.randint(1, START_OPERATIONS_MAX)
         disk.sync_fails = False
@@ -159,14 +160,15 @@ class Process:
 
     def fall(self, fall: Fall, when: str) -> None:
         """The process ends, or is told to."""
-        if self.broker is None:
+        if self.broker is None or (self._stopping and fall is Fall.STOP):
             return
         self._world.trace(f"{fall.value} while {when}")
         self._world.seen[f"struck: {when}"] += 1
         if fall is Fall.STOP:
             self._stopping = True
             self.broker.shut_down(self._world.now_ns)
-            self._close_when_idle(self._world.now_ns + CLOSING_MS * 1_000_000)
+            deadline_ns = self._world.now_ns + CLOSING_MS * NS_PER_MS
+            self._later(0, 1, lambda: self._close_when_idle(deadline_ns))
             self._kick()
             return
         self._disk.has_power = False
@@ -307,7 +309,6 @@ class Process:
                 self._checkers.trimmed()
         except DiskFull as error:
             self._world.seen["disk full"] += 1
-            log.not_written()
             failure = error
         except DiskFailed as error:
             self._world.seen["sync failed"] += 1

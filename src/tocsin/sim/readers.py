@@ -47,8 +47,6 @@ class Puller:
         asked: list[Question] = []
 
         def arrive() -> None:
-            if ack is not None and self._process.broker is not None:
-                self._box.settled_to = max(self._box.settled_to, int(ack))
             question = self._process.ask(
                 lambda broker, question: broker.pull(
                     self._box.id,
@@ -58,7 +56,7 @@ class Puller:
                     question,
                     self._world.now_ns,
                 ),
-                lambda result: self._answered(number, result),
+                lambda result: self._answered(number, ack, result),
             )
             asked.extend(filter(None, [question]))
 
@@ -73,10 +71,10 @@ class Puller:
         self._network.carry(arrive)
         self._world.after_ms(wait_ms + PULL_PATIENCE_MS, lost)
 
-    def _answered(self, number: int, result: object) -> None:
+    def _answered(self, number: int, ack: str | None, result: object) -> None:
         """The answer leaves the broker."""
         if isinstance(result, Pulled):
-            self._checkers.handing_out(self._box, result.events)
+            self._checkers.handing_out(self._box, int(ack or 0), result.events)
         elif isinstance(result, NoSuchBox):
             if not self._box.may_be_gone(self._world.now_ns):
                 raise Violation(f"box {self._box.id} is gone")

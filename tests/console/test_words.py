@@ -145,6 +145,16 @@ def test_a_format_names_members_of_the_event_and_of_its_data() -> None:
     assert lines([Message("", 3, EVENT)]) == '3\ta/b\t7\t|{"load5":7,"deep":{"x":1}}\n'
 
 
+@pytest.mark.parametrize("data", [b"null", b"true", b"[1]", b'{"x":{}}', b'"t"', b"7", b"1.5"])
+def test_a_format_holds_for_whatever_the_data_is(data: bytes) -> None:
+    lines = format_lines("{data:>9s}|{x:<3}|{id:^3}")
+
+    text = lines([Message("", 1, b'{"id":"7","data":%b}' % data), Message("", 2, b'{"id":"8"}')])
+
+    assert text.endswith("         |   | 8 \n")
+    assert text.startswith(data.decode().strip('"').rjust(9) if data != b"null" else " " * 9)
+
+
 @pytest.mark.parametrize("template", ["{", "{0}", "{id.__class__}", "{data[x]}", "{}", "{id:z}"])
 def test_a_format_that_reaches_further_is_refused(template: str) -> None:
     with pytest.raises(BadSetting):

@@ -54,11 +54,20 @@ def whole_lines(messages: list[Message]) -> str:
 
 
 class _Fields(dict[str, Any]):
-    """An event for a format: its members, then those of its data; what there is not is empty."""
+    """An event for a format: its members, then those of its data; what there is not is empty.
 
-    def __missing__(self, name: str) -> Any:
-        data = dict.get(self, "_members")
-        return data.get(name, "") if isinstance(data, dict) else ""
+    Every value is text, so that a format that holds for one event holds for all.
+    """
+
+    def __getitem__(self, name: str) -> str:
+        value = self.get(name)
+        if value is None and isinstance(data := self.get("data"), dict):
+            value = data.get(name)
+        if value is None:
+            return ""
+        if isinstance(value, (dict, list, bool)):
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return str(value)
 
 
 def format_lines(template: str) -> Lines:
@@ -67,18 +76,12 @@ def format_lines(template: str) -> Lines:
     _check_template(pattern)
 
     def lines(messages: list[Message]) -> str:
-        return "".join(pattern.format_map(_fields(message)) for message in messages)
+        return "".join(
+            pattern.format_map(_Fields(_read_event(message.data), seq=message.seq))
+            for message in messages
+        )
 
     return lines
-
-
-def _fields(message: Message) -> _Fields:
-    members = _Fields(_read_event(message.data), seq=message.seq)
-    data = members.get("data")
-    members["_members"] = data
-    if isinstance(data, (dict, list)):
-        members["data"] = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return members
 
 
 def _check_template(pattern: str) -> None:

@@ -1,0 +1,207 @@
+"""What simulated runs found in the broker, each as the few steps that it takes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from broker.harness import OK, Hand, event, handshakes, only, pushes
+from tocsin.broker.effects import Commit, ReadLog, Reply, StreamDropped, StreamOut
+from tocsin.broker.options import BrokerOptions
+from tocsin.broker.registry import Change
+from tocsin.delivery.deadletter import DeadLetter, from_record
+from tocsin.delivery.outcome import Answered, Failed
+from tocsin.delivery.retry import RetryOptions
+from tocsin.errors import Busy, DiskFull, NoSuchDeadLetter, NoSuchSubscription, RedriveFailed
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.filter import EVERYTHING
+from tocsin.event.subscription import Config, Kind, State, Subscription, from_definition
+from tocsin.wire.cloudevents.webhook import Allowed
+
+TOPIC_B: list[object] = [{"topic": "b"}]
+
+
+def commit_under_way(hand: Hand) -> Commit:
+    (commit,) = only(Commit, hand.flush())
+    return commit
+
+
+def change_to_topic_b() -> Change:
+    return Change(filters=msgspec.Raw(msgspec.json.encode(TOPIC_B)), filter=read_filters(TOPIC_B))
+
+
+def test_a_change_asked_during_the_deletion_does_not_bring_the_subscription_back() -> None:
+    hand = Hand()
+    subscription = hand.subscribe()
+    hand.broker.unsubscribe(subscription, "delete", hand.now)
+    deletion = commit_under_way(hand)
+
+    hand.broker.change(subscription, Change(state=State.PAUSED), "pause", hand.now)
+    hand.do(deletion)
+    replies = only(Reply, hand.settle())
+
+    assert isinstance(next(r.result for r in replies if r.token == "pause"), NoSuchSubscription)
+    assert subscription not in hand.definitions
+
+
+def test_a_change_survives_a_handshake_that_ends_while_it_is_written() -> None:
+    hand = Hand(trusted=False)
+    subscription = hand.subscribe()
+    hand.broker.change(subscription, change_to_topic_b(), "change", hand.now)
+    change = commit_under_way(hand)
+
+    hand.broker.handshaken(subscription, Allowed(None), hand.now)
+    hand.do(change)
+    hand.pass_s(1)
+
+    kept = from_definition(hand.definitions[subscription])
+    assert kept.state is State.ACTIVE
+    assert msgspec.json.decode(kept.filters) == TOPIC_B
+
+
+def test_a_sink_out_of_reach_does_not_turn_waiting_for_consent_into_a_pause() -> None:
+    patience = RetryOptions(unreachable_s_max=1.0)
+    hand = Hand(BrokerOptions(retry=patience), trusted=False)
+    agreed, waiting = hand.subscribe(), hand.subscribe()
+    hand.broker.handshaken(agreed, Allowed(None), hand.now)
+    hand.publish(event(1))
+    hand.broker.pushed(pushes(hand.seen)[-1].lane, Failed("no route"), hand.now)
+    (again,) = pushes(hand.pass_s(2))
+    hand.answer(again, Failed("no route"))
+
+    resumed = hand.ask(
+        lambda token: hand.broker.change(waiting, Change(state=State.ACTIVE), token, hand.now)
+    )
+
+    assert hand.broker.view(agreed).subscription.state is State.PAUSED
+    assert resumed.subscription.state is State.PENDING  # type: ignore[attr-defined]
+
+
+def test_the_former_sink_cannot_consent_for_the_new_one() -> None:
+    hand = Hand(trusted=False)
+    subscription = hand.subscribe("http://old/")
+    former = handshakes(hand.seen)[-1]
+    hand.ask(
+        lambda token: hand.broker.change(subscription, Change(sink="http://new/"), token, hand.now)
+    )
+
+    hand.broker.confirm(subscription, former.token, Allowed(None), hand.now)
+    hand.broker.handshaken(subscription, Allowed(None), hand.now)
+    asked = handshakes(hand.settle())
+
+    assert hand.broker.view(subscription).subscription.state is State.PENDING
+    assert [handshake.sink for handshake in asked] == ["http://new/"]
+
+
+def given_up(hand: Hand) -> DeadLetter:
+    hand.publish(event(1))
+    hand.answer(pushes(hand.seen)[-1], Answered(400))
+    hand.pass_s(1)
+    (record,) = hand.dead.values()
+    return from_record(record)
+
+
+def test_a_dead_letter_is_sent_again_or_dropped_once() -> None:
+    hand = Hand()
+    hand.subscribe()
+    letter = given_up(hand)
+    hand.broker.redrive(letter, "first", hand.now)
+    (push,) = pushes(hand.settle())
+
+    twice = hand.ask(lambda token: hand.broker.redrive(letter, token, hand.now))
+    dropped = hand.ask(lambda token: hand.broker.drop_dead(letter.id, token, hand.now))
+    hand.broker.pushed(push.lane, OK, hand.now)
+    too_late = hand.ask(lambda token: hand.broker.drop_dead(letter.id, token, hand.now))
+
+    assert isinstance(twice, Busy)
+    assert isinstance(dropped, Busy)
+    assert isinstance(too_late, NoSuchDeadLetter)
+    assert hand.broker.counters.dead_letters == 0
+
+
+def test_a_dead_letter_is_not_sent_to_a_sink_that_has_not_agreed() -> None:
+    hand = Hand(trusted=False)
+    subscription = hand.subscribe("http://old/")
+    hand.broker.handshaken(subscription, Allowed(None), hand.now)
+    letter = given_up(hand)
+    hand.ask(
+        lambda token: hand.broker.change(subscription, Change(sink="http://new/"), token, hand.now)
+    )
+
+    answer = hand.ask(lambda token: hand.broker.redrive(letter, token, hand.now))
+
+    assert isinstance(answer, RedriveFailed)
+
+
+def box() -> Subscription:
+    return Subscription(id="", kind=Kind.BOX, config=Config())
+
+
+def test_retention_leaves_what_a_new_subscription_begins_with() -> None:
+    hand = Hand()
+    hand.publish(*(event(n) for n in range(1, 6)))
+    hand.broker.surveyed(4, hand.now)
+
+    hand.broker.subscribe(box(), EVERYTHING, 2, "subscribe", hand.now)
+    hand.settle()
+
+    assert [stored.seq for stored in hand.log] == [3, 4, 5]
+
+
+def test_retention_leaves_it_also_when_it_looks_while_the_subscription_is_written() -> None:
+    hand = Hand()
+    hand.publish(*(event(n) for n in range(1, 6)))
+    hand.broker.subscribe(box(), EVERYTHING, 2, "subscribe", hand.now)
+    subscribing = commit_under_way(hand)
+
+    hand.broker.surveyed(4, hand.now)
+    hand.do(subscribing)
+    hand.pass_s(1)
+
+    assert [stored.seq for stored in hand.log] == [3, 4, 5]
+
+
+def test_a_stream_opened_while_the_log_is_trimmed_is_told_what_is_gone() -> None:
+    hand = Hand()
+    hand.publish(*(event(n) for n in range(1, 6)))
+    hand.pass_s(1)
+    hand.broker.surveyed(4, hand.now)
+    trimming = commit_under_way(hand)
+
+    hand.broker.open_stream(EVERYTHING, 0, "late")
+    hand.do(trimming)
+    effects = hand.settle()
+
+    (told,) = only(StreamDropped, hand.seen)
+    assert told.dropped == 4
+    assert [s.seq for out in only(StreamOut, effects) for s in out.events] == [5]
+
+
+def test_a_commit_that_a_reader_saw_first_is_handed_on_once() -> None:
+    hand = Hand()
+    hand.publish(event(1))
+    hand.broker.open_stream(EVERYTHING, 0, "stream")
+    hand.broker.publish([event(2)], "publish")
+    effects = hand.flush()
+    (commit,), (read,) = only(Commit, effects), only(ReadLog, effects)
+
+    hand.keep(commit)
+    hand.broker.log_read(list(hand.log), 2, [], hand.now)
+    hand.broker.committed(1, hand.now)
+    written = only(StreamOut, hand.settle())
+
+    assert read.after == 0
+    assert [s.seq for out in written for s in out.events] == [1, 2]
+
+
+def test_commits_that_fail_do_not_push_anything_out_of_the_duplicates_window() -> None:
+    hand = Hand(BrokerOptions(duplicates_window=3))
+    hand.publish(event(1), event(2), event(3))
+    full = DiskFull("no room", remedy="make some")
+    for number in range(4, 8):
+        hand.broker.publish([event(number)], number)
+        commit_under_way(hand)
+        hand.broker.commit_failed(full, hand.now)
+
+    again = hand.publish(event(1))
+
+    assert again.duplicates == 1  # type: ignore[attr-defined]

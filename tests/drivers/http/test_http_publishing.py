@@ -9,8 +9,11 @@ import time
 import zlib
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from raw_http import Raw, get, once, post, structured
 
 from served import Served
@@ -238,3 +241,34 @@ def test_an_upgrade_that_is_not_offered_is_answered_as_plain_http(broker: Served
         assert raw.rest() == b""
 
     assert (answer.status, answer.headers["connection"]) == (200, "close")
+
+
+PIPELINE = [
+    post(structured("cut-1")),
+    get("/livez"),
+    post(b"{"),
+    b"HEAD /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"POST /events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+    b"Content-Type: application/cloudevents+json\r\n\r\n3\r\n{} \r\n0\r\n\r\n",
+    get("/events?limit=1"),
+    post(structured("cut-2", data="x" * 40_000)),
+    get("/nowhere"),
+]
+STATUSES = [202, 200, 400, 200, 400, 200, 202, 404]
+METHODS = ["POST", "GET", "POST", "HEAD", "POST", "GET", "POST", "GET"]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, sum(map(len, PIPELINE))), max_size=12).map(sorted))
+def test_where_the_network_cuts_the_requests_makes_no_difference(
+    broker: Served, cuts: list[int]
+) -> None:
+    stream = b"".join(PIPELINE)
+    with Raw(broker.address) as raw:
+        raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start, end in pairwise([0, *cuts, len(stream)]):
+            raw.send(stream[start:end])
+
+        statuses = [raw.answer(method).status for method in METHODS]
+
+    assert statuses == STATUSES

@@ -146,7 +146,7 @@ class EventSocket:
         if now_s >= self._ping_due_s and self._open:
             self._connection.write(self._protocol.send(Ping()))
             self._ping_due_s = now_s + PING_S
-            self._pong_due_s = now_s + PONG_S_MAX
+            self._pong_due_s = min(self._pong_due_s, now_s + PONG_S_MAX)
         return min(self._ping_due_s, self._pong_due_s)
 
     def stop(self) -> None:

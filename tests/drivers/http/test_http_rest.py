@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -347,3 +348,19 @@ def test_a_damaged_record_is_reported_and_the_rest_is_served() -> None:
         assert page["sequences"] == [1, 2, 4, 5]
         assert page["corrupt"] == [3]
         assert page["next"] == 5
+
+
+def test_metrics_name_the_slowest_and_put_the_rest_together() -> None:
+    with served() as running:
+        running.publish({})
+        for _ in range(55):
+            box = running.call("POST", "/boxes", {})[1]
+            running.call("PATCH", f"/boxes/{box['id']}", {"state": "paused"})
+        running.publish({}, {})
+
+        text = once(running.address, get("/metrics")).body.decode()
+
+        behind = re.findall(r'tocsin_subscription_behind\{subscription="(.*?)"\} (.*)', text)
+        assert len(behind) == 51
+        assert dict(behind)["other"] == "10.0"
+        assert {value for name, value in behind if name != "other"} == {"2.0"}

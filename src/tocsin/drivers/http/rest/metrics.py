@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry
@@ -84,10 +85,11 @@ def _slowest(views: list[SubscriptionView]) -> Iterator[Metric]:
         "Events between a subscription and the head of the log; `other` is the sum of the rest.",
         labels=["subscription"],
     )
-    slow = sorted((view for view in views if view.behind), key=lambda view: -view.behind)
-    for view in slow[:NAMED_MAX]:
+    slowest = nlargest(NAMED_MAX, (v for v in views if v.behind), key=lambda v: v.behind)
+    for view in slowest:
         behind.add_metric([view.subscription.id], view.behind)
-    behind.add_metric(["other"], sum(view.behind for view in slow[NAMED_MAX:]))
+    named = sum(view.behind for view in slowest)
+    behind.add_metric(["other"], sum(view.behind for view in views) - named)
     yield behind
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from heapq import nlargest
 from html import escape
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +77,7 @@ def _figures(node: Node, views: list[SubscriptionView]) -> str:
 
 
 def _slow(views: list[SubscriptionView]) -> str:
-    slow = sorted((v for v in views if v.behind), key=lambda v: -v.behind)[:SLOW_SHOWN]
+    slow = nlargest(SLOW_SHOWN, (v for v in views if v.behind), key=lambda v: v.behind)
     if not slow:
         return "<p>Every subscription has what it asked for.</p>"
     rows = "".join(

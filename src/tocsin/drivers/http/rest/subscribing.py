@@ -112,7 +112,7 @@ def listed(node: Node, raw_query: bytes, kind: Kind) -> Listing:
     views = [
         view
         for view in node.broker.views()
-        if view.subscription.kind is kind and wanted in _searched(view.subscription)
+        if view.subscription.kind is kind and (not wanted or wanted in _searched(view.subscription))
     ]
     if query.choice("sort", "created", SORTS) == "behind":
         views.sort(key=lambda view: (-view.behind, view.subscription.id))

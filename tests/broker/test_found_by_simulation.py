@@ -205,3 +205,22 @@ def test_commits_that_fail_do_not_push_anything_out_of_the_duplicates_window() -
     again = hand.publish(event(1))
 
     assert again.duplicates == 1  # type: ignore[attr-defined]
+
+
+def move(hand: Hand, subscription: str, sink: str) -> None:
+    hand.ask(lambda token: hand.broker.change(subscription, Change(sink=sink), token, hand.now))
+
+
+def test_a_late_refusal_condemns_no_other_event() -> None:
+    hand = Hand()
+    subscription = hand.subscribe("http://a/")
+    hand.publish(event(1), event(2))
+    (late,) = pushes(hand.seen)
+    move(hand, subscription, "http://b/")
+    hand.answer(pushes(hand.seen)[-1])
+    move(hand, subscription, "http://a/")
+
+    (again,) = pushes(hand.answer(late, Answered(400)))
+
+    assert [stored.seq for stored in again.events] == [2]
+    assert hand.broker.counters.given_up == 0

@@ -59,6 +59,9 @@ class Pushing:
             return
         lane.members.remove(subscriber)
         subscriber.lane = None
+        if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
+            # The answer will concern nobody, also not a subscriber that is back here by then.
+            lane.busy = (subscriber, [])
         self._close_if_idle(lane)
 
     def _close_if_idle(self, lane: Lane[Subscriber]) -> None:
@@ -116,7 +119,7 @@ class Pushing:
         outcome: Outcome,
         now_ns: int,
     ) -> None:
-        if who.lane is not lane:  # unsubscribed, or moved to another sink, in the meantime
+        if not events:  # unsubscribed, or moved to another sink, in the meantime
             return
         follower, count = who.follower, len(events)
         verdict = judge(outcome)

@@ -68,6 +68,7 @@ class Account:
     expires_ns: Doubtful[int | None]
     may_drop: bool  # it, or the broker, has a limit that lets go of events
     taken: set[int] = field(default_factory=set)  # by its sink, or by who pulls
+    refused: set[int] = field(default_factory=set)  # answered so, and the broker was told
     given_up: set[int] = field(default_factory=set)
     renounced: set[int] = field(default_factory=set)  # dead letters dropped on request
     dropped: int = 0

@@ -110,7 +110,10 @@ class Checkers:
             self.taken += 1
 
     def gave_up(self, subscription_id: str, seq: int) -> None:
-        self.accounts[subscription_id].given_up.add(seq)
+        account = self.accounts[subscription_id]
+        if seq not in account.refused:
+            raise Violation(f"{account.id}: event {seq} was given up, which no sink refused")
+        account.given_up.add(seq)
 
     # Safety: boxes
 

@@ -22,7 +22,7 @@ from tocsin.sim.readers import Puller
 from tocsin.sim.workload import POOL
 from tocsin.sim.world import NS_PER_MS, Violation, World
 
-BEGIN_MS_MAX = 60
+BEGIN_MS_MAX = 30
 CHANGES_MS = (10, 400)
 LEASE_MS = (30, 2_000)
 LOOK_MS = 100  # between two looks at what is to be resumed or redriven in the end
@@ -89,7 +89,7 @@ class Owners:
         asked = Subscription(
             id="",
             kind=kind,
-            sink=random.choice(list(self._process.sinks)) if kind is Kind.PUSH else None,
+            sink=random.choice(list(self._process.outgoing.sinks)) if kind is Kind.PUSH else None,
             filters=want.raw,
             config=self._draw_config(),
             expires_ns=self._draw_expiry() if random.random() < 0.15 else None,
@@ -154,7 +154,7 @@ class Owners:
         self._change(self._any(), Change(filters=want.raw, filter=want.filter))
 
     def _move(self) -> None:
-        sink = self._world.random.choice(list(self._process.sinks))
+        sink = self._world.random.choice(list(self._process.outgoing.sinks))
         self._change(self._any(Kind.PUSH), Change(sink=sink))
 
     def _reconfigure(self) -> None:

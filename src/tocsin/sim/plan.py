@@ -3,45 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from random import Random
 
 from tocsin.broker.options import BrokerOptions
 from tocsin.delivery.retry import RetryOptions
 from tocsin.sim.network import Weather
+from tocsin.sim.strikes import Strike, draw_strike
 
 SECONDS_LONG = 10_000.0  # longer than any run
-
-
-class Fall(Enum):
-    """How a broker process ends."""
-
-    KILL = "kill"  # what it wrote is there, synced or not
-    POWER = "power cut"  # what was not synced is lost, kept or torn
-    STOP = "stop"  # told to stop, it finishes what it can
-
-
-class Point(Enum):
-    """Where a process can be struck."""
-
-    COMMIT_ASKED = "a commit is asked for"
-    COMMIT_WRITING = "a commit is being written"
-    COMMIT_WRITTEN = "a commit is written and the broker not told"
-    REPLY = "an answer has left"
-    PUSH_SENT = "a push has left"
-    SINK_TOOK = "a sink took events and the broker was not told"
-    LOG_READ = "the log was read and the broker not told"
-    STARTING = "the log is being opened"
-    ANY_STEP = "anything happens"
-
-
-@dataclass(slots=True)
-class Strike:
-    """The process ends the so-many-th time that it comes to the point."""
-
-    point: Point
-    countdown: int
-    fall: Fall
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +65,7 @@ def draw_plan(random: Random) -> Plan:
             delay_ms_max=random.choice((1.0, 5.0, 40.0)),
         ),
         disk_ms_max=random.choice((0.5, 4.0, 15.0)),
-        strikes=tuple(_strike(random) for _ in range(random.choice((0, 1, 1, 2, 2, 3)))),
+        strikes=tuple(draw_strike(random) for _ in range(random.choice((0, 1, 1, 2, 2, 3)))),
         tempers=tuple(_temper(random) for _ in range(random.randint(2, 4))),
         publishers=publishers,
         subscriptions=random.randint(2, 5),
@@ -117,15 +86,6 @@ def _publisher(random: Random) -> PublisherPlan:
     )
 
 
-def _strike(random: Random) -> Strike:
-    point = random.choice(list(Point))
-    countdown_max = {Point.STARTING: 2, Point.LOG_READ: 5, Point.ANY_STEP: 500}.get(point, 30)
-    fall = random.choice((Fall.KILL, Fall.POWER, Fall.POWER))
-    if point is Point.ANY_STEP:
-        fall = random.choice(list(Fall))
-    return Strike(point, random.randint(1, countdown_max), fall)
-
-
 def _temper(random: Random) -> Temper:
     def sometimes(chance: float, highest: float) -> float:
         return random.uniform(0, highest) if random.random() < chance else 0.0
@@ -137,7 +97,7 @@ def _temper(random: Random) -> Temper:
         waiting=sometimes(0.3, 0.4),
         broken=sometimes(0.2, 0.2),
         slow=sometimes(0.3, 0.2),
-        leaving=sometimes(0.1, 0.05),
+        leaving=sometimes(0.15, 0.1),
         down_s=sometimes(0.3, 4.0),
         refusals=random.choice((0, 0, 1, 3)),
         rate_per_minute=random.choice((None, None, 1_200)),

@@ -10,28 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.snapshot import take_snapshot
 from tocsin.delivery.deadletter import DeadLetter, from_record
-from tocsin.delivery.outcome import Outcome, Verdict, judge
 from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers
 from tocsin.sim.disk import FaultyDisk
-from tocsin.sim.network import Network
-from tocsin.sim.plan import Fall, Plan, Point, Strike
-from tocsin.sim.sinks import Sink
+from tocsin.sim.ends import Question, StreamEnd
+from tocsin.sim.outgoing import Outgoing
+from tocsin.sim.plan import Plan
+from tocsin.sim.strikes import Fall, Point, Strike, Strikes
 from tocsin.sim.world import NS_PER_MS, Action, World
 from tocsin.store.reach import retention_reach
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.store.vfs import PowerCut
-from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 COMMIT_OPERATIONS_MAX = 14  # of the disk; most commits take fewer
 START_OPERATIONS_MAX = 40
@@ -40,42 +39,20 @@ CLOSING_MS = 500
 DEAD_LETTERS_MAX = 10_000
 
 
-class Question:
-    """Somebody waits for an answer; compared by identity."""
-
-    __slots__ = ("answer",)
-
-    def __init__(self, answer: Callable[[object], None]) -> None:
-        self.answer = answer
-
-
-class StreamEnd(Protocol):
-    """The far end of a stream."""
-
-    def write(self, events: list[Stored]) -> bool: ...
-
-    def dropped(self, count: int) -> None: ...
-
-    def cut_off(self) -> None: ...
-
-
 class Process:
     """One broker process after another on the same disk."""
 
-    def __init__(
-        self, world: World, plan: Plan, disk: FaultyDisk, network: Network, checkers: Checkers
-    ) -> None:
+    def __init__(self, world: World, plan: Plan, disk: FaultyDisk, checkers: Checkers) -> None:
         self.broker: Broker | None = None
         self.falls = 0
-        self.sinks: dict[str, Sink] = {}
         self.found: Callable[[Account], None] = _ignore
         self._world = world
         self._plan = plan
         self._disk = disk
-        self._network = network
         self._checkers = checkers
-        self._strikes: list[Strike] = list(plan.strikes)
-        self._boot = 0
+        self.outgoing = Outgoing(world, checkers, self)
+        self._strikes = Strikes(plan.strikes)
+        self.boot = 0
         self._ids = count(1)
         self._stopping = False
         self._flushing = False
@@ -87,8 +64,8 @@ class Process:
             do.Commit: self._commit,
             do.ReadLog: self._read_log,
             do.Survey: self._survey,
-            do.Push: self._push,
-            do.Handshake: self._handshake,
+            do.Push: self.outgoing.push,
+            do.Handshake: self.outgoing.shake_hands,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
             do.Reply: self._reply,
@@ -111,6 +88,7 @@ class Process:
             broker = self._recovered(store)
         except PowerCut:
             assert strike is not None
+            world.seen[f"struck: {strike.point.value}"] += 1
             self._lose(strike.fall)
             return
         except DiskFull:
@@ -122,7 +100,7 @@ class Process:
         self._stopping = self._flushing = False
         self._timer_ns = None
         world.trace(f"start, the log ends with {store.last_seq}")
-        self._kick()
+        self.kick()
 
     def _recovered(self, store: Store) -> Broker:
         options, checkers = self._plan.options, self._checkers
@@ -148,15 +126,7 @@ class Process:
                 self.fall(strike.fall, point.value)
 
     def _due(self, point: Point) -> Strike | None:
-        if self._world.calm:
-            return None
-        for strike in self._strikes:
-            if strike.point is point:
-                strike.countdown -= 1
-                if strike.countdown <= 0:
-                    self._strikes.remove(strike)
-                    return strike
-        return None
+        return None if self._world.calm else self._strikes.due(point)
 
     def fall(self, fall: Fall, when: str) -> None:
         """The process ends, or is told to."""
@@ -169,7 +139,7 @@ class Process:
             self.broker.shut_down(self._world.now_ns)
             deadline_ns = self._world.now_ns + CLOSING_MS * NS_PER_MS
             self._later(0, 1, lambda: self._close_when_idle(deadline_ns))
-            self._kick()
+            self.kick()
             return
         self._disk.has_power = False
         with suppress(PowerCut, TocsinError):
@@ -189,7 +159,7 @@ class Process:
         world = self._world
         world.seen[fall.value] += 1
         self.falls += 1
-        self._boot += 1
+        self.boot += 1
         if self.broker is not None:
             self._checkers.falling(self.broker)
             self.broker = None
@@ -204,10 +174,10 @@ class Process:
 
     def _later(self, low_ms: float, high_ms: float, action: Action) -> None:
         """Unless the process ends before."""
-        boot = self._boot
+        boot = self.boot
 
         def if_alive() -> None:
-            if boot == self._boot:
+            if boot == self.boot:
                 action()
 
         self._world.soon(low_ms, high_ms, if_alive)
@@ -226,7 +196,7 @@ class Process:
             answer(ShuttingDown("the broker is stopping", remedy="Send it again."))
         else:
             call(broker, question)
-            self._kick()
+            self.kick()
         return question
 
     def open_stream(self, end: StreamEnd, filter: Filter, after: int | None) -> int | None:
@@ -234,7 +204,7 @@ class Process:
             return None
         number = self.broker.open_stream(filter, after, "simulated")
         self._streams[number] = end
-        self._kick()
+        self.kick()
         return number
 
     def close_stream(self, number: int) -> None:
@@ -244,7 +214,7 @@ class Process:
     def stream_ready(self, number: int) -> None:
         if self.broker is not None and number in self._streams:
             self.broker.stream_ready(number)
-            self._kick()
+            self.kick()
 
     def dead_letters(self) -> list[DeadLetter]:
         return [] if self.broker is None else _dead_letters(self._reader)
@@ -257,7 +227,7 @@ class Process:
 
     # Performing
 
-    def _kick(self) -> None:
+    def kick(self) -> None:
         """Something happened; with it goes whatever else happens until the loop turns."""
         if not self._flushing:
             self._flushing = True
@@ -265,11 +235,11 @@ class Process:
 
     def _flush(self) -> None:
         self._flushing = False
-        boot, broker = self._boot, self.broker
+        boot, broker = self.boot, self.broker
         assert broker is not None
         for effect in broker.flush(self._world.now_ns):
             self._perform[type(effect)](effect)
-            if boot != self._boot:
+            if boot != self.boot:
                 return
         self._set_timer(broker)
 
@@ -278,13 +248,13 @@ class Process:
         if due_ns is None or (self._timer_ns is not None and self._timer_ns <= due_ns):
             return
         self._timer_ns = due_ns
-        boot = self._boot
+        boot = self.boot
 
         def tick() -> None:
-            if boot == self._boot and self._timer_ns == due_ns:
+            if boot == self.boot and self._timer_ns == due_ns:
                 self._timer_ns = None
                 broker.tick(self._world.now_ns)
-                self._kick()
+                self.kick()
 
         self._world.at(due_ns, tick)
 
@@ -342,9 +312,12 @@ class Process:
         def tell(events: list[Stored], through: int) -> None:
             assert self.broker is not None
             self.broker.log_read(events, through, [], self._world.now_ns)
-            self._kick()
+            self.kick()
 
         self._world.seen["log read back"] += 1
+        assert self.broker is not None
+        if any(view.lagging and view.waiting for view in self.broker.views()):
+            self._world.seen["subscriber behind with a full window"] += 1
         self._later(0.02, self._plan.disk_ms_max, read)
 
     def _survey(self, effect: do.Survey) -> None:
@@ -355,53 +328,9 @@ class Process:
         def tell(reach: int) -> None:
             assert self.broker is not None
             self.broker.surveyed(reach, self._world.now_ns)
-            self._kick()
+            self.kick()
 
         self._later(0.02, self._plan.disk_ms_max, look)
-
-    def _push(self, push: do.Push) -> None:
-        account = self._checkers.pushing(push)
-        numbers = [stored.seq for stored in push.events]
-        self._world.trace(f"push {numbers} for {account.id} to {push.sink}")
-        again = len(numbers) == 1 and numbers[0] in account.given_up
-        moves, boot = account.moves, self._boot
-
-        def done(outcome: Outcome) -> None:
-            if boot == self._boot:
-                in_turn = not again and moves == account.moves
-                self._pushed(push, account, outcome, in_turn=in_turn)
-
-        sink = self.sinks[push.sink]
-        sink.push(push, account, lambda: self.reached(Point.SINK_TOOK), done)
-        self.reached(Point.PUSH_SENT)
-
-    def _pushed(self, push: do.Push, account: Account, outcome: Outcome, *, in_turn: bool) -> None:
-        assert self.broker is not None
-        verdict = judge(outcome)
-        if verdict is Verdict.DELIVERED and in_turn:
-            account.settled_to = max(account.settled_to, push.events[-1].seq)
-        account.may_have_ended |= verdict is Verdict.GONE
-        self.broker.pushed(push.lane, outcome, self._world.now_ns)
-        self._kick()
-
-    def _handshake(self, asked: do.Handshake) -> None:
-        boot = self._boot
-        self._world.trace(f"handshake for {asked.subscription_id} with {asked.sink}")
-
-        def done(answer: Allowed | Refused) -> None:
-            if boot == self._boot and self.broker is not None:
-                self.broker.handshaken(asked.subscription_id, answer, self._world.now_ns)
-                self._kick()
-
-        def call_back(answer: Allowed | Refused) -> None:
-            if self.broker is not None:
-                with suppress(TocsinError):  # the subscription may be gone by now
-                    self.broker.confirm(
-                        asked.subscription_id, asked.token, answer, self._world.now_ns
-                    )
-                self._kick()
-
-        self.sinks[asked.sink].handshake(asked, done, call_back)
 
     def _stream_out(self, effect: do.StreamOut) -> None:
         end = self._streams.get(effect.stream)

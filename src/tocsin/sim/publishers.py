@@ -35,6 +35,7 @@ class Publisher:
         self._waiting = self._draw(plan)
         self._under_way: set[int] = set()
         self._abreast = plan.abreast
+        self._latest = 0  # of those that arrived
         if plan.abreast == 1:
             log.promise_order(self._source)
 
@@ -72,6 +73,10 @@ class Publisher:
         self._world.soon(ANSWER_MS, 2 * ANSWER_MS, lambda: self._send(events))
 
     def _arrive(self, events: list[Event]) -> None:
+        number = int(events[0].id)
+        if number < self._latest:
+            self._world.seen["message overtaken"] += 1
+        self._latest = max(self._latest, number)
         self._process.ask(
             lambda broker, question: broker.publish(events, question),
             lambda result: self._answered(events, result),
@@ -83,7 +88,8 @@ class Publisher:
             self._world.seen[f"publish refused: {type(result).__name__}"] += 1
             return
         self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
-        self._world.seen["repeat acknowledged"] += bool(result.duplicates)
+        if result.duplicates:
+            self._world.seen["repeat acknowledged"] += 1
         self._log.acknowledge(events, result)
         self._network.carry(lambda: self._heard(int(events[0].id)))
 

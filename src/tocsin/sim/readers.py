@@ -7,8 +7,9 @@ from tocsin.errors import NoSuchBox
 from tocsin.event.stored import Stored
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers
+from tocsin.sim.ends import Question
 from tocsin.sim.network import Network
-from tocsin.sim.process import Process, Question
+from tocsin.sim.process import Process
 from tocsin.sim.workload import Want, wants
 from tocsin.sim.world import NS_PER_MS, Action, Violation, World
 

@@ -11,11 +11,12 @@ from tocsin.sim.disk import FaultyDisk
 from tocsin.sim.log_witness import LogWitness
 from tocsin.sim.network import Network
 from tocsin.sim.owners import Owners
-from tocsin.sim.plan import SECONDS_LONG, Point, draw_plan
+from tocsin.sim.plan import SECONDS_LONG, draw_plan
 from tocsin.sim.process import Process
 from tocsin.sim.publishers import Publisher
 from tocsin.sim.readers import StreamReader
 from tocsin.sim.sinks import Sink
+from tocsin.sim.strikes import Point
 from tocsin.sim.workload import POOL
 from tocsin.sim.world import Violation, World
 
@@ -61,10 +62,10 @@ class Simulation:
             world, self.log, all_may_drop=plan.options.backlog_age_s < SECONDS_LONG
         )
         network = Network(world, plan.weather)
-        self.process = Process(world, plan, self.disk, network, self.checkers)
+        self.process = Process(world, plan, self.disk, self.checkers)
         for number, temper in enumerate(plan.tempers):
             sink = Sink(world, network, self.checkers, number, temper)
-            self.process.sinks[sink.url] = sink
+            self.process.outgoing.sinks[sink.url] = sink
         self.owners = Owners(world, plan, network, self.process, self.checkers)
         self.publishers = [
             Publisher(world, network, self.process, self.log, number, publisher)

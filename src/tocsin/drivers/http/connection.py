@@ -37,7 +37,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, door: Door) -> None:
         self.door = door
-        self.reader = RequestReader(self, door.limits)
+        self.reader = RequestReader(self, door.limits, door.heads)
         self.transport: asyncio.Transport | None = None
         self.peer = ""
         self.deadline_s = inf

@@ -13,6 +13,7 @@ from tocsin.config import HttpSettings
 from tocsin.drivers.http.answers import Clockwork
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
+from tocsin.drivers.http.heads import KnownHeads
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.node import Replier
 from tocsin.event.event import Event
@@ -58,6 +59,7 @@ class Door:
         self.publish = publish
         self.exchange = exchange
         self.note = note
+        self.heads = KnownHeads()
         self.connections: set[Guest] = set()
         self.closing = asyncio.Event()
         self.turned_away = 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import httptools
 
+from tocsin.drivers.http.heads import KnownHeads
 from tocsin.drivers.http.request import (
     NEEDS_A_LOOK,
     Headers,
@@ -67,6 +68,8 @@ class RequestReader:
         "_fed_bytes",
         "_fields",
         "_headers",
+        "_heads",
+        "_is_last",
         "_limits",
         "_listener",
         "_parser",
@@ -81,9 +84,10 @@ class RequestReader:
         "since_s",
     )
 
-    def __init__(self, listener: Listener, limits: HttpSettings) -> None:
+    def __init__(self, listener: Listener, limits: HttpSettings, heads: KnownHeads) -> None:
         self._listener = listener
         self._limits = limits
+        self._heads = heads
         self._parser = httptools.HttpRequestParser(self)
         self.feeding = False
         self.phase: int = IDLE
@@ -97,10 +101,31 @@ class RequestReader:
         self._parts: list[bytes] = []
         self._body_bytes = 0
         self._fed_bytes = 0  # since the request began
+        self._is_last = False  # nothing after this request is to be read
         self._refusal: TocsinError | None = None
 
     def feed(self, data: bytes) -> None:
         """Read on; the listener hears of everything that comes out of it."""
+        if self.phase != IDLE or self._is_last:
+            self._parse(data)
+            return
+        known = self._heads.find(data)
+        if known is not None:
+            self._take(known[0], known[1])
+            return
+        self._parse(data)
+        if self.phase == IDLE and self.is_plain and not self._is_last:
+            self._heads.learn(data, self._headers)
+
+    def _take(self, headers: Headers, body: bytes) -> None:
+        """A whole publish whose head was read before."""
+        self.is_plain = True
+        try:
+            self._listener.requested(b"POST", b"/events", "1.1", headers, body, True)
+        except Exception as error:
+            self._listener.failed(error)
+
+    def _parse(self, data: bytes) -> None:
         if self.phase == IDLE:
             self.phase = HEAD
         self._fed_bytes += len(data)
@@ -223,6 +248,7 @@ class RequestReader:
         keep_alive = self._parser.should_keep_alive()
         if not self.is_plain and self._parser.should_upgrade():
             keep_alive = False  # whatever comes of it, what follows will be no HTTP
+        self._is_last = not keep_alive
         self._listener.requested(
             self.method, target, self._version, self._headers, body, keep_alive
         )

@@ -253,3 +253,21 @@ def test_interrupting_it_is_a_clean_stop_too() -> None:
 
         assert broker.process.wait(10) in (0, 130)
         assert "Traceback" not in broker.said()
+
+
+def test_a_stream_that_broke_before_its_first_event_can_go_on_where_it_was() -> None:
+    with served() as broker:
+        broker.publish({"id": "before"})
+        opened = stream(broker, "/events/stream")
+        head = read_until(opened, b"id: ")
+        head += opened.recv(100) if head.endswith(b"id: ") else b""
+        place = head.rpartition(b"id: ")[2].split(b"\n")[0].decode()
+        broker.kill()
+        broker.start()
+        broker.publish({"id": "meanwhile"})
+
+        again = stream(broker, f"/events/stream?after={place}")
+
+        assert b"meanwhile" in read_until(again, b"data: {")
+        opened.close()
+        again.close()

@@ -51,10 +51,12 @@ class EventStream:
         resumed = request.headers.get(b"last-event-id", b"").decode("latin-1") or None
         asked = read_stream_request(request.query, resumed)
         self._stream = self._node.open_stream(self, asked.filter, asked.after, self.name)
+        # A reader whose connection breaks before its first event must know where to go on.
+        place = self._node.broker.head if asked.after is None else asked.after
         assert connection.transport is not None
         connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         connection.write(
-            b"%b%b%b%b%b\r\nretry: %d\n\n"
+            b"%b%b%b%b%b\r\nretry: %d\nid: %d\n\n"
             % (
                 answers.status_line(200),
                 connection.door.clockwork.date,
@@ -62,6 +64,7 @@ class EventStream:
                 _HEAD,
                 answers.CLOSE,
                 RETRY_MS,
+                place,
             )
         )
 

@@ -69,7 +69,7 @@ class Checkers:
         if account.is_paused:
             raise Violation(f"{who}: a push while it is paused")
         expiries = account.expires_ns.now()
-        latest_ns = self._world.now_ns - EXPIRY_SLACK_NS
+        latest_ns = self._world.clock_ns - EXPIRY_SLACK_NS
         if all(due is not None and due < latest_ns for due in expiries):
             raise Violation(f"{who}: a push after it expired")
         self._check_order(account, push.events)
@@ -131,7 +131,7 @@ class Checkers:
     def trimmed(self) -> None:
         """The log has let go of its beginning: nobody may still have waited for that."""
         for account in self.accounts.values():
-            if account.may_drop or account.may_be_gone(self._world.now_ns):
+            if account.may_drop or account.may_be_gone(self._world.clock_ns):
                 continue
             for seq in range(account.trim_checked_to + 1, self.log.trimmed_to + 1):
                 if not account.is_done(seq) and self._owes(account, seq):
@@ -142,14 +142,13 @@ class Checkers:
 
     def falling(self, broker: Broker) -> None:
         """A process ends; what it dropped for a subscription's own limit is remembered here."""
-        self.add_drops(broker)
+        dropped = {view.subscription.id: view.dropped for view in broker.views()}
         for account in self.accounts.values():
+            # One that had ended may be back after the crash; what it dropped is not known then.
+            account.dropped += dropped.get(account.id, self.log.last)
             account.settled_to = 0
-
-    def add_drops(self, broker: Broker) -> None:
-        for view in broker.views():
-            if view.subscription.id in self.accounts:
-                self.accounts[view.subscription.id].dropped += view.dropped
+            # The next process may be told an earlier time; what expired before stays expired.
+            account.may_have_ended |= account.may_be_gone(self._world.clock_ns)
 
     def recovered(self, snapshot: Snapshot, letters: list[DeadLetter]) -> list[Account]:
         """A process starts: what was acknowledged about subscriptions is what it finds.
@@ -159,7 +158,7 @@ class Checkers:
         untold: list[Account] = []
         found = {subscription.id: subscription for subscription in snapshot.subscriptions}
         for account in self.accounts.values():
-            if account.id not in found and not account.may_be_gone(self._world.now_ns):
+            if account.id not in found and not account.may_be_gone(self._world.clock_ns):
                 raise Violation(f"subscription {account.id} is lost")
         dead = {(letter.subscription, letter.seq) for letter in letters}
         for subscription in found.values():
@@ -176,7 +175,7 @@ class Checkers:
     def _check_definition(self, account: Account, found: Subscription) -> None:
         if account.is_ended:
             raise Violation(f"subscription {account.id} was deleted and is back")
-        if account.may_be_gone(self._world.now_ns):
+        if account.may_be_gone(self._world.clock_ns):
             return
         if BY_TEXT[bytes(found.filters)] not in account.want.now():
             raise Violation(f"subscription {account.id} has another filter than it was told")
@@ -206,7 +205,7 @@ class Checkers:
         for account in self.accounts.values():
             view = views.get(account.id)
             if view is None:
-                if not account.may_be_gone(self._world.now_ns):
+                if not account.may_be_gone(self._world.clock_ns):
                     return f"subscription {account.id} is gone"
                 continue
             missing = [

@@ -21,6 +21,7 @@ class LogWitness:
         self.last = 0
         self.trimmed_to = 0
         self.acknowledged = 0
+        self._received_ns = 0
         self._seq_of: dict[Key, int] = {}
         self._acknowledged: set[Key] = set()
         # Writes since the last one that was confirmed: one of them may be in the log. Also if the
@@ -46,6 +47,10 @@ class LogWitness:
         event, seq = stored.event, stored.seq
         if seq != self.last + 1:
             raise Violation(f"event {seq} was stored after event {self.last}")
+        # When all is trimmed, nothing is left to tell a restart what time it was.
+        if stored.received_ns < self._received_ns and self.trimmed_to < self.last:
+            raise Violation(f"event {seq} was received before the event before it")
+        self._received_ns = stored.received_ns
         key = (event.source, event.id)
         before = self._seq_of.get(key)
         # A restart remembers what the log still has; what was trimmed may be stored again.

@@ -63,7 +63,7 @@ class Outgoing:
         if verdict in (Verdict.RETRY, Verdict.REFUSED):
             account.refused.update(stored.seq for stored in push.events)
         account.may_have_ended |= verdict is Verdict.GONE
-        process.broker.pushed(push.lane, outcome, self._world.now_ns)
+        process.broker.pushed(push.lane, outcome, self._world.clock_ns)
         process.kick()
 
     def shake_hands(self, asked: do.Handshake) -> None:
@@ -73,14 +73,14 @@ class Outgoing:
 
         def done(answer: Allowed | Refused) -> None:
             if boot == process.boot and process.broker is not None:
-                process.broker.handshaken(asked.subscription_id, answer, self._world.now_ns)
+                process.broker.handshaken(asked.subscription_id, answer, self._world.clock_ns)
                 process.kick()
 
         def call_back(answer: Allowed | Refused) -> None:
             if process.broker is not None:
                 with suppress(TocsinError):  # the subscription may be gone by now
                     process.broker.confirm(
-                        asked.subscription_id, asked.token, answer, self._world.now_ns
+                        asked.subscription_id, asked.token, answer, self._world.clock_ns
                     )
                 process.kick()
 

@@ -100,7 +100,7 @@ class Owners:
         def arrive() -> None:
             self._process.ask(
                 lambda broker, question: broker.subscribe(
-                    asked, want.filter, start, question, self._world.now_ns
+                    asked, want.filter, start, question, self._world.clock_ns
                 ),
                 self._subscribed,
             )
@@ -117,7 +117,7 @@ class Owners:
         )
 
     def _draw_expiry(self) -> int:
-        return self._world.now_ns + int(self._world.random.uniform(*LEASE_MS) * NS_PER_MS)
+        return self._world.clock_ns + int(self._world.random.uniform(*LEASE_MS) * NS_PER_MS)
 
     def _subscribed(self, result: object) -> None:
         if not isinstance(result, SubscriptionView):
@@ -176,7 +176,7 @@ class Owners:
         account.ask(ask, change)
         self._process.ask(
             lambda broker, question: broker.change(
-                account.id, change, question, self._world.now_ns
+                account.id, change, question, self._world.clock_ns
             ),
             lambda result: self._changed(account, ask, result),
         )
@@ -191,7 +191,7 @@ class Owners:
             self._not_found(account)
 
     def _not_found(self, account: Account) -> None:
-        if not account.may_be_gone(self._world.now_ns):
+        if not account.may_be_gone(self._world.clock_ns):
             raise Violation(f"subscription {account.id} is gone")
         account.may_have_ended = True
 
@@ -205,7 +205,7 @@ class Owners:
             return
         account.may_have_ended = True
         self._process.ask(
-            lambda broker, question: broker.unsubscribe(account.id, question, self._world.now_ns),
+            lambda broker, question: broker.unsubscribe(account.id, question, self._world.clock_ns),
             lambda result: self._ended(account, result),
         )
 
@@ -228,7 +228,7 @@ class Owners:
             return
         self._world.trace(f"redrive {letter.id}")
         self._process.ask(
-            lambda broker, question: broker.redrive(letter, question, self._world.now_ns),
+            lambda broker, question: broker.redrive(letter, question, self._world.clock_ns),
             lambda result: self._world.seen.update([f"redrive: {type(result).__name__}"]),
         )
 
@@ -244,7 +244,7 @@ class Owners:
         self._world.seen["dead letter dropped"] += 1
         self._checkers.accounts[letter.subscription].renounced.add(letter.seq)
         self._process.ask(
-            lambda broker, question: broker.drop_dead(letter.id, question, self._world.now_ns),
+            lambda broker, question: broker.drop_dead(letter.id, question, self._world.clock_ns),
             lambda result: None,
         )
 

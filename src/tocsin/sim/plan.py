@@ -51,6 +51,7 @@ class Plan:
     boxes: int
     streams: int
     changes: int  # that the owners of subscriptions make
+    clock_set: float  # the chance that it tells another time after a restart
     disk_full_at_ms: float | None
     sync_fails_at_ms: float | None
 
@@ -72,6 +73,7 @@ def draw_plan(random: Random) -> Plan:
         boxes=random.randint(0, 2),
         streams=random.randint(0, 2),
         changes=random.choice((0, 2, 4, 8, 12)),
+        clock_set=random.choice((0.0, 0.0, 0.5)),
         disk_full_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
         sync_fails_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
     )

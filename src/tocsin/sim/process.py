@@ -26,7 +26,7 @@ from tocsin.sim.ends import Question, StreamEnd
 from tocsin.sim.outgoing import Outgoing
 from tocsin.sim.plan import Plan
 from tocsin.sim.strikes import Fall, Point, Strike, Strikes
-from tocsin.sim.world import NS_PER_MS, Action, World
+from tocsin.sim.world import NS_PER_MS, NS_PER_S, Action, Violation, World
 from tocsin.store.reach import retention_reach
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
@@ -36,6 +36,7 @@ COMMIT_OPERATIONS_MAX = 14  # of the disk; most commits take fewer
 START_OPERATIONS_MAX = 40
 DOWN_MS_MAX = 150
 CLOSING_MS = 500
+CLOCK_S_MAX = 2.0
 DEAD_LETTERS_MAX = 10_000
 
 
@@ -83,6 +84,9 @@ class Process:
         if strike is not None:
             disk.cut_at = disk.operations + world.random.randint(1, START_OPERATIONS_MAX)
         disk.sync_fails = False
+        if world.fault(self._plan.clock_set):
+            world.seen["clock set"] += 1
+            world.clock_ahead_ns = int(world.random.uniform(-CLOCK_S_MAX, CLOCK_S_MAX) * NS_PER_S)
         try:
             store = Store.open("data", vfs=disk.name)
             broker = self._recovered(store)
@@ -95,6 +99,8 @@ class Process:
             world.seen["disk full at start"] += 1
             world.soon(1, DOWN_MS_MAX, self.start)
             return
+        except TocsinError as error:
+            raise Violation(f"the broker does not start again: {error}") from error
         disk.cut_at = None
         self.broker, self._store, self._reader = broker, store, store.reader()
         self._stopping = self._flushing = False
@@ -115,7 +121,7 @@ class Process:
             jitter=self._world.random.random,
             is_trusted=checkers.trusted.__contains__,
         )
-        broker.recover(snapshot, self._world.now_ns)
+        broker.recover(snapshot, self._world.clock_ns)
         return broker
 
     def reached(self, point: Point) -> None:
@@ -136,7 +142,7 @@ class Process:
         self._world.seen[f"struck: {when}"] += 1
         if fall is Fall.STOP:
             self._stopping = True
-            self.broker.shut_down(self._world.now_ns)
+            self.broker.shut_down(self._world.clock_ns)
             deadline_ns = self._world.now_ns + CLOSING_MS * NS_PER_MS
             self._later(0, 1, lambda: self._close_when_idle(deadline_ns))
             self.kick()
@@ -237,7 +243,7 @@ class Process:
         self._flushing = False
         boot, broker = self.boot, self.broker
         assert broker is not None
-        for effect in broker.flush(self._world.now_ns):
+        for effect in broker.flush(self._world.clock_ns):
             self._perform[type(effect)](effect)
             if boot != self.boot:
                 return
@@ -253,10 +259,10 @@ class Process:
         def tick() -> None:
             if boot == self.boot and self._timer_ns == due_ns:
                 self._timer_ns = None
-                broker.tick(self._world.now_ns)
+                broker.tick(self._world.clock_ns)
                 self.kick()
 
-        self._world.at(due_ns, tick)
+        self._world.at(due_ns - self._world.clock_ahead_ns, tick)
 
     def _commit(self, effect: do.Commit) -> None:
         self._world.trace(f"commit {_summary(effect.batch)}")
@@ -297,9 +303,9 @@ class Process:
     def _written(self, failure: DiskFull | DiskFailed | None) -> None:
         assert self.broker is not None
         if failure is None:
-            self.broker.committed(self._store.first_seq, self._world.now_ns)
+            self.broker.committed(self._store.first_seq, self._world.clock_ns)
         else:
-            self.broker.commit_failed(failure, self._world.now_ns)
+            self.broker.commit_failed(failure, self._world.clock_ns)
         self._flush()
 
     def _read_log(self, effect: do.ReadLog) -> None:
@@ -311,7 +317,7 @@ class Process:
 
         def tell(events: list[Stored], through: int) -> None:
             assert self.broker is not None
-            self.broker.log_read(events, through, [], self._world.now_ns)
+            self.broker.log_read(events, through, [], self._world.clock_ns)
             self.kick()
 
         self._world.seen["log read back"] += 1
@@ -327,7 +333,7 @@ class Process:
 
         def tell(reach: int) -> None:
             assert self.broker is not None
-            self.broker.surveyed(reach, self._world.now_ns)
+            self.broker.surveyed(reach, self._world.clock_ns)
             self.kick()
 
         self._later(0.02, self._plan.disk_ms_max, look)

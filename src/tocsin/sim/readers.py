@@ -55,7 +55,7 @@ class Puller:
                     int(wait_ms * NS_PER_MS),
                     ack,
                     question,
-                    self._world.now_ns,
+                    self._world.clock_ns,
                 ),
                 lambda result: self._answered(number, ack, result),
             )
@@ -77,7 +77,7 @@ class Puller:
         if isinstance(result, Pulled):
             self._checkers.handing_out(self._box, int(ack or 0), result.events)
         elif isinstance(result, NoSuchBox):
-            if not self._box.may_be_gone(self._world.now_ns):
+            if not self._box.may_be_gone(self._world.clock_ns):
                 raise Violation(f"box {self._box.id} is gone")
             self._box.may_have_ended = True
         self._network.carry(lambda: self._heard(number, result))

@@ -28,6 +28,7 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.now_ns = BEGINNING_NS
+        self.clock_ahead_ns = 0  # how wrong the broker's machine is about the time
         self.steps = 0
         self.calm = False  # no more faults: what is still owed must come
         self.seen: Counter[str] = Counter()
@@ -57,6 +58,11 @@ class World:
     def fault(self, probability: float) -> bool:
         """True with the probability, and never in calm."""
         return not self.calm and self.random.random() < probability
+
+    @property
+    def clock_ns(self) -> int:
+        """The time that the broker is told."""
+        return self.now_ns + self.clock_ahead_ns
 
     @property
     def elapsed_s(self) -> float:

@@ -341,6 +341,43 @@ def test_two_subscriptions_to_one_sink_share_its_lane() -> None:
     assert hand.broker.lanes_open == 1
 
 
+def test_a_shared_sink_gets_the_oldest_event_first_whoever_waits_for_it() -> None:
+    hand = Hand()
+    for topic in ("a", "b", "c"):
+        hand.subscribe(filters=[{"topic": topic}])
+    hand.publish(*(event(n, "abccba"[n % 6]) for n in range(30)))
+    got: list[int] = []
+
+    while waiting := pushes(hand.seen):
+        got += seqs(waiting)
+        hand.seen.clear()
+        hand.answer(waiting[0])
+
+    assert got == list(range(1, 31))
+
+
+def test_a_shared_sink_goes_on_when_some_of_its_subscriptions_pause_or_end() -> None:
+    hand = Hand()
+    first, second, third = (hand.subscribe() for _ in range(3))
+    hand.publish(event(1), event(2))
+    hand.ask(lambda t: hand.broker.change(first, Change(state=State.PAUSED), t, hand.now))
+    hand.ask(lambda t: hand.broker.unsubscribe(third, t, hand.now))
+    got: list[tuple[str, int]] = []
+
+    def drain() -> None:
+        while waiting := pushes(hand.seen):
+            got.extend((p.subscription.id, s.seq) for p in waiting for s in p.events)
+            hand.seen.clear()
+            hand.answer(waiting[0])
+
+    drain()
+    assert {seq for who, seq in got if who == second} == {1, 2}
+    hand.ask(lambda t: hand.broker.change(first, Change(state=State.ACTIVE), t, hand.now))
+    drain()
+
+    assert {seq for who, seq in got if who == first} == {1, 2}
+
+
 def test_a_full_window_is_caught_up_from_the_log() -> None:
     hand = Hand(BrokerOptions(read_page_events=100))
     hand.subscribe()

@@ -247,7 +247,7 @@ class Broker:
             return
         self._state.moved(reader)
         if reader.lane is not None:
-            self._pushing.wake(reader.lane, now_ns)
+            self._pushing.wake_for(reader, now_ns)
         else:
             self._boxes.wake(reader)
 

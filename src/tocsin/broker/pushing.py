@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush, heapreplace
+
 import msgspec
 
 from tocsin.broker.catchup import Catchup
@@ -51,6 +53,8 @@ class Pushing:
         assert sink is not None
         subscriber.lane = self._lane(sink)
         subscriber.lane.members.append(subscriber)
+        if len(subscriber.lane.members) == 2:  # one alone needs no line
+            _line_up(subscriber.lane, subscriber.lane.members[0])
         subscriber.lane.limit_rate(subscriber.subscription.rate_per_minute)
 
     def leave(self, subscriber: Subscriber) -> None:
@@ -58,7 +62,7 @@ class Pushing:
         if lane is None:
             return
         lane.members.remove(subscriber)
-        subscriber.lane = None
+        subscriber.lane = subscriber.lined_up = None
         if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
             # The answer will concern nobody, also not a subscriber that is back here by then.
             lane.busy = (subscriber, [])
@@ -68,6 +72,15 @@ class Pushing:
         if not lane.members and lane.busy is None and not lane.redrives:
             self._by_sink.pop(lane.sink, None)
             self._by_number.pop(lane.number, None)
+
+    def wake_for(self, subscriber: Subscriber, now_ns: int) -> None:
+        """Something waits for this subscriber's sink."""
+        lane = subscriber.lane
+        assert lane is not None
+        if len(lane.members) > 1:
+            _line_up(lane, subscriber)
+        if lane.busy is None:
+            self.wake(lane, now_ns)
 
     def wake(self, lane: Lane[Subscriber], now_ns: int) -> None:
         """Send the next thing on this lane, if nothing is under way and nothing forbids it."""
@@ -106,32 +119,39 @@ class Pushing:
         if isinstance(busy, Redrive):
             self._redriven(lane, busy, outcome, now_ns)
         else:
-            self._settle(lane, *busy, outcome, now_ns)
+            who, events = busy
+            if not events:
+                pass  # unsubscribed, or moved to another sink, in the meantime
+            elif (verdict := judge(outcome)) is Verdict.DELIVERED:
+                self._delivered(lane, who, events, now_ns)
+            else:
+                self._not_delivered(lane, who, len(events), verdict, outcome, now_ns)
         self.wake(lane, now_ns)
         if not lane.members:
             self._close_if_idle(lane)
 
-    def _settle(
+    def _delivered(
+        self, lane: Lane[Subscriber], who: Subscriber, events: list[Stored], now_ns: int
+    ) -> None:
+        if lane.failures:
+            lane.recovered()
+            who.last_error = None
+        count = len(events)
+        who.delivered += count
+        who.last_delivered_ns = now_ns
+        self._state.counters.delivered += count
+        self._front_is_settled(who, events[-1].seq)
+
+    def _not_delivered(
         self,
         lane: Lane[Subscriber],
         who: Subscriber,
-        events: list[Stored],
+        count: int,
+        verdict: Verdict,
         outcome: Outcome,
         now_ns: int,
     ) -> None:
-        if not events:  # unsubscribed, or moved to another sink, in the meantime
-            return
-        follower, count = who.follower, len(events)
-        verdict = judge(outcome)
-        if verdict is Verdict.DELIVERED:
-            lane.recovered()
-            who.delivered += count
-            who.last_delivered_ns = now_ns
-            who.last_error = None
-            self._state.counters.delivered += count
-            self._front_is_settled(who, events[-1].seq)
-            return
-        follower.held = 0
+        who.follower.held = 0
         who.failed_attempts += 1
         who.last_error = describe(outcome)
         self._state.counters.failed_attempts += 1
@@ -200,7 +220,7 @@ class Pushing:
     def _front_is_settled(self, who: Subscriber, seq: int) -> None:
         who.front_is_settled(seq)
         self._state.moved(who)
-        if who.follower.wants_more():
+        if not who.follower.live and who.follower.wants_more():
             self._catchup.add(who.follower)
 
     def _give_up(self, who: Subscriber, reason: str, now_ns: int) -> None:
@@ -349,16 +369,32 @@ class Pushing:
         )
 
 
+def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:
+    """Let the lane find it by the age of its next event, among the others of the sink."""
+    waiting = subscriber.follower.waiting
+    if waiting and subscriber.lined_up is not lane:
+        subscriber.lined_up = lane
+        heappush(lane.line, (waiting[0].seq, subscriber.follower.key, subscriber))
+
+
 def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
     """Of the lane's active subscribers the one whose next event is oldest."""
-    chosen: Subscriber | None = None
-    for member in lane.members:
+    if len(lane.members) == 1:
+        only = lane.members[0]
+        return only if only.follower.waiting and only.is_active else None
+    line = lane.line
+    while line:
+        seq, key, member = line[0]
         waiting = member.follower.waiting
-        if not waiting or not member.is_active:
-            continue
-        if chosen is None or waiting[0].seq < chosen.follower.waiting[0].seq:
-            chosen = member
-    return chosen
+        if member.lane is not lane or not waiting or not member.is_active:
+            heappop(line)
+            if member.lined_up is lane:
+                member.lined_up = None
+        elif waiting[0].seq != seq:
+            heapreplace(line, (waiting[0].seq, key, member))
+        else:
+            return member
+    return None
 
 
 def _stand_in(letter: DeadLetter) -> Subscription:

@@ -202,7 +202,7 @@ class Registry:
         if lane is not None:
             if not lane.failures:
                 lane.not_before_ns = min(lane.not_before_ns, now_ns)
-            self._pushing.wake(lane, now_ns)
+            self._pushing.wake_for(subscriber, now_ns)
         else:
             self._boxes.wake(subscriber)
 

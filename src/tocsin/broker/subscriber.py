@@ -36,6 +36,7 @@ class Subscriber:
         "lane",
         "last_delivered_ns",
         "last_error",
+        "lined_up",
         "pulls",
         "refusals",
         "singly",
@@ -48,6 +49,7 @@ class Subscriber:
         self.filter = filter
         self.follower = follower
         self.lane: Lane[Subscriber] | None = None
+        self.lined_up: Lane[Subscriber] | None = None  # the lane in whose line it stands
         self.pulls: list[Pull] = []
         self.attempts: list[Attempt] = []  # at the event in front
         self.refusals = 0  # of those, the ones that count towards giving up
@@ -69,10 +71,11 @@ class Subscriber:
     def front_is_settled(self, seq: int) -> None:
         """The waiting events up to `seq` are done with; the next one starts afresh."""
         count = self.follower.settle_through(seq)
-        self.singly = max(0, self.singly - count)
-        self.refusals = 0
+        if self.singly:
+            self.singly = max(0, self.singly - count)
         if self.attempts:
             self.attempts = []
+            self.refusals = 0
 
 
 class Stream:

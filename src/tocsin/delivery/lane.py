@@ -30,6 +30,7 @@ class Lane(Generic[Member]):
         "busy",
         "failures",
         "interval_ns",
+        "line",
         "members",
         "not_before_ns",
         "number",
@@ -43,6 +44,9 @@ class Lane(Generic[Member]):
         self.number = number
         self.sink = sink
         self.members: list[Member] = []
+        # Where there are several: who has something to send, by the number of its next event. What
+        # stands here may be outdated; whoever takes from it looks.
+        self.line: list[tuple[int, int, Member]] = []
         self.busy: tuple[Member, list[Stored]] | Redrive | None = None  # what is under way
         self.redrives: deque[Redrive] = deque()
         self.failures = 0  # in a row, of any kind

@@ -1,0 +1,122 @@
+"""Mistakes put into the shipped code on purpose, to see that simulated runs notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tocsin.broker.broker import Broker
+from tocsin.broker.catchup import Catchup
+from tocsin.broker.intake import Intake
+from tocsin.broker.pushing import Pushing
+from tocsin.broker.registry import Registry
+from tocsin.broker.state import IDLE, State
+from tocsin.delivery.follower import Follower
+from tocsin.store.store import Store
+
+Mutate = Callable[[pytest.MonkeyPatch], None]
+
+
+def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Answer publishers when their events go to the disk, not when they are there."""
+    next_commit = Broker._next_commit
+
+    def hasty(self: Broker, now_ns: int) -> None:
+        next_commit(self, now_ns)
+        if self._committing is not None:
+            batch, promises, wishes, replies = self._committing
+            for promise in promises:
+                self._acknowledge(promise)
+            self._committing = (batch, [], wishes, replies)
+
+    patch.setattr(Broker, "_next_commit", hasty)
+
+
+def move_the_cursor_before_delivery(patch: pytest.MonkeyPatch) -> None:
+    """Take what is under way to the sink for delivered when cursors are saved."""
+
+    def cursor(self: Follower, head: int) -> int:
+        if len(self.waiting) > self.held:
+            return self.waiting[self.held].seq - 1
+        return head if self.live else self.scanned_to
+
+    patch.setattr(Follower, "cursor", cursor)
+
+
+def reorder_on_retry(patch: pytest.MonkeyPatch) -> None:
+    """Put an event that was not taken behind the next one."""
+    failed = Pushing._failed
+
+    def shuffling(self: Pushing, lane: Any, who: Any, *rest: Any) -> None:
+        failed(self, lane, who, *rest)
+        waiting = who.follower.waiting
+        if len(waiting) > 1:
+            waiting[0], waiting[1] = waiting[1], waiting[0]
+
+    patch.setattr(Pushing, "_failed", shuffling)
+
+
+def do_not_sync(patch: pytest.MonkeyPatch) -> None:
+    """Trust the disk to have written what it was given."""
+    opened = Store.open.__func__  # type: ignore[attr-defined]
+
+    def careless(cls: type[Store], directory: str, **options: Any) -> Store:
+        store: Store = opened(cls, directory, **{**options, "synchronous": "OFF"})
+        return store
+
+    patch.setattr(Store, "open", classmethod(careless))
+
+
+def forget_repeats_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """Take an event for new that was stored before the restart."""
+    remember = Intake.remember
+
+    def forgetful(self: Intake, keys: object, received_ns: int) -> None:
+        remember(self, [], received_ns)
+
+    patch.setattr(Intake, "remember", forgetful)
+
+
+def skip_an_event_when_catching_up(patch: pytest.MonkeyPatch) -> None:
+    """Go on one too far when a window is full in the middle of a page."""
+    hand_out = Catchup._hand_out
+
+    def skipping(self: Catchup, events: Any, open_ones: dict[int, Follower]) -> Any:
+        asked = dict(open_ones)
+        woken = hand_out(self, events, open_ones)
+        for key in asked.keys() - open_ones.keys():
+            asked[key].scanned_to += 1
+        return woken
+
+    patch.setattr(Catchup, "_hand_out", skipping)
+
+
+def trust_every_sink(patch: pytest.MonkeyPatch) -> None:
+    """Ask no sink whether it wants events."""
+    patch.setattr(Registry, "_first_standing", lambda self, asked: asked.state)
+
+
+def save_everybody_as_idle(patch: pytest.MonkeyPatch) -> None:
+    """Let the watermark stand for subscribers that still have something waiting."""
+    saved = State.cursors_to_save
+
+    def optimistic(self: State, head: int) -> dict[str, int]:
+        cursors = saved(self, head)
+        return {name: seq if name == "*" else IDLE for name, seq in cursors.items()}
+
+    patch.setattr(State, "cursors_to_save", optimistic)
+
+
+MUTATIONS: dict[Mutate, str] = {
+    acknowledge_before_the_commit: "acknowledged and is not in the log",
+    move_the_cursor_before_delivery: "its cursor is at|has not got events",
+    reorder_on_retry: "in one request|before event|has not got events|its cursor is at",
+    do_not_sync: "the log ends with|does not start again|is not in the log|is lost",
+    forget_repeats_at_a_restart: "was stored as",
+    skip_an_event_when_catching_up: "before event|and not event|has not got|its cursor is at",
+    trust_every_sink: "which has not agreed",
+    save_everybody_as_idle: "its cursor is at|is not saved|has not got events",
+}
+"""Each mistake, and what a run may say of it first."""

@@ -1,0 +1,26 @@
+"""A simulator that finds nothing proves nothing: it must find mistakes that are there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sim.mutations import MUTATIONS, Mutate
+from tocsin.sim.run import run_seed
+
+SEEDS_MAX = 1_000
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutate: mutate.__name__)
+def test_a_mistake_is_caught_within_a_thousand_seeds(
+    mutate: Mutate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutate(monkeypatch)
+
+    caught = next((r for r in map(run_seed, range(SEEDS_MAX)) if not r.ok), None)
+
+    assert caught is not None, f"{mutate.__name__} was not noticed in {SEEDS_MAX} seeds"
+    said = str(caught.failure).splitlines()[0]
+    print(f"{mutate.__name__}: {said}")
+    assert re.search(MUTATIONS[mutate], said)

@@ -1,0 +1,132 @@
+"""Some hundred simulated runs: nothing is violated, and everything that can go wrong did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sim.mutations import reorder_on_retry
+from tocsin.sim.run import Report, run_seed, run_seeds
+from tocsin.sim.strikes import Point
+
+SEEDS = 300
+SEEDS_THAT_COVER = 200
+
+# Not mere names: each is counted where the thing happens.
+MUST_HAPPEN = {
+    "kill",
+    "power cut",
+    "stop",
+    *(f"struck: {point.value}" for point in Point),
+    "struck: the disk failed",
+    "unsynced writes kept",
+    "unsynced writes lost",
+    "unsynced writes torn",
+    "disk full",
+    "disk full at start",
+    "sync failed",
+    "clock set",
+    "message lost",
+    "message duplicated",
+    "message overtaken",
+    "publish refused: Busy",
+    "publish refused: DiskFailed",
+    "publish refused: DiskFull",
+    "repeat acknowledged",
+    "sink answers garbage",
+    "sink asks for patience",
+    "sink down",
+    "sink fails",
+    "sink is gone",
+    "sink refuses an event",
+    "sink slow",
+    "handshake allowed",
+    "handshake declined",
+    "handshake by call back",
+    "event delivered again",
+    "subscriber behind with a full window",
+    "log read back",
+    "log trimmed",
+    "note: a subscription expired",
+    "note: a subscription was paused; `tocsin subs resume` starts it again",
+    "note: an event was given up; `tocsin dlq show` has it",
+    "note: events waited longer than the subscription may hold them, and were dropped",
+    "redrive: Redriven",
+    "redrive: RedriveFailed",
+    "dead letter dropped",
+    "pull answer lost",
+    "stream blocked",
+    "stream cut",
+    "stream told of loss",
+    "subscription changed",
+    "subscription deleted",
+    "subscription found after a crash",
+}
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[Report]:
+    return list(run_seeds(0, SEEDS))
+
+
+def test_no_seed_violates_anything(reports: list[Report]) -> None:
+    failures = [report.failure for report in reports if not report.ok]
+
+    assert not failures, "\n\n".join(map(str, failures))
+
+
+def test_the_runs_publish_deliver_and_crash(reports: list[Report]) -> None:
+    assert sum(report.acknowledged for report in reports) > 20 * SEEDS
+    assert sum(report.delivered for report in reports) > 20 * SEEDS
+    assert sum(report.crashes for report in reports) > SEEDS / 2
+
+
+def test_every_kind_of_fault_and_every_odd_path_is_taken(reports: list[Report]) -> None:
+    happened = {name for report in reports[:SEEDS_THAT_COVER] for name in report.counters}
+
+    assert not MUST_HAPPEN - happened
+
+
+def test_one_seed_is_one_run() -> None:
+    for seed in range(5):
+        assert run_seed(seed) == run_seed(seed)
+
+
+def test_one_seed_is_one_run_in_another_process_too() -> None:
+    program = "from tocsin.sim.run import run_seed; print(run_seed(11).trace_hash)"
+    source = Path(__file__).parents[2] / "src"
+    environment = {**os.environ, "PYTHONHASHSEED": "4711", "PYTHONPATH": str(source)}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+
+    assert int(result.stdout) == run_seed(11).trace_hash
+
+
+def test_two_seeds_are_two_runs() -> None:
+    assert len({run_seed(seed).trace_hash for seed in range(10)}) == 10
+
+
+def test_a_failure_names_its_seed_what_was_violated_and_what_happened_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reorder_on_retry(monkeypatch)
+    report = next(r for r in run_seeds(0, SEEDS) if "before event" in str(r.failure))
+
+    first, second, *last = str(report.failure).splitlines()
+
+    assert first.startswith(f"seed {report.seed}: ")
+    assert second == "the last that happened:"
+    assert 10 < len(last) <= 30
+
+
+def test_progress_hears_of_every_seed() -> None:
+    heard: list[int] = []
+
+    list(run_seeds(40, 3, lambda report: heard.append(report.seed)))
+
+    assert heard == [40, 41, 42]

@@ -45,10 +45,6 @@ class Report:
     def ok(self) -> bool:
         return self.failure is None
 
-    @property
-    def violations(self) -> tuple[str, ...]:
-        return () if self.failure is None else (self.failure,)
-
 
 class Simulation:
     """One world with everybody in it."""

@@ -1,0 +1,31 @@
+"""Seeds that once failed, each named for what it found.
+
+A seed is the same run only while the simulator draws the same. What each found is therefore also
+told in a few steps that do not depend on it, in tests/broker/test_found_by_simulation.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tocsin.sim.run import run_seed
+
+FOUND = {
+    136: "a change asked during a deletion brought the subscription back after a crash",
+    151: "a dead letter dropped while it was sent again was counted off twice",
+    330: "a handshake that ended while a new sink was written put the old one back on disk",
+    572: "a handshake that ended while a new filter was written put the old one back on disk",
+    1232: "retention went past a subscription that began in the same commit",
+    1283: "the former sink's consent was taken for the new one's",
+    1377: "a sink out of reach turned waiting for consent into a pause, and resuming into consent",
+    1402: "a dead letter was sent to a sink that had not agreed",
+    1422: "retention looked while a subscription was written, and went past it",
+    1528: "a commit that a reader saw before the broker was told of it was handed on twice",
+}
+
+
+@pytest.mark.parametrize("seed", FOUND, ids=lambda seed: FOUND[seed].replace(" ", "-"))
+def test_it_fails_no_more(seed: int) -> None:
+    report = run_seed(seed)
+
+    assert report.ok, f"once: {FOUND[seed]}\n{report.failure}"

@@ -17,6 +17,7 @@ from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription, from_definition
+from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 E = TypeVar("E")
 S = 1_000_000_000
@@ -139,6 +140,11 @@ class Hand:
 
     def answer(self, push: Push, outcome: Outcome = OK) -> list[Effect]:
         self.broker.pushed(push.lane, outcome, self.now)
+        return self.settle()
+
+    def hear(self, answer: Allowed | Refused) -> list[Effect]:
+        """The sink that was asked last answers."""
+        self.broker.handshaken(handshakes(self.seen)[-1].token, answer, self.now)
         return self.settle()
 
     def crash(self) -> Hand:

@@ -49,7 +49,7 @@ def test_a_change_survives_a_handshake_that_ends_while_it_is_written() -> None:
     hand.broker.change(subscription, change_to_topic_b(), "change", hand.now)
     change = commit_under_way(hand)
 
-    hand.broker.handshaken(subscription, Allowed(None), hand.now)
+    hand.hear(Allowed(None))
     hand.do(change)
     hand.pass_s(1)
 
@@ -61,8 +61,9 @@ def test_a_change_survives_a_handshake_that_ends_while_it_is_written() -> None:
 def test_a_sink_out_of_reach_does_not_turn_waiting_for_consent_into_a_pause() -> None:
     patience = RetryOptions(unreachable_s_max=1.0)
     hand = Hand(BrokerOptions(retry=patience), trusted=False)
-    agreed, waiting = hand.subscribe(), hand.subscribe()
-    hand.broker.handshaken(agreed, Allowed(None), hand.now)
+    agreed = hand.subscribe()
+    hand.hear(Allowed(None))
+    waiting = hand.subscribe()
     hand.publish(event(1))
     hand.broker.pushed(pushes(hand.seen)[-1].lane, Failed("no route"), hand.now)
     (again,) = pushes(hand.pass_s(2))
@@ -85,11 +86,10 @@ def test_the_former_sink_cannot_consent_for_the_new_one() -> None:
     )
 
     hand.broker.confirm(subscription, former.token, Allowed(None), hand.now)
-    hand.broker.handshaken(subscription, Allowed(None), hand.now)
-    asked = handshakes(hand.settle())
+    hand.broker.handshaken(former.token, Allowed(None), hand.now)
 
     assert hand.broker.view(subscription).subscription.state is State.PENDING
-    assert [handshake.sink for handshake in asked] == ["http://new/"]
+    assert [handshake.sink for handshake in handshakes(hand.seen)] == ["http://old/", "http://new/"]
 
 
 def given_up(hand: Hand) -> DeadLetter:
@@ -121,7 +121,7 @@ def test_a_dead_letter_is_sent_again_or_dropped_once() -> None:
 def test_a_dead_letter_is_not_sent_to_a_sink_that_has_not_agreed() -> None:
     hand = Hand(trusted=False)
     subscription = hand.subscribe("http://old/")
-    hand.broker.handshaken(subscription, Allowed(None), hand.now)
+    hand.hear(Allowed(None))
     letter = given_up(hand)
     hand.ask(
         lambda token: hand.broker.change(subscription, Change(sink="http://new/"), token, hand.now)

@@ -298,8 +298,8 @@ class Broker:
     def pushed(self, lane: int, outcome: Outcome, now_ns: int) -> None:
         self._pushing.pushed(lane, outcome, now_ns)
 
-    def handshaken(self, subscription_id: str, answer: Allowed | Refused, now_ns: int) -> None:
-        self._registry.handshaken(subscription_id, answer, now_ns)
+    def handshaken(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
+        self._registry.handshaken(token, answer, now_ns)
 
     # Time
 

@@ -53,7 +53,7 @@ class Push(msgspec.Struct, frozen=True):
 
 
 class Handshake(msgspec.Struct, frozen=True):
-    """Ask the sink whether it wants events, then call `handshaken(subscription_id, ...)`."""
+    """Ask the sink whether it wants events, then call `handshaken(token, answer, now)`."""
 
     subscription_id: str
     sink: str

@@ -9,11 +9,11 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.effects import Handshake, Token
+from tocsin.broker.consent import Consent
+from tocsin.broker.effects import Token
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.state import IDLE, WATERMARK, State, no_such_subscription
 from tocsin.broker.subscriber import Subscriber, view
-from tocsin.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.errors import TooManySubscriptions
 from tocsin.event.filter import Filter
 from tocsin.event.subscription import Config, Kind, Subscription, definition
@@ -56,6 +56,7 @@ class Registry:
         self._pushing = pushing
         self._boxes = boxes
         self._is_trusted = is_trusted
+        self._consent = Consent(state, self._resume)
         self.wishes: list[Wish] = []
         self._noted: dict[str, Subscription] = {}  # as the commit under way will leave them
 
@@ -125,7 +126,7 @@ class Registry:
             self._catchup.add(follower)
         state.moved(subscriber)
         if subscription.state is Standing.PENDING:
-            self._shake_hands(subscriber)
+            self._consent.ask(subscriber)
 
     def change(self, subscription_id: str, change: Change, token: Token) -> None:
         state = self._state
@@ -192,7 +193,7 @@ class Registry:
             self._catchup.forget(follower)
         state.moved(subscriber)
         if changed.state is Standing.PENDING:
-            self._shake_hands(subscriber)
+            self._consent.ask(subscriber)
 
     def _resume(self, subscriber: Subscriber, now_ns: int) -> None:
         follower, lane = subscriber.follower, subscriber.lane
@@ -241,77 +242,15 @@ class Registry:
 
         self._state.timers.at(due_ns, expire)
 
-    # The handshake: no event goes to a sink that was not asked (CloudEvents webhooks, section 4)
-
-    def _shake_hands(self, subscriber: Subscriber) -> None:
-        """Ask its sink; one question at a time, so that it is known whose answer comes."""
-        sink = subscriber.subscription.sink
-        assert sink is not None
-        if subscriber.asking is not None:
-            if subscriber.asking != sink:
-                subscriber.handshake_token = ""  # the sink it had may not speak for the new one
-            return
-        subscriber.asking = sink
-        subscriber.handshake_token = self._state.new_id()
-        self._state.out.append(
-            Handshake(subscriber.subscription.id, sink, subscriber.handshake_token)
-        )
+    # Consent
 
     def confirm(
         self, subscription_id: str, token: str, answer: Allowed | Refused, now_ns: int
     ) -> None:
         """The sink called back, with the token that only it was given."""
-        subscriber = self._state.find(subscription_id)
-        pending = subscriber.subscription.state is Standing.PENDING
-        if pending and token and token == subscriber.handshake_token:
-            self._heard(subscriber, answer, now_ns)
+        self._state.find(subscription_id)
+        self._consent.heard(token, answer, now_ns)
 
-    def handshaken(self, subscription_id: str, answer: Allowed | Refused, now_ns: int) -> None:
+    def handshaken(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
         """The sink answered, or did not. Unanswered, it is asked again, ever more rarely."""
-        subscriber = self._state.by_id.get(subscription_id)
-        if subscriber is None:
-            return
-        asked, subscriber.asking = subscriber.asking, None
-        if subscriber.subscription.state is not Standing.PENDING:
-            return
-        if asked != subscriber.subscription.sink:
-            self._shake_hands(subscriber)  # it moved meanwhile: that was another sink's answer
-            return
-        self._heard(subscriber, answer, now_ns)
-
-    def _heard(self, subscriber: Subscriber, answer: Allowed | Refused, now_ns: int) -> None:
-        state, was = self._state, subscriber.subscription
-        if isinstance(answer, Allowed):
-            subscriber.handshake_failures = 0
-            subscriber.subscription = msgspec.structs.replace(
-                was,
-                state=Standing.ACTIVE,
-                reason=None,
-                rate_per_minute=answer.rate_per_minute,
-            )
-            assert subscriber.lane is not None
-            subscriber.lane.limit_rate(answer.rate_per_minute)
-            state.redefined(subscriber)
-            self._resume(subscriber, now_ns)
-            return
-        subscriber.handshake_failures += 1
-        subscriber.last_error = answer.reason
-        subscriber.subscription = msgspec.structs.replace(
-            was, reason=f"the sink has not agreed to receive events: {answer.reason}"
-        )
-        pace = RetryOptions(delay_s_max=state.options.handshake_delay_s_max)
-        again_ns = retry_at_ns(pace, subscriber.handshake_failures, now_ns, state.jitter())
-        state.timers.at(again_ns, lambda _: self._ask_again(subscriber))
-        if subscriber.handshake_failures == 1:
-            state.redefined(subscriber)
-            state.note(
-                "warning",
-                "a subscription waits for its sink's consent",
-                subscription=was.id,
-                reason=answer.reason,
-            )
-
-    def _ask_again(self, subscriber: Subscriber) -> None:
-        current = self._state.by_id.get(subscriber.subscription.id) is subscriber
-        if current and subscriber.subscription.state is Standing.PENDING:
-            self._shake_hands(subscriber)
+        self._consent.heard(token, answer, now_ns)

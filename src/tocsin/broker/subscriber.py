@@ -24,15 +24,12 @@ class Subscriber:
     """A subscription at work: its definition, its place in the log and how it fares."""
 
     __slots__ = (
-        "asking",
         "attempts",
         "dead",
         "delivered",
         "failed_attempts",
         "filter",
         "follower",
-        "handshake_failures",
-        "handshake_token",
         "lane",
         "last_delivered_ns",
         "last_error",
@@ -54,9 +51,6 @@ class Subscriber:
         self.attempts: list[Attempt] = []  # at the event in front
         self.refusals = 0  # of those, the ones that count towards giving up
         self.singly = 0  # so many events in front go one by one: their batch was refused
-        self.asking: str | None = None  # the sink that a handshake is under way to
-        self.handshake_failures = 0
-        self.handshake_token = ""
         self.delivered = 0
         self.failed_attempts = 0
         self.dead = 0

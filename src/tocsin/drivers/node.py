@@ -276,11 +276,12 @@ class Node:
     def _handshake(self, effect: do.Handshake) -> None:
         origin = self.settings.delivery.origin or self.address
         callback = f"http://{origin}/subscriptions/{effect.subscription_id}/handshake"
-        self._pusher.handshake(effect, origin, f"{callback}?token={effect.token}", self._handshaken)
 
-    def _handshaken(self, subscription_id: str, answer: Allowed | Refused) -> None:
-        self.broker.handshaken(subscription_id, answer, self._clock.now_ns())
-        self.kick()
+        def answered(_: str, answer: Allowed | Refused) -> None:
+            self.broker.handshaken(effect.token, answer, self._clock.now_ns())
+            self.kick()
+
+        self._pusher.handshake(effect, origin, f"{callback}?token={effect.token}", answered)
 
     def _stream_out(self, effect: do.StreamOut) -> None:
         sink = self._streams.get(effect.stream)

@@ -73,7 +73,7 @@ class Outgoing:
 
         def done(answer: Allowed | Refused) -> None:
             if boot == process.boot and process.broker is not None:
-                process.broker.handshaken(asked.subscription_id, answer, self._world.clock_ns)
+                process.broker.handshaken(asked.token, answer, self._world.clock_ns)
                 process.kick()
 
         def call_back(answer: Allowed | Refused) -> None:

@@ -117,7 +117,7 @@ class Sink:
             world.seen["handshake declined"] += 1
             world.soon(0.1, 30, lambda: done(Refused("not now")))
             return
-        self._checkers.consents.add((asked.subscription_id, self.url))
+        self._checkers.consents.add(self.url)
         consent = Allowed(self._temper.rate_per_minute)
         if world.fault(0.3):
             world.seen["handshake by call back"] += 1

@@ -537,7 +537,7 @@ def test_a_sink_may_call_back_late_with_the_token_of_its_first_question() -> Non
 
 def test_the_rate_that_a_sink_allowed_is_kept() -> None:
     hand = Hand(trusted=False)
-    sub = hand.subscribe()
+    hand.subscribe()
     hand.hear(Allowed(60))
     hand.publish(event(1), event(2))
     [push] = pushes(hand.seen)

@@ -130,7 +130,7 @@ class Broker:
 
     def drop_dead(self, letter_id: str, token: Token, now_ns: int) -> None:
         """Discard a dead letter that the caller has seen to exist."""
-        self._try(token, lambda: self._pushing.drop_dead(letter_id, token))
+        self._try(token, lambda: self._pushing.dead_letters.drop(letter_id, token))
 
     def confirm(
         self, subscription_id: str, token: str, answer: Allowed | Refused, now_ns: int

@@ -7,24 +7,17 @@ from heapq import heappop, heappush, heapreplace
 import msgspec
 
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.effects import Push, Redriven, Token
+from tocsin.broker.deadletters import DeadLetters
+from tocsin.broker.effects import Push
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Subscriber
-from tocsin.delivery.deadletter import (
-    ATTEMPTS_KEPT_MAX,
-    DeadLetter,
-    attempt,
-    record,
-)
+from tocsin.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
 from tocsin.delivery.lane import Lane, Redrive
 from tocsin.delivery.outcome import Answered, Outcome, Verdict, describe, judge
 from tocsin.delivery.retry import NS_PER_S, retry_at_ns
-from tocsin.errors import Busy, NoSuchDeadLetter, RedriveFailed
+from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Kind, Subscription
 from tocsin.event.subscription import State as Standing
-
-REDRIVES_PER_LANE_MAX = 1_000
 
 
 class Pushing:
@@ -35,7 +28,7 @@ class Pushing:
         self._catchup = catchup
         self._by_sink: dict[str, Lane[Subscriber]] = {}
         self._by_number: dict[int, Lane[Subscriber]] = {}
-        self._redriving: set[str] = set()  # ids of dead letters
+        self.dead_letters = DeadLetters(state)
 
     def lanes(self) -> int:
         return len(self._by_sink)
@@ -225,35 +218,11 @@ class Pushing:
 
     def _give_up(self, who: Subscriber, reason: str, now_ns: int) -> None:
         """The event in front becomes a dead letter, in the same commit that moves the cursor."""
-        state = self._state
-        if state.counters.dead_letters >= state.options.dead_letters_max:
+        if self.dead_letters.are_full():
             self.suspend(who, f"the dead letters are full, and the sink answers {reason}")
             return
         stored = who.follower.waiting[0]
-        assert who.subscription.sink is not None
-        letter = DeadLetter(
-            id=state.new_id(),
-            subscription=who.subscription.id,
-            sink=who.subscription.sink,
-            seq=stored.seq,
-            received_ns=stored.received_ns,
-            given_up_ns=now_ns,
-            reason=reason,
-            attempts=list(who.attempts),
-            event=stored.event,
-        )
-        state.unsaved.dead[letter.id] = record(letter)
-        state.counters.dead_letters += 1
-        state.counters.given_up += 1
-        who.dead += 1
-        state.note(
-            "warning",
-            "an event was given up; `tocsin dlq show` has it",
-            dead_letter=letter.id,
-            subscription=letter.subscription,
-            seq=letter.seq,
-            reason=reason,
-        )
+        self.dead_letters.bury(who, stored, reason, now_ns)
         self._front_is_settled(who, stored.seq)
 
     def _gone(self, who: Subscriber) -> None:
@@ -297,76 +266,31 @@ class Pushing:
     # Redrive: the dead letter stays until the sink has taken a copy.
 
     def redrive(self, redrive: Redrive, now_ns: int) -> None:
+        """Send a dead letter again, to where its subscription points now."""
         letter = redrive.letter
-        self._check_kept(letter.id)
         known = self._state.by_id.get(letter.subscription)
-        if known is not None and known.subscription.state is Standing.PENDING:
-            raise RedriveFailed(
-                "the subscription's sink has not agreed to receive events",
-                remedy="Redrive it when the subscription is active.",
-            )
         lane = self._lane(known.lane.sink if known and known.lane else letter.sink)
-        if len(lane.redrives) >= REDRIVES_PER_LANE_MAX:
-            raise RedriveFailed(
-                f"{REDRIVES_PER_LANE_MAX} dead letters wait for this sink already",
-                remedy="Wait for those to go through, then redrive the rest.",
-            )
+        try:
+            self.dead_letters.begin(letter, under_way=len(lane.redrives))
+        except TocsinError:
+            self._close_if_idle(lane)
+            raise
         lane.redrives.append(redrive)
-        self._redriving.add(letter.id)
         self.wake(lane, now_ns)
-
-    def drop_dead(self, letter_id: str, token: Token) -> None:
-        self._check_kept(letter_id)
-        self._state.unsaved.dead[letter_id] = None
-        self._state.counters.dead_letters -= 1
-        self._state.reply_when_saved(token, None)
-
-    def _check_kept(self, letter_id: str) -> None:
-        """Nobody removes a dead letter twice: not while it is sent, nor while it is removed."""
-        if letter_id in self._redriving:
-            raise Busy(
-                f"dead letter {letter_id[:64]!r} is being sent again just now",
-                remedy="Wait for the answer of that.",
-            )
-        for changes in (self._state.unsaved.dead, self._state.committing.dead):
-            if letter_id in changes and changes[letter_id] is None:
-                raise NoSuchDeadLetter(
-                    f"dead letter {letter_id[:64]!r} was just removed",
-                    remedy="`tocsin dlq ls` lists those there are.",
-                )
 
     def _send_redrive(self, lane: Lane[Subscriber], redrive: Redrive) -> None:
         lane.busy = redrive
-        letter = redrive.letter
-        known = self._state.by_id.get(letter.subscription)
-        subscription = known.subscription if known else _stand_in(letter)
-        events: list[Stored] = [letter.stored()]
+        subscription = self.dead_letters.subscription_of(redrive.letter)
+        events: list[Stored] = [redrive.letter.stored()]
         timeout_s = subscription.config.timeout_s or self._state.options.retry.timeout_s
         self._state.out.append(Push(lane.number, lane.sink, subscription, events, timeout_s))
 
     def _redriven(
         self, lane: Lane[Subscriber], redrive: Redrive, outcome: Outcome, now_ns: int
     ) -> None:
-        state, letter = self._state, redrive.letter
-        self._redriving.discard(letter.id)
-        if judge(outcome) is Verdict.DELIVERED:
+        if self.dead_letters.redriven(redrive, outcome, now_ns):
             lane.recovered()
             lane.not_before_ns = 0
-            state.unsaved.dead[letter.id] = None
-            state.counters.dead_letters -= 1
-            state.counters.delivered += 1
-            state.reply_when_saved(redrive.token, Redriven(letter))
-            return
-        attempts = [*letter.attempts, attempt(outcome, now_ns)][-ATTEMPTS_KEPT_MAX:]
-        kept = msgspec.structs.replace(letter, attempts=attempts, reason=describe(outcome))
-        state.unsaved.dead[letter.id] = record(kept)
-        state.reply_when_saved(
-            redrive.token,
-            RedriveFailed(
-                f"the sink did not take it: {describe(outcome)}",
-                remedy="The dead letter is kept. Mend the sink and redrive it again.",
-            ),
-        )
 
 
 def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:
@@ -395,8 +319,3 @@ def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
         else:
             return member
     return None
-
-
-def _stand_in(letter: DeadLetter) -> Subscription:
-    """For a dead letter whose subscription is gone: the plain default form, unsigned."""
-    return Subscription(id=letter.subscription, kind=Kind.PUSH, sink=letter.sink)

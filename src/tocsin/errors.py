@@ -33,7 +33,7 @@ class TocsinError(Exception):
 
 
 class BadSetting(TocsinError):
-    """A setting in a file, in the environment or in a flag is unknown or has a value that cannot be.
+    """A setting in a file, the environment or a flag is unknown, or has a value that cannot be.
 
     The message names the key, where it was found and the nearest key that exists. `tocsin config
     show` lists every setting with its value and where that value came from.
@@ -58,19 +58,22 @@ class NotOpenToTheWorld(TocsinError):
 
 
 class BadEvent(TocsinError):
-    """An event breaks the CloudEvents rules or a limit of this broker. Nothing of the request was kept."""
+    """An event breaks the CloudEvents rules or a limit of this broker.
+
+    Nothing of the request was kept: not the events before it in a batch either.
+    """
 
     code = "T101"
 
 
 class BadTopic(TocsinError):
-    """A topic is levels separated by single slashes, as in weather/ohio/radar, without wildcards."""
+    """A topic is levels separated by single slashes: weather/ohio/radar, without wildcards."""
 
     code = "T102"
 
 
 class BadTopicPattern(TocsinError):
-    """A topic pattern is a topic in which a level may be * (exactly one) or ** (any number, also none)."""
+    """A pattern is a topic in which a level may be * (exactly one) or ** (any number, or none)."""
 
     code = "T103"
 
@@ -108,7 +111,7 @@ class BadRequest(TocsinError):
 
 
 class TooLarge(TocsinError):
-    """A request, event, batch or header is over its limit. Send less at a time, or raise the limit."""
+    """A request, event, batch or header is over its limit. Send less at a time, or raise it."""
 
     code = "T202"
     http_status = 413
@@ -144,28 +147,28 @@ class BadMediaType(TocsinError):
 
 
 class Busy(TocsinError):
-    """A limit on how much may wait at once is reached. Try again after the seconds in Retry-After."""
+    """A limit on how much may wait at once is reached. Try again after what Retry-After says."""
 
     code = "T207"
     http_status = 503
 
 
 class ShuttingDown(TocsinError):
-    """The broker is stopping. What it acknowledged is on disk; send the rest again when it is back."""
+    """The broker is stopping. What it acknowledged is on disk; send the rest when it is back."""
 
     code = "T208"
     http_status = 503
 
 
 class InternalError(TocsinError):
-    """The broker failed in a way it should not. The log has the trace; please report it with the code."""
+    """The broker failed in a way it should not. Its log has the trace; please report that."""
 
     code = "T209"
     http_status = 500
 
 
 class HeadTooLarge(TocsinError):
-    """The head of a request has too many headers, or too long ones. What is long goes in the body."""
+    """The head of a request has too many headers, or too long ones. The body may be long."""
 
     code = "T210"
     http_status = 431
@@ -187,7 +190,7 @@ class ForeignOrigin(TocsinError):
 
 
 class BadSubscription(TocsinError):
-    """A subscription asks for something that cannot be: an unknown field, sink, protocol or time."""
+    """A subscription asks for what cannot be: an unknown field, sink, protocol or time."""
 
     code = "T301"
 
@@ -288,7 +291,7 @@ class CorruptLog(TocsinError):
 
 
 class CannotReachBroker(TocsinError):
-    """No broker answered at the address. Start one with `tocsin serve`, or name it with --broker."""
+    """No broker answered there. Start one with `tocsin serve`, or name it with --broker."""
 
     code = "T601"
     http_status = 502

@@ -18,7 +18,6 @@ import apsw
 import pytest
 
 from served import ROOT, Served, served
-
 from tocsin.store.directory import LOG_NAME
 
 

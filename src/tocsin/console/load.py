@@ -33,15 +33,17 @@ async def run_load(broker: str | None, *, publishers: int, seconds: float) -> Lo
     async with AsyncConsumer(f"topic {topic}", broker=broker) as events:
         arrived = asyncio.Event()
         receiving = asyncio.create_task(_receive(events, delivery_s, arrived))
-        await asyncio.sleep(0.2)  # for the stream to be open
-        began = time.perf_counter()
-        await asyncio.gather(
-            *(_publish(broker, topic, began + seconds, answer_s) for _ in range(publishers))
-        )
-        elapsed_s = time.perf_counter() - began
-        await _settle(answer_s, delivery_s, arrived)
-        receiving.cancel()
-        await asyncio.gather(receiving, return_exceptions=True)
+        try:
+            await asyncio.sleep(0.2)  # for the stream to be open
+            began = time.perf_counter()
+            await asyncio.gather(
+                *(_publish(broker, topic, began + seconds, answer_s) for _ in range(publishers))
+            )
+            elapsed_s = time.perf_counter() - began
+            await _settle(answer_s, delivery_s, arrived)
+        finally:
+            receiving.cancel()
+            await asyncio.gather(receiving, return_exceptions=True)
     return Load(len(answer_s), len(delivery_s), elapsed_s, answer_s, delivery_s)
 
 

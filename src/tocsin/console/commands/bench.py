@@ -44,14 +44,12 @@ def scripts() -> dict[str, Path]:
 
 
 def _list(arguments: Namespace) -> int:
-    import ast
-
     from tocsin.console.render import say, show_json, table
 
     rows = []
     for name, path in scripts().items():
-        words = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-        rows.append((name, words.split("\n")[0]))
+        _, _, words = path.read_text("utf-8").partition('"""')
+        rows.append((name, words.split("\n")[0].removesuffix('"""')))
     if arguments.json:
         show_json([{"name": name, "about": words} for name, words in rows])
     elif rows:

@@ -25,8 +25,8 @@ class LogWitness:
         self._seq_of: dict[Key, int] = {}
         self._acknowledged: set[Key] = set()
         # Writes since the last one that was confirmed: one of them may be in the log. Also if the
-        # disk was full: SQLite may have had room for the whole transaction and not for the padding
-        # after it, and then a crash finds it.
+        # disk was full: on a disk like the simulated one SQLite pads what it commits, and may have
+        # had room for the whole transaction and not for the padding. Then a crash finds it.
         self._in_doubt: list[Batch] = []
         self._in_order: dict[str, int] = {}  # the last number of a source that sends in turn
 

@@ -146,6 +146,21 @@ def test_without_keep_going_a_bad_line_ends_it(broker, topic) -> None:
     assert "line 2: " in err
 
 
+def test_without_keep_going_a_line_that_the_broker_refuses_ends_it(broker, topic) -> None:
+    lines = [_cloud_event(n, topic if n != 3 else f"{topic}//x") for n in range(6)]
+    publishing = spawn(broker, "pub", "-")
+    _, err = publishing.communicate("\n".join(lines), timeout=60)
+
+    assert publishing.returncode == 1
+    assert f"line 4: topic '{topic}//x' has an empty level" in err
+    assert "--keep-going" in err
+
+
+def _cloud_event(number: int, topic: str) -> str:
+    event = {"specversion": "1.0", "id": str(number), "source": f"/{topic}", "type": "t"}
+    return json.dumps({**event, "topic": topic})
+
+
 def test_a_slow_pipe_is_published_line_by_line(broker, topic) -> None:
     following = spawn(broker, "sub", topic, "-n", "1", "-W", "20", "--json")
     time.sleep(1.0)

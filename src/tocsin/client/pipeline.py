@@ -13,7 +13,7 @@ from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.http1 import request_bytes
 from tocsin.client.transport.refusal import Response, refusal
-from tocsin.errors import BrokerRefused, TocsinError
+from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 
 BATCH_EVENTS_MAX = 500
 BATCH_BYTES_MAX = 1 << 20
@@ -77,7 +77,10 @@ def publish_event(connection: Connection, event: bytes, patience_s: float) -> St
 
 
 class Pipeline:
-    """Tells `settled` of each batch once: stored, or the error about its only event."""
+    """Tells `settled` of each batch once: stored, or the error about its only event.
+
+    What `settled` raises ends it.
+    """
 
     def __init__(self, connection: Connection, settled: Settled, *, patience_s: float) -> None:
         self._connection = connection
@@ -105,7 +108,7 @@ class Pipeline:
                     pauses = pauses_s(self._patience_s)
                     self._send()
                 return
-            except TocsinError as error:
+            except (CannotReachBroker, BrokerRefused) as error:  # and not what `settled` raises
                 self._connection.close()
                 self._sent = 0
                 if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
@@ -117,14 +120,11 @@ class Pipeline:
 
     def _send(self) -> None:
         while self._sent < min(len(self._waiting), BATCHES_IN_FLIGHT_MAX):
-            batch = self._waiting[self._sent]
+            body, kind = _body(self._waiting[self._sent])
+            headers = [("Content-Type", kind)]
             self._connection.send(
                 request_bytes(
-                    self._connection.address,
-                    "POST",
-                    "/events",
-                    body=b"[" + b",".join(batch.events) + b"]",
-                    headers=[("Content-Type", BATCH_MEDIA_TYPE)],
+                    self._connection.address, "POST", "/events", body=body, headers=headers
                 )
             )
             self._sent += 1
@@ -146,6 +146,13 @@ class Pipeline:
             self._waiting.extend(halves(batch))
         else:
             self._settled(batch, result)
+
+
+def _body(batch: Batch) -> tuple[bytes, str]:
+    """A batch as it is sent; an event alone is no batch, and is not called number 0 of one."""
+    if len(batch.events) == 1:
+        return batch.events[0], EVENT_MEDIA_TYPE
+    return b"[" + b",".join(batch.events) + b"]", BATCH_MEDIA_TYPE
 
 
 def halves(batch: Batch) -> list[Batch]:

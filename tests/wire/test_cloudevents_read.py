@@ -309,6 +309,17 @@ def test_typed_attributes_are_read_from_their_extension_and_from_the_data() -> N
             read_one(with_members(tocsinattributes=wrong))
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_a_typed_attribute_that_no_log_can_hold_is_refused_at_the_door(number: int) -> None:
+    for written in ({"size": number}, {"size": {"value": number, "unit": "MB"}}):
+        for members in (
+            {"tocsinattributes": json.dumps(written)},
+            {"tocsinattributes": "data", "data": written},
+        ):
+            with pytest.raises(BadEvent, match="size.*64 bits"):
+                read_one(with_members(**members))
+
+
 @pytest.mark.parametrize("depth", [64, 65, 200, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b"[[],", b"]")])
 def test_nesting_ends_at_a_limit_with_a_clean_error(

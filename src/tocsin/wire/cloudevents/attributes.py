@@ -15,6 +15,7 @@ from tocsin.event.value import Scalar
 from tocsin.wire.cloudevents import typed
 from tocsin.wire.cloudevents.limits import (
     ATTRIBUTE_NAME_CHARS_MAX,
+    INT64_MAX,
     MEDIA_TYPE_CHARS_MAX,
     Limits,
 )
@@ -23,7 +24,6 @@ _CACHED_NAMES_MAX = 4_096
 _CACHED_TYPES_MAX = 256
 _CACHED_DATES_MAX = 256
 _SHOWN_MAX = 60
-_INT64_MAX = (1 << 63) - 1
 
 # CloudEvents 1.0, type system: no control characters, no noncharacters, no lone surrogates.
 _FORBIDDEN = re.compile(
@@ -138,7 +138,7 @@ def check_value(name: str, value: Scalar, limits: Limits) -> None:
                 f"has the character U+{ord(found[0]):04X}",
                 "Leave out control characters, noncharacters and lone surrogates.",
             )
-    elif isinstance(value, int) and not -_INT64_MAX - 1 <= value <= _INT64_MAX:
+    elif isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
         raise refused(name, value, "does not fit into 64 bits", "Send it as a string.")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 ATTRIBUTE_NAME_CHARS_MAX = 64  # CloudEvents: SHOULD NOT exceed 20
 MEDIA_TYPE_CHARS_MAX = 1024  # those seen are remembered, so they must be short
+INT64_MAX = (1 << 63) - 1  # the largest number that every log and dialect can hold
 JSON_DEPTH_MAX = 64  # of the payload; far below where a parser's recursion ends
 
 

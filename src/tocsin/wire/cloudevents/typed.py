@@ -15,6 +15,7 @@ import msgspec
 from tocsin.errors import BadEvent
 from tocsin.event.event import Value
 from tocsin.event.value import Quantity, Scalar
+from tocsin.wire.cloudevents.limits import INT64_MAX
 
 MEMBER = "tocsinattributes"
 IN_DATA = "data"
@@ -59,11 +60,18 @@ def read(text: Scalar, data: bytes | None) -> tuple[dict[str, Value], bytes | No
 
 def _value(name: str, member: Scalar | Mapping[str, Scalar | None]) -> Value:
     if not isinstance(member, Mapping):
-        return member
+        return _checked(name, member)
     quantity = Quantity.from_mapping(member)
     if quantity is None:
         raise _refused(f"has a member {name[:40]!r} that is no value with unit and accuracy")
+    _checked(name, quantity.value)
     return quantity
+
+
+def _checked(name: str, value: Scalar) -> Scalar:
+    if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
+        raise _refused(f"has a member {name[:40]!r} that does not fit into 64 bits")
+    return value
 
 
 def _refused(problem: str) -> BadEvent:

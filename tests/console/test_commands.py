@@ -78,6 +78,38 @@ def test_wrong_arguments_are_two_lines_and_exit_code_two(capsys) -> None:
     assert capsys.readouterr().err.count("\n") == 2
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("pub a/b --attr run=42 1", "data", "1"),
+        ("pub a/b 1 --attr run=42", "data", "1"),
+        ("pub --attr run=42 a/b 1", "data", "1"),
+        ("pub a/b --json -- -x", "data", "-x"),
+        ("pub a/b --json -5", "data", "-5"),
+        ("pub a/b --json -", "data", "-"),
+        ("pub a/b --json", "data", None),
+        ("sub a/** --all load5>=5", "filter", ["a/**", "load5>=5"]),
+        ("sub --all", "filter", []),
+        ("subs rm one --dry-run two", "ids", ["one", "two"]),
+        ("explain --json T104", "code", "T104"),
+    ],
+)
+def test_what_may_be_left_out_may_stand_before_and_after_options(line, name, value) -> None:
+    command, *arguments = line.split()
+    parser = command_parser(command, find_command(command))
+
+    assert getattr(parser.parse_args(arguments), name) == value
+
+
+@pytest.mark.parametrize("line", ["pub a/b --da x", "subs add http://127.0.0.1:1/ --secret x"])
+def test_an_option_is_written_in_full(line, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(line.split())
+
+    assert ended.value.code == 2
+    assert "unrecognized" in capsys.readouterr().err
+
+
 def test_version_and_help_go_to_stdout(capsys) -> None:
     assert run(["--version"]) == 0
     assert run([]) == 0
@@ -107,6 +139,13 @@ def test_without_a_broker_the_exit_code_is_three_and_the_remedy_is_said(argument
     assert code == 3
     assert "[T601]" in said.err + said.out
     assert "tocsin serve" in said.err + said.out
+
+
+def test_a_load_without_a_broker_says_so_once() -> None:
+    done = tocsin("bench", "--quick", "--broker", NOBODY)
+
+    assert done.returncode == 3
+    assert done.stderr.count("\n") == 2, done.stderr
 
 
 def test_publishing_lines_without_a_broker_fails_at_once() -> None:

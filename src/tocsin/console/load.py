@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tocsin.client.async_consumer import AsyncConsumer
 from tocsin.client.async_publisher import AsyncPublisher
 
+OPENING_S = 0.2  # for the stream to be open
 SETTLE_S = 5.0  # how long the last events may take to arrive
 PADDING = "x" * 100
 
@@ -34,7 +35,9 @@ async def run_load(broker: str | None, *, publishers: int, seconds: float) -> Lo
         arrived = asyncio.Event()
         receiving = asyncio.create_task(_receive(events, delivery_s, arrived))
         try:
-            await asyncio.sleep(0.2)  # for the stream to be open
+            await asyncio.wait({receiving}, timeout=OPENING_S)
+            if receiving.done():
+                await receiving  # raises what went wrong
             began = time.perf_counter()
             await asyncio.gather(
                 *(_publish(broker, topic, began + seconds, answer_s) for _ in range(publishers))

@@ -47,8 +47,28 @@ class Parser(argparse.ArgumentParser):
     """Examples first, then the usage; an error is two lines and exit code 2."""
 
     def __init__(self, *, examples: str = "", **options: Any) -> None:
-        super().__init__(formatter_class=Formatter, **options)
+        super().__init__(formatter_class=Formatter, allow_abbrev=False, **options)
         self.examples = examples.strip("\n")
+        self._mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but what may be left out may also stand after an option.
+
+        By itself it counts DATA as left out in `pub TOPIC --attr run=42 DATA`.
+        """
+        if self._mixing or not self._may_be_mixed():
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+
+    def _may_be_mixed(self) -> bool:
+        kinds = {action.nargs for action in self._get_positional_actions()}
+        return bool(kinds & {argparse.OPTIONAL, argparse.ZERO_OR_MORE}) and not (
+            kinds & {argparse.PARSER, argparse.REMAINDER}
+        )
 
     def format_help(self) -> str:
         return f"Examples:\n{self.examples}\n\n{super().format_help()}"
@@ -85,7 +105,6 @@ def command_parser(name: str, command: Command) -> Parser:
         prog=f"tocsin {name}",
         description=command.SUMMARY,
         examples=command.EXAMPLES,
-        allow_abbrev=False,
     )
     command.add_arguments(parser)
     return parser

@@ -316,7 +316,7 @@ def test_a_typed_attribute_that_no_log_can_hold_is_refused_at_the_door(number: i
             {"tocsinattributes": json.dumps(written)},
             {"tocsinattributes": "data", "data": written},
         ):
-            with pytest.raises(BadEvent, match="size.*64 bits"):
+            with pytest.raises(BadEvent, match=r"size.*64 bits"):
                 read_one(with_members(**members))
 
 

@@ -18,7 +18,7 @@ from tocsin.event.stored import Batch, Stored
 from tocsin.store import schema
 from tocsin.store import store as store_module
 from tocsin.store.reader import Reader
-from tocsin.store.store import TRIM_ROWS_MAX, Store
+from tocsin.store.store import TRIM_BYTES_MAX, TRIM_ROWS_MAX, Store
 
 
 @pytest.fixture
@@ -200,6 +200,20 @@ def test_one_batch_trims_a_bounded_number_of_events(store: Store) -> None:
     store.write(Batch(trim_to=TRIM_ROWS_MAX + 5))
 
     assert store.first_seq == TRIM_ROWS_MAX + 6
+
+
+def test_one_batch_trims_a_bounded_number_of_bytes(store: Store) -> None:
+    large = [
+        Stored(seq, 1, Event(str(seq), "/s", "t", data=bytes(1 << 20))) for seq in range(1, 65)
+    ]
+    store.write(Batch(events=large))
+
+    store.write(Batch(trim_to=64))
+
+    assert 1 < store.first_seq <= TRIM_BYTES_MAX >> 20
+    for _ in range(64):
+        store.write(Batch(trim_to=64))
+    assert store.first_seq == 65
 
 
 def test_a_number_is_never_used_again_though_everything_was_trimmed(tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ class Boxes:
         box.pulls.append(pull)
         self._waiting[token] = (box, pull)
         longest_ns = int(self._state.options.pull_wait_s_max * 1e9)
-        self._state.timers.at(now_ns + min(wait_ns, longest_ns), lambda _: self._give_in(box, pull))
+        until_ns = now_ns + min(wait_ns, longest_ns)
+        pull.gives_in = self._state.timers.at(until_ns, lambda _: self._answer(box, pull))
 
     def _acknowledge(self, box: Subscriber, ack: str) -> None:
         if len(ack) > TOKEN_CHARACTERS_MAX or not (ack.isascii() and ack.isdigit()):
@@ -82,12 +83,8 @@ class Boxes:
             pull.token, Pulled(events, str(last), follower.dropped - box.told_dropped)
         )
 
-    def _give_in(self, box: Subscriber, pull: Pull) -> None:
-        if not pull.over:
-            self._answer(box, pull)
-
     def _close(self, box: Subscriber, pull: Pull) -> None:
-        pull.over = True
+        self._state.timers.cancel(pull.gives_in)
         if pull in box.pulls:
             box.pulls.remove(pull)
             self._waiting.pop(pull.token, None)

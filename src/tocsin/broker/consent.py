@@ -56,6 +56,12 @@ class Consent:
         if question.refusal:
             self._tell(subscriber, question.refusal)
 
+    def forget(self, subscriber: Subscriber, sink: str | None) -> None:
+        """It has ended or moved away. The sink is asked again only if others still wait."""
+        question = None if sink is None else self._by_sink.get(sink)
+        if question is not None:
+            question.waiting.pop(subscriber.subscription.id, None)
+
     def heard(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
         """The sink answered, called back, or did not answer in time."""
         question = self._by_token.get(token)

@@ -38,9 +38,11 @@ class Intake:
         self._offers: deque[Offer] = deque()
         self._events = 0
         self._bytes = 0
-        # Source and id of recent events, oldest first. Exact, not hashed: a collision here would
-        # acknowledge an event and lose it.
+        # Source and id of recent events. Exact, not hashed: a collision here would acknowledge an
+        # event and lose it.
         self._recent: dict[tuple[str, str], int] = {}
+        # The same keys: a dict that loses its oldest looks at all the places they left, each time.
+        self._oldest_first: deque[tuple[str, str]] = deque()
         self._received_ns = 0
 
     def __bool__(self) -> bool:
@@ -51,6 +53,7 @@ class Intake:
         self._received_ns = received_ns
         for source, event_id, seq in keys:
             self._recent[source, event_id] = seq
+        self._oldest_first.extend(self._recent)
 
     def offer(self, events: list[Event], token: Token) -> None:
         """Queue what a publisher sent. Busy if too much waits already."""
@@ -95,6 +98,7 @@ class Intake:
                 if known is None:
                     seq += 1
                     known = recent[key] = seq
+                    self._oldest_first.append(key)
                     stored.append(Stored(seq, received_ns, event))
                 else:
                     duplicates += 1
@@ -107,16 +111,13 @@ class Intake:
     def forget_old(self) -> None:
         """Keep to the window. After a commit, not before: one that fails must not push out what
         the window still has to know."""
-        excess = len(self._recent) - self._options.duplicates_window
-        if excess > 0:
-            oldest = iter(self._recent)
-            for key in [next(oldest) for _ in range(excess)]:
-                del self._recent[key]
+        while len(self._recent) > self._options.duplicates_window:
+            del self._recent[self._oldest_first.popleft()]
 
     def undo(self, stored: list[Stored]) -> None:
         """The commit failed: these were not stored, so a repeat of them is none."""
-        for entry in stored:
-            self._recent.pop((entry.event.source, entry.event.id), None)
+        for _ in stored:
+            del self._recent[self._oldest_first.pop()]
 
     def turn_away(self) -> list[Token]:
         """Everybody still waiting, because there will be no further commit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 
 import msgspec
 
@@ -55,6 +55,9 @@ class Pushing:
         if lane is None:
             return
         lane.members.remove(subscriber)
+        if subscriber.lined_up is lane:
+            lane.line = [place for place in lane.line if place[2] is not subscriber]
+            heapify(lane.line)
         subscriber.lane = subscriber.lined_up = None
         if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
             # The answer will concern nobody, also not a subscriber that is back here by then.
@@ -238,6 +241,7 @@ class Pushing:
         """Take a push subscription out of everything, and off the disk with the next commit."""
         state = self._state
         self.leave(who)
+        state.timers.cancel(who.lease)
         self._catchup.forget(who.follower)
         state.leave(who)
         del state.by_id[who.subscription.id]
@@ -310,10 +314,9 @@ def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
     while line:
         seq, key, member = line[0]
         waiting = member.follower.waiting
-        if member.lane is not lane or not waiting or not member.is_active:
+        if not waiting or not member.is_active:
             heappop(line)
-            if member.lined_up is lane:
-                member.lined_up = None
+            member.lined_up = None
         elif waiting[0].seq != seq:
             heapreplace(line, (waiting[0].seq, key, member))
         else:

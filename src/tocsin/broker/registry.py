@@ -114,8 +114,7 @@ class Registry:
         state.enter(subscriber, subscriber.filter)
         if subscription.kind is Kind.PUSH:
             self._pushing.join(subscriber)
-        if subscription.expires_ns is not None:
-            self._expire_at(subscriber)
+        self._set_lease(subscriber)
         follower = subscriber.follower
         state.hold(follower.scanned_to)
         if not subscriber.is_active:
@@ -174,7 +173,7 @@ class Registry:
             # The broker changed it too while this was written: the next commit must have both.
             state.redefined(subscriber)
         follower = subscriber.follower
-        follower.keep = changed.config.backlog
+        follower.keep_at_most(changed.config.backlog)
         if filter is not None:
             # What already waits was asked for when it matched; the new filter is for the rest.
             state.matcher.remove(follower.key)
@@ -182,10 +181,11 @@ class Registry:
             subscriber.filter = filter
         if changed.sink != was.sink:
             follower.held = 0
+            self._consent.forget(subscriber, was.sink)
             self._pushing.leave(subscriber)
             self._pushing.join(subscriber)
-        if changed.expires_ns != was.expires_ns and changed.expires_ns is not None:
-            self._expire_at(subscriber)
+        if changed.expires_ns != was.expires_ns:
+            self._set_lease(subscriber)
         if changed.state is Standing.ACTIVE:
             self._resume(subscriber, now_ns)
         else:
@@ -225,22 +225,23 @@ class Registry:
 
     def _end(self, subscriber: Subscriber) -> None:
         self._boxes.turn_away(subscriber)
+        self._consent.forget(subscriber, subscriber.subscription.sink)
         self._pushing.end(subscriber)
 
     # Leases
 
-    def _expire_at(self, subscriber: Subscriber) -> None:
-        due_ns = subscriber.subscription.expires_ns
-        assert due_ns is not None
+    def _set_lease(self, subscriber: Subscriber) -> None:
+        """As long as the subscription says now, whatever it said before."""
+        timers, due_ns = self._state.timers, subscriber.subscription.expires_ns
+        timers.cancel(subscriber.lease)
+        subscriber.lease = None
+        if due_ns is not None:
+            subscriber.lease = timers.at(due_ns, lambda _: self._expire(subscriber))
 
-        def expire(now_ns: int) -> None:
-            subscription = subscriber.subscription
-            current = self._state.by_id.get(subscription.id) is subscriber
-            if current and subscription.expires_ns == due_ns:
-                self._state.note("info", "a subscription expired", subscription=subscription.id)
-                self._end(subscriber)
-
-        self._state.timers.at(due_ns, expire)
+    def _expire(self, subscriber: Subscriber) -> None:
+        subscription_id = subscriber.subscription.id
+        self._state.note("info", "a subscription expired", subscription=subscription_id)
+        self._end(subscriber)
 
     # Consent
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.broker.effects import Token
+from tocsin.broker.timers import Timer
 from tocsin.delivery.deadletter import Attempt
 from tocsin.delivery.follower import Follower
 from tocsin.delivery.lane import Lane
@@ -17,7 +18,7 @@ class Pull(msgspec.Struct, eq=False):
 
     token: Token
     events_max: int
-    over: bool = False
+    gives_in: Timer | None = None  # when the wait is over
 
 
 class Subscriber:
@@ -33,6 +34,7 @@ class Subscriber:
         "lane",
         "last_delivered_ns",
         "last_error",
+        "lease",
         "lined_up",
         "pulls",
         "refusals",
@@ -47,6 +49,7 @@ class Subscriber:
         self.follower = follower
         self.lane: Lane[Subscriber] | None = None
         self.lined_up: Lane[Subscriber] | None = None  # the lane in whose line it stands
+        self.lease: Timer | None = None  # when it expires
         self.pulls: list[Pull] = []
         self.attempts: list[Attempt] = []  # at the event in front
         self.refusals = 0  # of those, the ones that count towards giving up

@@ -40,6 +40,7 @@ class Follower:
         "waiting",
         "waiting_bytes",
         "window",
+        "window_events",
     )
 
     def __init__(
@@ -57,11 +58,16 @@ class Follower:
         self.waiting: deque[Stored] = deque()
         self.waiting_bytes = 0
         self.held = 0  # how many at the front are under way to the sink just now
-        self.keep = keep  # the subscription's own limit: past it the oldest are dropped
-        self.window = window_events if keep is None else keep + window_events
+        self.window_events = window_events
+        self.keep_at_most(keep)
         self.dropped = 0
         self.drop_before_ns = 0  # what was received before then is no longer kept for it
         self.stale_to = 0  # so far the log wants to forget, and this one holds it back
+
+    def keep_at_most(self, keep: int | None) -> None:
+        """The subscription's own limit: past it the oldest are dropped."""
+        self.keep = keep
+        self.window = self.window_events if keep is None else keep + self.window_events
 
     def cursor(self, head: int) -> int:
         """Everything up to here that matched is settled."""

@@ -38,6 +38,7 @@ from tocsin.store.schema import (
 )
 
 TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
+TRIM_BYTES_MAX = 16 << 20  # the same of large events; twice what one commit adds
 CHECKPOINT_PAGES = 1_000  # 4 MiB; more makes the longest commit longer and none faster
 SYNCHRONOUS = ("FULL", "NORMAL", "OFF")
 
@@ -207,8 +208,12 @@ class Store:
                 start += size
 
     def _trim(self, marks: LogMarks, trim_to: int) -> LogMarks:
-        through = min(trim_to, marks.trimmed_to + TRIM_ROWS_MAX, marks.last_seq)
         reader = Reader(self._connection, self._path, shared=True)
+        through = min(trim_to, marks.trimmed_to + TRIM_ROWS_MAX, marks.last_seq)
+        while through - marks.trimmed_to > 1 and (row := reader.row(through)):
+            if row[2] - marks.trimmed_bytes <= TRIM_BYTES_MAX:
+                break
+            through = (marks.trimmed_to + through) // 2
         # The first event kept says how much was before it; if it is damaged, the next one does.
         kept = (row for seq in range(through, marks.last_seq) if (row := reader.row(seq + 1)))
         row = next(kept, None)

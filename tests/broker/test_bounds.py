@@ -1,0 +1,155 @@
+"""What a broker lets go of: nothing piles up because clients come, change their minds and leave."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import msgspec
+
+from broker.harness import Hand, S, event, handshakes, pushes
+from tocsin.broker.effects import Pulled
+from tocsin.broker.registry import Change
+from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.timers import Timers
+from tocsin.delivery.outcome import Failed
+from tocsin.event.subscription import Config
+from tocsin.wire.cloudevents.webhook import Refused
+
+DOWN = Failed("connection refused")
+FOR_AGES = 10**9 * S
+
+
+class Caller:
+    """A token that can be watched until it is let go of."""
+
+
+def subscribers_alive() -> int:
+    gc.collect()
+    return sum(isinstance(each, Subscriber) for each in gc.get_objects())
+
+
+def unsubscribe(hand: Hand, subscription: str) -> None:
+    hand.ask(lambda token: hand.broker.unsubscribe(subscription, token, hand.now))
+
+
+def test_an_answered_pull_is_let_go_of_at_once_not_when_its_wait_would_be_over() -> None:
+    hand = Hand()
+    box = hand.subscribe(sink=None)
+    caller = Caller()
+    hand.broker.pull(box, 100, 60 * S, None, caller, hand.now)
+    hand.publish(event(1))
+    watched = weakref.ref(caller)
+    hand.seen.clear()
+
+    del caller
+    gc.collect()
+
+    assert watched() is None
+
+
+def test_a_lease_renewed_a_thousand_times_is_not_a_thousand_timers() -> None:
+    hand = Hand()
+    subscription = hand.subscribe(expires_ns=hand.now + FOR_AGES)
+    timers = hand.broker._state.timers
+
+    for number in range(1_000):
+        change = Change(expires_ns=hand.now + FOR_AGES - number)
+        hand.broker.change(subscription, change, "token", hand.now)
+        hand.settle()
+
+    assert len(timers) <= 64
+
+
+def test_a_subscription_that_ended_before_its_lease_is_let_go_of() -> None:
+    hand = Hand()
+    before = subscribers_alive()
+    for _ in range(20):
+        unsubscribe(hand, hand.subscribe(expires_ns=hand.now + FOR_AGES))
+    hand.seen.clear()
+
+    assert subscribers_alive() - before <= 2
+
+
+def test_a_sink_that_never_agrees_does_not_hold_on_to_those_who_gave_up() -> None:
+    hand = Hand(trusted=False)
+    hand.subscribe()
+    hand.hear(Refused("nobody is there"))
+    before = subscribers_alive()
+    for _ in range(20):
+        unsubscribe(hand, hand.subscribe())
+    hand.seen.clear()
+
+    assert subscribers_alive() == before
+    assert len(handshakes(hand.pass_s(10))) == 1
+
+
+def test_a_dead_sink_does_not_hold_on_to_those_who_left_it() -> None:
+    hand = Hand()
+    hand.subscribe()
+    hand.subscribe()
+    hand.publish(event(1))
+    hand.answer(pushes(hand.seen)[0], DOWN)
+    before = subscribers_alive()
+    for _ in range(20):
+        unsubscribe(hand, hand.subscribe(start=0))
+    hand.seen.clear()
+
+    assert subscribers_alive() == before
+
+
+def test_what_a_box_dropped_after_it_answered_is_told_with_the_next_answer() -> None:
+    hand = Hand()
+    box = hand.subscribe(sink=None, backlog=2)
+    hand.publish(event(1))
+    first = hand.pull(box)
+    assert isinstance(first, Pulled)
+
+    hand.publish(*(event(number) for number in range(2, 6)))
+    second = hand.pull(box, ack=first.next)
+    assert isinstance(second, Pulled)
+    third = hand.pull(box, ack=second.next)
+    assert isinstance(third, Pulled)
+
+    assert first.dropped == 0
+    assert second.dropped == 3
+    assert third.dropped == 0
+
+
+def test_a_larger_backlog_takes_effect_while_the_subscription_runs() -> None:
+    hand = Hand()
+    box = hand.subscribe(sink=None, backlog=1)
+    window = hand.broker.options.window_events
+    change = Change(config=msgspec.structs.replace(Config(), backlog=window + 10))
+    hand.ask(lambda token: hand.broker.change(box, change, token, hand.now))
+
+    hand.publish(*(event(number) for number in range(window + 20)))
+
+    view = hand.broker.view(box)
+    assert (view.waiting, view.dropped) == (window + 10, 10)
+
+
+def test_timers_that_were_cancelled_neither_run_nor_wake_anybody_nor_pile_up() -> None:
+    timers = Timers()
+    ran: list[int] = []
+    kept = timers.at(50, ran.append)
+    for moment in range(1_000):
+        timers.cancel(timers.at(moment, lambda _: ran.append(-1)))
+
+    assert timers.next_ns() == 50
+    assert len(timers) <= 64
+    timers.run(2_000)
+    timers.cancel(kept)
+    assert ran == [2_000]
+
+
+def test_an_action_may_cancel_another_of_the_same_moment() -> None:
+    timers = Timers()
+    ran: list[str] = []
+    timers.at(1, lambda _: timers.cancel(second))
+    second = timers.at(1, lambda _: ran.append("second"))
+
+    timers.run(1)
+
+    assert ran == []
+    assert timers.next_ns() is None

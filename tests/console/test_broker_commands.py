@@ -365,7 +365,12 @@ def test_the_doctor_checks_every_record_of_a_log_at_rest(capsys, topic) -> None:
         log_file.write_bytes(content[:place] + b"X" + content[place + 1 :])
 
         assert run(["doctor", "--data", data, "--broker", broker.url]) == 1
-        assert "1 record damaged" in capsys.readouterr().out
+        assert "1 record damaged: 50" in capsys.readouterr().out
+        broker.start()
+        broker.call("GET", "/events?after=0")
+
+        assert run(["doctor", "--broker", broker.url]) == 1
+        assert "log: 1 record damaged" in capsys.readouterr().out
 
 
 def test_a_directory_without_a_log_is_told(tmp_path, capsys) -> None:

@@ -232,11 +232,7 @@ def test_a_corrupt_record_is_named_and_never_served() -> None:
     with served() as broker:
         broker.publish(*({"id": f"e{n}", "data": "y" * 200} for n in range(5)))
         broker.stop()
-        connection = apsw.Connection(str(broker.directory / LOG_NAME))
-        connection.execute(
-            "UPDATE events SET record = CAST(replace(record, 'yyyy', 'yyyz') AS BLOB) WHERE seq = 3"
-        )
-        connection.close()
+        spoil(broker.directory, 3)
         broker.start()
 
         status, page = broker.call("GET", "/events?after=0")
@@ -244,6 +240,36 @@ def test_a_corrupt_record_is_named_and_never_served() -> None:
         assert status == 200
         assert [event["id"] for event in page["events"]] == ["e0", "e1", "e3", "e4"]
         assert page["corrupt"] == [3]
+
+
+def test_a_corrupt_record_is_told_once_however_it_was_met() -> None:
+    with served() as broker:
+        broker.publish(*({"id": f"e{n}", "data": "y" * 200} for n in range(5)))
+        broker.stop()
+        spoil(broker.directory, 3)
+        broker.start()
+
+        broker.call("GET", "/events?after=0")
+        assert b"tocsin_records_corrupt_total 1.0" in figures(broker)
+        broker.call("GET", "/events?after=0")
+        read_until(stream(broker, "/events/stream?after=0"), b'"e4"')
+
+        assert b"tocsin_records_corrupt_total 1.0" in figures(broker)
+        assert broker.said().count("failed their checksum") == 1
+
+
+def figures(broker: Served) -> bytes:
+    return read_until(stream(broker, "/metrics"), b"tocsin_subscription_behind{")
+
+
+def spoil(directory: Path, seq: int) -> None:
+    """Damage a record with `yyyy` in it, as a bad disk would."""
+    connection = apsw.Connection(str(directory / LOG_NAME))
+    connection.execute(
+        "UPDATE events SET record = CAST(replace(record, 'yyyy', 'yyyz') AS BLOB) WHERE seq = ?",
+        (seq,),
+    )
+    connection.close()
 
 
 def test_interrupting_it_is_a_clean_stop_too() -> None:

@@ -38,6 +38,7 @@ from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 DISK_FULL_PAUSE_NS = 1_000_000_000  # between tries to save what only the broker itself wants saved
+CORRUPT_TOLD_MAX = 10_000  # damaged records told one by one; past that the disk is beyond telling
 
 
 class Broker:
@@ -65,6 +66,7 @@ class Broker:
         self._save_at_ns = 0
         self._hold_until_ns = 0
         self._stopped = False
+        self._corrupt_told: set[int] = set()
 
     # What was before
 
@@ -152,6 +154,10 @@ class Broker:
     @property
     def first(self) -> int:
         return self._state.first
+
+    @property
+    def is_committing(self) -> bool:
+        return self._committing is not None
 
     @property
     def streams_open(self) -> int:
@@ -280,16 +286,19 @@ class Broker:
 
     def log_read(self, events: list[Stored], through: int, corrupt: list[int], now_ns: int) -> None:
         """The page that `ReadLog` asked for; it covers everything up to `through`."""
-        if corrupt:
-            self.counters.corrupt += len(corrupt)
-            self._state.note(
-                "error",
-                "records failed their checksum and are not served",
-                sequences=corrupt[:10],
-                count=len(corrupt),
-            )
+        self.met_corrupt(corrupt)
         for reader in self._catchup.read(events, through):
             self._wake(reader, now_ns)
+
+    def met_corrupt(self, sequences: list[int]) -> None:
+        """Somebody came across records that fail their checksum; each is told once."""
+        room = CORRUPT_TOLD_MAX - len(self._corrupt_told)
+        new = [seq for seq in sequences if seq not in self._corrupt_told][:room]
+        if new:
+            self._corrupt_told.update(new)
+            self.counters.corrupt += len(new)
+            words = "records failed their checksum and are not served"
+            self._state.note("error", words, sequences=new[:10], count=len(new))
 
     def surveyed(self, through: int, now_ns: int) -> None:
         """Retention reaches up to `through`."""

@@ -7,7 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tocsin import __version__
 from tocsin.console.failure import words
@@ -16,11 +16,16 @@ from tocsin.console.render import plural
 from tocsin.console.rest import Rest
 from tocsin.errors import DataDirectoryInUse, TocsinError
 
+if TYPE_CHECKING:
+    from tocsin.store.reader import CheckReport
+
 SKEW_S_MAX = 2.0
 FREE_BYTES_LOW = 2 << 30
 FREE_BYTES_NONE = 200 << 20
 SLOW_SHOWN_MAX = 5
 DEAD_COUNTED_MAX = 1_000
+DAMAGED_SHOWN_MAX = 10
+CORRUPT_FIGURE = "tocsin_records_corrupt_total"
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -114,6 +119,18 @@ def _trouble(view: dict[str, Any]) -> str | None:
     return None
 
 
+def log_findings(rest: Rest) -> list[Finding]:
+    """Damaged records that the running broker came across."""
+    figures = rest.request("GET", "/metrics").body.decode("utf-8", "replace")
+    for line in figures.splitlines():
+        name, _, value = line.partition(" ")
+        if name == CORRUPT_FIGURE and float(value):
+            words = f"{plural(int(float(value)), 'record')} damaged, and not served"
+            remedy = "The broker's own log names them; stop it and run `tocsin doctor --data DIR`."
+            return [Finding("fail", "log", words, remedy)]
+    return []
+
+
 def dead_letter_findings(rest: Rest) -> list[Finding]:
     """How many events were given up."""
     page = rest.get("/deadletters", limit=DEAD_COUNTED_MAX)
@@ -163,9 +180,17 @@ def store_findings(directory: Path) -> list[Finding]:
         return [
             Finding("ok", "log", f"{plural(kept, 'event')}, {report.size_bytes:,} bytes, sound")
         ]
+    return _damage(report)
+
+
+def _damage(report: CheckReport) -> list[Finding]:
+    lines = list(report.damage)
+    if report.corrupt_count:
+        named = ", ".join(str(seq) for seq in report.corrupt[:DAMAGED_SHOWN_MAX])
+        more = ", ..." if report.corrupt_count > DAMAGED_SHOWN_MAX else ""
+        lines.insert(0, f"{plural(report.corrupt_count, 'record')} damaged: {named}{more}")
     remedy = "Copy the directory before anything else; the broker serves what is sound."
-    lost = Finding("fail", "log", f"{plural(report.corrupt_count, 'record')} damaged", remedy)
-    return [lost, *(Finding("fail", "log", line) for line in report.damage)]
+    return [Finding("fail", "log", line, remedy if line is lines[0] else "") for line in lines]
 
 
 def unreachable_finding(error: TocsinError) -> Finding:

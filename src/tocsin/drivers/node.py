@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 CLOSING_S = 0.5  # for what is under way to the disk when the broker is told to stop
 CLOCK_JUMP_S = 1.0
+import os
+GATHER_TURNS_MAX = int(os.environ.get("GT","8"))
 
 
 class Replier(Protocol):
@@ -106,6 +108,8 @@ class Node:
         self._pusher = Pusher(self.loop, options, self.note)
         self._streams: dict[int, StreamSink] = {}
         self._running = False
+        self._arriving = False
+        self._turns = 0
         self._now_ns = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
@@ -137,6 +141,7 @@ class Node:
         if self.stopping:
             replier.answer(shutting_down())
             return
+        self._arriving = True
         self.broker.publish(events, replier)
         self.kick()
 
@@ -156,6 +161,11 @@ class Node:
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Ask the log something, in the thread for that."""
         return await self._readers.ask(work)
+
+    def met_corrupt(self, sequences: list[int]) -> None:
+        """Tell of records that a reader of the log could not be given."""
+        self.broker.met_corrupt(sequences)
+        self.kick()
 
     def open_stream(self, sink: StreamSink, filter: Filter, after: int | None, name: str) -> int:
         """Follow the log; events go to `sink.write` from the next turn of the loop on."""
@@ -196,7 +206,15 @@ class Node:
             self.loop.call_soon(self._run)
 
     def _run(self) -> None:
-        self._running = False
+        if self._arriving and self._turns < GATHER_TURNS_MAX and not self.broker.is_committing:
+            # More may be in the sockets already: one more turn of the loop, and it shares the
+            # commit. The first turn that brings nothing ends the waiting, so nobody waits long.
+            self._arriving = False
+            self._turns += 1
+            self.loop.call_soon(self._run)
+            return
+        self._turns = 0
+        self._arriving = self._running = False
         perform = self._perform
         for effect in self.broker.flush(self._clock.now_ns()):
             perform[type(effect)](effect)

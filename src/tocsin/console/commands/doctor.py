@@ -36,6 +36,7 @@ def run(arguments: Namespace) -> int:
     with Rest(arguments.broker) as rest:
         try:
             found += findings.broker_findings(rest)
+            found += findings.log_findings(rest)
             found += findings.subscription_findings(rest)
             found += findings.dead_letter_findings(rest)
         except TocsinError as error:

@@ -60,6 +60,7 @@ def event_routes(node: Node) -> list[Route]:
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         filter = query.filter()
         found, reached, corrupt = await node.read(lambda log: _scan(log, after, limit, filter))
+        node.met_corrupt(corrupt)
         return answer(events_shown(found, reached, corrupt))
 
     async def stream_head(request: Request) -> Response:

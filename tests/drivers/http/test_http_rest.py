@@ -350,6 +350,16 @@ def test_a_damaged_record_is_reported_and_the_rest_is_served() -> None:
         assert page["next"] == 5
 
 
+def test_publishes_refused_at_the_door_are_counted() -> None:
+    with served() as running:
+        for body in (b"{", b"[]", b'{"specversion": "1.0"}'):
+            running.call("POST", "/events", body, {"content-type": "application/cloudevents+json"})
+
+        text = once(running.address, get("/metrics")).body.decode()
+
+        assert "tocsin_publishes_unreadable_total 3.0" in text
+
+
 def test_metrics_name_the_slowest_and_put_the_rest_together() -> None:
     with served() as running:
         running.publish({})

@@ -61,6 +61,12 @@ def test_the_header_of_a_browser_that_resumes_wins_over_the_url() -> None:
     assert read_stream_request(b"", None).after is None
 
 
+@pytest.mark.parametrize("header", ["x", "-1", "9" * 5_000])
+def test_a_place_to_resume_at_that_is_none_is_named_as_the_header_it_came_in(header) -> None:
+    with pytest.raises(BadRequest, match="Last-Event-ID"):
+        read_stream_request(b"after=3", header)
+
+
 @pytest.mark.parametrize("kind", catalogue().values(), ids=catalogue())
 def test_every_error_is_a_problem_with_its_code_and_status(kind: type[TocsinError]) -> None:
     told = msgspec.json.decode(problem_json(kind("it \ud800 broke", remedy="mend it")))

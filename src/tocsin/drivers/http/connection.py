@@ -192,6 +192,7 @@ class Connection(asyncio.Protocol):
                 door.guard.check(b"POST", headers)
             events = events_of(headers, body, door.event_limits, door.limits.body_bytes_max)
         except TocsinError as error:
+            door.unreadable += 1
             publication.answer(error)
             return
         if events:

@@ -63,6 +63,7 @@ class Door:
         self.connections: set[Guest] = set()
         self.closing = asyncio.Event()
         self.turned_away = 0
+        self.unreadable = 0  # publishes that never reached the broker
         self.clockwork = Clockwork(time.time())
         self.now_s = loop.time()
         self._sweep: asyncio.TimerHandle | None = loop.call_later(SWEEP_S, self._turn)

@@ -185,6 +185,7 @@ class EventSocket:
         try:
             events = read_events(_STRUCTURED, {}, text.encode(), limits)
         except TocsinError as error:
+            self._connection.door.unreadable += 1
             publication.answer(error)
         else:
             self._node.publish(events, publication)

@@ -233,7 +233,12 @@ def _stream(summary: str, status: int) -> Json:
             _query("after", "the sequence number to go on after; without it, from now", _whole(0)),
         ],
     )
-    content: Json = {"content": {"text/event-stream": {}}} if status == 200 else {}
+    content: Json = {}
+    if status == 200:
+        content = {"content": {"text/event-stream": {}}}
+        words = "as `after`, and wins over it; a browser sends it when it resumes"
+        header = {"name": "Last-Event-ID", "in": "header", "description": words}
+        operation["parameters"].append({**header, "schema": _whole(0)})
     operation["responses"][str(status)] = {"description": "events follow", **content}
     return operation
 

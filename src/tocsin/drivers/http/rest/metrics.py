@@ -52,6 +52,11 @@ class Collector:
             "Connections refused because there were too many.",
             value=self._door.turned_away,
         )
+        yield CounterMetricFamily(
+            "tocsin_publishes_unreadable",
+            "Publishes refused at the door: no event, over a limit, or of a foreign origin.",
+            value=self._door.unreadable,
+        )
         for name, words, value in self._gauges():
             yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
         yield from _slowest(self._node.broker.views())

@@ -296,3 +296,18 @@ def test_a_stream_that_broke_before_its_first_event_can_go_on_where_it_was() -> 
         assert b"meanwhile" in read_until(again, b"data: {")
         opened.close()
         again.close()
+
+
+def test_sinks_that_hang_cannot_use_up_the_descriptors_that_publishers_come_in_by() -> None:
+    program = (
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (100, 200));"
+        "from tocsin.config import Settings; from tocsin.drivers.serve import within_descriptors;"
+        "sinks = within_descriptors(Settings()).delivery.sinks_open_max;"
+        "print(sinks, r.getrlimit(r.RLIMIT_NOFILE)[0])"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout.split() == ["100", "200"]

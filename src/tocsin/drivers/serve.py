@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 import uvloop
 
@@ -21,6 +24,8 @@ from tocsin.store.store import Store
 # 5 ms, which would be the price of every commit while the loop is busy.
 SWITCH_INTERVAL_S = 0.0005
 
+SINKS_SHARE = 0.5  # of the descriptors we may have: publishers and the log need the others
+
 Ready = Callable[[dict[str, object]], None]
 
 
@@ -32,8 +37,20 @@ def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
             remedy="Listen on 127.0.0.1, or say --open if that is meant.",
         )
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    settings = within_descriptors(settings)
     store = Store.open(settings.log.directory, synchronous=settings.log.synchronous)
     return uvloop.run(_serve(settings, store, ready, notes or Notes()))
+
+
+def within_descriptors(settings: Settings) -> Settings:
+    """Have as many descriptors as this user may have, and leave enough of them for publishers."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # a system may refuse what it promised; the rest holds
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    had, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = settings.delivery.sinks_open_max
+    sinks = wanted if had == resource.RLIM_INFINITY else min(wanted, int(had * SINKS_SHARE))
+    return replace(settings, delivery=replace(settings.delivery, sinks_open_max=sinks))
 
 
 async def _serve(settings: Settings, store: Store, ready: Ready, notes: Notes) -> int:

@@ -7,7 +7,7 @@ from asyncio import StreamReader, StreamWriter
 from dataclasses import replace
 
 from conftest import World, read_request
-from tocsin.delivery.outcome import Answered
+from tocsin.delivery.outcome import Answered, Failed
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
@@ -57,6 +57,53 @@ def test_connections_in_use_are_never_closed_to_make_room(world: World) -> None:
     outcomes = world.loop.run_until_complete(asyncio.gather(*waiting))
 
     assert outcomes == [Answered(204)] * 5
+
+
+def test_there_are_never_more_connections_than_the_limit_and_all_get_their_turn(
+    world: World,
+) -> None:
+    now, most = 0, 0
+
+    async def slow(reader: StreamReader, writer: StreamWriter) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            while True:  # the connection stays open: idle ones must make room for those who wait
+                await read_request(reader)
+                await asyncio.sleep(0.01)
+                writer.write(OK)
+        finally:
+            now -= 1
+
+    world.options = replace(world.options, sinks_open_max=3)
+    world.restart()
+    address = world.sink(slow)
+
+    waiting = [world.pushing(address, lane=lane) for lane in range(20)]
+    outcomes = world.loop.run_until_complete(asyncio.gather(*waiting))
+
+    assert outcomes == [Answered(204)] * 20
+    assert most <= 3
+    assert world.pusher.open <= 3
+
+
+def test_who_waits_for_a_turn_in_vain_is_told_and_leaves_the_turn_to_others(world: World) -> None:
+    async def hang(reader: StreamReader, writer: StreamWriter) -> None:
+        await asyncio.sleep(60)
+
+    world.options = replace(world.options, sinks_open_max=1)
+    world.restart()
+    holding = world.pushing(world.sink(hang), lane=1, timeout_s=0.8)
+    fine = world.answering(OK)
+    in_vain = world.pushing(fine, lane=2, timeout_s=0.1)
+    patient = world.pushing(fine, lane=3, timeout_s=10)
+
+    outcomes = world.loop.run_until_complete(asyncio.gather(holding, in_vain, patient))
+
+    assert isinstance(outcomes[0], Failed)
+    assert outcomes[1:] == [Failed("too many other sinks are being waited for"), Answered(204)]
+    assert len(world.requests) == 1
 
 
 def test_closing_is_quick_and_reports_nothing(world: World) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from tocsin.delivery.outcome import Failed, Outcome
@@ -17,6 +17,8 @@ from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
 
 CONNECT_S_MAX = 10.0
+NO_CONNECTION = "no connection to the sink in time"
+NO_TURN = "too many other sinks are being waited for"
 NOTHING = (b"", b"")
 LETTERHEADS_MAX = 64  # subscriptions of one sink whose first lines are kept
 
@@ -33,9 +35,12 @@ class Exchange(Protocol):
     note: Note
     clock: Callable[[], float]
 
+    @property
+    def turns(self) -> Collection[object]: ...
+
     def tls(self) -> ssl.SSLContext: ...
 
-    def opened(self) -> None: ...
+    async def opening(self) -> None: ...
 
     def closed(self) -> None: ...
 
@@ -45,6 +50,7 @@ class Line:
 
     __slots__ = (
         "_connection",
+        "_dialling",
         "_done",
         "_exchange",
         "_opening",
@@ -70,6 +76,7 @@ class Line:
         self._exchange = exchange
         self._connection: Connection | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._dialling = False  # its turn to connect has come
         self._request = NOTHING
         self._retried = False
         self._done: Done | None = None
@@ -81,6 +88,10 @@ class Line:
     @property
     def is_open(self) -> bool:
         return self._connection is not None
+
+    @property
+    def is_idle(self) -> bool:
+        return self._connection is not None and self._done is None
 
     def ask(self, request: tuple[bytes, bytes], done: Done, deadline_s: float) -> None:
         """Send a request; `done` is called once, later. Only when the one before is done."""
@@ -101,7 +112,7 @@ class Line:
             self._connection.give_up_waiting()
         else:
             self._stop_opening()
-            self._finish(Failed("no connection to the sink in time"))
+            self._finish(Failed(NO_CONNECTION if self._dialling else NO_TURN))
 
     def hang_up(self) -> None:
         """Close everything. A request under way is not reported."""
@@ -118,6 +129,8 @@ class Line:
         if outcome is None:
             outcome = refusal(status, head, body, self._exchange.clock())
         self._finish(outcome)
+        if self._exchange.turns and self.is_idle:
+            self.hang_up()  # others wait, and this one has had its turn
 
     def broken(self, reason: str, *, stale: bool) -> None:
         if stale and not self._retried:
@@ -142,6 +155,7 @@ class Line:
 
     def _open(self) -> None:
         assert self._opening is None
+        self._dialling = False
         self._opening = self._exchange.loop.create_task(self._connect())
 
     def _stop_opening(self) -> None:
@@ -150,13 +164,18 @@ class Line:
             opening.cancel()
 
     async def _connect(self) -> None:
+        await self._exchange.opening()
+        self._dialling = True
         try:
             connection = await self._dial()
+        except asyncio.CancelledError:
+            self._exchange.closed()
+            raise
         except SinkRefused as refusal:
             self._exchange.note("warning", refusal.problem, sink=self.address)
             self._not_connected(refusal.problem)
         except TimeoutError:
-            self._not_connected("no connection to the sink in time")
+            self._not_connected(NO_CONNECTION)
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
             self._not_connected(f"no trust in the sink's TLS: {why}")
@@ -172,14 +191,15 @@ class Line:
     def _connected(self, connection: Connection) -> None:
         self._opening = None
         if connection.closed:
+            self._exchange.closed()
             self._finish(Failed("the sink hung up as soon as it had answered", reachable=True))
             return
         self._connection = connection
-        self._exchange.opened()
         connection.send(*self._request)
 
     def _not_connected(self, reason: str) -> None:
         self._opening = None
+        self._exchange.closed()
         self._finish(Failed(reason))
 
     async def _dial(self) -> Connection:

@@ -34,7 +34,7 @@ class PushOptions:
     """What the operator may set about pushing."""
 
     rules: SinkRules
-    sinks_open_max: int = 1_000  # connections kept; past it the longest idle one is closed
+    sinks_open_max: int = 1_000  # connections; past it the longest idle one is closed, or awaited
     idle_s: float = 60.0  # below what most servers and proxies keep a quiet connection for
 
 
@@ -55,7 +55,8 @@ class Pusher:
         self.guard = Guard(loop, options.rules, resolve or system_resolver(loop))
         self.note = note
         self.clock = clock
-        self.open = 0
+        self.open = 0  # connections, those being made among them
+        self.turns: deque[asyncio.Future[None]] = deque()  # who waits to make one
         self._options = options
         self._tls = tls
         self._tails = Tails()
@@ -64,6 +65,7 @@ class Pusher:
         self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
         self._askers: dict[str, list[tuple[str, HandshakeDone]]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
+        self._idle: list[tuple[float, Line]] = []  # as last looked at, the longest idle one last
 
     def send(self, push: Push, done: Done) -> None:
         """POST the events; `done(push.lane, outcome)` is called once, from a later callback."""
@@ -162,15 +164,47 @@ class Pusher:
             self._tls = ssl.create_default_context()
         return self._tls
 
-    def opened(self) -> None:
-        self.open += 1
-        if self.open > self._options.sinks_open_max:
-            idle = [line for line in self._lines.values() if line.is_open and not line.is_busy]
-            if idle:
-                min(idle, key=lambda line: line.used_at_s).hang_up()
+    async def opening(self) -> None:
+        """Wait until one more connection may be made. Sinks that hang must not use up the
+        descriptors by which publishers come in."""
+        if self.open < self._options.sinks_open_max:
+            self.open += 1
+            return
+        turn = self.loop.create_future()
+        self.turns.append(turn)
+        if len(self.turns) == 1:  # else none is idle: lines close by themselves while others wait
+            self._close_longest_idle()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.closed()  # the turn had come, and is for somebody else now
+            raise
 
     def closed(self) -> None:
+        """One connection less: the next in turn may make one."""
+        while self.turns:
+            turn = self.turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
         self.open -= 1
+
+    def _close_longest_idle(self) -> None:
+        """Those found by one look at all lines serve for many closings."""
+        if not self._close_one_of_idle():
+            idle = [line for line in self._lines.values() if line.is_idle]
+            idle.sort(key=lambda line: -line.used_at_s)
+            self._idle = [(line.used_at_s, line) for line in idle]
+            self._close_one_of_idle()
+
+    def _close_one_of_idle(self) -> bool:
+        while self._idle:
+            used_at_s, line = self._idle.pop()
+            if line.is_idle and line.used_at_s == used_at_s:
+                line.hang_up()
+                return True
+        return False
 
     def _start_sweeping(self) -> None:
         if self._sweeper is None:

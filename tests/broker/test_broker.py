@@ -594,6 +594,29 @@ def test_a_pull_waits_for_an_event_and_gives_in_when_its_time_is_over() -> None:
     assert seqs([late[0].result]) == []
 
 
+def test_a_box_lets_go_of_nothing_that_it_did_not_hand_out() -> None:
+    hand = Hand()
+    box = hand.subscribe(sink=None)
+    hand.publish(event(1), event(2), event(3))
+    hand.pull(box, events_max=1)
+
+    assert isinstance(hand.pull(box, ack="2"), BadToken)
+    assert seqs([hand.pull(box, ack="1")]) == [2, 3]
+
+
+def test_a_token_from_before_a_crash_is_good_after_it() -> None:
+    hand = Hand()
+    box = hand.subscribe(sink=None)
+    hand.publish(event(1), event(2), event(3))
+    first = hand.pull(box, events_max=2)
+    assert isinstance(first, Pulled)
+
+    again = hand.crash()
+    again.settle()
+
+    assert seqs([again.pull(box, ack=first.next)]) == [3]
+
+
 def test_a_box_with_a_limit_drops_the_oldest_and_says_so() -> None:
     hand = Hand()
     box = hand.subscribe(sink=None, backlog=2)
@@ -698,6 +721,7 @@ def test_retention_does_not_pass_somebody_who_still_waits_for_it() -> None:
     hand = Hand()
     box = hand.subscribe(sink=None)
     hand.publish(*(event(n) for n in range(10)))
+    hand.pull(box, events_max=4)
     hand.pull(box, ack="4")
     hand.broker.surveyed(8, hand.now)
     hand.pass_s(1)

@@ -61,11 +61,11 @@ class Boxes:
                 f"{ack[:32]!r} is no acknowledgement token", remedy="Give back `next` as it came."
             )
         seq = int(ack)
-        if seq > self._state.head:
-            raise BadToken(
-                f"token {ack} was never handed out", remedy="Give back `next` as it came."
-            )
         if seq > box.follower.cursor(self._state.head):
+            if seq > box.handed_out:
+                raise BadToken(
+                    f"token {ack} was never handed out", remedy="Give back `next` as it came."
+                )
             box.follower.settle_through(seq)
             box.told_dropped = box.follower.dropped
             self._state.moved(box)
@@ -77,6 +77,7 @@ class Boxes:
         follower = box.follower
         last = events[-1].seq if events else follower.cursor(self._state.head)
         box.delivered += len(events)
+        box.handed_out = max(box.handed_out, last)
         self._state.counters.pulled += len(events)
         self._close(box, pull)
         self._state.reply(

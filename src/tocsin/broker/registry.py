@@ -106,7 +106,9 @@ class Registry:
         watermark = cursors.get(WATERMARK, 0)
         cursor = max(watermark if saved == IDLE else saved, self._state.first - 1)
         follower = self._state.new_follower(cursor, keep=subscription.config.backlog)
-        self._install(Subscriber(subscription, filter, follower), now_ns)
+        subscriber = Subscriber(subscription, filter, follower)
+        subscriber.handed_out = self._state.head  # nobody wrote down how far it was
+        self._install(subscriber, now_ns)
 
     def _install(self, subscriber: Subscriber, now_ns: int) -> None:
         state, subscription = self._state, subscriber.subscription

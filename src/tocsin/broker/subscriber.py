@@ -31,6 +31,7 @@ class Subscriber:
         "failed_attempts",
         "filter",
         "follower",
+        "handed_out",
         "lane",
         "last_delivered_ns",
         "last_error",
@@ -51,6 +52,7 @@ class Subscriber:
         self.lined_up: Lane[Subscriber] | None = None  # the lane in whose line it stands
         self.lease: Timer | None = None  # when it expires
         self.pulls: list[Pull] = []
+        self.handed_out = 0  # of a box: the last event that somebody fetched
         self.attempts: list[Attempt] = []  # at the event in front
         self.refusals = 0  # of those, the ones that count towards giving up
         self.singly = 0  # so many events in front go one by one: their batch was refused

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tocsin.errors import BadFilter
 from tocsin.event.cesql import ErrorKind, SqlValue, compile_sql, evaluate_sql
 from tocsin.event.cesql.like import compile_like
-from tocsin.event.event import Value
+from tocsin.event.event import Event, Value
+from tocsin.event.filter import Sql
+from tocsin.event.filter_eval import matches
 from tocsin.event.value import Quantity
 
 EVENT: dict[str, Value] = {
@@ -298,3 +300,13 @@ def test_a_text_between_quotes_is_itself(text: str) -> None:
 
 def test_the_same_text_is_compiled_once() -> None:
     assert compile_sql("nodes = 12") is compile_sql("nodes = 12")
+
+
+def test_thousands_of_expressions_are_not_compiled_again_for_every_event() -> None:
+    filters = [Sql(f"nodes = {number} OR NOT EXISTS nodes") for number in range(3_000)]
+    event = Event("1", "/s", "t", data=b'{"nodes": 7}')
+    for _ in range(2):
+        before = compile_sql.cache_info().misses
+        assert [wanted for wanted in filters if matches(wanted, event)] == [filters[7]]
+
+    assert compile_sql.cache_info().misses == before

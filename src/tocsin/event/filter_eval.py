@@ -5,14 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from tocsin.event.event import Event, Value, visible
 from tocsin.event.facets import Facet, FacetKey, facets, number_of, predicate_kind
 from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, Sql, TextIs, TopicIs
 from tocsin.event.value import Quantity, Scalar, in_base_units
-
-COMPILED_SQL_KEPT = 1_024
 
 _ORDER: Mapping[Operator, Callable[[Facet, Facet], bool]] = {
     Operator.EQ: operator.eq,
@@ -64,7 +62,7 @@ def passes(wanted: Filter, event: Seen) -> bool:
             found = canonical_text(event.values[name]) if name in event.values else None
             return found is not None and text_holds(found, how, text)
         case Sql(expression):
-            return _compiled(expression)(event.values)
+            return _sql_compiler()(expression)(event.values)
         case All(parts):
             return all(passes(part, event) for part in parts)
         case AnyOf(parts):
@@ -123,8 +121,9 @@ def canonical_text(value: Value) -> str | None:
         return None
 
 
-@lru_cache(maxsize=COMPILED_SQL_KEPT)
-def _compiled(expression: str) -> Callable[[Mapping[str, Value]], bool]:
+@cache
+def _sql_compiler() -> Callable[[str], Callable[[Mapping[str, Value]], bool]]:
+    """Imported when the first expression comes; it keeps what it compiled."""
     from tocsin.event.cesql import compile_sql
 
-    return compile_sql(expression)
+    return compile_sql

@@ -9,7 +9,9 @@ from tocsin.event.cesql.evaluation import Values, compiled, zero
 from tocsin.event.cesql.parser import parse
 from tocsin.event.cesql.values import EvaluationError, SqlValue
 
-COMPILED_MAX = 1_024  # texts are at most 8 KiB, so this is some megabytes of closures at worst
+# One too few, and with every event each is compiled again, at thirty times the cost. Each takes some
+# kilobytes; of so many the evaluation alone takes longer than anybody waits for an event.
+COMPILED_MAX = 1 << 16
 
 
 @lru_cache(maxsize=COMPILED_MAX)

@@ -9,8 +9,8 @@ from tocsin.event.cesql.evaluation import Values, compiled, zero
 from tocsin.event.cesql.parser import parse
 from tocsin.event.cesql.values import EvaluationError, SqlValue
 
-# One too few, and with every event each is compiled again, at thirty times the cost. Each takes some
-# kilobytes; of so many the evaluation alone takes longer than anybody waits for an event.
+# One too few, and with every event each is compiled again, at thirty times the cost. Each takes
+# some kilobytes; of so many the evaluation alone takes longer than anybody waits for an event.
 COMPILED_MAX = 1 << 16
 
 

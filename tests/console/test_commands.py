@@ -110,6 +110,15 @@ def test_an_option_is_written_in_full(line, capsys) -> None:
     assert "unrecognized" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "foo", "127.0.0.1:x", "127.0.0.1:99999"])
+def test_an_address_that_is_none_is_not_called_open_to_the_world(address, capsys, tmp_path) -> None:
+    code = run(["serve", "--data", str(tmp_path / "data"), "--http", address])
+
+    assert code == 2
+    assert f"'{address}' is no address to listen on" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
 def test_version_and_help_go_to_stdout(capsys) -> None:
     assert run(["--version"]) == 0
     assert run([]) == 0

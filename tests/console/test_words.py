@@ -17,7 +17,7 @@ from tocsin.console.event_lines import brief_lines, format_lines, json_lines, wh
 from tocsin.console.failure import exit_code, words
 from tocsin.console.lines import Line, LineEvents, blocks
 from tocsin.console.load import histogram, quantile
-from tocsin.console.render import safe
+from tocsin.console.render import fields, safe
 from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused, CannotReachBroker
 from tocsin.wire.api.times import duration_ns
 
@@ -199,3 +199,10 @@ def test_a_histogram_counts_every_value() -> None:
 def test_an_empty_input_has_no_lines() -> None:
     with open(os.devnull, "rb") as nothing:
         assert list(blocks(io.BufferedReader(nothing.raw))) == []
+
+
+def test_what_is_shown_of_one_thing_is_words_and_not_python(capsys) -> None:
+    fields([("lagging", True), ("config", {"batch": 1, "secret": False, "attempts": None})])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(None, 1)[1] for line in lines] == ["yes", "batch 1, secret no"]

@@ -57,7 +57,7 @@ def test_when_there_is_room_again_writing_goes_on(disk: SimDisk) -> None:
     with pytest.raises(DiskFull):
         fill(store)
     with pytest.raises(DiskFull):
-        append(store, 1, 9000)
+        append(store, 1, 60_000)
     disk.bytes_max = None
 
     append(store, 3)
@@ -87,7 +87,10 @@ def test_running_full_while_moving_the_log_into_the_database_loses_nothing(
     disk.crash(Random(room_bytes))
     again = Store.open("data", vfs=disk.name)
 
-    assert len(read_all(again.reader())) == again.last_seq == acknowledged
+    # The refused batch may have reached the disk whole before the disk was full: then it is there
+    # after a crash, as one that was never acknowledged may be; but never a part of it.
+    assert again.last_seq in (acknowledged, acknowledged + 10)
+    assert len(read_all(again.reader())) == again.last_seq
     assert again.reader().check().ok
 
 

@@ -156,10 +156,6 @@ class Broker:
         return self._state.first
 
     @property
-    def is_committing(self) -> bool:
-        return self._committing is not None
-
-    @property
     def streams_open(self) -> int:
         return len(self._streams)
 

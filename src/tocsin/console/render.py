@@ -75,7 +75,15 @@ def fields(pairs: Iterable[tuple[str, object]]) -> None:
     listed = [(name, value) for name, value in pairs if value is not None]
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:
-        print(f"{name:<{width}}  {safe(str(value))}")
+        print(f"{name:<{width}}  {safe(_value(value))}")
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_value(v)}" for k, v in value.items() if v is not None)
+    return str(value)
 
 
 def plural(count: int, noun: str) -> str:

@@ -23,7 +23,8 @@ Written = Callable[[DiskFull | DiskFailed | None], None]
 
 SLOW_S = 0.002  # ten times the sync of an idle disk; longer than that the loop must not stand still
 SLOW_EVENT_S = 10e-6  # and so much for each event, twice what it takes
-QUICK_IN_A_ROW = 64  # commits before the loop dares to make one itself again
+THREADED_FIRST = 16  # commits in the thread after a slow one; doubled each time it happens again
+THREADED_MAX = 4096
 INLINE_EVENTS_MAX = 256
 
 
@@ -31,42 +32,51 @@ class Writer:
     """Commits one batch after another. There is never more than one under way.
 
     A quick commit is made right on the loop: to hand it to a thread and back costs more than the
-    commit itself, and while it lasts the next batch gathers in the sockets. As soon as one is slow,
-    commits go to a thread, where they hold nobody up, until they have been quick for a while.
+    commit itself, and while it lasts the next batch gathers in the sockets. After a slow one, those
+    that follow go to a thread, where they hold nobody up; now and then one is made on the loop
+    again, to see whether the disk is quick by now, ever more rarely as long as it is not.
     """
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, written: Written) -> None:
         self._store = store
         self._loop = loop
         self._written = written
-        self._quick_in_a_row = QUICK_IN_A_ROW
+        self._threaded_left = 0  # so many commits go to the thread before the next try
+        self._threaded_next = THREADED_FIRST
         self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="tocsin-writer", daemon=True)
         self._thread.start()
 
     def write(self, batch: Batch) -> None:
         """Put it on disk, then call `written` on the loop, in a later turn."""
-        if self._quick_in_a_row >= QUICK_IN_A_ROW and len(batch.events) <= INLINE_EVENTS_MAX:
-            failure = self._commit(batch)
-            self._loop.call_soon(self._written, failure)
-        else:
+        if self._threaded_left or len(batch.events) > INLINE_EVENTS_MAX:
+            self._threaded_left = max(0, self._threaded_left - 1)
             self._batches.put(batch)
+            return
+        begun_s = time.perf_counter()
+        failure = self._commit(batch)
+        self._judge(time.perf_counter() - begun_s, len(batch.events))
+        self._loop.call_soon(self._written, failure)
+
+    def _judge(self, took_s: float, events: int) -> None:
+        """The loop stood still for so long: was that too much?"""
+        if took_s < SLOW_S + events * SLOW_EVENT_S:
+            self._threaded_next = max(THREADED_FIRST, self._threaded_next // 2)
+        else:
+            self._threaded_left = self._threaded_next
+            self._threaded_next = min(THREADED_MAX, self._threaded_next * 2)
 
     def close(self) -> None:
         self._batches.put(None)
         self._thread.join()
 
     def _commit(self, batch: Batch) -> DiskFull | DiskFailed | None:
-        begun_s = time.perf_counter()
         try:
             self._store.write(batch)
         except (DiskFull, DiskFailed) as error:
             return error
         except Exception as error:  # a bug, and then nothing is known of the disk either
             return DiskFailed(f"the log's writer failed: {error!r}", remedy="Please report this.")
-        slow_s = SLOW_S + len(batch.events) * SLOW_EVENT_S
-        quick = time.perf_counter() - begun_s < slow_s
-        self._quick_in_a_row = self._quick_in_a_row + 1 if quick else 0
         return None
 
     def _work(self) -> None:

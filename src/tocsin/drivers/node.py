@@ -31,8 +31,6 @@ T = TypeVar("T")
 
 CLOSING_S = 0.5  # for what is under way to the disk when the broker is told to stop
 CLOCK_JUMP_S = 1.0
-import os
-GATHER_TURNS_MAX = int(os.environ.get("GT","8"))
 
 
 class Replier(Protocol):
@@ -108,8 +106,6 @@ class Node:
         self._pusher = Pusher(self.loop, options, self.note)
         self._streams: dict[int, StreamSink] = {}
         self._running = False
-        self._arriving = False
-        self._turns = 0
         self._now_ns = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
@@ -141,7 +137,6 @@ class Node:
         if self.stopping:
             replier.answer(shutting_down())
             return
-        self._arriving = True
         self.broker.publish(events, replier)
         self.kick()
 
@@ -206,15 +201,7 @@ class Node:
             self.loop.call_soon(self._run)
 
     def _run(self) -> None:
-        if self._arriving and self._turns < GATHER_TURNS_MAX and not self.broker.is_committing:
-            # More may be in the sockets already: one more turn of the loop, and it shares the
-            # commit. The first turn that brings nothing ends the waiting, so nobody waits long.
-            self._arriving = False
-            self._turns += 1
-            self.loop.call_soon(self._run)
-            return
-        self._turns = 0
-        self._arriving = self._running = False
+        self._running = False
         perform = self._perform
         for effect in self.broker.flush(self._clock.now_ns()):
             perform[type(effect)](effect)

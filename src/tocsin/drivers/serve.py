@@ -14,7 +14,7 @@ from dataclasses import replace
 import uvloop
 
 from tocsin.config import Settings
-from tocsin.drivers.http.server import listen
+from tocsin.drivers.http.server import host_and_port, listen
 from tocsin.drivers.node import Node, listens_on_loopback
 from tocsin.drivers.notes import Notes
 from tocsin.errors import NotOpenToTheWorld, TocsinError
@@ -31,6 +31,7 @@ Ready = Callable[[dict[str, object]], None]
 
 def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
+    host_and_port(settings.http.address)  # told before whether it is open, which it may hide
     if not listens_on_loopback(settings) and not settings.http.open:
         raise NotOpenToTheWorld(
             f"{settings.http.address} can be reached from other machines, and nothing protects it",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tocsin.event.event import Event
 
 
-@dataclass(slots=True)
-class Stored:
+class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
     """An event with its place in the log, and the bytes that dialects made of it.
 
     What is rendered is a cache: filled by the dialect that first needs it, shared by every
@@ -18,9 +19,16 @@ class Stored:
     seq: int
     received_ns: int
     event: Event
-    structured: bytes | None = field(default=None, compare=False, repr=False)
-    binary: tuple[bytes, bytes] | None = field(default=None, compare=False, repr=False)
-    """The block of headers, and the body."""
+    structured: bytes | None = None
+    binary: tuple[bytes, bytes] | None = None  # the block of headers, and the body
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stored):
+            return NotImplemented
+        mine = (self.seq, self.received_ns, self.event)
+        return mine == (other.seq, other.received_ns, other.event)
 
 
 @dataclass(slots=True)

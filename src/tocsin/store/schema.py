@@ -10,7 +10,7 @@ from tocsin.store.record import LogMarks
 APPLICATION_ID = 0x546F6373  # "Tocs"
 SCHEMA_VERSION = 1
 BUSY_WAIT_MS_MAX = 10_000  # somebody looks at the log with another program
-PAGE_BYTES = 4096
+PAGE_BYTES = 8192
 WAL_BYTES_KEPT_MAX = 64 << 20  # a write-ahead log that grew beyond it is cut back
 
 # WITHOUT ROWID, so that each table is one tree: nothing to disagree with an index.

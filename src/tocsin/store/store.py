@@ -39,7 +39,7 @@ from tocsin.store.schema import (
 
 TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
 TRIM_BYTES_MAX = 16 << 20  # the same of large events; twice what one commit adds
-CHECKPOINT_PAGES = 1_000  # 4 MiB; more makes the longest commit longer and none faster
+CHECKPOINT_PAGES = 500  # 4 MiB; more makes the longest commit longer and none faster
 SYNCHRONOUS = ("FULL", "NORMAL", "OFF")
 
 # apsw gives up and retakes the interpreter's lock at every statement, and retaking it may take
@@ -133,7 +133,8 @@ class Store:
     def write(self, batch: Batch) -> None:
         """Keep the whole batch, on disk when this returns.
 
-        Raises DiskFull if there is no room: nothing was kept, and a later write may succeed. Raises
+        Raises DiskFull if there is no room: nothing of it is there, and a later write may succeed;
+        only a crash before that write may bring it back, whole, if it had reached the disk. Raises
         DiskFailed if the disk did anything else than confirm: what it holds is then not known, and
         every later write is refused. A failed sync is never tried again, because the kernel may
         answer the second one with success and have dropped the pages.

@@ -52,7 +52,7 @@ class HttpDoor:
         return f"{host}:{self.port}"
 
     async def open(self, address: str) -> None:
-        self.host, port = _host_and_port(address)
+        self.host, port = host_and_port(address)
         try:
             self._server = await self._node.loop.create_server(
                 lambda: Connection(self.door), self.host, port, backlog=BACKLOG
@@ -96,7 +96,7 @@ async def listen(node: Node, address: str) -> HttpDoor:
     return door
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
+def host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 0xFFFF:

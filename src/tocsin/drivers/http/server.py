@@ -97,6 +97,7 @@ async def listen(node: Node, address: str) -> HttpDoor:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of an address to listen on; raises BadSetting if it has not got them."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 0xFFFF:

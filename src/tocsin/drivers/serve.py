@@ -31,9 +31,7 @@ Ready = Callable[[dict[str, object]], None]
 
 def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
-    host_and_port(
-        settings.http.address
-    )  # before it is judged: what is no address is open to nobody
+    host_and_port(settings.http.address)  # first: what is no address is open to nobody
     if not listens_on_loopback(settings) and not settings.http.open:
         raise NotOpenToTheWorld(
             f"{settings.http.address} can be reached from other machines, and nothing protects it",

@@ -1,4 +1,4 @@
-"""What a broker lets go of: nothing piles up because clients come, change their minds and leave."""
+"""Bounds: nothing piles up, stands still or stops because of what one client does."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import gc
 import weakref
 
 import msgspec
+import pytest
 
-from broker.harness import Hand, S, event, handshakes, pushes
-from tocsin.broker.effects import Pulled
+from broker.harness import Hand, S, event, handshakes, only, pushes
+from tocsin.broker.effects import Pulled, ReadLog, StreamOut
+from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
+from tocsin.broker.snapshot import take_snapshot
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.timers import Timers
 from tocsin.delivery.outcome import Failed
+from tocsin.errors import DataDirectoryUnusable
+from tocsin.event.filter import EVERYTHING
 from tocsin.event.subscription import Config
 from tocsin.wire.cloudevents.webhook import Refused
 
@@ -153,3 +158,41 @@ def test_an_action_may_cancel_another_of_the_same_moment() -> None:
 
     assert ran == []
     assert timers.next_ns() is None
+
+
+def test_nobody_stands_still_because_others_begin_again_and_again() -> None:
+    hand = Hand(BrokerOptions(read_page_events=10))
+    hand.publish(*(event(number) for number in range(200)))
+    patient = hand.broker.open_stream(EVERYTHING, 0, "patient")
+    hand.seen.clear()
+
+    for _ in range(60):
+        restless = hand.broker.open_stream(EVERYTHING, 0, "restless")
+        for read in only(ReadLog, hand.flush()):
+            hand.do(read)
+        hand.broker.close_stream(restless)
+    hand.flush()
+
+    got = [s.seq for out in only(StreamOut, hand.seen) if out.stream == patient for s in out.events]
+    assert got == list(range(1, 201))
+
+
+def test_a_subscription_of_a_newer_version_stops_the_start_in_plain_words() -> None:
+    class NewerLog:
+        def recent_keys(self, count: int) -> list[tuple[str, str, int]]:
+            return []
+
+        def subscriptions(self) -> dict[str, bytes]:
+            return {"s1": b'{"id":"s1","kind":"box","config":{"invented_later":1}}'}
+
+        def cursors(self) -> dict[str, int]:
+            return {}
+
+        def dead_count(self) -> int:
+            return 0
+
+        def read_one(self, seq: int) -> None:
+            return None
+
+    with pytest.raises(DataDirectoryUnusable, match="s1 was written by another"):
+        take_snapshot(NewerLog(), 1, 0, 10)

@@ -20,6 +20,7 @@ class Catchup:
         self._state = state
         self._behind: dict[int, Follower] = {}
         self._reading: tuple[int, int] | None = None  # after, and the head when it was asked
+        self._in_turn = False  # the next read is for whoever's turn it is
 
     def add(self, follower: Follower) -> None:
         """This one wants to be caught up when it has room."""
@@ -29,22 +30,30 @@ class Catchup:
         self._behind.pop(follower.key, None)
 
     def next_read(self) -> ReadLog | None:
-        """The read to start now, if one is wanted and none is under way."""
+        """The read to start now, if one is wanted and none is under way.
+
+        From the lowest place, so that those who are behind come together and share the rest of the
+        way; but every other time from the place of the one whose turn it is, so that nobody stands
+        still because others begin again and again.
+        """
         if self._reading is not None or not self._behind:
             return None
         state = self._state
-        lowest: int | None = None
+        lowest: Follower | None = None
         for follower in list(self._behind.values()):
             if follower.scanned_to >= state.head and not follower.parked:
                 self._is_live(follower)
             elif not follower.wants_more():
                 del self._behind[follower.key]  # whoever settles something of it adds it again
-            elif lowest is None or follower.scanned_to < lowest:
-                lowest = follower.scanned_to
+            elif lowest is None or follower.scanned_to < lowest.scanned_to:
+                lowest = follower
         if lowest is None:
             return None
-        self._reading = (lowest, state.head)
-        return ReadLog(lowest, state.options.read_page_events)
+        served = next(iter(self._behind.values())) if self._in_turn else lowest
+        self._in_turn = not self._in_turn
+        self._behind[served.key] = self._behind.pop(served.key)  # to the end of the line
+        self._reading = (served.scanned_to, state.head)
+        return ReadLog(served.scanned_to, state.options.read_page_events)
 
     def read(self, events: list[Stored], through: int) -> list[Subscriber | Stream]:
         """A page of the log, which covers everything up to `through`. Returns who got something."""

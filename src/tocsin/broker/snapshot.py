@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from tocsin.errors import DataDirectoryUnusable
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription, from_definition
 
@@ -43,6 +44,17 @@ class Snapshot:
         return filters
 
 
+def _known(name: str, data: bytes) -> Subscription:
+    """To go on without it would let the log forget what it waits for."""
+    try:
+        return from_definition(data)
+    except msgspec.ValidationError as error:
+        raise DataDirectoryUnusable(
+            f"subscription {name} was written by another Tocsin, which knew more: {error}",
+            remedy="Start that version, or name another data directory.",
+        ) from error
+
+
 def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: int) -> Snapshot:
     """What a broker needs to go on where the last one stopped."""
     last = log.read_one(last_seq)
@@ -50,7 +62,7 @@ def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: in
         last_seq=last_seq,
         first_seq=first_seq,
         recent=log.recent_keys(duplicates_window),
-        subscriptions=[from_definition(data) for data in log.subscriptions().values()],
+        subscriptions=[_known(name, data) for name, data in log.subscriptions().items()],
         cursors=log.cursors(),
         dead_letters=log.dead_count(),
         last_received_ns=0 if last is None else last.received_ns,

@@ -14,7 +14,7 @@ from served import served
 from tocsin.client import AsyncConsumer, AsyncPublisher, Consumer, Publisher
 from tocsin.client.incoming.listener import Listener
 from tocsin.client.transport.connection import Connection
-from tocsin.errors import BrokerRefused, CannotReachBroker
+from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker
 
 WAYS = ["stream", "box", "push"]
 
@@ -32,6 +32,13 @@ def publish_when_asked(broker, topic: str, count: int) -> threading.Timer:
     timer = threading.Timer(0.4, publish)
     timer.start()
     return timer
+
+
+@pytest.mark.parametrize("consumer", [Consumer, AsyncConsumer])
+@pytest.mark.parametrize("via", ["sse", "ws", ""])
+def test_a_way_that_there_is_not_is_refused(consumer, via) -> None:
+    with pytest.raises(BadSetting, match="stream, box, push"):
+        consumer("a", via=via)
 
 
 @pytest.mark.parametrize("via", WAYS)

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import Self
 
 from tocsin.client.asking import filter_text
-from tocsin.client.consumer import Via
+from tocsin.client.consumer import Via, no_such_way
 from tocsin.client.incoming.async_sources import (
     AsyncBoxSource,
     AsyncPushSource,
@@ -42,8 +42,10 @@ class AsyncConsumer:
             self._source = AsyncStreamSource(text, after, broker)
         elif via == "box":
             self._source = AsyncBoxSource(text, after, broker, box)
-        else:
+        elif via == "push":
             self._source = AsyncPushSource(text, after, broker, listen)
+        else:
+            raise no_such_way(via)
         self._events = self._source.events()
 
     @property

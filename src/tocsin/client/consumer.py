@@ -12,13 +12,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from tocsin.client.asking import filter_text
 from tocsin.client.incoming.consumed import ConsumedEvent
 from tocsin.client.incoming.sources import BoxSource, PushSource, Source, StreamSource
+from tocsin.errors import BadSetting
 
 Via = Literal["stream", "box", "push"]
+
+
+def no_such_way(via: object) -> BadSetting:
+    """Events do not come like that."""
+    known = ", ".join(get_args(Via))
+    return BadSetting(f"there is no via={via!r}", remedy=f"Choose one of {known}.")
 
 
 class Consumer:
@@ -48,8 +55,10 @@ class Consumer:
             self._source = StreamSource(text, after, broker)
         elif via == "box":
             self._source = BoxSource(text, after, broker, box)
-        else:
+        elif via == "push":
             self._source = PushSource(text, after, broker, listen)
+        else:
+            raise no_such_way(via)
 
     @property
     def box(self) -> str | None:

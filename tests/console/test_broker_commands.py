@@ -324,6 +324,26 @@ def test_dead_letters_are_seen_sent_again_and_dropped(broker, tocsin, topic, sin
     tocsin("subs", "rm", name)
 
 
+def test_dead_letters_are_sent_again_in_the_order_of_their_events(
+    broker, tocsin, topic, sink
+) -> None:
+    name = tocsin("subs", "add", sink.url, "--topic", topic)[1].strip()
+    broker.publish(*({"topic": topic, "data": number} for number in range(20)))
+
+    def listed() -> list[int]:
+        out = tocsin("dlq", "ls", "--subscription", name, "--json")[1]
+        return [json.loads(line)["sequence"] for line in out.splitlines()]
+
+    wait_until(lambda: len(listed()) == 20)
+    assert listed() == sorted(listed())
+
+    sink.status = 204
+    sink.bodies.clear()
+    assert tocsin("dlq", "redrive", "--subscription", name, "--rate", "10000")[0] == 0
+    assert sink.bodies == [str(number).encode() for number in range(20)]
+    tocsin("subs", "rm", name)
+
+
 def test_a_signed_batched_subscription_can_be_made(broker, tocsin, topic, sink, tmp_path) -> None:
     sink.status = 204
     secret = tmp_path / "secret"

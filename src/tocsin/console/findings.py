@@ -55,7 +55,7 @@ def broker_findings(rest: Rest) -> list[Finding]:
     """Whether a broker answers, which one, whether it is ready and what its clock says."""
     answer = rest.request("GET", "/livez")
     answer.value()
-    found = [_version(answer.headers.get("server", ""), str(rest.address))]
+    found = [_version(rest, answer.headers.get("server", ""))]
     skew_s = _skew_s(answer.headers.get("date", ""))
     if skew_s is not None:
         level: Level = "ok" if abs(skew_s) <= SKEW_S_MAX else "warn"
@@ -74,15 +74,17 @@ def broker_findings(rest: Rest) -> list[Finding]:
     return found
 
 
-def _version(server: str, address: str) -> Finding:
-    name, _, version = server.partition("/")
-    if name.lower() != "tocsin":
+def _version(rest: Rest, server: str) -> Finding:
+    if server.partition("/")[0].lower() != "tocsin":
         remedy = "Name the broker with --broker."
-        return Finding("warn", "broker", f"{address} does not say that it is Tocsin", remedy)
-    if version and version != __version__:
+        words = f"{rest.address} does not say that it is Tocsin"
+        return Finding("warn", "broker", words, remedy)
+    version = rest.get("/openapi.json")["info"]["version"]
+    if version != __version__:
         remedy = "Install the same version on both sides."
-        return Finding("warn", "broker", f"{address} is {version}, this is {__version__}", remedy)
-    return Finding("ok", "broker", f"{address} answers, version {__version__}")
+        words = f"{rest.address} is {version}, this is {__version__}"
+        return Finding("warn", "broker", words, remedy)
+    return Finding("ok", "broker", f"{rest.address} answers, version {version}")
 
 
 def _skew_s(date: str) -> float | None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 SUMMARY = "Look at dead letters, send them again, drop them"
 EXAMPLES = """
   tocsin dlq ls
-  tocsin dlq show 12-4k2j9x
-  tocsin dlq redrive --subscription 4k2j9x
+  tocsin dlq show 9c41f08e2b7d5a630e8f1c24
+  tocsin dlq redrive --subscription 2ddeb2889f1241f9e9def6ee
 """
 
 RATE_DEFAULT = 50.0
@@ -49,8 +49,8 @@ def add_arguments(parser: Parser) -> None:
 
 def _many_examples(verb: str) -> str:
     return f"""
-  tocsin dlq {verb} 12-4k2j9x
-  tocsin dlq {verb} --subscription 4k2j9x --dry-run
+  tocsin dlq {verb} 9c41f08e2b7d5a630e8f1c24
+  tocsin dlq {verb} --subscription 2ddeb2889f1241f9e9def6ee --dry-run
   tocsin dlq {verb} --all --yes
 """
 
@@ -66,8 +66,7 @@ def run(arguments: Namespace) -> int:
 def _ls(rest: Rest, arguments: Namespace) -> int:
     from tocsin.console.render import plural, say, show_json, table
 
-    pages = rest.pages("/deadletters", "deadletters", subscription=arguments.subscription)
-    found = list(pages)
+    found = _in_order(rest, arguments.subscription)
     if arguments.json:
         for letter in found:
             show_json(letter)
@@ -89,6 +88,12 @@ def _ls(rest: Rest, arguments: Namespace) -> int:
     table(("id", "subscription", "sink", "sequence", "attempts", "reason"), rows)
     say(plural(len(rows), "dead letter"))
     return 0
+
+
+def _in_order(rest: Rest, subscription: str | None) -> list[dict[str, Any]]:
+    """As their events came; the broker lists them by id, which says nothing."""
+    pages = rest.pages("/deadletters", "deadletters", subscription=subscription)
+    return sorted(pages, key=lambda letter: (letter["sequence"], letter["id"]))
 
 
 def _count(attempts: object) -> object:
@@ -119,8 +124,7 @@ def _many(rest: Rest, arguments: Namespace) -> int:
     must_choose(arguments, bool(arguments.ids or arguments.subscription))
     ids = arguments.ids
     if not ids:
-        pages = rest.pages("/deadletters", "deadletters", subscription=arguments.subscription)
-        ids = [letter["id"] for letter in pages]
+        ids = [letter["id"] for letter in _in_order(rest, arguments.subscription)]
 
     def drop(name: str) -> None:
         rest.delete(item("deadletters", name))

@@ -22,14 +22,14 @@ _LS = """
   tocsin subs ls --json | jq -r .id
 """
 _SHOW = """
-  tocsin subs show 4k2j9x
+  tocsin subs show 2ddeb2889f1241f9e9def6ee
 """
 _ADD = """
   tocsin subs add http://127.0.0.1:9000/hook --topic 'lead/**'
   tocsin subs add https://example.org/hook --filter 'load5 >= 5' --expires 1h --batch 100
 """
 _RENEW = """
-  tocsin subs renew 4k2j9x --expires 24h
+  tocsin subs renew 2ddeb2889f1241f9e9def6ee --expires 24h
 """
 
 
@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
 
 def _many_examples(verb: str) -> str:
     return f"""
-  tocsin subs {verb} 4k2j9x 7f0m2q
+  tocsin subs {verb} 2ddeb2889f1241f9e9def6ee e2abecb68f88c2c14ca36d9d
   tocsin subs {verb} --filter example.org --dry-run
 """
 

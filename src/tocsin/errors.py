@@ -95,12 +95,6 @@ class BadFilter(TocsinError):
         return f"{line}\n{' ' * (self.position - line_start)}^"
 
 
-class NeverMatches(TocsinError):
-    """The conditions of a filter contradict each other, so that no event can ever pass it."""
-
-    code = "T105"
-
-
 # T2: requests
 
 

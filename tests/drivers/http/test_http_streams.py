@@ -174,8 +174,8 @@ def test_when_the_broker_stops_every_stream_hears_goodbye_within_a_second() -> N
 class Socket(Raw):
     """A WebSocket client."""
 
-    def __init__(self, address: str, query: str = "") -> None:
-        super().__init__(address)
+    def __init__(self, address: str, query: str = "", **options: Any) -> None:
+        super().__init__(address, **options)
         self.protocol = WSConnection(ConnectionType.CLIENT)
         target = f"/events/socket{query}"
         request = Request(host="localhost", target=target, subprotocols=["cloudevents.json"])
@@ -240,6 +240,27 @@ def test_what_a_socket_says_is_published_and_answered_in_order(broker: Served) -
     assert answers[1]["code"] == "T101"
     assert answers[2]["first"] == answers[0]["first"] + 1
     assert answers[3]["code"] == "T101"
+
+
+def test_a_socket_that_says_much_and_reads_nothing_is_made_to_wait_until_it_reads(
+    broker: Served,
+) -> None:
+    query = "?filter=topic%20nowhere"
+    with Socket(broker.address, query, receive_buffer=4096) as socket:
+        ping = socket.protocol.send(Ping(b"x" * 125))
+        said = 0
+        socket.socket.settimeout(1)
+        until = time.monotonic() + 5
+        is_waiting = False  # if it never is, the broker reads on, and keeps the answers
+        while not is_waiting and time.monotonic() < until:
+            try:
+                said += socket.socket.send(ping * 100)
+            except TimeoutError:
+                is_waiting = True
+
+        assert is_waiting
+        socket.socket.settimeout(20)
+        assert all(isinstance(socket.next(), Pong) for _ in range(said // len(ping)))
 
 
 def test_a_message_in_many_frames_is_one_event(broker: Served) -> None:

@@ -82,7 +82,7 @@ class EventSocket:
         self._parts: list[str] = []
         self._characters = 0
         self._publishing: deque[SocketPublication] = deque()
-        self._held = False  # not read from, because too much of it is under way to the disk
+        self._held = False  # not read from, because too much of it is under way
         self._ping_due_s = inf
         self._pong_due_s = inf
 
@@ -123,10 +123,13 @@ class EventSocket:
                 self._handle(event)
         except (RemoteProtocolError, LocalProtocolError) as error:
             self._close(CloseReason.PROTOCOL_ERROR, str(error))
-        if len(self._publishing) >= self._connection.door.limits.pipelined_max:
-            self._hold()
+        self._hold_if_full()
 
     def writable(self) -> None:
+        if self._held:
+            self._hold_if_full()
+            if self._pong_due_s != inf:  # it may have come while we did not read
+                self._pong_due_s = self._connection.door.now_s + PONG_S_MAX
         if self._stream is not None:
             self._node.stream_ready(self._stream)
 
@@ -197,14 +200,19 @@ class EventSocket:
             publishing.popleft()
             if self._open:
                 self._connection.write(response)
-        if self._held and len(publishing) < self._connection.door.limits.pipelined_max:
-            self._hold(is_over=True)
+        if self._held:
+            self._hold_if_full()
 
-    def _hold(self, *, is_over: bool = False) -> None:
-        transport = self._connection.transport
-        if transport is None or transport.is_closing() or self._held is not is_over:
+    def _hold_if_full(self) -> None:
+        """Read no more while as much as allowed waits for the disk, or our answers for the client:
+        one that sends and never reads would have us keep every answer."""
+        connection = self._connection
+        transport = connection.transport
+        waiting = len(self._publishing) >= connection.door.limits.pipelined_max
+        is_full = waiting or connection.write_paused
+        if transport is None or transport.is_closing() or self._held is is_full:
             return
-        self._held = not is_over
+        self._held = is_full
         if self._held:
             transport.pause_reading()
         else:

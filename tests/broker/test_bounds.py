@@ -9,14 +9,16 @@ import msgspec
 import pytest
 
 from broker.harness import Hand, S, event, handshakes, only, pushes
-from tocsin.broker.effects import Pulled, ReadLog, StreamOut
+from tocsin.broker.effects import Pulled, ReadLog, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
 from tocsin.broker.snapshot import take_snapshot
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.timers import Timers
+from tocsin.delivery.follower import WINDOW_BYTES
 from tocsin.delivery.outcome import Failed
-from tocsin.errors import DataDirectoryUnusable
+from tocsin.errors import Busy, DataDirectoryUnusable
+from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.subscription import Config
 from tocsin.wire.cloudevents.webhook import Refused
@@ -196,3 +198,18 @@ def test_a_subscription_of_a_newer_version_stops_the_start_in_plain_words() -> N
 
     with pytest.raises(DataDirectoryUnusable, match="s1 was written by another"):
         take_snapshot(NewerLog(), 1, 0, 10)
+
+
+def test_what_waits_is_bounded_also_if_it_is_all_in_attributes() -> None:
+    hand = Hand(BrokerOptions(intake_bytes_max=10 << 20))
+    box = hand.subscribe(sink=None)
+    large = {f"a{number}": "x" * 8_000 for number in range(50)}
+    for number in range(30):
+        hand.publish(Event(str(number), "/s", "t", extensions=large))
+
+    assert hand.broker.view(box).waiting * 400_000 < WINDOW_BYTES + 400_000
+
+    for number in range(40):
+        hand.broker.publish([Event(f"n{number}", "/s", "t", extensions=large)], number)
+    refused = [e.token for e in only(Reply, hand.flush()) if isinstance(e.result, Busy)]
+    assert refused == list(range(25, 40))  # the limit holds 25 of them

@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.broker.effects import Accepted, Token
 from tocsin.broker.options import BrokerOptions
-from tocsin.delivery.follower import EVENT_OVERHEAD_BYTES
+from tocsin.delivery.follower import weight
 from tocsin.errors import Busy
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -57,10 +57,7 @@ class Intake:
 
     def offer(self, events: list[Event], token: Token) -> None:
         """Queue what a publisher sent. Busy if too much waits already."""
-        size = 0
-        for event in events:
-            data = event.data
-            size += EVENT_OVERHEAD_BYTES if data is None else EVENT_OVERHEAD_BYTES + len(data)
+        size = sum(map(weight, events))
         options = self._options
         if self._offers and (
             self._events + len(events) > options.intake_events_max

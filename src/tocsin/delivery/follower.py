@@ -11,17 +11,33 @@ from __future__ import annotations
 
 from collections import deque
 
+from tocsin.event.event import Event
 from tocsin.event.stored import Stored
+from tocsin.event.value import Quantity
 
 WINDOW_EVENTS = 1024
 WINDOW_BYTES = 8 << 20
-EVENT_OVERHEAD_BYTES = 256  # attributes and bookkeeping; the payload is counted exactly
+EVENT_OVERHEAD_BYTES = 256  # context and bookkeeping; what can be large is counted
+ATTRIBUTE_OVERHEAD_BYTES = 128
 
 
-def weight(stored: Stored) -> int:
+def weight(event: Event) -> int:
     """About how many bytes of memory a waiting event holds."""
-    data = stored.event.data
-    return EVENT_OVERHEAD_BYTES if data is None else EVENT_OVERHEAD_BYTES + len(data)
+    size = EVENT_OVERHEAD_BYTES
+    if event.data is not None:
+        size += len(event.data)
+    if event.extensions or event.attributes:
+        size += _attributes_weight(event)
+    return size
+
+
+def _attributes_weight(event: Event) -> int:
+    size = ATTRIBUTE_OVERHEAD_BYTES * (len(event.extensions) + len(event.attributes))
+    for value in (*event.extensions.values(), *event.attributes.values()):
+        text = value.value if isinstance(value, Quantity) else value
+        if isinstance(text, str):
+            size += len(text)
+    return size
 
 
 class Follower:
@@ -100,7 +116,7 @@ class Follower:
         if not self.has_room():
             return False
         self.waiting.append(stored)
-        self.waiting_bytes += weight(stored)
+        self.waiting_bytes += weight(stored.event)
         return True
 
     def settle_through(self, seq: int) -> int:
@@ -111,7 +127,7 @@ class Follower:
         count = 0
         waiting = self.waiting
         while waiting and waiting[0].seq <= seq:
-            self.waiting_bytes -= weight(waiting.popleft())
+            self.waiting_bytes -= weight(waiting.popleft().event)
             count += 1
         self.held = 0
         if not self.live:
@@ -129,7 +145,7 @@ class Follower:
     def _drop_oldest(self) -> None:
         if len(self.waiting) <= self.held:
             return
-        self.waiting_bytes -= weight(self.waiting[self.held])
+        self.waiting_bytes -= weight(self.waiting[self.held].event)
         del self.waiting[self.held]
         self.dropped += 1
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import Sink
 from tocsin.drivers.push.answer import DELIVERED, refusal
-from tocsin.drivers.push.connection import Connection
+from tocsin.drivers.push.connection import Connection, Familiar
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
@@ -34,6 +34,7 @@ class Exchange(Protocol):
     guard: Guard
     note: Note
     clock: Callable[[], float]
+    familiar: Familiar
 
     @property
     def turns(self) -> Collection[object]: ...
@@ -223,7 +224,7 @@ class Line:
     async def _dial_one(self, address: str) -> Connection:
         sink = self.sink
         _, connection = await self._exchange.loop.create_connection(
-            lambda: Connection(self),
+            lambda: Connection(self, self._exchange.familiar),
             address,
             sink.port,
             family=family(address),

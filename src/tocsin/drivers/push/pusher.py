@@ -13,6 +13,7 @@ from tocsin.broker.effects import Handshake, Push
 from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.answer import fields
+from tocsin.drivers.push.connection import Familiar
 from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
 from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
@@ -55,6 +56,7 @@ class Pusher:
         self.guard = Guard(loop, options.rules, resolve or system_resolver(loop))
         self.note = note
         self.clock = clock
+        self.familiar: Familiar = {}
         self.open = 0  # connections, those being made among them
         self.turns: deque[asyncio.Future[None]] = deque()  # who waits to make one
         self._options = options

@@ -19,6 +19,7 @@ from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.pusher import Pusher, PushOptions
+from tocsin.drivers.recent import Recent
 from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
@@ -104,6 +105,8 @@ class Node:
         self.rules = SinkRules(allow_private=_private_allowed(settings), trusted=trusted)
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
         self._pusher = Pusher(self.loop, options, self.note)
+        self._recent = Recent()
+        self._committing: list[Stored] = []
         self._streams: dict[int, StreamSink] = {}
         self._running = False
         self._now_ns = 0
@@ -223,22 +226,32 @@ class Node:
         self.kick()
 
     def _commit(self, effect: do.Commit) -> None:
+        self._committing = effect.batch.events
         self._writer.write(effect.batch)
 
     def _written(self, failure: DiskFull | DiskFailed | None) -> None:
         if failure is None:
+            self._recent.add(self._committing)
             self.broker.committed(self._store.first_seq, self._clock.now_ns())
         else:
             self.broker.commit_failed(failure, self._clock.now_ns())
         self._run()
 
     def _read_log(self, effect: do.ReadLog) -> None:
+        recent = self._recent.page(effect.after, effect.limit)
+        if recent is not None:
+            self.loop.call_soon(self._log_read, recent, recent[-1].seq, [])
+            return
+
         async def work() -> None:
             page = await self._readers.catch_up(lambda r: r.read(effect.after, effect.limit))
-            self.broker.log_read(page.events, page.next, page.corrupt, self._clock.now_ns())
-            self.kick()
+            self._log_read(page.events, page.next, page.corrupt)
 
         self._spawn(work())
+
+    def _log_read(self, events: list[Stored], through: int, corrupt: list[int]) -> None:
+        self.broker.log_read(events, through, corrupt, self._clock.now_ns())
+        self.kick()
 
     def _survey(self, effect: do.Survey) -> None:
         async def work() -> None:

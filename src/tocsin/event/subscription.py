@@ -1,4 +1,4 @@
-"""Subscription: who wants what, sent where, until when. A message box is one whose sink is pulled."""
+"""Subscription: who wants what, sent where, until when. A message box has a sink that is pulled."""
 
 from __future__ import annotations
 

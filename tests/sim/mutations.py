@@ -26,9 +26,8 @@ def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     def hasty(self: Broker, now_ns: int) -> None:
         next_commit(self, now_ns)
         if self._committing is not None:
-            batch, promises, wishes, replies = self._committing
-            for promise in promises:
-                self._acknowledge(promise)
+            batch, promised, wishes, replies = self._committing
+            self._acknowledge(promised)
             self._committing = (batch, [], wishes, replies)
 
     patch.setattr(Broker, "_next_commit", hasty)

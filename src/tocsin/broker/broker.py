@@ -14,8 +14,8 @@ import msgspec
 
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
-from tocsin.broker.intake import Intake, Promise
+from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
+from tocsin.broker.intake import Intake
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Change, Registry, Wish
@@ -62,7 +62,7 @@ class Broker:
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
         self._retention = Retention(state, self._catchup, self._streams)
-        self._committing: tuple[Batch, list[Promise], list[Wish], list[Reply]] | None = None
+        self._committing: tuple[Batch, list[Reply], list[Wish], list[Reply]] | None = None
         self._save_at_ns = 0
         self._hold_until_ns = 0
         self._stopped = False
@@ -192,15 +192,14 @@ class Broker:
     def committed(self, first_seq: int, now_ns: int) -> None:
         """The commit under way is on disk. `first_seq` is the oldest event the log still has."""
         assert self._committing is not None
-        batch, promises, wishes, replies = self._committing
+        batch, promised, wishes, replies = self._committing
         self._committing = None
         state = self._state
         state.committing = Batch()
         state.first = first_seq
         self.counters.commits += 1
         self.counters.trimmed_to = first_seq - 1
-        for promise in promises:
-            self._acknowledge(promise)
+        self._acknowledge(promised)
         if batch.events:
             self._intake.forget_old()
             state.head = batch.events[-1].seq
@@ -211,11 +210,15 @@ class Broker:
         if batch.trim_to >= first_seq:  # the log lets go of a bounded number at a time
             state.unsaved.trim_to = max(state.unsaved.trim_to, batch.trim_to)
 
-    def _acknowledge(self, promise: Promise) -> None:
-        accepted = promise.accepted
-        self.counters.acknowledged += accepted.accepted
-        self.counters.duplicates += accepted.duplicates
-        self._state.out.append(Reply(promise.token, accepted))
+    def _acknowledge(self, promised: list[Reply]) -> None:
+        """What publishers were promised is true now: it is on disk."""
+        counters = self.counters
+        for reply in promised:
+            accepted = reply.result
+            assert isinstance(accepted, Accepted)
+            counters.acknowledged += accepted.accepted
+            counters.duplicates += accepted.duplicates
+        self._state.out += promised
 
     def _hand_on(self, events: list[Stored], now_ns: int) -> None:
         """Match what was committed and give it to everybody who is up to date."""
@@ -256,12 +259,12 @@ class Broker:
     def commit_failed(self, error: DiskFull | DiskFailed, now_ns: int) -> None:
         """The commit under way is not on disk, and nothing of it was stored."""
         assert self._committing is not None
-        batch, promises, wishes, replies = self._committing
+        batch, promised, wishes, replies = self._committing
         self._committing = None
         state = self._state
         state.committing = Batch()
         self._intake.undo(batch.events)
-        for token in [p.token for p in promises] + [w.token for w in wishes]:
+        for token in [p.token for p in promised] + [w.token for w in wishes]:
             self.counters.rejected += 1
             state.reply(token, error)
         if isinstance(error, DiskFull):
@@ -339,12 +342,11 @@ class Broker:
     def _next_commit(self, now_ns: int) -> None:
         state = self._state
         wishes, self._registry.wishes = self._registry.wishes, []
-        events, promises = self._intake.take(state.head, now_ns) if self._intake else ([], [])
+        events, promised = self._intake.take(state.head, now_ns) if self._intake else ([], [])
         urgent = events or wishes or state.unsaved_replies
         due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
         if not urgent and not (due and self._has_own_changes()):
-            for promise in promises:  # repeats only: what they repeat is on disk
-                self._acknowledge(promise)
+            self._acknowledge(promised)  # repeats only: what they repeat is on disk
             return
         head = events[-1].seq if events else state.head
         self._registry.note(wishes, head)
@@ -354,7 +356,7 @@ class Broker:
         batch.cursors = {**state.cursors_to_save(state.head), **batch.cursors}
         replies, state.unsaved_replies = state.unsaved_replies, []
         self._save_at_ns = now_ns + int(self.options.save_cursors_s * NS_PER_S)
-        self._committing = (batch, promises, wishes, replies)
+        self._committing = (batch, promised, wishes, replies)
         state.committing = batch
         state.out.append(Commit(batch))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from tocsin.broker.effects import Accepted, Token
+from tocsin.broker.effects import Accepted, Reply, Token
 from tocsin.broker.options import BrokerOptions
 from tocsin.delivery.follower import weight
 from tocsin.errors import Busy
@@ -21,13 +21,6 @@ class Offer(msgspec.Struct, eq=False):
     events: list[Event]
     token: Token
     bytes: int
-
-
-class Promise(msgspec.Struct, frozen=True):
-    """The answer that a publisher gets once the commit is on disk."""
-
-    token: Token
-    accepted: Accepted
 
 
 class Intake:
@@ -71,10 +64,10 @@ class Intake:
         self._events += len(events)
         self._bytes += size
 
-    def take(self, head: int, now_ns: int) -> tuple[list[Stored], list[Promise]]:
+    def take(self, head: int, now_ns: int) -> tuple[list[Stored], list[Reply]]:
         """The events of the next commit, numbered from `head` on, and what to answer then."""
         stored: list[Stored] = []
-        promises: list[Promise] = []
+        promised: list[Reply] = []
         size = 0
         options = self._options
         recent = self._recent
@@ -99,11 +92,13 @@ class Intake:
                     stored.append(Stored(seq, received_ns, event))
                 else:
                     duplicates += 1
-                first = known if not first or known < first else first
-                last = max(last, known)
+                if known > last:
+                    last = known
+                if not first or known < first:
+                    first = known
             accepted = Accepted(len(offer.events), first, last, duplicates)
-            promises.append(Promise(offer.token, accepted))
-        return stored, promises
+            promised.append(Reply(offer.token, accepted))
+        return stored, promised
 
     def forget_old(self) -> None:
         """Keep to the window. After a commit, not before: one that fails must not push out what

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 Written = Callable[[DiskFull | DiskFailed | None], None]
 
-SLOW_S = 0.002  # ten times the sync of an idle disk; longer than that the loop must not stand still
+SLOW_S = 0.005  # a checkpoint of the log takes 3 ms, every sixty commits or so; longer is too long
 SLOW_EVENT_S = 10e-6  # and so much for each event, twice what it takes
 THREADED_FIRST = 16  # commits in the thread after a slow one; doubled each time it happens again
 THREADED_MAX = 4096

@@ -6,6 +6,7 @@ import asyncio
 import random
 import secrets
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -13,14 +14,14 @@ from typing import Any, Protocol, TypeVar
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.config import Settings
-from tocsin.delivery.outcome import Outcome
+from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_sink
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.recent import Recent
-from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
+from tocsin.errors import DiskFailed, DiskFull, InternalError, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Stored
@@ -121,7 +122,6 @@ class Node:
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
-            do.Reply: lambda effect: effect.token.answer(effect.result),
             do.Note: lambda effect: self.note(effect.level, effect.message, **effect.fields),
             do.Stop: self._stop,
         }
@@ -207,8 +207,32 @@ class Node:
         self._running = False
         perform = self._perform
         for effect in self.broker.flush(self._clock.now_ns()):
-            perform[type(effect)](effect)
+            try:
+                if type(effect) is do.Reply:  # most of them are
+                    effect.token.answer(effect.result)  # type: ignore[attr-defined]
+                else:
+                    perform[type(effect)](effect)
+            except Exception as error:
+                self._not_performed(effect, error)
         self._set_timer()
+
+    def _not_performed(self, effect: do.Effect, error: Exception) -> None:
+        """A bug in a door or in the pusher must cost its own client, not everybody's commit."""
+        trace = "".join(traceback.format_exception(error))
+        self.note("error", "an effect failed", effect=type(effect).__name__, trace=trace)
+        if isinstance(effect, do.Push):
+            failed = Failed(f"sending failed: {error!r}", reachable=True)
+            self.loop.call_soon(self._pushed, effect.lane, failed)
+        elif isinstance(effect, do.StreamOut | do.StreamDropped):
+            self.close_stream(effect.stream)
+        elif not isinstance(effect, do.Reply | do.Note):
+            self._bug(error)
+
+    def _bug(self, error: Exception) -> None:
+        """The broker's own state can no longer be trusted: better no broker than a wrong one."""
+        self._stop(
+            do.Stop(InternalError(f"the broker failed: {error!r}", remedy="Please report it."))
+        )
 
     def _set_timer(self) -> None:
         due_ns = self.broker.next_wake_ns()
@@ -222,7 +246,10 @@ class Node:
 
     def _tick(self) -> None:
         self._timer = None
-        self.broker.tick(self._clock.now_ns())
+        try:
+            self.broker.tick(self._clock.now_ns())
+        except Exception as error:
+            self._bug(error)
         self.kick()
 
     def _commit(self, effect: do.Commit) -> None:
@@ -230,11 +257,14 @@ class Node:
         self._writer.write(effect.batch)
 
     def _written(self, failure: DiskFull | DiskFailed | None) -> None:
-        if failure is None:
-            self._recent.add(self._committing)
-            self.broker.committed(self._store.first_seq, self._clock.now_ns())
-        else:
-            self.broker.commit_failed(failure, self._clock.now_ns())
+        try:
+            if failure is None:
+                self._recent.add(self._committing)
+                self.broker.committed(self._store.first_seq, self._clock.now_ns())
+            else:
+                self.broker.commit_failed(failure, self._clock.now_ns())
+        except Exception as error:
+            self._bug(error)
         self._run()
 
     def _read_log(self, effect: do.ReadLog) -> None:
@@ -250,7 +280,10 @@ class Node:
         self._spawn(work())
 
     def _log_read(self, events: list[Stored], through: int, corrupt: list[int]) -> None:
-        self.broker.log_read(events, through, corrupt, self._clock.now_ns())
+        try:
+            self.broker.log_read(events, through, corrupt, self._clock.now_ns())
+        except Exception as error:
+            self._bug(error)
         self.kick()
 
     def _survey(self, effect: do.Survey) -> None:
@@ -289,7 +322,10 @@ class Node:
             self._now_ns = self._clock.now_ns()
             self._running = True
             self.loop.call_soon(self._run)
-        self.broker.pushed(lane, outcome, self._now_ns)
+        try:
+            self.broker.pushed(lane, outcome, self._now_ns)
+        except Exception as error:
+            self._bug(error)
 
     def _handshake(self, effect: do.Handshake) -> None:
         origin = self.settings.delivery.origin or self.address

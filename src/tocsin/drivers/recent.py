@@ -6,6 +6,8 @@ decoding, and with the bytes that were rendered for the others.
 
 from __future__ import annotations
 
+from collections import deque
+
 from tocsin.delivery.follower import weight
 from tocsin.event.stored import Stored
 
@@ -18,24 +20,31 @@ class Recent:
 
     def __init__(self) -> None:
         self._events: list[Stored] = []
+        self._sizes: deque[tuple[int, int]] = deque()  # how many, and their bytes, a commit
         self._bytes = 0
 
     def add(self, events: list[Stored]) -> None:
         """These were committed, behind all that are here."""
+        if not events:
+            return
         kept = self._events
-        assert not kept or not events or events[0].seq == kept[-1].seq + 1
+        assert not kept or events[0].seq == kept[-1].seq + 1
+        size = sum([weight(stored.event) for stored in events])
         kept += events
-        self._bytes += sum(weight(stored.event) for stored in events)
+        self._sizes.append((len(events), size))
+        self._bytes += size
         if len(kept) > EVENTS_MAX or self._bytes > BYTES_MAX:
             self._halve()
 
     def _halve(self) -> None:
         """Half at once, so that what it costs is shared by many commits."""
-        kept = self._events
-        while kept and (len(kept) > EVENTS_MAX // 2 or self._bytes > BYTES_MAX // 2):
-            cut = max(1, len(kept) // 2)
-            self._bytes -= sum(weight(stored.event) for stored in kept[:cut])
-            del kept[:cut]
+        cut = 0
+        left = len(self._events)
+        while left - cut > EVENTS_MAX // 2 or self._bytes > BYTES_MAX // 2:
+            count, size = self._sizes.popleft()
+            cut += count
+            self._bytes -= size
+        del self._events[:cut]
 
     def page(self, after: int, limit: int) -> list[Stored] | None:
         """What follows `after`, or None if that reaches further back than this does."""

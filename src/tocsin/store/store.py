@@ -44,7 +44,7 @@ SYNCHRONOUS = ("FULL", "NORMAL", "OFF")
 
 # apsw gives up and retakes the interpreter's lock at every statement, and retaking it may take
 # a switch interval when the main thread is busy. So one statement inserts many rows.
-ROWS_PER_STATEMENT = (64, 16, 4, 1)
+ROWS_PER_STATEMENT = (512, 64, 16, 4, 1)
 
 
 def _many(verb: str, table: str, columns: int) -> dict[int, str]:

@@ -36,7 +36,7 @@ _SPACE = re.compile(r"\s")
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:\s*;(?:[ -~]*[!-~])?)?")
 _TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]"
     r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]{1,64})?"
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
@@ -154,11 +154,14 @@ def check_reference(name: str, text: str) -> None:
 
 def check_time(text: str) -> None:
     """Refuse what is no RFC 3339 timestamp. A leap second is one."""
-    found = _TIME.fullmatch(text)
-    if found is None or not _is_date(found[1]):
+    if not is_time(text):
         raise refused(
             "time", text, "is no RFC 3339 time", "Send it as in 2024-05-01T12:00:00Z or +02:00."
         )
+
+
+def is_time(text: str) -> bool:
+    return _TIME.fullmatch(text) is not None and _is_date(text[:10])
 
 
 @lru_cache(maxsize=_CACHED_DATES_MAX)

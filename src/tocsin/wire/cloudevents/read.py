@@ -18,9 +18,9 @@ from tocsin.wire.cloudevents import percent, typed
 from tocsin.wire.cloudevents.attributes import (
     check_media_type,
     check_name,
-    check_time,
     check_value,
     event_of,
+    is_time,
     refused,
 )
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
@@ -73,6 +73,7 @@ _KNOWN_NAMES = frozenset(_Known.__struct_fields__)
 _LONG_WAY_NAMES = frozenset({"data_base64", typed.MEMBER})
 
 _read_usual = msgspec.json.Decoder(_Usual).decode
+_read_usual_batch = msgspec.json.Decoder(list[_Usual]).decode
 _read_known = msgspec.json.Decoder(_Known).decode
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -122,48 +123,71 @@ def _mode_of(content_type: str) -> Mode:
 
 
 def _structured(body: bytes | msgspec.Raw, limits: Limits) -> Event:
-    """One JSON object. This is the broker's hottest path: what is fine is found to be fine by a
-    few cheap looks; what is not goes to `_unusual`, which says what is wrong.
-    """
-    extensions: dict[str, Scalar] = {}
+    """One JSON object."""
     try:
-        try:
-            known: _Known = _read_usual(body)
-        except msgspec.ValidationError:
-            known = _read_known(body)
-            extensions = _extensions(_read_members(body))
+        event = _usual(_read_usual(body), limits)
+        return _unusual(body, limits) if event is None else event
+    except msgspec.ValidationError:
+        return _with_extensions(body, limits)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def _usual(known: _Known, limits: Limits) -> Event | None:
+    """The event, if there is nothing unusual about it. This is the broker's hottest path: what is
+    fine is found to be fine by a few cheap looks; what is not is None, and goes to `_unusual`,
+    which looks at everything and says what is wrong.
+    """
+    event_id, source, kind, topic = known.id, known.source, known.type, known.topic
+    subject, media_type, time = known.subject, known.datacontenttype, known.time
+    data = bytes(known.data)
+    if (
+        not (event_id.isprintable() and source.isprintable() and kind.isprintable())
+        or len(event_id) + len(source) + len(kind) > limits.attribute_text_max
+        or " " in source
+        or known.dataschema is not None
+        or (topic is not None and not topic.isprintable())
+        or (time is not None and not is_time(time))
+        or not data.isascii()
+        or data.count(b"{") + data.count(b"[") > JSON_DEPTH_MAX
+    ):
+        return None
+    if subject is not None and not (
+        subject.isprintable() and len(subject) <= limits.attribute_text_max
+    ):
+        return None
+    if media_type is not None:
+        check_media_type(media_type)
+        if not is_json(media_type):
+            return None
+    return Event(
+        event_id,
+        source,
+        kind,
+        "" if topic is None else valid_topic(topic),
+        time,
+        subject,
+        media_type,
+        None,
+        {},
+        {},
+        data or None,
+    )
+
+
+def _with_extensions(body: bytes | msgspec.Raw, limits: Limits) -> Event:
+    """One JSON object that has more members than CloudEvents names, or wrong ones."""
+    try:
+        known = _read_known(body)
+        extensions = _extensions(_read_members(body))
     except msgspec.ValidationError:
         return _unusual(body, limits)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
-    # None may appear among these as the word "None", which is harmless here.
-    text = f"{known.id}{known.source}{known.type}{known.subject}{known.dataschema}"
-    if (
-        not text.isprintable()
-        or len(text) > limits.attribute_text_max
-        or " " in known.source
-        or known.dataschema is not None
-        or (known.topic is not None and not known.topic.isprintable())
-        or (extensions and _take_the_long_way(extensions, limits))
-    ):
+    event = None if _take_the_long_way(extensions, limits) else _usual(known, limits)
+    if event is None:
         return _unusual(body, limits)
-    if known.datacontenttype is not None:
-        check_media_type(known.datacontenttype)
-    if known.time is not None:
-        check_time(known.time)
-    return Event(
-        known.id,
-        known.source,
-        known.type,
-        "" if known.topic is None else valid_topic(known.topic),
-        known.time,
-        known.subject,
-        known.datacontenttype,
-        None,
-        extensions,
-        {},
-        _payload(known.data, known.datacontenttype),
-    )
+    return msgspec.structs.replace(event, extensions=extensions)
 
 
 def _take_the_long_way(extensions: Mapping[str, Scalar], limits: Limits) -> bool:
@@ -267,6 +291,10 @@ def _from_base64(raw: msgspec.Raw) -> bytes:
 
 
 def _batch(body: bytes, limits: Limits) -> list[Event]:
+    if len(body) <= limits.event_bytes_max:  # else one of them may be too long, and is looked for
+        events = _usual_batch(body, limits)
+        if events is not None:
+            return events
     try:
         elements = _read_elements(body)
     except msgspec.ValidationError:
@@ -282,6 +310,26 @@ def _batch(body: bytes, limits: Limits) -> list[Event]:
             remedy=f"Send at most {limits.batch_events_max} in one request.",
         )
     return [_element(index, raw, limits) for index, raw in enumerate(elements)]
+
+
+def _usual_batch(body: bytes, limits: Limits) -> list[Event] | None:
+    """The events, if there is nothing unusual about any of them."""
+    try:
+        batch = _read_usual_batch(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(batch) > limits.batch_events_max:
+        return None
+    events: list[Event] = []
+    try:
+        for known in batch:
+            event = _usual(known, limits)
+            if event is None:
+                return None
+            events.append(event)
+    except TocsinError:
+        return None  # whoever looks again says which of them it was
+    return events
 
 
 def _element(index: int, raw: msgspec.Raw, limits: Limits) -> Event:

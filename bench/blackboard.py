@@ -46,6 +46,9 @@ class Reader(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.write(b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")  # type: ignore[attr-defined]
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        os._exit(1)
+
     def data_received(self, data: bytes) -> None:
         self.count += (self._last + data).count(b"\ndata: ")
         self._last = data[-6:]

@@ -24,7 +24,7 @@ def test_a_page_is_the_logs_own_or_none(sizes: list[int], after: int, limit: int
     recent, log = Recent(), [stored(seq) for seq in range(1, sum(sizes) + 1)]
     start = 0
     for size in sizes:
-        recent.add(log[start : start + size])
+        recent.add(log[start : start + size], size)
         start += size
 
     page = recent.page(after, limit)
@@ -38,12 +38,12 @@ def test_a_page_is_the_logs_own_or_none(sizes: list[int], after: int, limit: int
 def test_only_the_end_is_kept_by_count_and_by_bytes() -> None:
     many = Recent()
     for start in range(1, module.EVENTS_MAX * 3, 1000):
-        many.add([stored(seq) for seq in range(start, start + 1000)])
+        many.add([stored(seq) for seq in range(start, start + 1000)], 1000)
     assert many.page(1, 10) is None
 
     large = Recent()
     size = module.BYTES_MAX // 4
     for seq in range(1, 12):
-        large.add([stored(seq, size)])
+        large.add([stored(seq, size)], size)
     assert large.page(1, 10) is None
     assert large.page(10, 10) == [stored(11, size)]

@@ -342,7 +342,7 @@ class Broker:
     def _next_commit(self, now_ns: int) -> None:
         state = self._state
         wishes, self._registry.wishes = self._registry.wishes, []
-        events, promised = self._intake.take(state.head, now_ns) if self._intake else ([], [])
+        events, size, promised = self._intake.take(state.head, now_ns)
         urgent = events or wishes or state.unsaved_replies
         due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
         if not urgent and not (due and self._has_own_changes()):
@@ -351,7 +351,7 @@ class Broker:
         head = events[-1].seq if events else state.head
         self._registry.note(wishes, head)
         batch, state.unsaved = state.unsaved, Batch()
-        batch.events = events
+        batch.events, batch.events_bytes = events, size
         # Cursors of this moment: events of this very commit are past them all, so the old head.
         batch.cursors = {**state.cursors_to_save(state.head), **batch.cursors}
         replies, state.unsaved_replies = state.unsaved_replies, []

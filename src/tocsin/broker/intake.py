@@ -64,8 +64,9 @@ class Intake:
         self._events += len(events)
         self._bytes += size
 
-    def take(self, head: int, now_ns: int) -> tuple[list[Stored], list[Reply]]:
-        """The events of the next commit, numbered from `head` on, and what to answer then."""
+    def take(self, head: int, now_ns: int) -> tuple[list[Stored], int, list[Reply]]:
+        """The events of the next commit, numbered from `head` on, about how many bytes they are,
+        and what to answer then."""
         stored: list[Stored] = []
         promised: list[Reply] = []
         size = 0
@@ -98,7 +99,7 @@ class Intake:
                     first = known
             accepted = Accepted(len(offer.events), first, last, duplicates)
             promised.append(Reply(offer.token, accepted))
-        return stored, promised
+        return stored, size, promised
 
     def forget_old(self) -> None:
         """Keep to the window. After a commit, not before: one that fails must not push out what

@@ -24,7 +24,7 @@ from tocsin.drivers.recent import Recent
 from tocsin.errors import DiskFailed, DiskFull, InternalError, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Stored
+from tocsin.event.stored import Batch, Stored
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -107,7 +107,7 @@ class Node:
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
         self._pusher = Pusher(self.loop, options, self.note)
         self._recent = Recent()
-        self._committing: list[Stored] = []
+        self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False
         self._now_ns = 0
@@ -253,13 +253,13 @@ class Node:
         self.kick()
 
     def _commit(self, effect: do.Commit) -> None:
-        self._committing = effect.batch.events
+        self._committing = effect.batch
         self._writer.write(effect.batch)
 
     def _written(self, failure: DiskFull | DiskFailed | None) -> None:
         try:
             if failure is None:
-                self._recent.add(self._committing)
+                self._recent.add(self._committing.events, self._committing.events_bytes)
                 self.broker.committed(self._store.first_seq, self._clock.now_ns())
             else:
                 self.broker.commit_failed(failure, self._clock.now_ns())

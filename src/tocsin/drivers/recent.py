@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from tocsin.delivery.follower import weight
 from tocsin.event.stored import Stored
 
-EVENTS_MAX = 16_384
-BYTES_MAX = 32 << 20
+EVENTS_MAX = 4_096
+BYTES_MAX = 16 << 20
 
 
 class Recent:
@@ -23,13 +22,12 @@ class Recent:
         self._sizes: deque[tuple[int, int]] = deque()  # how many, and their bytes, a commit
         self._bytes = 0
 
-    def add(self, events: list[Stored]) -> None:
-        """These were committed, behind all that are here."""
+    def add(self, events: list[Stored], size: int) -> None:
+        """These were committed, behind all that are here; `size` is their bytes."""
         if not events:
             return
         kept = self._events
         assert not kept or events[0].seq == kept[-1].seq + 1
-        size = sum([weight(stored.event) for stored in events])
         kept += events
         self._sizes.append((len(events), size))
         self._bytes += size

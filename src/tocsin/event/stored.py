@@ -41,6 +41,8 @@ class Batch:
 
     events: list[Stored] = field(default_factory=list)
     """Ascending, without a gap, and going on where the log ends."""
+    events_bytes: int = 0
+    """About how much memory they hold."""
     subscriptions: dict[str, bytes | None] = field(default_factory=dict)
     cursors: dict[str, int] = field(default_factory=dict)
     """How far each subscription has come. Removing the subscription removes its cursor."""

@@ -14,7 +14,7 @@ DAY_S = 86_400
 class BrokerOptions:
     """Set once, at the start, from the settings."""
 
-    batch_events_max: int = 4096  # of one commit: some 5 ms of disk; meanwhile the next is read
+    batch_events_max: int = 512  # of one commit: some 3 ms, so that nobody waits long for it
     batch_bytes_max: int = 8 << 20
     intake_events_max: int = 50_000  # waiting for a commit; past it publishers are told to wait
     intake_bytes_max: int = 64 << 20

@@ -25,7 +25,7 @@ SLOW_S = 0.005  # a checkpoint of the log takes 3 ms, every sixty commits or so;
 SLOW_EVENT_S = 10e-6  # and so much for each event, twice what it takes
 THREADED_FIRST = 16  # commits in the thread after a slow one; doubled each time it happens again
 THREADED_MAX = 4096
-INLINE_EVENTS_MAX = 256
+INLINE_EVENTS_MAX = 512
 
 
 class Writer:

@@ -373,7 +373,11 @@ def tell(results: dict[str, list[Sent]], json_path: Path | None) -> None:
     report.table(["sender", "POST/cpu-s", "POST/s", "us/POST", "x aiohttp", "x bare"], rows)
     print(f"wanted of the broker: {TARGET_AIOHTTP} x aiohttp, {TARGET_BARE} x bare")
     if json_path is not None:
-        figures = {name: [asdict(run) for run in runs] for name, runs in results.items()}
+        figures = {
+            "runs": {name: [asdict(run) for run in runs] for name, runs in results.items()},
+            "broker_over_aiohttp": ratio("broker", "aiohttp") if "broker" in results else None,
+            "broker_over_bare": ratio("broker", "bare") if "broker" in results else None,
+        }
         report.write("fanout", figures, json_path)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from served import ROOT
+from tocsin.console.pages import PAGES
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.S)
@@ -142,3 +143,22 @@ def test_every_link_of_the_readme_leads_somewhere() -> None:
 def test_the_readme_stays_short() -> None:
     prose = re.sub(r"```.*?```", "", README, flags=re.S)
     assert len(prose.split()) < 750
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_what_is_made_from_the_code_is_up_to_date(name: str) -> None:
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+
+    assert page == PAGES[name](), f"stale: python -m tocsin.console.pages {name} > docs/{name}.md"
+
+
+def test_every_link_in_the_documents_leads_somewhere() -> None:
+    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "ARCHITECTURE.md"]:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert "//" in link or (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_every_decision_has_a_context_a_decision_and_consequences_or_a_table() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [int(path.name[:4]) for path in decisions]
+    assert numbers == list(range(1, len(numbers) + 1))

@@ -101,6 +101,7 @@ def test_no_event_passes_a_filter_that_never_matches(wanted: Filter) -> None:
         assert not passing(wanted, EVENTS)
 
 
+@settings(max_examples=300)
 @given(filters, filters)
 def test_a_conjunction_is_covered_by_its_parts_and_they_by_either(
     one: Filter, other: Filter
@@ -111,6 +112,21 @@ def test_a_conjunction_is_covered_by_its_parts_and_they_by_either(
     assert covers(All(()), one)
     assert covers(one, AnyOf(()))
     assert not intersects(one, Not(one)) or not isinstance(one, Predicate | TopicIs | TextIs)
+
+
+def test_a_part_covers_the_whole_also_where_the_whole_has_too_many_alternatives() -> None:
+    many = AnyOf(tuple(Predicate("a", Operator.EQ, n) for n in range(BOXES_MAX)))
+    more = AnyOf(tuple(Predicate("b", Operator.EQ, n) for n in range(BOXES_MAX)))
+    last = Predicate("c", Operator.EQ, 1)
+    whole = All((All((many, more)), last))
+
+    for part in (many, more, last, All((many, more)), All((last, many)), All(())):
+        assert covers(part, whole)
+        assert not covers(whole, part)
+    either = AnyOf((whole, AnyOf((many, last))))
+    for one in (whole, many, last, AnyOf((last, whole)), AnyOf(())):
+        assert covers(either, one)
+        assert not covers(one, either)
 
 
 @given(intervals, intervals)
@@ -220,9 +236,10 @@ def test_what_can_match_is_not_called_a_contradiction(text: str) -> None:
 def test_a_filter_with_too_many_alternatives_gets_the_safe_answer() -> None:
     many = AnyOf(tuple(Predicate("a", Operator.EQ, n) for n in range(BOXES_MAX + 1)))
     other = Predicate("a", Operator.EQ, -1)
+    one_of_them = All((Predicate("a", Operator.GE, 1), Predicate("a", Operator.LE, 1)))
 
     assert covers(many, many)
-    assert not covers(many, Predicate("a", Operator.EQ, 1))
+    assert not covers(many, one_of_them)
     assert intersects(many, other)
     assert not intersects(many, AnyOf(()))
     assert not never_matches(many)

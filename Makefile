@@ -7,7 +7,7 @@ ENV := $(VENV)/.made
 
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all check format bench crash sim docs clean
+.PHONY: help env demo test test-all check format bench crash sim clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'

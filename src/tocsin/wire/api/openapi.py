@@ -166,6 +166,7 @@ def _operation_paths() -> Json:
         },
         "/metrics": {"get": _plain("Metrics for Prometheus", "text/plain")},
         "/openapi.json": {"get": _plain("This document", "application/json")},
+        "/asyncapi.json": {"get": _plain("The ways of events", "application/json")},
         "/errors/{code}": {"get": _plain("What an error means", "text/plain", parameters=[code])},
     }
 

@@ -13,7 +13,7 @@ import msgspec
 from tocsin.event.subscription import Config
 
 StateShown = Literal["pending", "active", "paused"]
-SinkState = Literal["none", "ok", "failing", "unreachable"]
+SinkState = Literal["none", "ok", "unconsented", "busy", "failing", "unreachable"]
 
 
 class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):

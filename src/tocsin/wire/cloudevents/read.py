@@ -29,8 +29,8 @@ from tocsin.wire.cloudevents.nesting import is_too_deep
 _CACHED_TYPES_MAX = 256
 _HEADER_PREFIX = "ce-"
 _EXAMPLE = (
-    "curl -H 'Content-Type: application/json' -H 'ce-specversion: 1.0' -H 'ce-id: 1' "
-    "-H 'ce-source: /me' -H 'ce-type: test' -d '{\"load5\": 1.5}' http://127.0.0.1:8400/events"
+    "curl URL -H 'Content-Type: application/json' -H 'ce-specversion: 1.0' -H 'ce-id: 1' "
+    "-H 'ce-source: /me' -H 'ce-type: test' -d '{\"load5\": 1.5}'"
 )
 
 
@@ -358,7 +358,7 @@ def _binary(content_type: str, headers: Mapping[str, str], body: bytes, limits: 
     if not given:
         raise BadEvent(
             "the request has no ce- headers, and its content type is none of CloudEvents",
-            remedy=f"Try: {_EXAMPLE}",
+            remedy=f"Try, with the same URL: {_EXAMPLE}",
         )
     declared = given.setdefault("datacontenttype", content_type)
     if declared != content_type:

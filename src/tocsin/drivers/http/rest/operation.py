@@ -14,6 +14,7 @@ from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.metrics import Metrics
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
 from tocsin.errors import NoSuchPath, catalogue
+from tocsin.wire.api.asyncapi import asynchronous
 from tocsin.wire.api.openapi import description
 from tocsin.wire.api.views import HealthShown
 
@@ -42,6 +43,10 @@ def operation_routes(node: Node, door: Door) -> list[Route]:
     async def describe(request: Request) -> Response:
         return Response(openapi, media_type="application/json")
 
+    async def describe_events(request: Request) -> Response:
+        body = msgspec.json.encode(asynchronous(node.address))
+        return Response(body, media_type="application/json")
+
     async def explain(request: Request) -> Response:
         code = request.path_params["code"]
         error = catalogue().get(code)
@@ -62,5 +67,6 @@ def operation_routes(node: Node, door: Door) -> list[Route]:
         Route("/readyz", ready, methods=["GET"]),
         Route("/metrics", scrape, methods=["GET"]),
         Route("/openapi.json", describe, methods=["GET"]),
+        Route("/asyncapi.json", describe_events, methods=["GET"]),
         Route("/errors/{code}", explain, methods=["GET"]),
     ]

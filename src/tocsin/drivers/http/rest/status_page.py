@@ -23,6 +23,7 @@ _LINKS: Final = (
     ("/metrics", "metrics"),
     ("/readyz", "readiness"),
     ("/openapi.json", "the API"),
+    ("/asyncapi.json", "the ways of events"),
 )
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;"

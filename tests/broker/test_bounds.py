@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import gc
 import weakref
+from time import perf_counter
 
 import msgspec
 import pytest
 
 from broker.harness import Hand, S, event, handshakes, only, pushes
-from tocsin.broker.effects import Pulled, ReadLog, Reply, StreamOut
+from tocsin.broker.effects import Note, Pulled, ReadLog, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
+from tocsin.broker.pushing import LINE_SPARE
 from tocsin.broker.registry import Change
-from tocsin.broker.snapshot import take_snapshot
+from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.timers import Timers
 from tocsin.delivery.follower import WINDOW_BYTES
-from tocsin.delivery.outcome import Failed
-from tocsin.errors import Busy, DataDirectoryUnusable
+from tocsin.delivery.outcome import Answered, Failed
+from tocsin.errors import Busy, DataDirectoryUnusable, DiskFailed, DiskFull
+from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
-from tocsin.event.filter import EVERYTHING
-from tocsin.event.subscription import Config
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Config, Kind, State, Subscription
 from tocsin.wire.cloudevents.webhook import Refused
 
 DOWN = Failed("connection refused")
@@ -213,3 +217,151 @@ def test_what_waits_is_bounded_also_if_it_is_all_in_attributes() -> None:
         hand.broker.publish([Event(f"n{number}", "/s", "t", extensions=large)], number)
     refused = [e.token for e in only(Reply, hand.flush()) if isinstance(e.result, Busy)]
     assert refused == list(range(25, 40))  # the limit holds 25 of them
+
+
+def put(hand: Hand, subscription: str, state: State) -> None:
+    hand.ask(lambda token: hand.broker.change(subscription, Change(state=state), token, hand.now))
+
+
+def test_a_subscription_resumed_after_days_gets_the_full_patience_again() -> None:
+    hand = Hand()
+    subscription = hand.subscribe()
+    hand.publish(event(1))
+    hand.answer(pushes(hand.seen)[-1], DOWN)
+    put(hand, subscription, State.PAUSED)
+    hand.pass_s(4 * 86_400)
+
+    put(hand, subscription, State.ACTIVE)
+    hand.answer(pushes(hand.seen)[-1], DOWN)
+
+    assert hand.broker.view(subscription).subscription.state is State.ACTIVE
+
+
+def test_a_full_disk_is_noted_when_it_fills_and_when_there_is_room_and_not_in_between() -> None:
+    hand = Hand()
+    for number in range(5):
+        hand.broker.publish([event(number)], number)
+        hand.flush()
+        hand.broker.commit_failed(DiskFull("no room", remedy="make some"), hand.now)
+    hand.flush()
+    assert [note.message for note in only(Note, hand.seen)] == ["no room"]
+
+    hand.publish(event(6))
+    hand.publish(event(7))
+
+    assert [note.level for note in only(Note, hand.seen)] == ["error", "info"]
+
+
+def test_a_broker_that_stopped_asks_to_be_woken_for_nothing() -> None:
+    hand = Hand()
+    hand.subscribe(expires_ns=hand.now + S)
+    hand.publish(event(1))
+    hand.broker.pushed(pushes(hand.seen)[-1].lane, Failed("connection refused"), hand.now)
+    hand.broker.publish([event(2)], "token")
+    hand.flush()
+
+    hand.broker.commit_failed(DiskFailed("fsync: EIO", remedy="see the disk"), hand.now)
+
+    assert hand.broker.next_wake_ns() is None
+
+
+def test_an_event_does_not_pay_for_the_refusals_of_one_that_was_too_old() -> None:
+    hand = Hand(BrokerOptions(survey_s=0.1), snapshot=Snapshot())
+    subscription = hand.subscribe(attempts=2, backlog_age_s=0.2)
+    hand.publish(event(1))
+    hand.answer(pushes(hand.seen)[-1], Answered(500))
+    for _ in range(3):
+        hand.pass_s(0.1)
+    hand.publish(event(2))
+    hand.pass_s(0.2)
+    last = pushes(hand.seen)[-1]
+    assert [stored.seq for stored in last.events] == [2]
+
+    hand.answer(last, Answered(500))
+
+    assert hand.broker.view(subscription).dead == 0
+
+
+def test_an_event_does_not_pay_for_the_refusals_of_one_that_it_displaced() -> None:
+    hand = Hand()
+    subscription = hand.subscribe(attempts=2, backlog=1)
+    hand.publish(event(1))
+    hand.answer(pushes(hand.seen)[-1], Answered(500))
+    hand.publish(event(2))
+    hand.pass_s(60)
+    last = pushes(hand.seen)[-1]
+    assert [stored.seq for stored in last.events] == [2]
+
+    hand.answer(last, Answered(500))
+    assert hand.broker.view(subscription).dead == 0
+    hand.pass_s(60)
+    hand.answer(pushes(hand.seen)[-1], Answered(500))
+    assert hand.broker.view(subscription).dead == 1
+
+
+def test_to_end_many_subscriptions_of_one_sink_takes_time_in_proportion() -> None:
+    many = 20_000
+    stored = Stored(1, 1_000 * S, event(1))
+    hand = Hand(
+        snapshot=Snapshot(
+            last_seq=1,
+            subscriptions=[
+                Subscription(id=str(number), kind=Kind.PUSH, sink="http://sink/")
+                for number in range(many)
+            ],
+            cursors={str(number): 0 for number in range(many)},
+        ),
+        log=[stored],
+    )
+    hand.settle()
+    started = perf_counter()
+    for number in reversed(range(1, many)):
+        hand.broker.unsubscribe(str(number), number, hand.now)
+    hand.settle()
+
+    assert perf_counter() - started < 5
+    assert len(hand.broker.views()) == 1
+    lane = hand.broker._state.by_id["0"].lane
+    assert lane is not None
+    assert len(lane.line) <= 2 + LINE_SPARE
+
+
+def test_a_subscriber_that_goes_to_another_sink_and_back_stands_in_line_once() -> None:
+    hand = Hand()
+    hand.subscribe()
+    goes = hand.subscribe()
+    hand.publish(event(1), event(2))
+    for sink in ["http://other/", "http://sink/"] * 100:
+        change = Change(sink=sink)
+        hand.broker.change(goes, change, object(), hand.now)
+        hand.settle()
+    lane = hand.broker._state.by_id[goes].lane
+    assert lane is not None
+
+    assert len(lane.line) <= 2 * 2 + LINE_SPARE
+    first = next(push for push in pushes(hand.seen) if push.sink == "http://sink/")
+    sent = [first]
+    for _ in range(3):
+        before = len(hand.seen)
+        hand.answer(sent[-1])
+        sent += pushes(hand.seen[before:])
+    assert [s.seq for push in sent for s in push.events] == [1, 1, 2, 2]
+
+
+def test_filters_of_one_text_are_read_once_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counted(filters: list[object]) -> Filter:
+        read.append(filters)
+        return read_filters(filters)
+
+    hand = Hand()
+    for topic in ["a", "b", "a", "a"]:
+        hand.subscribe(sink=None, filters=[{"topic": topic}])
+    monkeypatch.setattr("tocsin.broker.registry.read_filters", counted)
+
+    again = hand.crash()
+
+    assert len(read) == 2
+    again.publish(event(1, topic="a"))
+    assert [view.waiting for view in again.broker.views()] == [1, 0, 1, 1]

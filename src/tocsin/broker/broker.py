@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
@@ -29,11 +27,9 @@ from tocsin.delivery.lane import Redrive
 from tocsin.delivery.outcome import Outcome
 from tocsin.delivery.retry import NS_PER_S
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
-from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
-from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
-from tocsin.event.subscription import State as Standing
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -65,6 +61,7 @@ class Broker:
         self._committing: tuple[Batch, list[Reply], list[Wish], list[Reply]] | None = None
         self._save_at_ns = 0
         self._hold_until_ns = 0
+        self._disk_is_full = False
         self._stopped = False
         self._corrupt_told: set[int] = set()
 
@@ -76,22 +73,8 @@ class Broker:
         state.head, state.first = snapshot.last_seq, snapshot.first_seq
         state.counters.dead_letters = snapshot.dead_letters
         self._intake.remember(snapshot.recent, snapshot.last_received_ns)
-        for subscription in snapshot.subscriptions:
-            self._restore(subscription, snapshot, now_ns)
+        self._registry.restore(snapshot, now_ns)
         self._retention.survey(now_ns)
-
-    def _restore(self, subscription: Subscription, snapshot: Snapshot, now_ns: int) -> None:
-        """A subscription whose filter this version cannot read waits, and tells; the rest go on."""
-        try:
-            filter = read_filters(snapshot.filters_of(subscription))
-        except TocsinError as error:
-            reason = f"its filter cannot be read: {error.problem}"
-            self._state.note("error", "a subscription is paused", id=subscription.id, reason=reason)
-            filter = EVERYTHING
-            subscription = msgspec.structs.replace(
-                subscription, state=Standing.PAUSED, reason=reason
-            )
-        self._registry.restore(subscription, filter, snapshot.cursors, now_ns)
 
     # What clients ask
 
@@ -197,6 +180,9 @@ class Broker:
         state = self._state
         state.committing = Batch()
         state.first = first_seq
+        if self._disk_is_full:
+            self._disk_is_full = False
+            state.note("info", "the disk has room again")
         self.counters.commits += 1
         self.counters.trimmed_to = first_seq - 1
         self._acknowledge(promised)
@@ -272,7 +258,9 @@ class Broker:
             self._keep_for_later(batch)
             self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
             state.timers.at(self._hold_until_ns, lambda _: None)
-            state.note("error", error.problem, code=error.code, remedy=error.remedy)
+            if not self._disk_is_full:  # told once, not with every try
+                self._disk_is_full = True
+                state.note("error", error.problem, code=error.code, remedy=error.remedy)
             return
         for token in [*self._intake.turn_away(), *(w.token for w in self._registry.wishes)]:
             state.reply(token, error)
@@ -317,6 +305,8 @@ class Broker:
 
     def next_wake_ns(self) -> int | None:
         """When `tick` and `flush` have something to do if nothing else happens."""
+        if self._stopped:
+            return None
         due = self._state.timers.next_ns()
         if self._committing is None and self._has_own_changes():
             save = max(self._save_at_ns, self._hold_until_ns)

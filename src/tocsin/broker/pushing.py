@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush, heapreplace
 
 import msgspec
 
@@ -18,6 +18,8 @@ from tocsin.delivery.retry import NS_PER_S, retry_at_ns
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import State as Standing
+
+LINE_SPARE = 64  # outdated places in a lane's line that are not worth the sweeping
 
 
 class Pushing:
@@ -44,21 +46,20 @@ class Pushing:
         """The subscriber's events go to its sink from now on."""
         sink = subscriber.subscription.sink
         assert sink is not None
-        subscriber.lane = self._lane(sink)
-        subscriber.lane.members.append(subscriber)
-        if len(subscriber.lane.members) == 2:  # one alone needs no line
-            _line_up(subscriber.lane, subscriber.lane.members[0])
-        subscriber.lane.limit_rate(subscriber.subscription.rate_per_minute)
+        subscriber.lane = lane = self._lane(sink)
+        if len(lane.members) == 1:  # one alone needs no line
+            (other,) = lane.members.values()
+            _line_up(lane, other)
+        lane.members[subscriber.follower.key] = subscriber
+        lane.limit_rate(subscriber.subscription.rate_per_minute)
 
     def leave(self, subscriber: Subscriber) -> None:
         lane = subscriber.lane
         if lane is None:
             return
-        lane.members.remove(subscriber)
-        if subscriber.lined_up is lane:
-            lane.line = [place for place in lane.line if place[2] is not subscriber]
-            heapify(lane.line)
+        del lane.members[subscriber.follower.key]
         subscriber.lane = subscriber.lined_up = None
+        _tidy(lane)
         if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
             # The answer will concern nobody, also not a subscriber that is back here by then.
             lane.busy = (subscriber, [])
@@ -96,7 +97,7 @@ class Pushing:
     def _send(self, lane: Lane[Subscriber], subscriber: Subscriber, now_ns: int) -> None:
         follower, subscription = subscriber.follower, subscriber.subscription
         size = subscription.config.batch
-        if size <= 1 or subscriber.singly:
+        if size <= 1 or follower.waiting[0].seq <= subscriber.singly_to:
             events = [follower.waiting[0]]
         else:
             events = [follower.waiting[i] for i in range(min(size, len(follower.waiting)))]
@@ -121,7 +122,7 @@ class Pushing:
             elif (verdict := judge(outcome)) is Verdict.DELIVERED:
                 self._delivered(lane, who, events, now_ns)
             else:
-                self._not_delivered(lane, who, len(events), verdict, outcome, now_ns)
+                self._not_delivered(lane, who, events, verdict, outcome, now_ns)
         self.wake(lane, now_ns)
         if not lane.members:
             self._close_if_idle(lane)
@@ -142,7 +143,7 @@ class Pushing:
         self,
         lane: Lane[Subscriber],
         who: Subscriber,
-        count: int,
+        events: list[Stored],
         verdict: Verdict,
         outcome: Outcome,
         now_ns: int,
@@ -154,16 +155,17 @@ class Pushing:
         if verdict is Verdict.GONE:
             self._gone(who)
             return
+        who.tries(events[0].seq)
         if len(who.attempts) >= ATTEMPTS_KEPT_MAX:
             del who.attempts[ATTEMPTS_KEPT_MAX // 2]  # the first ones and the last ones tell most
         who.attempts.append(attempt(outcome, now_ns))
-        self._failed(lane, who, count, verdict, outcome, now_ns)
+        self._failed(lane, who, events, verdict, outcome, now_ns)
 
     def _failed(
         self,
         lane: Lane[Subscriber],
         who: Subscriber,
-        count: int,
+        events: list[Stored],
         verdict: Verdict,
         outcome: Outcome,
         now_ns: int,
@@ -175,11 +177,10 @@ class Pushing:
         who.refusals += 1
         attempts_max = who.subscription.config.attempts or self._state.options.retry.attempts
         if verdict is Verdict.REFUSED or who.refusals >= attempts_max:
-            if count > 1:
+            if len(events) > 1:
                 # One of them is not wanted, and the answer does not say which: ask one by one.
-                who.singly = count
-                who.refusals = 0
-                who.attempts = []
+                who.singly_to = events[-1].seq
+                who.start_afresh()
             else:
                 self._give_up(who, describe(outcome), now_ns)
             lane.failures = 0
@@ -193,7 +194,7 @@ class Pushing:
         lane.failures += 1
         patience_s = self._state.options.retry.unreachable_s_max
         if now_ns - lane.unreachable_since_ns > patience_s * NS_PER_S:
-            for member in list(lane.members):
+            for member in lane.members.values():
                 self.suspend(
                     member, f"no delivery for {patience_s / 3600:.0f} h: {describe(outcome)}"
                 )
@@ -302,23 +303,38 @@ def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:
     waiting = subscriber.follower.waiting
     if waiting and subscriber.lined_up is not lane:
         subscriber.lined_up = lane
-        heappush(lane.line, (waiting[0].seq, subscriber.follower.key, subscriber))
+        heappush(lane.line, (waiting[0].seq, subscriber.follower.key))
+
+
+def _tidy(lane: Lane[Subscriber]) -> None:
+    """Somebody left, whose place in the line stays behind. Too many of those are cleared away."""
+    if len(lane.members) == 1:
+        lane.members = dict(lane.members)  # without the gaps before the one that is left
+    if len(lane.line) > 2 * len(lane.members) + LINE_SPARE:
+        lane.line = []
+        for member in lane.members.values():
+            member.lined_up = None
+            _line_up(lane, member)
 
 
 def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
     """Of the lane's active subscribers the one whose next event is oldest."""
     if len(lane.members) == 1:
-        only = lane.members[0]
+        (only,) = lane.members.values()
         return only if only.follower.waiting and only.is_active else None
     line = lane.line
     while line:
-        seq, key, member = line[0]
+        seq, key = line[0]
+        member = lane.members.get(key)
+        if member is None:
+            heappop(line)
+            continue
         waiting = member.follower.waiting
         if not waiting or not member.is_active:
             heappop(line)
             member.lined_up = None
         elif waiting[0].seq != seq:
-            heapreplace(line, (waiting[0].seq, key, member))
+            heapreplace(line, (waiting[0].seq, key))
         else:
             return member
     return None

@@ -12,10 +12,12 @@ from tocsin.broker.catchup import Catchup
 from tocsin.broker.consent import Consent
 from tocsin.broker.effects import Token
 from tocsin.broker.pushing import Pushing
+from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK, State, no_such_subscription
 from tocsin.broker.subscriber import Subscriber, view
-from tocsin.errors import TooManySubscriptions
-from tocsin.event.filter import Filter
+from tocsin.errors import TocsinError, TooManySubscriptions
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.subscription import Config, Kind, Subscription, definition
 from tocsin.event.subscription import State as Standing
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -98,17 +100,35 @@ class Registry:
             return Standing.PENDING
         return asked.state
 
-    def restore(
-        self, subscription: Subscription, filter: Filter, cursors: dict[str, int], now_ns: int
-    ) -> None:
-        """Take a subscription up again after a restart, where its cursor says."""
-        saved = cursors.get(subscription.id, IDLE)
+    def restore(self, snapshot: Snapshot, now_ns: int) -> None:
+        """Take the subscriptions up again after a restart, each where its cursor says."""
+        state, cursors = self._state, snapshot.cursors
         watermark = cursors.get(WATERMARK, 0)
-        cursor = max(watermark if saved == IDLE else saved, self._state.first - 1)
-        follower = self._state.new_follower(cursor, keep=subscription.config.backlog)
-        subscriber = Subscriber(subscription, filter, follower)
-        subscriber.handed_out = self._state.head  # nobody wrote down how far it was
-        self._install(subscriber, now_ns)
+        known: dict[bytes, Filter] = {}  # many subscriptions have the same filters
+        for stored in snapshot.subscriptions:
+            subscription, filter = self._with_filter(stored, known)
+            saved = cursors.get(subscription.id, IDLE)
+            cursor = max(watermark if saved == IDLE else saved, state.first - 1)
+            follower = state.new_follower(cursor, keep=subscription.config.backlog)
+            subscriber = Subscriber(subscription, filter, follower)
+            subscriber.handed_out = state.head  # nobody wrote down how far it was
+            self._install(subscriber, now_ns)
+
+    def _with_filter(
+        self, subscription: Subscription, known: dict[bytes, Filter]
+    ) -> tuple[Subscription, Filter]:
+        """A subscription whose filter this version cannot read waits, and tells; the rest go on."""
+        text = bytes(subscription.filters)
+        filter = known.get(text)
+        try:
+            if filter is None:
+                filter = known[text] = read_filters(Snapshot.filters_of(subscription))
+        except TocsinError as error:
+            reason = f"its filter cannot be read: {error.problem}"
+            self._state.note("error", "a subscription is paused", id=subscription.id, reason=reason)
+            paused = msgspec.structs.replace(subscription, state=Standing.PAUSED, reason=reason)
+            return paused, EVERYTHING
+        return subscription, filter
 
     def _install(self, subscriber: Subscriber, now_ns: int) -> None:
         state, subscription = self._state, subscriber.subscription
@@ -189,6 +209,8 @@ class Registry:
         if changed.expires_ns != was.expires_ns:
             self._set_lease(subscriber)
         if changed.state is Standing.ACTIVE:
+            if was.state is not Standing.ACTIVE and subscriber.lane is not None:
+                subscriber.lane.unreachable_since_ns = None  # nobody tried while it was paused
             self._resume(subscriber, now_ns)
         else:
             follower.park(state.head)

@@ -39,9 +39,10 @@ class Subscriber:
         "lined_up",
         "pulls",
         "refusals",
-        "singly",
+        "singly_to",
         "subscription",
         "told_dropped",
+        "tried_seq",
     )
 
     def __init__(self, subscription: Subscription, filter: Filter, follower: Follower) -> None:
@@ -53,9 +54,10 @@ class Subscriber:
         self.lease: Timer | None = None  # when it expires
         self.pulls: list[Pull] = []
         self.handed_out = 0  # of a box: the last event that somebody fetched
-        self.attempts: list[Attempt] = []  # at the event in front
+        self.tried_seq = 0  # the event that was in front when the last attempt failed
+        self.attempts: list[Attempt] = []  # at that event
         self.refusals = 0  # of those, the ones that count towards giving up
-        self.singly = 0  # so many events in front go one by one: their batch was refused
+        self.singly_to = 0  # events up to this one go one by one: their batch was refused
         self.delivered = 0
         self.failed_attempts = 0
         self.dead = 0
@@ -69,12 +71,19 @@ class Subscriber:
 
     def front_is_settled(self, seq: int) -> None:
         """The waiting events up to `seq` are done with; the next one starts afresh."""
-        count = self.follower.settle_through(seq)
-        if self.singly:
-            self.singly = max(0, self.singly - count)
+        self.follower.settle_through(seq)
         if self.attempts:
-            self.attempts = []
-            self.refusals = 0
+            self.start_afresh()
+
+    def tries(self, seq: int) -> None:
+        """This event is in front. What was held against one that was dropped is not its fault."""
+        if seq != self.tried_seq:
+            self.tried_seq = seq
+            self.start_afresh()
+
+    def start_afresh(self) -> None:
+        self.attempts = []
+        self.refusals = 0
 
 
 class Stream:

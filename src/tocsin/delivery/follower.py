@@ -119,20 +119,14 @@ class Follower:
         self.waiting_bytes += weight(stored.event)
         return True
 
-    def settle_through(self, seq: int) -> int:
-        """Everything up to `seq` is done with: delivered, released from a box, or a dead letter.
-
-        Returns how many waiting events that were.
-        """
-        count = 0
+    def settle_through(self, seq: int) -> None:
+        """Everything up to `seq` is done with: delivered, released from a box, or a dead letter."""
         waiting = self.waiting
         while waiting and waiting[0].seq <= seq:
             self.waiting_bytes -= weight(waiting.popleft().event)
-            count += 1
         self.held = 0
         if not self.live:
             self.scanned_to = max(self.scanned_to, seq)
-        return count
 
     def drop_older(self, before_ns: int) -> int:
         """Let go of waiting events received before then, except those under way."""

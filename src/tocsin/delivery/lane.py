@@ -43,10 +43,10 @@ class Lane(Generic[Member]):
     def __init__(self, number: int, sink: str) -> None:
         self.number = number
         self.sink = sink
-        self.members: list[Member] = []
-        # Where there are several: who has something to send, by the number of its next event. What
-        # stands here may be outdated; whoever takes from it looks.
-        self.line: list[tuple[int, int, Member]] = []
+        self.members: dict[int, Member] = {}  # by the number that each has in the matcher
+        # Where there are several: who has something to send (the number of its next event, and its
+        # own). What stands here may be outdated; whoever takes from it looks.
+        self.line: list[tuple[int, int]] = []
         self.busy: tuple[Member, list[Stored]] | Redrive | None = None  # what is under way
         self.redrives: deque[Redrive] = deque()
         self.failures = 0  # in a row, of any kind

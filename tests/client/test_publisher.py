@@ -60,8 +60,32 @@ def test_a_refused_event_is_named_and_the_others_are_stored(broker, topic) -> No
     with Publisher(broker.url) as publisher, pytest.raises(SomeFailed, match="number 37"):
         publisher.publish_many(events)
 
-    got = {event.data for event in consumed(broker, topic, 99)}
-    assert got == set(range(100)) - {37}
+    got = [event.data for event in consumed(broker, topic, 99)]
+    assert got == [number for number in range(100) if number != 37]
+
+
+def test_a_refused_event_does_not_let_later_ones_overtake(broker, topic) -> None:
+    events = [(topic, number) for number in range(3_000)]
+    events[37] = ("a//b", 37)
+
+    with Publisher(broker.url) as publisher, pytest.raises(SomeFailed, match="number 37"):
+        publisher.publish_many(events)
+
+    got = [event.data for event in consumed(broker, topic, 2_999)]
+    assert got == [number for number in range(3_000) if number != 37]
+
+
+def test_an_async_publisher_stores_nothing_behind_a_refused_batch(broker, topic) -> None:
+    async def publish() -> None:
+        events = [(topic if number != 700 else "a//b", number) for number in range(2_000)]
+        async with AsyncPublisher(broker.url) as publisher:
+            with pytest.raises(BrokerRefused):
+                await publisher.publish_many(events)
+            await publisher.publish(topic, "after")
+
+    asyncio.run(publish())
+
+    assert [event.data for event in consumed(broker, topic, 501)] == [*range(500), "after"]
 
 
 def test_a_refusal_has_the_brokers_code_and_words(broker) -> None:

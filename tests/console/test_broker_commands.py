@@ -134,7 +134,95 @@ def test_lines_are_published_in_order_and_bad_ones_are_named(broker, tocsin, top
     assert "line 701: " in err
     assert "line 801: " in err
     numbers = [json.loads(line)["data"]["n"] for line in log(tocsin, topic, "--json")]
-    assert sorted(numbers) == [n for n in range(1_500) if n not in (700, 800)]
+    assert numbers == [n for n in range(1_500) if n not in (700, 800)]
+
+
+def test_a_line_that_the_broker_refuses_does_not_let_later_ones_overtake(
+    broker, tocsin, topic
+) -> None:
+    lines = [_cloud_event(n, topic if n != 3 else f"{topic}//x") for n in range(3_000)]
+    publishing = spawn(broker, "pub", "-", "--keep-going")
+    publishing.communicate("\n".join(lines), timeout=60)
+
+    assert publishing.returncode == 7
+    ids = [int(json.loads(line)["id"]) for line in log(tocsin, topic, "--json")]
+    assert ids == [n for n in range(3_000) if n != 3]
+
+
+@pytest.mark.parametrize("bad", ['{"n": ', '{"specversion": "1.0", "type": "t", "topic": "a//b"}'])
+def test_a_bad_line_ends_it_with_all_before_it_stored_and_none_behind(
+    broker, tocsin, topic, bad
+) -> None:
+    lines = [str(n) for n in range(2_000)]
+    lines[700] = bad
+    publishing = spawn(broker, "pub", topic, "-")
+
+    _, err = publishing.communicate("\n".join(lines), timeout=60)
+
+    assert publishing.returncode == 1
+    assert "700 events stored before this:" in err
+    numbers = [json.loads(line)["data"] for line in log(tocsin, topic, "--json")]
+    assert numbers == list(range(700))
+
+
+def test_who_interrupts_learns_how_many_are_stored(broker, tocsin, topic) -> None:
+    publishing = spawn(broker, "pub", topic, "-")
+    assert publishing.stdin is not None
+    publishing.stdin.write("1\n2\n3\n")
+    publishing.stdin.flush()
+    deadline = time.monotonic() + 20
+    while len(log(tocsin, topic)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    publishing.send_signal(signal.SIGINT)
+    _, err = publishing.communicate(timeout=20)
+
+    assert publishing.returncode == 130
+    assert "interrupted: 3 events stored" in err
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_input_that_nobody_asked_for_is_not_dropped_in_silence(
+    broker, tocsin, topic, kind, tmp_path
+) -> None:
+    if kind == "file":
+        (tmp_path / "input").write_text("x\n")
+        inside = os.open(tmp_path / "input", os.O_RDONLY)
+    else:
+        inside, writing = os.pipe()
+        os.write(writing, b"x\n")
+        os.close(writing)
+
+    done = _with_input(broker, inside, "pub", topic)
+
+    assert done.returncode == 2
+    assert "-" in done.stderr
+    assert log(tocsin, topic) == []
+    assert _with_input(broker, inside, "pub", topic, "--data-file", "-").returncode == 0
+    assert _with_input(broker, inside, "pub", topic).returncode == 0  # nothing is left there
+    os.close(inside)
+    events = [json.loads(line) for line in log(tocsin, topic, "--json")]
+    assert [event.get("data") for event in events] == ["x\n", None]
+
+
+def test_a_pipe_that_a_job_inherited_open_and_empty_is_not_waited_for(broker, topic) -> None:
+    inside, writing = os.pipe()
+
+    assert _with_input(broker, inside, "pub", topic).returncode == 0
+    os.close(inside)
+    os.close(writing)
+
+
+def _with_input(broker, inside: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TOCSIN_BROKER": broker.url}
+    return subprocess.run(
+        [sys.executable, "-m", "tocsin", *arguments],
+        stdin=inside,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=20,
+    )
 
 
 def test_without_keep_going_a_bad_line_ends_it(broker, topic) -> None:

@@ -66,6 +66,13 @@ def test_a_person_is_asked_before_many_things_are_removed(broker, topic) -> None
     assert broker.call("GET", f"/subscriptions?q={topic}")[1]["subscriptions"] == []
 
 
+def test_who_follows_is_told_what_while_nothing_comes(broker, topic) -> None:
+    code, shown = at_terminal("sub", topic, "-W", "0.3", TOCSIN_BROKER=broker.url)
+
+    assert code == 6
+    assert shown.startswith(f"following topic {topic} at {broker.url}; Ctrl-C stops\r\n")
+
+
 def test_long_work_shows_how_far_it_is(broker, topic) -> None:
     code, shown = at_terminal("pub", topic, "-", typed=b"1\n2\n\x04", TOCSIN_BROKER=broker.url)
 

@@ -1,5 +1,6 @@
-"""Batches on their way to a broker: several unanswered at once on one connection, sent again if it
-breaks. The ids of the events are fixed before, so that the broker drops what it had stored already.
+"""Batches on their way to a broker, in order: each is sent when the one before is settled, and sent
+again if the connection breaks. The ids of the events are fixed before, so that the broker drops
+what it had stored already.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 
 BATCH_EVENTS_MAX = 500
 BATCH_BYTES_MAX = 1 << 20
-BATCHES_IN_FLIGHT_MAX = 4  # enough to keep a commit under way while the next batch is written
 PAUSE_S_MAX = 2.0
 
 # Answers that speak about one of the events, not about the broker.
@@ -77,26 +77,40 @@ def publish_event(connection: Connection, event: bytes, patience_s: float) -> St
 
 
 class Pipeline:
-    """Tells `settled` of each batch once: stored, or the error about its only event.
+    """Tells `settled` of each batch once, in order: stored, or the error about its only event.
 
-    What `settled` raises ends it.
+    One batch is under way while the caller prepares the next. Were there two, the second would be
+    stored before the events of a first that is refused or put off. What `settled` raises ends it.
     """
 
     def __init__(self, connection: Connection, settled: Settled, *, patience_s: float) -> None:
         self._connection = connection
         self._settled = settled
         self._patience_s = patience_s
+        self._answer_timeout_s: float | None = None
         self._waiting: deque[Batch] = deque()
-        self._sent = 0
+        self._under_way = False  # the first of those that wait
 
     def offer(self, batch: Batch) -> None:
-        """Send a batch; waits while too many are unanswered."""
+        """Send a batch once all before it are settled; returns without waiting for its answer."""
         self._waiting.append(batch)
-        self._advance(BATCHES_IN_FLIGHT_MAX)
+        self._advance(1)
 
     def drain(self) -> None:
         """Wait until every batch is settled."""
         self._advance(0)
+
+    def hurry(self, timeout_s: float) -> None:
+        """The last: settle what can be at once. An interrupt may have cut a request in two."""
+        self._connection.close()
+        self._under_way = False
+        self._patience_s, self._answer_timeout_s = 0.0, timeout_s
+        self._advance(0)
+
+    @property
+    def unsettled(self) -> int:
+        """How many events may or may not be stored."""
+        return sum(len(batch.events) for batch in self._waiting)
 
     def _advance(self, waiting_max: int) -> None:
         pauses = pauses_s(self._patience_s)
@@ -110,7 +124,7 @@ class Pipeline:
                 return
             except (CannotReachBroker, BrokerRefused) as error:  # and not what `settled` raises
                 self._connection.close()
-                self._sent = 0
+                self._under_way = False
                 if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
                     raise
                 pause_s = next(pauses, None)
@@ -119,15 +133,16 @@ class Pipeline:
                 time.sleep(pause_s)
 
     def _send(self) -> None:
-        while self._sent < min(len(self._waiting), BATCHES_IN_FLIGHT_MAX):
-            body, kind = _body(self._waiting[self._sent])
-            headers = [("Content-Type", kind)]
-            self._connection.send(
-                request_bytes(
-                    self._connection.address, "POST", "/events", body=body, headers=headers
-                )
-            )
-            self._sent += 1
+        if self._under_way or not self._waiting:
+            return
+        body, kind = _body(self._waiting[0])
+        headers = [("Content-Type", kind)]
+        address = self._connection.address
+        self._connection.send(
+            request_bytes(address, "POST", "/events", body=body, headers=headers),
+            timeout_s=self._answer_timeout_s,
+        )
+        self._under_way = True
 
     def _take_answer(self) -> None:
         response = self._connection.receive()
@@ -140,10 +155,10 @@ class Pipeline:
                 raise
             result = refused
         self._waiting.popleft()
-        self._sent -= 1
+        self._under_way = False
         if isinstance(result, TocsinError) and len(batch.events) > 1:
             # One bad event spoils its batch: halve until it stands alone and can be named.
-            self._waiting.extend(halves(batch))
+            self._waiting.extendleft(reversed(halves(batch)))
         else:
             self._settled(batch, result)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from tocsin.client.pipeline import Batch, Pipeline, Stored
@@ -13,6 +14,7 @@ from tocsin.console.render import plural, say, show_json
 from tocsin.errors import BadEvent, SomeFailed, TocsinError
 
 FAILURES_TOLD_MAX = 20
+INTERRUPTED_S = 2.0  # how long somebody who interrupts is kept waiting for the last answer
 
 
 class _Count:
@@ -23,7 +25,7 @@ class _Count:
         self.failed = 0
         self.last = 0
         self._progress = progress
-        self._keep_going = keep_going
+        self.keep_going = keep_going
 
     def settle(self, batch: Batch, result: Stored | TocsinError) -> None:
         if isinstance(result, Stored):
@@ -35,7 +37,7 @@ class _Count:
 
     def bad(self, number: int, error: TocsinError) -> None:
         """A line that cannot be published; ends everything unless told to keep going."""
-        if not self._keep_going:
+        if not self.keep_going:
             raise BadEvent(
                 f"line {number}: {error.problem}",
                 remedy=f"{error.remedy} --keep-going passes over bad lines.",
@@ -63,12 +65,13 @@ def publish_lines(
         pipeline = Pipeline(connection, count.settle, patience_s=patience_s)
         try:
             for block in blocks(source):
-                batch = _batch(block, make, count)
-                if batch.events:
-                    pipeline.offer(batch)
+                _publish_block(block, make, pipeline, count)
             pipeline.drain()
         except TocsinError:
             say(f"{plural(count.stored, 'event')} stored before this:")
+            raise
+        except KeyboardInterrupt:
+            _tell_interrupted(pipeline, count)
             raise
     if as_json:
         show_json({"stored": count.stored, "failed": count.failed, "last": count.last})
@@ -82,12 +85,27 @@ def publish_lines(
     return 0
 
 
-def _batch(block: list[Line], make: LineEvents, count: _Count) -> Batch:
-    batch = Batch([], [])
+def _publish_block(block: list[Line], make: LineEvents, pipeline: Pipeline, count: _Count) -> None:
+    """Send the events of the lines; a bad one is told when those above it are settled."""
+    batch, bad = Batch([], []), list[tuple[int, BadEvent]]()
     for line in block:
         try:
             batch.events.append(make.event(line.text))
             batch.numbers.append(line.number)
         except BadEvent as error:
-            count.bad(line.number, error)
-    return batch
+            bad.append((line.number, error))
+            if not count.keep_going:
+                break
+    if batch.events:
+        pipeline.offer(batch)
+    if bad or not block:
+        pipeline.drain()
+    for number, why in bad:
+        count.bad(number, why)
+
+
+def _tell_interrupted(pipeline: Pipeline, count: _Count) -> None:
+    with suppress(TocsinError):
+        pipeline.hurry(INTERRUPTED_S)
+    doubt = f"; of {pipeline.unsettled:,} more it is not known" if pipeline.unsettled else ""
+    say(f"interrupted: {plural(count.stored, 'event')} stored{doubt}")

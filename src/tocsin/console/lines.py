@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,11 +26,14 @@ class Line(NamedTuple):
 def blocks(source: BinaryIO) -> Iterator[list[Line]]:
     """The lines of `source`, at most a batch at a time and as soon as they are there.
 
-    While batches are under way the input piles up, so a slow pipe is published line by line and a
-    fast one in full batches.
+    An empty block says that the input pauses: time to see what became of the last one. While a
+    batch is under way the input piles up, so a slow pipe is published line by line and a fast one
+    in full batches.
     """
     rest, number = b"", 0
     while True:
+        if not select.select([source], [], [], 0)[0]:
+            yield []
         data = os.read(source.fileno(), READ_BYTES)
         *whole, rest = (rest + data).split(b"\n")
         if not data and rest:

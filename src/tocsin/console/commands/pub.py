@@ -22,7 +22,12 @@ STREAM_PATIENCE_S = 30.0
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("topic", metavar="TOPIC", help="where to file it; - reads lines of events")
-    parser.add_argument("data", metavar="DATA", nargs="?", help="JSON or text; - reads lines")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="?",
+        help="JSON or text; - reads lines of standard input, which is left alone otherwise",
+    )
     parser.add_argument("--type", default=DEFAULT_TYPE, help=f"its type ({DEFAULT_TYPE})")
     parser.add_argument("--source", help="who publishes (/HOST/USER/pub)")
     parser.add_argument("--id", help="its id; the same source and id is stored once")
@@ -37,7 +42,9 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         help="an extension attribute; may be repeated",
     )
-    parser.add_argument("--data-file", metavar="FILE", help="read the data from a file")
+    parser.add_argument(
+        "--data-file", metavar="FILE", help="read the data from a file; - is all of standard input"
+    )
     parser.add_argument("--content-type", metavar="TYPE", help="what the data is")
     parser.add_argument(
         "--patience", metavar="S", type=float, default=0.0, help="keep trying for S seconds (0)"
@@ -96,10 +103,51 @@ def _payload(arguments: Namespace) -> tuple[bytes | None, str | None]:
     if arguments.data_file is not None:
         data = _file(arguments.data_file)
     elif arguments.data is None:
+        _refuse_unasked_input(arguments.topic)
         return None, arguments.content_type
     else:
         data = arguments.data.encode("utf-8", "surrogateescape")
     return data, arguments.content_type or guess_type(data)
+
+
+def _refuse_unasked_input(topic: str) -> None:
+    """Input that waits and was not asked for is a mistake: `echo x | tocsin pub t`.
+
+    It is not read unasked: within `while read` it is the loop's, and in `bash -s` it is the script.
+    Nor is it waited for: a job may inherit a pipe that stays open and empty.
+    """
+    import os
+    import select
+    import stat
+
+    try:
+        kind = os.fstat(0)
+        waits = (
+            bool(select.select([0], [], [], 0)[0] and _bytes_in_pipe())
+            if stat.S_ISFIFO(kind.st_mode)
+            else stat.S_ISREG(kind.st_mode) and os.lseek(0, 0, os.SEEK_CUR) < kind.st_size
+        )
+    except OSError:
+        return  # closed, as some job systems leave it
+    if waits:
+        from tocsin.errors import BadSetting
+
+        raise BadSetting(
+            "there is something on standard input, and no DATA",
+            remedy=f"`tocsin pub {topic} -` publishes its lines, --data-file - all of it, "
+            "and with </dev/null it is left alone.",
+        )
+
+
+def _bytes_in_pipe() -> int:
+    """How many wait; a pipe that was closed at its other end is ready to be read, and empty."""
+    from array import array
+    from fcntl import ioctl
+    from termios import FIONREAD
+
+    count = array("i", [0])
+    ioctl(0, FIONREAD, count)
+    return count[0]
 
 
 def guess_type(data: bytes) -> str:
@@ -121,6 +169,8 @@ def guess_type(data: bytes) -> str:
 def _file(name: str) -> bytes:
     from tocsin.errors import BadSetting
 
+    if name == LINES:
+        return sys.stdin.buffer.read()
     try:
         with open(name, "rb") as file:
             return file.read()

@@ -52,6 +52,8 @@ def run(arguments: Namespace) -> int:
     timeout_s = None if arguments.timeout is None else seconds(arguments.timeout)
     lines = _lines(arguments)
     tail = _tail(arguments)
+    if sys.stderr.isatty() and not arguments.exit_at_end:
+        _tell_what_is_followed(arguments)
     try:
         came = _follow(tail, lines, arguments.count, timeout_s)
     finally:
@@ -107,6 +109,15 @@ def _start(arguments: Namespace) -> int | None:
         return place_since(arguments.since, arguments.broker)
     after: int | None = arguments.after
     return after
+
+
+def _tell_what_is_followed(arguments: Namespace) -> None:
+    from tocsin.client.asking import filter_text
+    from tocsin.client.transport.address import broker_address
+    from tocsin.console.render import say
+
+    wanted = filter_text(*arguments.filter) or "everything"
+    say(f"following {wanted} at {broker_address(arguments.broker)}; Ctrl-C stops")
 
 
 def _lost(why: str) -> None:

@@ -126,6 +126,8 @@ def test_the_brackets_of_the_papers_mean_the_same(text: str, wanted: Filter) -> 
     ("text", "position", "problem", "remedy"),
     [
         ("a => 5", 2, "'=>'", "Did you mean >=?"),
+        ("topic full:lead", 6, "full:", "full:'lead'"),
+        ("not topic = NATS:a.>", 12, "nats:", "nats:'a.>'"),
         ("a = 5 && b = 6", 6, "'&&'", "Did you mean and?"),
         ("a like x", 2, "'like'", "Did you mean contains?"),
         ("a >= 5 GIB", 7, "'GIB'", "Did you mean GiB?"),
@@ -185,7 +187,7 @@ signs = st.sampled_from(
     [Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE]
 )
 text_signs = st.sampled_from([Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS])
-topics = st.sampled_from(["**", "a/*/b", "contains", "a b/c", "it's/**", "full:x", ">"])
+topics = st.sampled_from(["**", "a/*/b", "contains", "a b/c", "it's/**", "full:x", "a>b"])
 leaves = st.one_of(
     st.builds(Predicate, names, signs, numbers, st.none() | st.sampled_from(sorted(UNITS))),
     st.builds(Predicate, names, signs | text_signs, texts),

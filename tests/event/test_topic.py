@@ -61,6 +61,15 @@ def test_the_longest_topics_are_topics() -> None:
     assert valid_topic("/".join("a" * 32))
 
 
+@pytest.mark.parametrize("text", [">", "a/>", "a/>/b"])
+def test_the_wildcard_of_nats_is_not_taken_for_a_level(text: str) -> None:
+    with pytest.raises(BadTopicPattern, match="wildcard of NATS") as refused:
+        pattern(text)
+
+    assert "**" in refused.value.remedy
+    assert pattern(text.removesuffix("/b"), "nats")
+
+
 @pytest.mark.parametrize("text", ["", "a//b", "a/b*", "a/***", "/**", "a\x00", "/".join("*" * 33)])
 def test_what_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(BadTopicPattern):

@@ -64,7 +64,7 @@ def _value(value: Scalar) -> str:
 
 
 def _pattern(pattern: str) -> str:
-    misread = pattern.lower() in KEYWORDS
+    misread = pattern.lower() in KEYWORDS or ":" in pattern  # as in full:x, a dialect's name
     return pattern if _PLAIN_PATTERN.fullmatch(pattern) and not misread else _quoted(pattern)
 
 

@@ -58,6 +58,7 @@ _OPEN = re.compile(r"\(")
 _CLOSE = re.compile(r"\)")
 _SIGN = re.compile(r"[=<>!~&|]+")
 _DIALECT = re.compile(r"(tocsin|simple|concrete|full|nats):(?=['\"])", re.IGNORECASE)
+_DIALECT_UNQUOTED = re.compile(r"(?:tocsin|simple|concrete|full|nats):(?=[^\s)])", re.IGNORECASE)
 _BARE_PATTERN = re.compile(r"[^\s)'\"][^\s)]*")
 
 _OPERATORS: Mapping[str, Operator] = {
@@ -237,6 +238,12 @@ def _take_pattern(scanner: Scanner) -> Filter:
     start = scanner.position
     if not pattern:
         raise scanner.expected("a topic pattern such as lead/*/radar")
+    if named := scanner.peek(_DIALECT_UNQUOTED).lower():
+        rest = pattern[len(named) :]
+        raise scanner.refused(
+            f"after the dialect {named} the pattern needs quotes",
+            remedy=f"Write topic {named}'{rest}', or topic '{pattern}' for a topic of that name.",
+        )
     scanner.position += len(pattern)
     return _read_topic(scanner, pattern, start, dialect)
 

@@ -160,6 +160,12 @@ def _checked(text: str, levels: list[str]) -> tuple[str, ...]:
         problem = "has a * inside a level: a wildcard stands for whole levels"
     if problem is not None:
         raise _refused(text, problem)
+    if ">" in levels:
+        raise BadTopicPattern(
+            f"topic pattern {_shown(text)} has a >, the wildcard of NATS",
+            remedy="Write ** for any number of levels and * for one, or name the dialect in a "
+            "filter: topic nats:'a.>'.",
+        )
     return tuple(levels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from broker.harness import OK, Hand, S, answer_to, event, handshakes, only, pushes
 from tocsin.broker.effects import Accepted, Commit, Pulled, Redriven, Reply, Stop, StreamOut
@@ -284,6 +285,42 @@ def test_an_unreachable_sink_loses_nothing_however_long() -> None:
     assert hand.broker.view("id1").sink_state == "unreachable"
     [push] = pushes(hand.seen)
     assert seqs([push]) == [1]
+
+
+@pytest.mark.parametrize("answer", [Answered(429), Answered(503, retry_after_s=5.0)])
+def test_a_sink_that_asks_for_patience_is_busy_and_not_unreachable(answer: Answered) -> None:
+    hand = Hand()
+    subscription = hand.subscribe()
+    hand.publish(event(1))
+
+    hand.answer(pushes(hand.seen)[-1], answer)
+    assert hand.broker.view(subscription).sink_state == "busy"
+
+    [push] = pushes(hand.pass_s(60))
+    hand.answer(push, DOWN)
+    assert hand.broker.view(subscription).sink_state == "unreachable"
+
+
+def test_who_waits_for_consent_is_told_when_the_sink_is_asked_again() -> None:
+    hand = Hand(trusted=False)
+    first = hand.subscribe()
+    asked = hand.broker.view(first)
+    assert (asked.sink_state, asked.next_attempt_ns) == ("unconsented", None)
+
+    hand.hear(Refused("HTTP 405"))
+    second = hand.subscribe()
+    views = [hand.broker.view(each) for each in (first, second)]
+    assert [view.sink_state for view in views] == ["unconsented"] * 2
+    [again_ns] = {view.next_attempt_ns for view in views}
+    assert again_ns is not None
+    assert again_ns > hand.now
+
+    questions = len(handshakes(hand.seen))
+    hand.pass_s((again_ns - hand.now) / S)
+    assert len(handshakes(hand.seen)) == questions + 1
+    hand.hear(Allowed(None))
+    agreed = hand.broker.view(first)
+    assert (agreed.sink_state, agreed.next_attempt_ns) == ("ok", None)
 
 
 def test_after_days_unreachable_a_subscription_is_paused_and_keeps_its_place() -> None:

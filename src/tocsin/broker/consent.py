@@ -21,13 +21,14 @@ from tocsin.wire.cloudevents.webhook import Allowed, Refused
 class Question:
     """What one sink is asked, and for whom. The token stays: a late call back is an answer too."""
 
-    __slots__ = ("failures", "refusal", "sink", "token", "under_way", "waiting")
+    __slots__ = ("again_ns", "failures", "refusal", "sink", "token", "under_way", "waiting")
 
     def __init__(self, sink: str, token: str) -> None:
         self.sink = sink
         self.token = token
         self.waiting: dict[str, Subscriber] = {}
         self.under_way = False
+        self.again_ns: int | None = None  # when it is asked next, unless it is being asked
         self.failures = 0
         self.refusal = ""
 
@@ -53,6 +54,7 @@ class Consent:
             self._send(question)
             return
         question.waiting[subscriber.subscription.id] = subscriber
+        subscriber.next_question_ns = question.again_ns
         if question.refusal:
             self._tell(subscriber, question.refusal)
 
@@ -81,6 +83,7 @@ class Consent:
             self._close(question)
             return
         question.under_way = True
+        self._set_again(question, None)
         asker = waiting[0].subscription.id
         self._state.out.append(Handshake(asker, question.sink, question.token))
 
@@ -119,7 +122,13 @@ class Consent:
             self._tell(subscriber, answer.reason)
         pace = RetryOptions(delay_s_max=state.options.handshake_delay_s_max)
         again_ns = retry_at_ns(pace, question.failures, now_ns, state.jitter())
+        self._set_again(question, again_ns)
         state.timers.at(again_ns, lambda _: self._ask_again(question))
+
+    def _set_again(self, question: Question, again_ns: int | None) -> None:
+        question.again_ns = again_ns
+        for subscriber in self._still_waiting(question):
+            subscriber.next_question_ns = again_ns
 
     def _ask_again(self, question: Question) -> None:
         if self._by_token.get(question.token) is question and not question.under_way:

@@ -191,6 +191,7 @@ class Pushing:
     def _wait(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
         if lane.unreachable_since_ns is None:
             lane.unreachable_since_ns = now_ns
+        lane.asks_patience = isinstance(outcome, Answered)
         lane.failures += 1
         patience_s = self._state.options.retry.unreachable_s_max
         if now_ns - lane.unreachable_since_ns > patience_s * NS_PER_S:

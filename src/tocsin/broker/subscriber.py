@@ -37,6 +37,7 @@ class Subscriber:
         "last_error",
         "lease",
         "lined_up",
+        "next_question_ns",
         "pulls",
         "refusals",
         "singly_to",
@@ -52,6 +53,7 @@ class Subscriber:
         self.lane: Lane[Subscriber] | None = None
         self.lined_up: Lane[Subscriber] | None = None  # the lane in whose line it stands
         self.lease: Timer | None = None  # when it expires
+        self.next_question_ns: int | None = None  # when its sink is asked for consent again
         self.pulls: list[Pull] = []
         self.handed_out = 0  # of a box: the last event that somebody fetched
         self.tried_seq = 0  # the event that was in front when the last attempt failed
@@ -120,9 +122,8 @@ class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
 
 def view(subscriber: Subscriber, head: int) -> SubscriptionView:
     """The subscriber as it is now."""
-    follower, lane = subscriber.follower, subscriber.lane
+    follower = subscriber.follower
     cursor = follower.cursor(head)
-    waits = lane is not None and lane.busy is None and lane.failures > 0
     return SubscriptionView(
         subscription=subscriber.subscription,
         cursor=cursor,
@@ -135,14 +136,25 @@ def view(subscriber: Subscriber, head: int) -> SubscriptionView:
         dropped=follower.dropped,
         last_error=subscriber.last_error,
         last_delivered_ns=subscriber.last_delivered_ns,
-        next_attempt_ns=lane.not_before_ns if lane is not None and waits else None,
-        sink_state=_sink_state(lane),
+        next_attempt_ns=_next_attempt_ns(subscriber),
+        sink_state=_sink_state(subscriber),
     )
 
 
-def _sink_state(lane: Lane[Subscriber] | None) -> str:
+def _next_attempt_ns(subscriber: Subscriber) -> int | None:
+    if subscriber.subscription.state is State.PENDING:
+        return subscriber.next_question_ns
+    lane = subscriber.lane
+    waits = lane is not None and lane.busy is None and lane.failures > 0
+    return lane.not_before_ns if lane is not None and waits else None
+
+
+def _sink_state(subscriber: Subscriber) -> str:
+    lane = subscriber.lane
     if lane is None:
         return "none"
+    if subscriber.subscription.state is State.PENDING:
+        return "unconsented"
     if lane.unreachable_since_ns is not None:
-        return "unreachable"
+        return "busy" if lane.asks_patience else "unreachable"
     return "failing" if lane.failures else "ok"

@@ -112,7 +112,7 @@ def subscription_findings(rest: Rest) -> list[Finding]:
 
 def _trouble(view: dict[str, Any]) -> str | None:
     sink = view.get("sink")
-    if view.get("sink_state") in ("failing", "unreachable"):
+    if view.get("sink_state") in ("busy", "failing", "unreachable"):
         return f"to {sink}: {view['sink_state']}: {view.get('last_error')}"
     if view.get("state") in ("paused", "pending") and view.get("reason"):
         return f"to {sink} is {view['state']}: {view['reason']}"

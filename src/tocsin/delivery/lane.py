@@ -27,6 +27,7 @@ class Lane(Generic[Member]):
     """What is known of one sink address."""
 
     __slots__ = (
+        "asks_patience",
         "busy",
         "failures",
         "interval_ns",
@@ -51,6 +52,7 @@ class Lane(Generic[Member]):
         self.redrives: deque[Redrive] = deque()
         self.failures = 0  # in a row, of any kind
         self.unreachable_since_ns: int | None = None
+        self.asks_patience = False  # since then it answered, with a 429 or a Retry-After
         self.not_before_ns = 0  # a retry, or the sink's own rate, forbids sending sooner
         self.timer_ns = 0  # the moment for which a wake-up is set
         self.interval_ns = 0

@@ -101,6 +101,19 @@ def test_a_stream_from_the_beginning_has_the_whole_log_in_order(broker: Served) 
     assert numbers == list(range(1, head + 1))
 
 
+def test_a_reader_that_asks_past_the_end_is_told_where_the_end_is(broker: Served) -> None:
+    publish(broker.address, "last of all")
+    with Stream(broker.address, "?after=0") as stream:
+        event = stream.next()
+        while json.loads(event["data"])["id"] != "last of all":
+            event = stream.next()
+
+    with Stream(broker.address, "?after=999999999") as stream:
+        hint = [stream.file.readline().decode().rstrip() for _ in range(2)]
+
+    assert hint == ["retry: 3000", f"id: {event['id']}"]
+
+
 @pytest.mark.parametrize("query", ["?after=-1", "?after=x", "?filter=%3E%3E", "?nothing=1"])
 def test_a_stream_that_cannot_be_is_refused_like_any_request(broker: Served, query: str) -> None:
     answer = once(broker.address, get(f"/events/stream{query}"))

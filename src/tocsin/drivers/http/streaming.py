@@ -52,7 +52,8 @@ class EventStream:
         asked = read_stream_request(request.query, resumed)
         self._stream = self._node.open_stream(self, asked.filter, asked.after, self.name)
         # A reader whose connection breaks before its first event must know where to go on.
-        place = self._node.broker.head if asked.after is None else asked.after
+        head = self._node.broker.head
+        place = head if asked.after is None else min(asked.after, head)
         assert connection.transport is not None
         connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         connection.write(

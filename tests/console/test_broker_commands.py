@@ -470,7 +470,7 @@ def test_the_doctor_checks_every_record_of_a_log_at_rest(capsys, topic) -> None:
         assert run(["doctor", "--data", data, "--broker", broker.url]) == 3
         assert "50 events" in capsys.readouterr().out
         log = apsw.Connection(str(broker.directory / LOG_NAME))
-        log.execute("UPDATE events SET record = record || x'00' WHERE seq = 50")
+        log.execute("UPDATE events SET record = CAST(record || x'00' AS BLOB) WHERE seq = 50")
         log.close()
 
         assert run(["doctor", "--data", data, "--broker", broker.url]) == 1

@@ -42,6 +42,7 @@ def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
             remedy="Listen on 127.0.0.1, or say --open if that is meant.",
         )
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*COLLECT_AFTER)
     settings = within_descriptors(settings)
     store = Store.open(settings.log.directory, synchronous=settings.log.synchronous)
     return uvloop.run(_serve(settings, store, ready, notes or Notes()))
@@ -71,7 +72,6 @@ async def _serve(settings: Settings, store: Store, ready: Ready, notes: Notes) -
         raise
     node.address = door.address
     gc.freeze()  # what the start made stays; no collection need look at it again
-    gc.set_threshold(*COLLECT_AFTER)
     ready({"ready": True, "http": door.address})
     waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

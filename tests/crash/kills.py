@@ -25,6 +25,7 @@ from served import Served
 
 PUBLISHERS = 4
 BATCH_MAX = 20
+PUSHED_TOGETHER = 200  # in one POST, so that the webhook keeps up with the publishers
 LOAD_S_MAX = 0.12  # between a start and the kill; some hundred commits
 DRAIN_S = 60.0
 
@@ -44,11 +45,12 @@ class Sink:
                 fields = dict(
                     line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line
                 )
-                await reader.readexactly(int(fields.get("content-length", "0")))
-                self.take(fields["ce-source"], int(fields["ce-id"]))
+                body = await reader.readexactly(int(fields.get("content-length", "0")))
+                for event in json.loads(body):
+                    self.take(event["source"], int(event["id"]))
                 writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the broker was killed, or this is the end
         finally:
             writer.close()
 
@@ -123,7 +125,8 @@ async def killed_under_load(kills: int, seed: int, say: Callable[[str], None]) -
     with tempfile.TemporaryDirectory(prefix="tocsin-crash-") as parent:
         broker = await asyncio.to_thread(Served, Path(parent) / "data")
         try:
-            await asyncio.to_thread(broker.call, "POST", "/subscriptions", {"sink": sink_url})
+            asked = {"sink": sink_url, "config": {"batch": PUSHED_TOGETHER}}
+            await asyncio.to_thread(broker.call, "POST", "/subscriptions", asked)
             _, box = await asyncio.to_thread(broker.call, "POST", "/boxes", {})
             publishers = [Publisher(f"/p{n}", chance) for n in range(PUBLISHERS)]
             stop = asyncio.Event()

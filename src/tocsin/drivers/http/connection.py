@@ -28,7 +28,7 @@ NOBODY: Final = 2  # the last word is said, or will be; what still comes is thro
 
 # The parser cannot stop between two requests of one piece, so the pieces are small: what is parsed
 # beyond `pipelined_max` is then bounded too.
-SLICE_BYTES: Final = 16 << 10
+SLICE_BYTES: Final = 64 << 10
 LINGER_S: Final = 2.0  # for a refused client to read why, before the connection is reset
 
 

@@ -108,6 +108,7 @@ def test_thirty_seconds_with_the_command(readme_broker: dict[str, str]) -> None:
     assert "lead/ohio/gauge" in seen
 
 
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_same_with_curl(readme_broker: dict[str, str]) -> None:
     publish, query, stream = commands(CONSOLE[3])
 

@@ -10,10 +10,8 @@ turns, so that they meet the same machine.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import apsw
 
+import report
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.store.record import encode_event
@@ -199,13 +198,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--place", type=Path, default=Path(os.curdir), help="the disk to measure")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="three rounds")
+    parser.add_argument("--json", metavar="FILE", help="keep the figures there")
     options = parser.parse_args()
-    results = measure(options.place, options.rows - options.rows % 64, options.rounds)
+    rounds = 3 if options.quick else options.rounds
+    results = measure(options.place, options.rows - options.rows % 64, rounds)
     if options.json:
-        json.dump(results, sys.stdout, indent=2)
-        print()
-        return
+        report.write("store", results, options.json)
     for name, figures in results.items():
         print(f"{name}: {figures}")
 

@@ -47,10 +47,10 @@ class Pushing:
         sink = subscriber.subscription.sink
         assert sink is not None
         subscriber.lane = lane = self._lane(sink)
-        if len(lane.members) == 1:  # one alone needs no line
-            (other,) = lane.members.values()
-            _line_up(lane, other)
+        if lane.only is not None:  # who was alone needed no line
+            _line_up(lane, lane.only)
         lane.members[subscriber.follower.key] = subscriber
+        lane.only = subscriber if len(lane.members) == 1 else None
         lane.limit_rate(subscriber.subscription.rate_per_minute)
 
     def leave(self, subscriber: Subscriber) -> None:
@@ -74,7 +74,7 @@ class Pushing:
         """Something waits for this subscriber's sink."""
         lane = subscriber.lane
         assert lane is not None
-        if len(lane.members) > 1:
+        if lane.only is None:
             _line_up(lane, subscriber)
         if lane.busy is None:
             self.wake(lane, now_ns)
@@ -309,8 +309,7 @@ def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:
 
 def _tidy(lane: Lane[Subscriber]) -> None:
     """Somebody left, whose place in the line stays behind. Too many of those are cleared away."""
-    if len(lane.members) == 1:
-        lane.members = dict(lane.members)  # without the gaps before the one that is left
+    lane.only = next(iter(lane.members.values())) if len(lane.members) == 1 else None
     if len(lane.line) > 2 * len(lane.members) + LINE_SPARE:
         lane.line = []
         for member in lane.members.values():
@@ -320,8 +319,8 @@ def _tidy(lane: Lane[Subscriber]) -> None:
 
 def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
     """Of the lane's active subscribers the one whose next event is oldest."""
-    if len(lane.members) == 1:
-        (only,) = lane.members.values()
+    only = lane.only
+    if only is not None:
         return only if only.follower.waiting and only.is_active else None
     line = lane.line
     while line:

@@ -35,6 +35,7 @@ class Lane(Generic[Member]):
         "members",
         "not_before_ns",
         "number",
+        "only",
         "redrives",
         "sink",
         "timer_ns",
@@ -45,6 +46,7 @@ class Lane(Generic[Member]):
         self.number = number
         self.sink = sink
         self.members: dict[int, Member] = {}  # by the number that each has in the matcher
+        self.only: Member | None = None  # the one member, where there is just one: mostly
         # Where there are several: who has something to send (the number of its next event, and its
         # own). What stands here may be outdated; whoever takes from it looks.
         self.line: list[tuple[int, int]] = []

@@ -6,6 +6,8 @@ filter is run over the log alone: the matcher is asked once per event, as when i
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from tocsin.broker.effects import ReadLog
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Stream, Subscriber
@@ -88,9 +90,9 @@ class Catchup:
         for stored in events:
             if not open_ones:
                 break
-            for key in state.matcher.match(stored.event):
-                follower = open_ones.get(key)
-                if follower is None or follower.scanned_to >= stored.seq:
+            for key in _among(state.matcher.match(stored.event), open_ones):
+                follower = open_ones[key]
+                if follower.scanned_to >= stored.seq:
                     continue
                 dropped = follower.dropped
                 if follower.offer(stored):
@@ -107,3 +109,16 @@ class Catchup:
         reader = self._state.by_key[follower.key]
         if isinstance(reader, Subscriber):
             self._state.moved(reader)
+
+
+def _among(matched: list[int], open_ones: dict[int, Follower]) -> list[int]:
+    """Those of the matched who are being caught up. Where they are few among many they are looked
+    for: the matched are in order."""
+    if len(open_ones) * 8 > len(matched):
+        return [key for key in matched if key in open_ones]
+    found: list[int] = []
+    for key in open_ones:
+        place = bisect_left(matched, key)
+        if place < len(matched) and matched[place] == key:
+            found.append(key)
+    return found

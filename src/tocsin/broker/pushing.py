@@ -321,7 +321,8 @@ def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
     """Of the lane's active subscribers the one whose next event is oldest."""
     only = lane.only
     if only is not None:
-        return only if only.follower.waiting and only.is_active else None
+        ready = only.follower.waiting and only.subscription.state is Standing.ACTIVE
+        return only if ready else None
     line = lane.line
     while line:
         seq, key = line[0]

@@ -66,7 +66,15 @@ def plot(rows: list[tuple[str, float, float, bool]], path: Path) -> None:
             va="center",
             fontsize=9,
         )
-        axes.text(0.012, place, name, va="center", fontsize=9, transform=axes.get_yaxis_transform())
+        axes.text(
+            0.012,
+            place,
+            name,
+            va="center",
+            fontsize=9,
+            color="white",
+            transform=axes.get_yaxis_transform(),
+        )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log")
     axes.set_xlim(0.05, 30)

@@ -182,3 +182,8 @@ def pushes(effects: list[Effect]) -> list[Push]:
 
 def handshakes(effects: list[Effect]) -> list[Handshake]:
     return only(Handshake, effects)
+
+
+def seqs(carriers: object) -> list[int]:
+    """The numbers of the events that pushes, stream writes or pulls carry."""
+    return [s.seq for carrier in carriers for s in carrier.events]  # type: ignore[attr-defined]

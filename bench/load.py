@@ -100,8 +100,7 @@ async def _blast(
     counts = [0]
     base = int(time.time() * 1000) % 10**9 * 1000
     for number in range(connections):
-        requests = Requests(batch, base + number * 10**9 % 10**12, size)
-        requests._next = (base + number * 5_000_000) % 10**ID_DIGITS
+        requests = Requests(batch, (base + number * 5_000_000) % 10**ID_DIGITS, size)
         await loop.create_connection(
             lambda r=requests: Client(r, under_way, counts),
             host,

@@ -36,6 +36,26 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     backlog_age_s: float | None = None  # how old a waiting event may become before it is dropped
 
 
+class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a consumer of Web-services notifications is spoken to: as its subscription spoke to us.
+
+    Specification, SOAP version and addressing version are independent of each other.
+    """
+
+    spec: str  # wse04, wse11, wsn13, wsn12 or wsn10
+    soap: str = "1.1"
+    wsa: str = ""  # the addressing namespace; without one no addressing headers are sent
+    form: str = "wrapped"  # wrapped, raw, acked (PushWithAck), events (WS-Management), pull
+    references: str = ""  # header blocks for every message to the consumer, ready to send
+    manager: str = ""  # where the subscription is managed: goes into references we send
+    end_to: str | None = None  # who is told when it ends before its time
+    end_references: str = ""
+    filter_xml: str = ""  # as it was asked for, to show it as a resource property
+    reliable: str = ""  # the WS-ReliableMessaging namespace, if its rules were asked for
+    heartbeat_s: float | None = None
+    expires_as: str = "duration"  # how the subscriber writes times: duration, dateTime, milliseconds
+
+
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription as it is kept: everything but its place in the log."""
 
@@ -49,6 +69,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     state: State = State.ACTIVE
     reason: str | None = None  # why it is pending or paused, if the broker decided so
     rate_per_minute: int | None = None  # what the sink allowed in its handshake
+    soap: SoapTerms | None = None  # of one that came through the SOAP door
 
 
 class Wanted(msgspec.Struct, frozen=True):

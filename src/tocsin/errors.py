@@ -281,6 +281,20 @@ class CorruptLog(TocsinError):
     http_status = 500
 
 
+# T5: delivery
+
+
+class PeerFailed(TocsinError):
+    """Another service that the broker wrote to could not be reached, or answered nonsense.
+
+    The message says which and why. What was to be told to it was not, or nobody knows whether it
+    was; what was asked of the broker itself is not undone by that.
+    """
+
+    code = "T501"
+    http_status = 502
+
+
 # T6: clients reaching a broker
 
 

@@ -8,20 +8,21 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.config import Settings
 from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_sink
+from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.recent import Recent
-from tocsin.errors import DiskFailed, DiskFull, InternalError, ShuttingDown, TocsinError
+from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
@@ -33,50 +34,6 @@ T = TypeVar("T")
 
 CLOSING_S = 0.5  # for what is under way to the disk when the broker is told to stop
 CLOCK_JUMP_S = 1.0
-
-
-class Replier(Protocol):
-    """Whoever published and waits. `answer` is called once, on the loop, and never raises."""
-
-    def answer(self, result: object) -> None: ...
-
-
-class StreamSink(Protocol):
-    """The far end of an open stream."""
-
-    def write(self, events: list[Stored]) -> bool:
-        """Take the events; False if the transport is full until `stream_ready` is called."""
-        ...
-
-    def dropped(self, count: int) -> None: ...
-
-    def end(self, reason: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """Whether the broker runs, whether it can take events, and what speaks against it."""
-
-    live: bool
-    ready: bool
-    reasons: list[str] = field(default_factory=list)
-
-
-class Waiter:
-    """Somebody who awaits an answer in a coroutine."""
-
-    __slots__ = ("future",)
-
-    def __init__(self, future: asyncio.Future[Any]) -> None:
-        self.future = future
-
-    def answer(self, result: object) -> None:
-        if self.future.done():
-            return
-        if isinstance(result, TocsinError):
-            self.future.set_exception(result)
-        else:
-            self.future.set_result(result)
 
 
 class Node:
@@ -106,6 +63,7 @@ class Node:
         self.rules = SinkRules(allow_private=_private_allowed(settings), trusted=trusted)
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
         self._pusher = Pusher(self.loop, options, self.note)
+        self.letters = Letters(self._pusher)
         self._recent = Recent()
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
@@ -368,6 +326,7 @@ class Node:
             while not self.broker.is_idle() and self.loop.time() < deadline:
                 self.kick()
                 await asyncio.sleep(0.002)
+        self.letters.close()
         self._pusher.close()
         for task in list(self._tasks):
             task.cancel()
@@ -376,10 +335,6 @@ class Node:
         await asyncio.to_thread(self._writer.close)
         await asyncio.to_thread(self._readers.close)
         self._store.close()
-
-
-def shutting_down() -> ShuttingDown:
-    return ShuttingDown("the broker is stopping", remedy="Send it again when it is back.")
 
 
 def _private_allowed(settings: Settings) -> bool:

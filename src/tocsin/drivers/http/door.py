@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol
 
 from tocsin.broker.effects import Level
 from tocsin.config import HttpSettings
+from tocsin.drivers.callers import Replier
 from tocsin.drivers.http.answers import Clockwork
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.heads import KnownHeads
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.node import Replier
 from tocsin.event.event import Event
 from tocsin.wire.cloudevents.limits import Limits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -41,6 +41,8 @@ Sinks say the same thing again and again, and to look it up costs a tenth of par
 
 class Connection(asyncio.Protocol):
     """Requests in turn. The parser calls the `on_` methods while it is fed."""
+
+    body_bytes_max: ClassVar[int] = BODY_BYTES_MAX
 
     __slots__ = (
         "_answers",
@@ -118,7 +120,7 @@ class Connection(asyncio.Protocol):
                 self._remember(data)
             self._finish()
         elif self._head_done:
-            if self._body_bytes > BODY_BYTES_MAX:
+            if self._body_bytes > self.body_bytes_max:
                 self._keep = False
                 self._finish()
         elif len(self._head) > HEAD_BYTES_MAX:

@@ -221,10 +221,13 @@ class Line:
         assert failure is not None, "the guard gives at least one address"
         raise failure
 
+    def _new_connection(self) -> Connection:
+        return Connection(self, self._exchange.familiar)
+
     async def _dial_one(self, address: str) -> Connection:
         sink = self.sink
         _, connection = await self._exchange.loop.create_connection(
-            lambda: Connection(self, self._exchange.familiar),
+            self._new_connection,
             address,
             sink.port,
             family=family(address),

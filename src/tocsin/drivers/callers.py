@@ -1,0 +1,58 @@
+"""Whoever stands around a node: those who wait for it, those it writes to, and what it tells."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tocsin.errors import ShuttingDown, TocsinError
+from tocsin.event.stored import Stored
+
+
+class Replier(Protocol):
+    """Whoever published and waits. `answer` is called once, on the loop, and never raises."""
+
+    def answer(self, result: object) -> None: ...
+
+
+class StreamSink(Protocol):
+    """The far end of an open stream."""
+
+    def write(self, events: list[Stored]) -> bool:
+        """Take the events; False if the transport is full until `stream_ready` is called."""
+        ...
+
+    def dropped(self, count: int) -> None: ...
+
+    def end(self, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the broker runs, whether it can take events, and what speaks against it."""
+
+    live: bool
+    ready: bool
+    reasons: list[str] = field(default_factory=list)
+
+
+class Waiter:
+    """Somebody who awaits an answer in a coroutine."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: asyncio.Future[Any]) -> None:
+        self.future = future
+
+    def answer(self, result: object) -> None:
+        if self.future.done():
+            return
+        if isinstance(result, TocsinError):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+
+def shutting_down() -> ShuttingDown:
+    return ShuttingDown("the broker is stopping", remedy="Send it again when it is back.")

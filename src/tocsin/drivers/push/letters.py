@@ -1,0 +1,212 @@
+"""Letters: single POSTs to other services, whose answers are read whole.
+
+They go out by the same guard, TLS settings and number of connections as pushes do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+
+from tocsin import __version__
+from tocsin.delivery.outcome import Failed, Outcome
+from tocsin.delivery.trust import Sink, parse_sink
+from tocsin.drivers.push.answer import fields
+from tocsin.drivers.push.connection import Connection
+from tocsin.drivers.push.line import Exchange, Line
+from tocsin.errors import BadRequest, Busy, PeerFailed, ShuttingDown
+
+ANSWER_BYTES_MAX = 1 << 20
+LETTERS_MAX = 64  # under way at once
+LETTERS_WAITING_MAX = 10_000  # the same as handshakes
+TIMEOUT_S = 10.0
+
+OURS = frozenset({"host", "user-agent", "connection", "content-length", "transfer-encoding"})
+
+
+class LetterAnswer(msgspec.Struct, frozen=True):
+    """What the peer said, whatever its status. Header names are lower-case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Letters:
+    """Writes to anybody by HTTP, once each. Everything happens on the loop."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._turns = asyncio.Semaphore(LETTERS_MAX)
+        self._waiting = 0
+        self._closed = False
+        self._under_way: set[asyncio.Future[LetterAnswer]] = set()
+
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
+    ) -> LetterAnswer:
+        """POST once and give the answer, also one that refuses; redirects are not followed.
+
+        Raises BadSubscription if the URL is none, SinkRefused if nothing may be sent there, Busy
+        if too many letters wait, PeerFailed if no whole answer comes in time.
+        """
+        sink = parse_sink(url)
+        request = _request(sink, body, headers)
+        if self._waiting >= LETTERS_WAITING_MAX:
+            raise Busy(f"{self._waiting} letters wait to be sent", remedy="Try again later.")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(timeout_s), self._turns:
+                return await self._send(url, sink, request, timeout_s)
+        except TimeoutError:
+            raise _failed(url, f"no whole answer within {timeout_s:g} s") from None
+        finally:
+            self._waiting -= 1
+
+    async def _send(
+        self, url: str, sink: Sink, request: tuple[bytes, bytes], timeout_s: float
+    ) -> LetterAnswer:
+        if self._closed:
+            raise ShuttingDown("the broker is stopping", remedy="Try again when it is back.")
+        loop = self._exchange.loop
+        try:
+            # The line asks the guard again; asked here, a refusal keeps its own words and remedy.
+            await self._exchange.guard.addresses(sink)
+        except OSError as error:
+            raise _failed(url, f"its name leads nowhere: {error.strerror or error}") from error
+        answer: asyncio.Future[LetterAnswer] = loop.create_future()
+        line = LetterLine(self._exchange, url, sink)
+
+        def done(_: int, outcome: Outcome) -> None:
+            if answer.done():
+                return
+            if line.answer is not None:
+                answer.set_result(line.answer)
+            else:
+                assert isinstance(outcome, Failed)
+                answer.set_exception(_failed(url, outcome.reason))
+
+        self._under_way.add(answer)
+        line.ask(request, done, loop.time() + timeout_s)
+        try:
+            return await answer
+        finally:
+            self._under_way.discard(answer)
+            line.hang_up()
+
+    def close(self) -> None:
+        """Hang up everywhere; who waits is told."""
+        self._closed = True
+        error = ShuttingDown("the broker is stopping", remedy="Try again when it is back.")
+        for answer in list(self._under_way):
+            if not answer.done():
+                answer.set_exception(error)
+
+
+class LetterConnection(Connection):
+    """A connection that keeps the whole body, and knows whether it is whole."""
+
+    __slots__ = ("_parts", "body_ended", "peer_ended", "too_long")
+
+    body_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
+
+    def __init__(self, line: LetterLine) -> None:
+        # Nothing familiar: of an answer that is looked up, only the status would be known.
+        super().__init__(line, {})
+        self._parts: list[bytes] = []
+        self.body_ended = False  # as its framing says
+        self.peer_ended = False  # the peer closed the connection
+        self.too_long = False
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self._parts)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        self.too_long = self._body_bytes > ANSWER_BYTES_MAX
+        if not self.too_long:
+            self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.body_ended = self._complete
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.peer_ended = exc is None
+        super().connection_lost(exc)
+
+
+class LetterLine(Line):
+    """The way to one peer, for one letter."""
+
+    __slots__ = ("_reading", "answer")
+
+    def __init__(self, exchange: Exchange, url: str, sink: Sink) -> None:
+        super().__init__(exchange, -1, url, sink)
+        self._reading: LetterConnection | None = None
+        self.answer: LetterAnswer | None = None
+
+    def _new_connection(self) -> Connection:
+        self._reading = LetterConnection(self)
+        return self._reading
+
+    def answered(self, status: int, head: bytes, body: bytes) -> None:
+        reading = self._reading
+        assert reading is not None
+        headers = fields(head)
+        problem = _what_is_wrong(reading, status, headers)
+        if problem is None:
+            self.answer = LetterAnswer(status, headers, reading.body)
+        self._finish(Failed(problem or "", reachable=True))
+
+
+def _what_is_wrong(
+    reading: LetterConnection, status: int, headers: Mapping[str, str]
+) -> str | None:
+    if status > 599:
+        return f"it answered with the status {status}"
+    if reading.too_long:
+        return f"its answer is over {ANSWER_BYTES_MAX} bytes"
+    until_closed = "content-length" not in headers and "transfer-encoding" not in headers
+    if not reading.body_ended and not (until_closed and reading.peer_ended):
+        return "its answer did not come whole"
+    return None
+
+
+def _request(sink: Sink, body: bytes, headers: Mapping[str, str]) -> tuple[bytes, bytes]:
+    lines = [
+        f"POST {sink.target} HTTP/1.1",
+        f"host: {sink.authority()}",
+        f"user-agent: tocsin/{__version__}",
+        "connection: close",
+        f"content-length: {len(body)}",
+    ]
+    for name, value in headers.items():
+        if name.lower() in OURS:
+            continue
+        if not _is_token(name) or not _is_printable(value):
+            raise BadRequest(
+                f"the header {name[:64]!a} cannot be sent",
+                remedy="Use one line of printable ASCII.",
+            )
+        lines.append(f"{name}: {value}")
+    return "\r\n".join([*lines, "", ""]).encode("ascii"), body
+
+
+def _is_token(name: str) -> bool:
+    return bool(name) and name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+
+
+def _is_printable(value: str) -> bool:
+    return value.isascii() and all(" " <= char <= "~" or char == "\t" for char in value)
+
+
+def _failed(url: str, reason: str) -> PeerFailed:
+    return PeerFailed(
+        f"{url[:200]} could not be written to: {reason}",
+        remedy="See that it runs and can be reached from the broker.",
+    )

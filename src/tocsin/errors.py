@@ -95,6 +95,12 @@ class BadFilter(TocsinError):
         return f"{line}\n{' ' * (self.position - line_start)}^"
 
 
+class BadXml(TocsinError):
+    """XML is malformed, over a limit, or has a document type, which is never read."""
+
+    code = "T105"
+
+
 # T2: requests
 
 
@@ -178,6 +184,16 @@ class ForeignOrigin(TocsinError):
     code = "T211"
     http_status = 403
     exit_code = 4
+
+
+class BadFrame(TocsinError):
+    """What came by a framed connection is not framed as it must be, or is over a limit.
+
+    Where the next message begins can then not be known, so the connection is closed. What was
+    answered before it holds.
+    """
+
+    code = "T212"
 
 
 # T3: subscriptions, boxes, dead letters

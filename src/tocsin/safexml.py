@@ -1,0 +1,168 @@
+"""The one door through which XML of strangers comes in: `parse`.
+
+No document type, so no entities; nothing is fetched; depth and attributes have limits here, names
+(50,000 bytes) and single texts (10 MB) have libxml2's. How large a whole document may be is for the
+caller to say. Comments and processing instructions are left out of the tree, so that a child is
+always an element and a text is never cut in two by a comment.
+
+Most messages are small and plain, and pay for counting two characters and nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from lxml import etree
+
+from tocsin.errors import BadXml
+
+DEPTH_MAX = 100  # elements inside each other; real notifications have about 20
+ATTRIBUTES_MAX = 256  # of one element, namespace declarations included
+
+_PROBLEM_CHARS_MAX = 200
+_BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+    # Without a mark, the first character of a document is still known.
+    (b"<\x00\x00\x00", "utf-32-le"),
+    (b"\x00\x00\x00<", "utf-32-be"),
+    (b"<\x00", "utf-16-le"),
+    (b"\x00<", "utf-16-be"),
+)
+_DECLARATION = re.compile(
+    rb"<\?xml\s+version\s*=\s*(?:'1\.[0-9]+'|\"1\.[0-9]+\")"
+    rb"(?:\s+encoding\s*=\s*(?:'([A-Za-z][\w.-]*)'|\"([A-Za-z][\w.-]*)\"))?"
+    rb"(?:\s+standalone\s*=\s*(?:'(?:yes|no)'|\"(?:yes|no)\"))?\s*\?>"
+)
+_UTF_8_NAMES = frozenset({"utf-8", "utf8", "us-ascii", "ascii"})
+_WIDE_NAMES = re.compile(r"(?:utf-?(?:16|32)|ucs-?[24]|iso-10646-ucs-[24])(?:-?[bl]e)?")
+# Python decodes more than these, and not all of it is an encoding of text.
+_OTHER_NAMES = re.compile(
+    r"iso-8859-\d{1,2}|latin-?1|windows-125\d|cp125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)"
+    r"|iso-2022-jp|gb2312|gbk|gb18030|big5|ibm\d{3}|macintosh"
+)
+
+_DOCTYPE = b"<!DOCTYPE"
+_START_TAG = re.compile(rb"[^\s!?/<>\"'](?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>")
+_QUOTED = re.compile(rb"\"[^\"]*\"|'[^']*'")
+_PROLOG = re.compile(rb"(?:\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+
+_PARSER = etree.XMLParser(
+    encoding="utf-8",
+    resolve_entities=False,
+    load_dtd=False,
+    dtd_validation=False,
+    attribute_defaults=False,
+    no_network=True,
+    huge_tree=False,
+    recover=False,
+    remove_comments=True,
+    remove_pis=True,
+    collect_ids=False,
+)
+
+
+def parse(data: bytes, *, what: str = "the XML", depth_max: int = DEPTH_MAX) -> etree._Element:
+    """The root element of the document; BadXml if it is malformed or over a limit."""
+    data = to_utf8(data)
+    has_doctype_text = _DOCTYPE in data  # which a comment or a CDATA section may hold
+    if has_doctype_text and _has_document_type(data):
+        raise _no_document_type(what)
+    if data.count(b"=") > ATTRIBUTES_MAX:
+        _check_attributes(data, what)
+    try:
+        root = etree.fromstring(data, _PARSER)
+    except (etree.XMLSyntaxError, ValueError) as bad:
+        raise BadXml(
+            f"{what} is not well-formed: {str(bad)[:_PROBLEM_CHARS_MAX]}",
+            remedy="Send one complete XML document.",
+        ) from None
+    if has_doctype_text and root.getroottree().docinfo.internalDTD is not None:
+        raise _no_document_type(what)
+    # An element that holds another has an end tag, so this many end tags is the least.
+    if data.count(b"</") >= depth_max and _deeper_than(depth_max)(root):
+        raise BadXml(
+            f"{what} nests more than {depth_max} elements", remedy="Send a flatter document."
+        )
+    return root
+
+
+def to_utf8(data: bytes) -> bytes:
+    """The document in UTF-8, without byte order mark and without XML declaration."""
+    first = data[:2]
+    if first[:1] == b"<" and first not in (b"<?", b"<\x00"):
+        return data
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            is_mark = mark[-1:] != b"<" and mark[:1] != b"<"
+            return _undeclared(_recoded(data[len(mark) if is_mark else 0 :], encoding))
+    declared = _DECLARATION.match(data)
+    if declared is None:
+        return data
+    name = (declared[1] or declared[2] or b"utf-8").decode("ascii").lower()
+    if name in _UTF_8_NAMES:
+        return data[declared.end() :]
+    return _undeclared(_recoded(data, _codec(name)))
+
+
+def after_prolog(data: bytes) -> bytes:
+    """The document from its first element on; what comes before is blank or for nobody."""
+    start = _PROLOG.match(data)
+    return data[start.end() :] if start else data
+
+
+def _undeclared(data: bytes) -> bytes:
+    declared = _DECLARATION.match(data)
+    return data[declared.end() :] if declared else data
+
+
+def _codec(name: str) -> str:
+    if _OTHER_NAMES.fullmatch(name):
+        return name
+    if _WIDE_NAMES.fullmatch(name):
+        # It has been read as far as its declaration, so it cannot be what that says.
+        return "utf-8"
+    raise BadXml(f"the XML is encoded as {name[:40]!r}", remedy="Send it as UTF-8.")
+
+
+def _recoded(data: bytes, encoding: str) -> bytes:
+    if encoding == "utf-8":
+        return data
+    try:
+        return data.decode(encoding).encode()
+    except (UnicodeError, LookupError):
+        raise BadXml(
+            f"the XML is not in the encoding it says, {encoding}", remedy="Send it as UTF-8."
+        ) from None
+
+
+def _has_document_type(data: bytes) -> bool:
+    return after_prolog(data).startswith(_DOCTYPE)
+
+
+def _no_document_type(what: str) -> BadXml:
+    return BadXml(
+        f"{what} has a document type declaration",
+        remedy="Leave out <!DOCTYPE ...>, and write entities as the characters they stand for.",
+    )
+
+
+def _check_attributes(data: bytes, what: str) -> None:
+    for piece in data.split(b"<"):
+        if piece.count(b"=") <= ATTRIBUTES_MAX:
+            continue
+        tag = _START_TAG.match(piece)
+        if tag and _QUOTED.sub(b"", tag[0]).count(b"=") > ATTRIBUTES_MAX:
+            raise BadXml(
+                f"{what} has an element with more than {ATTRIBUTES_MAX} attributes",
+                remedy="Send the values as elements.",
+            )
+
+
+@lru_cache(maxsize=8)
+def _deeper_than(depth: int) -> etree.XPath:
+    return etree.XPath(f"boolean({'/*' * (depth + 1)})")

@@ -1,0 +1,1 @@
+"""SOAP and WS-Addressing in all their versions: what every Web-services dialect stands on."""

@@ -1,0 +1,208 @@
+"""WS-Addressing 2003/03, 2004/03, 2004/08 and 2005/08: headers and endpoint references."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lxml import etree
+
+from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
+from tocsin.wire.soap.fault import addressing_fault, escaped, quoted
+from tocsin.wire.soap.names import WSA2005, WSA200408, WSA_NAMESPACES
+from tocsin.wire.soap.slices import cut_out
+
+Element = etree._Element
+
+ADDRESS_CHARS_MAX: Final = 2_048
+REFERENCES_BYTES_MAX: Final = 16 << 10  # all that one reference asks to be echoed
+REFERENCES_MAX: Final = 32
+
+_TAG_NAME = re.compile(rb"<[^\s/>]+")
+_NAMESPACES: Final = frozenset(WSA_NAMESPACES)
+
+
+def anonymous(wsa: str) -> str:
+    """The address that means: back on the same connection."""
+    return f"{wsa}/anonymous" if wsa == WSA2005 else f"{wsa}/role/anonymous"
+
+
+NONE_ADDRESS: Final = f"{WSA2005}/none"
+_ANONYMOUS: Final = frozenset(anonymous(wsa) for wsa in WSA_NAMESPACES)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointReference:
+    """Where to send, and what to put into the header there. References are XML, ready to send."""
+
+    address: str
+    wsa: str = WSA2005
+    properties: tuple[bytes, ...] = ()
+    parameters: tuple[bytes, ...] = ()
+
+    @property
+    def is_anonymous(self) -> bool:
+        return not self.address or self.address in _ANONYMOUS
+
+    @property
+    def is_none(self) -> bool:
+        return self.address == NONE_ADDRESS
+
+
+@dataclass(frozen=True, slots=True)
+class Addressing:
+    """The addressing headers of one message; `wsa` is empty if it has none."""
+
+    wsa: str = ""
+    action: str | None = None
+    message_id: str | None = None
+    to: str | None = None
+    relates_to: str | None = None
+    reply_to: EndpointReference | None = None
+    fault_to: EndpointReference | None = None
+    sender: EndpointReference | None = None
+
+
+def read_addressing(envelope: Envelope) -> Addressing:
+    """The headers; a SoapFault for one that comes twice or a reference without an address."""
+    if envelope.header is None:
+        return Addressing()
+    found: dict[str, Element] = {}
+    wsa = ""
+    for block in envelope.header:
+        namespace, name = split(block.tag)
+        if namespace not in _NAMESPACES:
+            continue
+        wsa = wsa or namespace
+        if name in found and name != "RelatesTo":
+            raise addressing_fault(wsa, "InvalidAddressingHeader", f"wsa:{name} comes twice")
+        found.setdefault(name, block)
+    if not wsa:
+        return Addressing()
+    texts = {name: text_of(found[name]) or None for name in _TEXTS if name in found}
+    references = {name: read_epr(envelope, found[name]) for name in _REFERENCES if name in found}
+    return Addressing(
+        wsa=wsa,
+        action=texts.get("Action"),
+        message_id=texts.get("MessageID"),
+        to=texts.get("To"),
+        relates_to=texts.get("RelatesTo"),
+        reply_to=references.get("ReplyTo"),
+        fault_to=references.get("FaultTo"),
+        sender=references.get("From"),
+    )
+
+
+_TEXTS: Final = ("Action", "MessageID", "To", "RelatesTo")
+_REFERENCES: Final = ("ReplyTo", "FaultTo", "From")
+
+
+def read_epr(envelope: Envelope, element: Element) -> EndpointReference:
+    """The reference that an element of the message holds, in whichever version it is written."""
+    address: str | None = None
+    wsa = ""
+    properties: list[Element] = []
+    parameters: list[Element] = []
+    for child in elements(element):
+        namespace, name = split(child.tag)
+        if namespace not in _NAMESPACES:
+            continue
+        wsa = wsa or namespace
+        if name == "Address":
+            address = text_of(child)
+        elif name == "ReferenceProperties":
+            properties.extend(elements(child))
+        elif name == "ReferenceParameters":
+            parameters.extend(elements(child))
+    name = split(element.tag)[1]
+    if address is None:
+        raise addressing_fault(wsa, "InvalidAddressingHeader", f"{name} has no wsa:Address")
+    if len(address) > ADDRESS_CHARS_MAX:
+        raise addressing_fault(wsa, "InvalidAddressingHeader", f"the address in {name} is too long")
+    if len(properties) + len(parameters) > REFERENCES_MAX:
+        raise addressing_fault(wsa, "InvalidAddressingHeader", f"{name} has too many references")
+    reference = EndpointReference(
+        address, wsa, _kept(envelope, properties), _kept(envelope, parameters)
+    )
+    if sum(map(len, (*reference.properties, *reference.parameters))) > REFERENCES_BYTES_MAX:
+        raise addressing_fault(wsa, "InvalidAddressingHeader", f"the references of {name} are long")
+    return reference
+
+
+def _kept(envelope: Envelope, wanted: list[Element]) -> tuple[bytes, ...]:
+    # One by one: they are siblings, and so not the only child of anything.
+    return tuple(piece for element in wanted for piece in cut_out(envelope, [element]))
+
+
+def epr_content(reference: EndpointReference, wsa: str) -> bytes:
+    """What stands inside an element of the type of a reference, in the given version."""
+    parameters, properties = reference.parameters, reference.properties
+    if wsa == WSA2005:
+        parameters, properties = properties + parameters, ()
+    elif wsa != WSA200408:
+        parameters, properties = (), properties + parameters
+    out = b'<a:Address xmlns:a="%b">%b</a:Address>' % (wsa.encode(), escaped(reference.address))
+    for name, blocks in (
+        (b"ReferenceProperties", properties),
+        (b"ReferenceParameters", parameters),
+    ):
+        if blocks:
+            out += b'<a:%b xmlns:a="%b">%b</a:%b>' % (name, wsa.encode(), b"".join(blocks), name)
+    return out
+
+
+def reference_headers(reference: EndpointReference, wsa: str) -> bytes:
+    """The header blocks that a message to the reference carries; 2005/08 marks them as such."""
+    blocks = reference.properties + reference.parameters
+    if wsa != WSA2005:
+        return b"".join(blocks)
+    mark = b' xmlns:wsaref="%b" wsaref:IsReferenceParameter="true"' % WSA2005.encode()
+    return b"".join(_TAG_NAME.sub(lambda tag: tag[0] + mark, block, count=1) for block in blocks)
+
+
+def write_headers(
+    wsa: str,
+    *,
+    action: str,
+    message_id: str | None = None,
+    to: str | None = None,
+    relates_to: str | None = None,
+    reply_to: str | None = None,
+) -> bytes:
+    """Addressing header blocks; nothing at all for a peer that knows no addressing."""
+    if not wsa:
+        return b""
+    out = b""
+    for name, text in (
+        ("To", to),
+        ("Action", action),
+        ("MessageID", message_id),
+        ("RelatesTo", relates_to),
+    ):
+        if text is not None:
+            out += b'<a:%b xmlns:a="%b">%b</a:%b>' % (
+                name.encode(),
+                wsa.encode(),
+                escaped(text),
+                name.encode(),
+            )
+    if reply_to is not None:
+        out += b'<a:ReplyTo xmlns:a="%b"><a:Address>%b</a:Address></a:ReplyTo>' % (
+            wsa.encode(),
+            escaped(reply_to),
+        )
+    return out
+
+
+def header_text(envelope: Envelope, namespace: str, name: str) -> str | None:
+    """The text of a header block, if there is such a block."""
+    if envelope.header is None:
+        return None
+    block = envelope.header.find(f"{{{namespace}}}{name}")
+    return None if block is None else text_of(block)
+
+
+def attribute(name: str, value: str) -> bytes:
+    """An attribute with a space before it."""
+    return b' %b="%b"' % (name.encode(), quoted(value))

@@ -1,0 +1,201 @@
+"""Topics between the Web-services dialects and ours.
+
+Theirs are QName paths, ours are plain ones. An event keeps both: `topic` is the path of local
+names, the extension `topicns` the namespace of its root, and `wstopic` the expression as it was
+sent, with the prefixes it uses. A subscription that names a namespace gets events of that namespace
+and events that name none; one without a prefix asks for the path alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lxml import etree
+
+from tocsin.errors import BadTopicPattern
+from tocsin.event.event import Event
+from tocsin.event.topic import TopicPattern, valid_topic
+from tocsin.wire.soap.envelope import text_of
+from tocsin.wire.soap.fault import escaped, quoted
+from tocsin.wire.soap.names import (
+    ONVIF_CONCRETE_SET,
+    TOPICS10_SIMPLE,
+    TOPICS13,
+    WSE_TOPIC,
+    XPATH10,
+)
+
+Element = etree._Element
+Filters = list[object]
+
+EXPRESSION_CHARS_MAX: Final = 4_096
+
+_PREFIX = re.compile(r"([^\s:/|*.\[\]()@]+):(?=[^:\s])")
+_NO_PATH = re.compile(r"[\[\]()@$'\"]")
+_DIALECTS12: Final = "http://docs.oasis-open.org/wsn/2004/06/TopicExpression/"
+_ENDINGS: Final = {
+    "simple": "simple",
+    "concrete": "concrete",
+    "full": "full",
+    "concreteset": "full",  # ONVIF's: concrete paths between bars, `//.` for whatever is below
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicName:
+    """A topic as it was sent: the expression, and what the prefixes in it stand for."""
+
+    text: str
+    namespaces: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the root topic, empty if none is known."""
+        prefix = _PREFIX.match(self.text)
+        return dict(self.namespaces).get(prefix[1], "") if prefix else ""
+
+    @property
+    def path(self) -> str:
+        """The topic as a path of local names, not yet checked."""
+        return _PREFIX.sub("", self.text).strip("/")
+
+
+def read_topic(element: Element | None) -> TopicName | None:
+    """The topic that an element of a notification names; None if there is no text in it."""
+    text = text_of(element)
+    if element is None or not text:
+        return None
+    return TopicName(text, used_prefixes(text, element.nsmap))
+
+
+def used_prefixes(text: str, scope: Mapping[str | None, str]) -> tuple[tuple[str, str], ...]:
+    """Of the namespaces in scope those that the expression uses."""
+    prefixes = dict.fromkeys(_PREFIX.findall(text))
+    return tuple((prefix, scope[prefix]) for prefix in prefixes if prefix in scope)
+
+
+def topic_context(topic: TopicName) -> tuple[str, dict[str, str]]:
+    """The path and the extensions of an event with this topic; BadTopic if it can have none."""
+    path = valid_topic(topic.path)
+    extensions: dict[str, str] = {}
+    if topic.namespace:
+        extensions["topicns"] = topic.namespace
+    if topic.text != path:
+        bindings = [f"{prefix}={uri}" for prefix, uri in topic.namespaces if " " not in uri]
+        extensions["wstopic"] = " ".join([*bindings, topic.text])
+    return path, extensions
+
+
+def topic_of(event: Event) -> TopicName | None:
+    """The topic as a Web-services consumer is told it."""
+    if not event.topic:
+        return None
+    sent = event.extensions.get("wstopic")
+    if isinstance(sent, str):
+        *bindings, text = sent.split(" ")
+        pairs = tuple((p, uri) for p, _, uri in (each.partition("=") for each in bindings))
+        topic = TopicName(text, pairs)
+        if topic.path == event.topic and all(p and uri for p, uri in pairs):
+            return topic
+    namespace = event.extensions.get("topicns")
+    if isinstance(namespace, str) and namespace:
+        return TopicName(f"tns:{event.topic}", (("tns", namespace),))
+    return TopicName(event.topic)
+
+
+def write_topic(namespace: str, event: Event, spec: str) -> bytes:
+    """The Topic element of a notification; empty for an event without one where it may lack."""
+    topic = topic_of(event)
+    if topic is None:
+        if spec == "wsn13":
+            return b""
+        topic = TopicName(WSE_TOPIC)
+    own = "wsnt"
+    bindings = dict(topic.namespaces)
+    while own in bindings:
+        own += "0"
+    declared = b"".join(
+        b' xmlns:%b="%b"' % (prefix.encode(), quoted(uri)) for prefix, uri in bindings.items()
+    )
+    return b'<%b:Topic xmlns:%b="%b"%b Dialect="%b">%b</%b:Topic>' % (
+        own.encode(),
+        own.encode(),
+        namespace.encode(),
+        declared,
+        dialect_uri(spec, is_root="/" not in topic.path).encode(),
+        escaped(topic.text),
+        own.encode(),
+    )
+
+
+def dialect_uri(spec: str, *, is_root: bool) -> str:
+    """How a concrete topic is written in a specification."""
+    name = "Simple" if is_root else "Concrete"
+    if spec == "wsn12":
+        return _DIALECTS12 + name
+    if spec in ("wsn10", "wse04"):
+        return TOPICS10_SIMPLE
+    return f"{TOPICS13}/TopicExpression/{name}"
+
+
+def dialect_kind(uri: str) -> str | None:
+    """simple, concrete, full or xpath; None for what is no dialect of topics.
+
+    Clients spell these URIs with many small mistakes: the last word of it decides.
+    """
+    uri = uri.strip()
+    if uri == XPATH10:
+        return "xpath"
+    if "topic" not in uri.lower() and uri != ONVIF_CONCRETE_SET:
+        return None
+    return _ENDINGS.get(uri.rstrip("/#").rpartition("/")[2].rpartition("#")[2].lower())
+
+
+def topic_filters(
+    text: str, scope: Mapping[str | None, str], kind: str, *, names_only: bool = False
+) -> Filters:
+    """Filters for the topics that an expression selects; BadTopicPattern if it is none.
+
+    `names_only`: the original's rule, by which namespaces do not count and `>` is everything.
+    """
+    text = text.strip()
+    if not text or len(text) > EXPRESSION_CHARS_MAX:
+        raise BadTopicPattern(
+            "the topic expression is empty or very long",
+            remedy=f"Name a topic, in at most {EXPRESSION_CHARS_MAX} characters.",
+        )
+    if kind == "xpath":
+        namespaces = {prefix: uri for prefix, uri in scope.items() if prefix}
+        return [{"xpath": {"expression": text, "namespaces": namespaces, "on": "topic"}}]
+    if names_only and _PREFIX.sub("", text) == ">":
+        return []
+    if _NO_PATH.search(text):
+        raise BadTopicPattern(
+            f"topic expression {text[:80]!r} has signs that no topic dialect but XPath knows",
+            remedy="Use names, / and the wildcards of the dialect.",
+        )
+    choices: Filters = []
+    for each in text.split("|") if kind == "full" else [text]:
+        choices.append(_choice(each.strip(), scope, kind, names_only=names_only))
+    return [{"any": choices}] if len(choices) > 1 else _unpacked(choices[0])
+
+
+def _choice(text: str, scope: Mapping[str | None, str], kind: str, *, names_only: bool) -> object:
+    topic = TopicName(text, used_prefixes(text, scope))
+    path = _PREFIX.sub("", text)
+    if kind != "full":
+        path = path.strip("/")
+    parts: Filters = [{"topic": str(TopicPattern.parse(path, kind))}]
+    if topic.namespace and not names_only:
+        absent: object = {"not": {"filter": "topicns exists"}}
+        parts.append({"any": [absent, {"exact": {"topicns": topic.namespace}}]})
+    return {"all": parts} if len(parts) > 1 else parts[0]
+
+
+def _unpacked(choice: object) -> Filters:
+    if isinstance(choice, dict) and "all" in choice:
+        return list(choice["all"])
+    return [choice]

@@ -16,7 +16,7 @@ from tocsin.delivery.outcome import Answered, Outcome
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Config, Kind, Subscription, from_definition
+from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription, from_definition
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 E = TypeVar("E")
@@ -115,6 +115,7 @@ class Hand:
         filters: list[object] | None = None,
         start: int | None = None,
         expires_ns: int | None = None,
+        soap: SoapTerms | None = None,
         **config: object,
     ) -> str:
         wanted = filters or []
@@ -125,6 +126,7 @@ class Hand:
             filters=msgspec.Raw(msgspec.json.encode(wanted)),
             config=Config(**config),  # type: ignore[arg-type]
             expires_ns=expires_ns,
+            soap=soap,
         )
         result = self.ask(
             lambda token: self.broker.subscribe(asked, read_filters(wanted), start, token, self.now)

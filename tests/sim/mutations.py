@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,9 +27,8 @@ def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     def hasty(self: Broker, now_ns: int) -> None:
         next_commit(self, now_ns)
         if self._committing is not None:
-            batch, promised, wishes, replies = self._committing
-            self._acknowledge(promised)
-            self._committing = (batch, [], wishes, replies)
+            self._acknowledge(self._committing.promised)
+            self._committing = replace(self._committing, promised=[])
 
     patch.setattr(Broker, "_next_commit", hasty)
 

@@ -65,6 +65,8 @@ MUST_HAPPEN = {
     "subscription changed",
     "subscription deleted",
     "subscription found after a crash",
+    "told of an end: DeliveryFailure",
+    "told of an end: SourceCancelling",
 }
 
 

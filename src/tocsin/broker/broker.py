@@ -16,12 +16,13 @@ from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
 from tocsin.broker.intake import Intake
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pushing import Pushing
-from tocsin.broker.registry import Change, Registry, Wish
+from tocsin.broker.registry import Change, Registry
 from tocsin.broker.retention import Retention
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
+from tocsin.broker.under_way import UnderWay
 from tocsin.delivery.deadletter import DeadLetter
 from tocsin.delivery.lane import Redrive
 from tocsin.delivery.outcome import Outcome
@@ -58,7 +59,7 @@ class Broker:
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
         self._retention = Retention(state, self._catchup, self._streams)
-        self._committing: tuple[Batch, list[Reply], list[Wish], list[Reply]] | None = None
+        self._committing: UnderWay | None = None
         self._save_at_ns = 0
         self._hold_until_ns = 0
         self._disk_is_full = False
@@ -96,8 +97,12 @@ class Broker:
     def change(self, subscription_id: str, change: Change, token: Token, now_ns: int) -> None:
         self._try(token, lambda: self._registry.change(subscription_id, change, token))
 
-    def unsubscribe(self, subscription_id: str, token: Token, now_ns: int) -> None:
-        self._try(token, lambda: self._registry.unsubscribe(subscription_id, token))
+    def unsubscribe(
+        self, subscription_id: str, token: Token, now_ns: int, *, quietly: bool = False
+    ) -> None:
+        """End it. `quietly` if its own consumer asks, who need not be told of the end then."""
+        ask = self._registry.unsubscribe
+        self._try(token, lambda: ask(subscription_id, token, quietly=quietly))
 
     def pull(
         self, box_id: str, events_max: int, wait_ns: int, ack: str | None, token: Token, now_ns: int
@@ -175,8 +180,8 @@ class Broker:
     def committed(self, first_seq: int, now_ns: int) -> None:
         """The commit under way is on disk. `first_seq` is the oldest event the log still has."""
         assert self._committing is not None
-        batch, promised, wishes, replies = self._committing
-        self._committing = None
+        done, self._committing = self._committing, None
+        batch = done.batch
         state = self._state
         state.committing = Batch()
         state.first = first_seq
@@ -185,14 +190,15 @@ class Broker:
             state.note("info", "the disk has room again")
         self.counters.commits += 1
         self.counters.trimmed_to = first_seq - 1
-        self._acknowledge(promised)
+        self._acknowledge(done.promised)
         if batch.events:
             self._intake.forget_old()
             state.head = batch.events[-1].seq
             self._hand_on(batch.events, now_ns)
-        for wish in wishes:
+        for wish in done.wishes:
             state.reply(wish.token, wish.do(now_ns))
-        state.out.extend(replies)
+        state.out += done.replies
+        state.out += done.ends
         if batch.trim_to >= first_seq:  # the log lets go of a bounded number at a time
             state.unsaved.trim_to = max(state.unsaved.trim_to, batch.trim_to)
 
@@ -245,28 +251,28 @@ class Broker:
     def commit_failed(self, error: DiskFull | DiskFailed, now_ns: int) -> None:
         """The commit under way is not on disk, and nothing of it was stored."""
         assert self._committing is not None
-        batch, promised, wishes, replies = self._committing
-        self._committing = None
+        failed, self._committing = self._committing, None
         state = self._state
         state.committing = Batch()
-        self._intake.undo(batch.events)
-        for token in [p.token for p in promised] + [w.token for w in wishes]:
+        self._intake.undo(failed.batch.events)
+        for token in failed.askers():
             self.counters.rejected += 1
             state.reply(token, error)
         if isinstance(error, DiskFull):
-            state.unsaved_replies[:0] = replies
-            self._keep_for_later(batch)
+            state.unsaved_replies[:0] = failed.replies
+            state.unsaved_ends[:0] = failed.ends
+            self._keep_for_later(failed.batch)
             self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
             state.timers.at(self._hold_until_ns, lambda _: None)
             if not self._disk_is_full:  # told once, not with every try
                 self._disk_is_full = True
                 state.note("error", error.problem, code=error.code, remedy=error.remedy)
             return
-        for token in [*self._intake.turn_away(), *(w.token for w in self._registry.wishes)]:
+        for token in [*self._intake.turn_away(), *(w.token for w in state.wishes)]:
             state.reply(token, error)
-        for reply in replies + state.unsaved_replies:
+        for reply in failed.replies + state.unsaved_replies:
             state.reply(reply.token, error)
-        self._registry.wishes.clear()
+        state.wishes.clear()
         state.unsaved_replies.clear()
         self._stopped = True
         state.out.append(Stop(error))
@@ -331,7 +337,7 @@ class Broker:
 
     def _next_commit(self, now_ns: int) -> None:
         state = self._state
-        wishes, self._registry.wishes = self._registry.wishes, []
+        wishes, state.wishes = state.wishes, []
         events, size, promised = self._intake.take(state.head, now_ns)
         urgent = events or wishes or state.unsaved_replies
         due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
@@ -345,8 +351,9 @@ class Broker:
         # Cursors of this moment: events of this very commit are past them all, so the old head.
         batch.cursors = {**state.cursors_to_save(state.head), **batch.cursors}
         replies, state.unsaved_replies = state.unsaved_replies, []
+        ends, state.unsaved_ends = state.unsaved_ends, []
         self._save_at_ns = now_ns + int(self.options.save_cursors_s * NS_PER_S)
-        self._committing = (batch, promised, wishes, replies)
+        self._committing = UnderWay(batch, promised, wishes, replies, ends)
         state.committing = batch
         state.out.append(Commit(batch))
 

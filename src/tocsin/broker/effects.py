@@ -16,6 +16,7 @@ from tocsin.event.stored import Batch, Stored
 from tocsin.event.subscription import Subscription
 
 Level = Literal["info", "warning", "error"]
+EndStatus = Literal["DeliveryFailure", "SourceCancelling", "SourceShuttingDown"]
 
 Token = object
 """Whoever waits for an answer: the driver's own thing, handed back untouched in `Reply`."""
@@ -74,6 +75,17 @@ class StreamDropped(msgspec.Struct, frozen=True):
     dropped: int
 
 
+class Ended(msgspec.Struct, frozen=True):
+    """Tell who asked to be told (`soap.end_to`) that the subscription is over before its time.
+
+    It is off the disk by then. One that its owner ended, or that expired, ends without a word.
+    """
+
+    subscription: Subscription
+    status: EndStatus
+    reason: str
+
+
 class Reply(msgspec.Struct, frozen=True):
     """Answer whoever waits with a result, or with an error."""
 
@@ -96,7 +108,17 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Commit | ReadLog | Survey | Push | Handshake | StreamOut | StreamDropped | Reply | Note | Stop
+    Commit
+    | ReadLog
+    | Survey
+    | Push
+    | Handshake
+    | StreamOut
+    | StreamDropped
+    | Ended
+    | Reply
+    | Note
+    | Stop
 )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadletters import DeadLetters
 from tocsin.broker.effects import Push
-from tocsin.broker.state import State
+from tocsin.broker.state import State, endings
 from tocsin.broker.subscriber import Subscriber
 from tocsin.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
 from tocsin.delivery.lane import Lane, Redrive
@@ -238,6 +238,9 @@ class Pushing:
             subscription=who.subscription.id,
         )
         self.end(who)
+        self._state.unsaved_ends += endings(
+            who, "DeliveryFailure", "the consumer answered that it is gone (HTTP 410)"
+        )
 
     def end(self, who: Subscriber) -> None:
         """Take a push subscription out of everything, and off the disk with the next commit."""

@@ -13,8 +13,9 @@ from tocsin.broker.consent import Consent
 from tocsin.broker.effects import Token
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import IDLE, WATERMARK, State, no_such_subscription
+from tocsin.broker.state import IDLE, WATERMARK, State, endings, no_such_subscription
 from tocsin.broker.subscriber import Subscriber, view
+from tocsin.broker.wish import Wish
 from tocsin.errors import TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING, Filter
@@ -34,14 +35,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     config: Config | None = None
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """A change that a client waits for: noted with the next commit, done when it is on disk."""
-
-    token: Token
-    note: Callable[[int], None]  # takes the head as it will be then
-    do: Callable[[int], object]  # takes the time, gives the answer
-
-
 class Registry:
     """The life of a subscription."""
 
@@ -59,7 +52,6 @@ class Registry:
         self._boxes = boxes
         self._is_trusted = is_trusted
         self._consent = Consent(state, self._resume)
-        self.wishes: list[Wish] = []
         self._noted: dict[str, Subscription] = {}  # as the commit under way will leave them
 
     def note(self, wishes: list[Wish], head: int) -> None:
@@ -72,7 +64,7 @@ class Registry:
         self, asked: Subscription, filter: Filter, start: int | None, token: Token, now_ns: int
     ) -> None:
         state = self._state
-        if len(state.by_id) + len(self.wishes) >= state.options.subscriptions_max:
+        if len(state.by_id) + len(state.wishes) >= state.options.subscriptions_max:
             raise TooManySubscriptions(
                 f"there are {state.options.subscriptions_max} subscriptions",
                 remedy="Delete some, or raise subscriptions_max.",
@@ -93,7 +85,7 @@ class Registry:
             self._install(subscriber, now_ns)
             return view(subscriber, state.head)
 
-        self.wishes.append(Wish(token, note, do))
+        state.wishes.append(Wish(token, note, do))
 
     def _first_standing(self, asked: Subscription) -> Standing:
         if asked.sink is not None and not self._is_trusted(asked.sink):
@@ -168,7 +160,7 @@ class Registry:
             self._apply(subscriber, changed, change.filter, now_ns)
             return view(subscriber, state.head)
 
-        self.wishes.append(Wish(token, note, do))
+        state.wishes.append(Wish(token, note, do))
 
     def _changed(self, was: Subscription, change: Change) -> Subscription:
         fields: dict[str, object] = {}
@@ -231,7 +223,8 @@ class Registry:
         else:
             self._boxes.wake(subscriber)
 
-    def unsubscribe(self, subscription_id: str, token: Token) -> None:
+    def unsubscribe(self, subscription_id: str, token: Token, *, quietly: bool) -> None:
+        """`quietly`: whoever is told of ends asked for this one, and is not told."""
         state = self._state
         subscriber = state.find(subscription_id)
 
@@ -241,11 +234,13 @@ class Registry:
         def do(now_ns: int) -> object:
             if state.by_id.get(subscription_id) is subscriber:
                 self._end(subscriber)
+                if not quietly:
+                    state.out += endings(subscriber, "SourceCancelling", "it was deleted")
                 # The commit that was just made has removed it already.
                 state.unsaved.subscriptions.pop(subscription_id, None)
             return None
 
-        self.wishes.append(Wish(token, note, do))
+        state.wishes.append(Wish(token, note, do))
 
     def _end(self, subscriber: Subscriber) -> None:
         self._boxes.turn_away(subscriber)

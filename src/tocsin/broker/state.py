@@ -6,10 +6,11 @@ from collections.abc import Callable
 from itertools import count
 
 from tocsin.broker.counters import Counters
-from tocsin.broker.effects import Effect, Level, Note, Reply, Token
+from tocsin.broker.effects import Effect, Ended, EndStatus, Level, Note, Reply, Token
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.timers import Timers
+from tocsin.broker.wish import Wish
 from tocsin.delivery.follower import Follower
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
@@ -45,6 +46,8 @@ class State:
         self.unsaved = Batch()  # changes of ours that the next commit takes along
         self.committing = Batch()  # what the commit under way changes
         self.unsaved_replies: list[Reply] = []  # and who hears of it then
+        self.unsaved_ends: list[Ended] = []  # subscriptions that then are over for good
+        self.wishes: list[Wish] = []  # of clients, for the next commit
         self._keys = count(1)
 
     def new_key(self) -> int:
@@ -110,6 +113,14 @@ class State:
 
     def note(self, level: Level, message: str, **fields: object) -> None:
         self.out.append(Note(level, message, fields))
+
+
+def endings(subscriber: Subscriber, status: EndStatus, reason: str) -> list[Ended]:
+    """What is to be told of its end, if anybody asked for that."""
+    soap = subscriber.subscription.soap
+    if soap is None or soap.end_to is None:
+        return []
+    return [Ended(subscriber.subscription, status, reason)]
 
 
 def no_such_subscription(subscription_id: str) -> NoSuchSubscription:

@@ -64,6 +64,7 @@ class Node:
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
         self._pusher = Pusher(self.loop, options, self.note)
         self.letters = Letters(self._pusher)
+        self.on_ended: list[Callable[[do.Ended], None]] = []
         self._recent = Recent()
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
@@ -80,6 +81,7 @@ class Node:
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
+            do.Ended: self._ended,
             do.Note: lambda effect: self.note(effect.level, effect.message, **effect.fields),
             do.Stop: self._stop,
         }
@@ -183,7 +185,7 @@ class Node:
             self.loop.call_soon(self._pushed, effect.lane, failed)
         elif isinstance(effect, do.StreamOut | do.StreamDropped):
             self.close_stream(effect.stream)
-        elif not isinstance(effect, do.Reply | do.Note):
+        elif not isinstance(effect, do.Reply | do.Note | do.Ended):
             self._bug(error)
 
     def _bug(self, error: Exception) -> None:
@@ -304,6 +306,10 @@ class Node:
         sink = self._streams.get(effect.stream)
         if sink is not None:
             sink.dropped(effect.dropped)
+
+    def _ended(self, effect: do.Ended) -> None:
+        for listener in self.on_ended:
+            listener(effect)
 
     def _stop(self, effect: do.Stop) -> None:
         if self.failure is None:

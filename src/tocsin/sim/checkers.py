@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin.broker.broker import Broker
-from tocsin.broker.effects import Push
+from tocsin.broker.effects import Ended, Push
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK
 from tocsin.delivery.deadletter import DeadLetter
@@ -48,6 +48,15 @@ class Checkers:
         )
         self.accounts[subscription.id] = account
         return account
+
+    def told_of_end(self, ended: Ended) -> None:
+        """Somebody is told that it is over: there was a reason, and it is over for good."""
+        account = self.accounts[ended.subscription.id]
+        if ended.subscription.soap is None:
+            raise Violation(f"subscription {account.id}: nobody asked to be told of its end")
+        if not account.may_have_ended:
+            raise Violation(f"subscription {account.id} was told of an end without a reason")
+        account.is_ended = True
 
     # Safety: pushes
 

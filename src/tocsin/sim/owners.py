@@ -12,7 +12,7 @@ from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.deadletter import DeadLetter
 from tocsin.errors import NoSuchSubscription
-from tocsin.event.subscription import Config, Kind, State, Subscription
+from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers
 from tocsin.sim.network import Network
@@ -27,6 +27,7 @@ CHANGES_MS = (10, 400)
 LEASE_MS = (30, 2_000)
 LOOK_MS = 100  # between two looks at what is to be resumed or redriven in the end
 ASK_AGAIN_MS = 1_000
+WITH_AN_END = SoapTerms(spec="wse04", end_to="http://owner/")
 
 
 class Owners:
@@ -94,6 +95,7 @@ class Owners:
             config=self._draw_config(),
             expires_ns=self._draw_expiry() if random.random() < 0.15 else None,
             state=State.PAUSED if random.random() < 0.1 else State.ACTIVE,
+            soap=WITH_AN_END if random.random() < 0.3 else None,
         )
         start = random.choice((None, None, 0, 5))
 
@@ -204,8 +206,11 @@ class Owners:
         if self._process.broker is None:
             return
         account.may_have_ended = True
+        quietly = self._world.random.random() < 0.5
         self._process.ask(
-            lambda broker, question: broker.unsubscribe(account.id, question, self._world.clock_ns),
+            lambda broker, question: broker.unsubscribe(
+                account.id, question, self._world.clock_ns, quietly=quietly
+            ),
             lambda result: self._ended(account, result),
         )
 

@@ -69,6 +69,7 @@ class Process:
             do.Handshake: self.outgoing.shake_hands,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
+            do.Ended: self._ended,
             do.Reply: self._reply,
             do.Note: self._note,
             do.Stop: self._stop,
@@ -348,6 +349,11 @@ class Process:
         end = self._streams.get(effect.stream)
         if end is not None:
             end.dropped(effect.dropped)
+
+    def _ended(self, effect: do.Ended) -> None:
+        self._world.trace(f"told of the end of {effect.subscription.id}: {effect.status}")
+        self._world.seen[f"told of an end: {effect.status}"] += 1
+        self._checkers.told_of_end(effect)
 
     def _reply(self, effect: do.Reply) -> None:
         assert isinstance(effect.token, Question)

@@ -30,12 +30,13 @@ class Served:
         self.env = {**os.environ, **(env or {})}
         self.errors = directory.with_name(directory.name + ".stderr")
         self.address = "127.0.0.1:0"
+        self.soap_tcp = "127.0.0.1:0"
         self.start()
 
     def start(self) -> None:
         """Start, or start again on the same port."""
         command = [sys.executable, "-m", "tocsin", "serve", "--json", "--data", str(self.directory)]
-        command += ["--http", self.address, *self.flags]
+        command += ["--http", self.address, "--soap-tcp", self.soap_tcp, *self.flags]
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=errors, env=self.env, cwd=ROOT
@@ -46,11 +47,14 @@ class Served:
         if not line:
             self.process.kill()
             raise AssertionError(f"no broker: {self.process.wait()} {self.said()[-2000:]}")
-        self.address = json.loads(line)["http"]
+        addresses = json.loads(line)
+        self.address = addresses["http"]
+        self.soap_tcp = addresses.get("soap_tcp", "off")
+        self.scheme = "https" if addresses.get("tls") else "http"
 
     @property
     def url(self) -> str:
-        return f"http://{self.address}"
+        return f"{self.scheme}://{self.address}"
 
     @property
     def pid(self) -> int:

@@ -45,6 +45,7 @@ def reader_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         "PWD_FOR_TEST": str(tmp_path_factory.mktemp("reader")),
         "PORT_FOR_TEST": str(port),
         "TOCSIN_HTTP__ADDRESS": f"127.0.0.1:{port}",
+        "TOCSIN_SOAP_TCP__ADDRESS": "127.0.0.1:0",
         "TOCSIN_BROKER": f"http://127.0.0.1:{port}",
     }
 

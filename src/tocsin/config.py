@@ -24,6 +24,7 @@ from tocsin.wire.cloudevents.limits import Limits
 
 PREFIX = "TOCSIN_"
 FILE_NAME = "tocsin.toml"
+OFF = "off"  # in place of an address: there shall be no such door
 # Read by clients, and by whoever looks for the file: no settings of the broker.
 NOT_SETTINGS = frozenset({"TOCSIN_BROKER", "TOCSIN_CONFIG"})
 
@@ -35,6 +36,8 @@ class HttpSettings:
     address: str = "127.0.0.1:8400"
     open: bool = False  # listen beyond this machine, without protection of our own
     names: tuple[str, ...] = ()  # further Host names under which this broker may be called
+    tls_certificate: str = ""  # PEM file, the chain behind it; with tls_key all doors speak TLS
+    tls_key: str = ""  # PEM file, without a password
     header_bytes_max: int = 32 << 10
     headers_max: int = 100
     body_bytes_max: int = 16 << 20
@@ -45,6 +48,29 @@ class HttpSettings:
     stalled_reader_s: float = 60.0  # a stream that takes nothing for so long is closed
     connections_max: int = 10_000
     pipelined_max: int = 64
+
+    @property
+    def scheme(self) -> str:
+        """How addresses of this door begin."""
+        return "https" if self.tls_certificate else "http"
+
+
+@dataclass(frozen=True, slots=True)
+class SoapTcpSettings:
+    """[soap_tcp]: where SOAP in DIME messages comes in, and how much and how slowly it may."""
+
+    address: str = "127.0.0.1:8402"  # or off, for no such door
+    message_bytes_max: int = 16 << 20
+    records_max: int = 10_000  # of one message
+    message_deadline_s: float = 30.0
+    bytes_per_s_min: int = 1024  # a message may take longer than the deadline if it flows
+    idle_s: float = 600.0  # WSE keeps a connection for as long as its sender lives
+    stalled_reader_s: float = 60.0  # who takes no answer for so long is cut off
+    connections_max: int = 1_000
+
+    @property
+    def is_off(self) -> bool:
+        return self.address == OFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +108,7 @@ class DeliverySettings:
     private: str = "auto"  # yes, no, or auto: private addresses only while listening on loopback
     sinks_open_max: int = 1_000
     origin: str = ""  # what the handshake calls us; the address we listen on if empty
+    ca_file: str = ""  # PEM file of authorities that https sinks may have besides the system's
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +124,7 @@ class Settings:
     """Everything that can be set."""
 
     http: HttpSettings = field(default_factory=HttpSettings)
+    soap_tcp: SoapTcpSettings = field(default_factory=SoapTcpSettings)
     log: LogSettings = field(default_factory=LogSettings)
     events: EventSettings = field(default_factory=EventSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
@@ -122,9 +150,20 @@ class Settings:
             ),
         )
 
+    def addresses(self) -> dict[str, str]:
+        """Where the doors shall listen, by the setting that says so."""
+        wanted = {"http.address": self.http.address, "soap_tcp.address": self.soap_tcp.address}
+        return {setting: address for setting, address in wanted.items() if address != OFF}
+
     def event_limits(self) -> Limits:
         events = self.events
         return Limits(events.event_bytes_max, events.batch_events_max, events.attributes_max)
+
+
+def is_loopback(address: str) -> bool:
+    """True if only this machine can reach a door there."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 Origins = dict[str, str]

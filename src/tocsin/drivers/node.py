@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
-from tocsin.config import Settings
+from tocsin.config import Settings, is_loopback
 from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_sink
 from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
@@ -22,6 +22,7 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.recent import Recent
+from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
@@ -62,7 +63,9 @@ class Node:
         self._readers = Readers(store)
         self.rules = SinkRules(allow_private=_private_allowed(settings), trusted=trusted)
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
-        self._pusher = Pusher(self.loop, options, self.note)
+        ca_file = settings.delivery.ca_file
+        tls = sink_context(ca_file) if ca_file else None  # else made for the first https sink
+        self._pusher = Pusher(self.loop, options, self.note, tls=tls)
         self.letters = Letters(self._pusher)
         self.on_ended: list[Callable[[do.Ended], None]] = []
         self._recent = Recent()
@@ -289,7 +292,8 @@ class Node:
 
     def _handshake(self, effect: do.Handshake) -> None:
         origin = self.settings.delivery.origin or self.address
-        callback = f"http://{origin}/subscriptions/{effect.subscription_id}/handshake"
+        base = f"{self.settings.http.scheme}://{origin}"
+        callback = f"{base}/subscriptions/{effect.subscription_id}/handshake"
 
         def answered(_: str, answer: Allowed | Refused) -> None:
             self.broker.handshaken(effect.token, answer, self._clock.now_ns())
@@ -345,10 +349,6 @@ class Node:
 
 def _private_allowed(settings: Settings) -> bool:
     wanted = settings.delivery.private
-    return listens_on_loopback(settings) if wanted == "auto" else wanted == "yes"
-
-
-def listens_on_loopback(settings: Settings) -> bool:
-    """True if only this machine can reach the door."""
-    host = settings.http.address.rpartition(":")[0].strip("[]")
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    if wanted != "auto":
+        return wanted == "yes"
+    return all(map(is_loopback, settings.addresses().values()))

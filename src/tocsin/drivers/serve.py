@@ -6,6 +6,7 @@ import asyncio
 import gc
 import resource
 import signal
+import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,10 +14,14 @@ from dataclasses import replace
 
 import uvloop
 
-from tocsin.config import Settings
-from tocsin.drivers.http.server import host_and_port, listen
-from tocsin.drivers.node import Node, listens_on_loopback
+from tocsin.config import Settings, is_loopback
+from tocsin.drivers.http.server import HttpDoor, host_and_port, listen
+from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.soap.call import SoapAnswer, SoapCall
+from tocsin.drivers.soap_tcp.door import SoapTcpDoor
+from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.store.store import Store
 
@@ -35,17 +40,21 @@ Ready = Callable[[dict[str, object]], None]
 
 def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
-    host_and_port(settings.http.address)  # first: what is no address is open to nobody
-    if not listens_on_loopback(settings) and not settings.http.open:
-        raise NotOpenToTheWorld(
-            f"{settings.http.address} can be reached from other machines, and nothing protects it",
-            remedy="Listen on 127.0.0.1, or say --open if that is meant.",
-        )
+    for setting, address in settings.addresses().items():
+        host_and_port(address)  # first: what is no address is open to nobody
+        if not is_loopback(address) and not settings.http.open:
+            raise NotOpenToTheWorld(
+                f"{address} ({setting}) can be reached from elsewhere, and nothing protects it",
+                remedy="Listen on 127.0.0.1, or say --open if that is meant.",
+            )
+    tls = door_context(settings.http)
+    if settings.delivery.ca_file:
+        sink_context(settings.delivery.ca_file)  # for what may be wrong with it
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     settings = within_descriptors(settings)
     store = Store.open(settings.log.directory, synchronous=settings.log.synchronous)
-    return uvloop.run(_serve(settings, store, ready, notes or Notes()))
+    return uvloop.run(_serve(settings, store, ready, notes or Notes(), tls))
 
 
 def within_descriptors(settings: Settings) -> Settings:
@@ -59,28 +68,52 @@ def within_descriptors(settings: Settings) -> Settings:
     return replace(settings, delivery=replace(settings.delivery, sinks_open_max=sinks))
 
 
-async def _serve(settings: Settings, store: Store, ready: Ready, notes: Notes) -> int:
+async def _serve(
+    settings: Settings, store: Store, ready: Ready, notes: Notes, tls: ssl.SSLContext | None
+) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     node = Node(settings, store, notes)
+    doors: dict[str, HttpDoor | SoapTcpDoor] = {}
     try:
-        door = await listen(node, settings.http.address)
+        await _open(doors, node, tls)
     except BaseException:
-        await node.close()
+        await _close(doors, node)
         raise
-    node.address = door.address
     gc.freeze()  # what the start made stays; no collection need look at it again
-    ready({"ready": True, "http": door.address})
+    addresses = {name: door.address for name, door in doors.items()}
+    ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
     waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    node.stopping = True
-    await door.close()
-    await node.close()
+    await _close(doors, node)
     return _exit_code(node.failure)
+
+
+async def _open(
+    doors: dict[str, HttpDoor | SoapTcpDoor], node: Node, tls: ssl.SSLContext | None
+) -> None:
+    """Open the doors, and put each in its place as soon as it is open."""
+    settings = node.settings
+    doors["http"] = await listen(node, settings.http.address, tls=tls)
+    node.address = doors["http"].address
+    if not settings.soap_tcp.is_off:
+        doors["soap_tcp"] = await listen_soap_tcp(
+            _nobody, settings.soap_tcp.address, settings.soap_tcp, node.note, tls=tls
+        )
+
+
+async def _nobody(call: SoapCall) -> SoapAnswer:
+    return SoapAnswer(503, "", b"")
+
+
+async def _close(doors: dict[str, HttpDoor | SoapTcpDoor], node: Node) -> None:
+    node.stopping = True
+    await asyncio.gather(*(door.close() for door in doors.values()))
+    await node.close()
 
 
 def _exit_code(failure: TocsinError | None) -> int:

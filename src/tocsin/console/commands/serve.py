@@ -13,12 +13,20 @@ EXAMPLES = """
   tocsin serve
   tocsin serve --data /var/lib/tocsin --http 127.0.0.1:8400
   tocsin serve --http 127.0.0.1:0 --json            any free port, one line when ready
+  tocsin serve --tls-cert broker.pem --tls-key broker.key
 """
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--data", metavar="DIR", help="where events are kept (tocsin-data)")
     parser.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
+    parser.add_argument(
+        "--soap-tcp",
+        metavar="HOST:PORT",
+        help="where to listen for SOAP in DIME messages, or off (127.0.0.1:8402)",
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="the broker's certificate: speak TLS")
+    parser.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
     parser.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
     parser.add_argument(
         "--open",
@@ -47,6 +55,9 @@ def run(arguments: Namespace) -> int:
         "log.directory": arguments.data,
         "http.address": arguments.http,
         "http.open": arguments.open,
+        "http.tls_certificate": arguments.tls_cert,
+        "http.tls_key": arguments.tls_key,
+        "soap_tcp.address": arguments.soap_tcp,
         "delivery.trusted": arguments.trust,
     }
     settings, _ = load(flags, os.environ, find_file(arguments.config, os.environ))
@@ -56,7 +67,8 @@ def run(arguments: Namespace) -> int:
             show_json(addresses)
             _flush()
         else:
-            say(_welcome(str(addresses["http"]), settings.log.directory))
+            url = f"{settings.http.scheme}://{addresses['http']}"
+            say(_welcome(url, str(addresses.get("soap_tcp", "")), settings.log.directory))
 
     return serve.run(settings, ready, Notes(as_json=arguments.log_format == "json"))
 
@@ -67,10 +79,11 @@ def _flush() -> None:
     sys.stdout.flush()
 
 
-def _welcome(address: str, directory: str) -> str:
-    named = "" if address == "127.0.0.1:8400" else f" --broker http://{address}"
+def _welcome(url: str, soap_tcp: str, directory: str) -> str:
+    named = "" if url == "http://127.0.0.1:8400" else f" --broker {url}"
+    also = f" and soap.tcp://{soap_tcp}" if soap_tcp else ""
     return (
-        f"tocsin listens on http://{address} and keeps events in {directory}\n"
+        f"tocsin listens on {url}{also} and keeps events in {directory}\n"
         f"Follow events:    tocsin sub{named} 'lead/**'\n"
         f"Publish one:      tocsin pub{named} lead/ohio/radar '{{\"load5\": 7}}'\n"
         "Stop with Ctrl-C."

@@ -56,7 +56,7 @@ class Stage:
         """Start the broker, on the port it had before. Returns the seconds until it was ready."""
         begun = time.perf_counter()
         command = [sys.executable, "-m", "tocsin", "serve", "--json"]
-        command += ["--data", str(self.directory), "--http", self._address]
+        command += ["--data", str(self.directory), "--http", self._address, "--soap-tcp", "off"]
         with open(os.devnull, "wb") as nowhere:
             self._broker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=nowhere)
         assert self._broker.stdout is not None

@@ -378,7 +378,10 @@ class Connection(asyncio.Protocol):
         self.transport.write(self._last_word)
         self._last = False
         self._rearm()
-        self.transport.write_eof()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.close()  # TLS cannot be closed one way only
 
     def write(self, data: bytes) -> None:
         if self.transport is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Final
 
-from tocsin.config import HttpSettings
+from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.door import Door
@@ -16,7 +17,7 @@ from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
 from tocsin.drivers.http.socketing import EventSocket
 from tocsin.drivers.http.streaming import EventStream
-from tocsin.drivers.node import Node, listens_on_loopback
+from tocsin.drivers.node import Node
 from tocsin.errors import BadSetting
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
@@ -36,7 +37,7 @@ class HttpDoor:
             node.loop,
             limits=settings,
             event_limits=node.settings.event_limits(),
-            guard=Guard(on_loopback=listens_on_loopback(node.settings), names=settings.names),
+            guard=Guard(on_loopback=is_loopback(settings.address), names=settings.names),
             publish=node.publish,
             exchange=self._exchange,
             note=node.note,
@@ -51,11 +52,17 @@ class HttpDoor:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
-    async def open(self, address: str) -> None:
+    async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
         self.host, port = host_and_port(address)
+        deadline_s = None if tls is None else self.door.limits.header_deadline_s
         try:
             self._server = await self._node.loop.create_server(
-                lambda: Connection(self.door), self.host, port, backlog=BACKLOG
+                lambda: Connection(self.door),
+                self.host,
+                port,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=deadline_s,
             )
         except (OSError, UnicodeError) as error:
             raise BadSetting(
@@ -89,10 +96,10 @@ class HttpDoor:
         return AsgiExchange(connection, request, self._application)
 
 
-async def listen(node: Node, address: str) -> HttpDoor:
+async def listen(node: Node, address: str, *, tls: ssl.SSLContext | None = None) -> HttpDoor:
     """Open the door of a node."""
     door = HttpDoor(node)
-    await door.open(address)
+    await door.open(address, tls)
     return door
 
 

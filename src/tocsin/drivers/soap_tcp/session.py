@@ -1,0 +1,114 @@
+"""Session: one connection of the SOAP.TCP door. Messages are answered one by one, in order.
+
+While one is answered nothing more is read, so a client that sends faster than we store is slowed
+down by TCP itself, and what waits here is bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tocsin.config import SoapTcpSettings
+from tocsin.drivers.soap.call import Answer, SoapCall
+from tocsin.drivers.soap_tcp.destination import path_and_query
+from tocsin.errors import TooSlow
+from tocsin.wire.dime import Decoder, DimeLimits, Message, envelope_message, read_envelope_message
+
+READ_BYTES = 64 << 10
+CONTENT_TYPES = {"1.1": "text/xml", "1.2": "application/soap+xml"}
+
+
+class Session:
+    """Reads calls from one peer and writes the answers."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        answer: Answer,
+        limits: SoapTcpSettings,
+        base: str,
+        peer: str,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._answer = answer
+        self._limits = limits
+        self._base = base
+        self.peer = peer
+        self._decoder = Decoder(DimeLimits(limits.message_bytes_max, limits.records_max))
+        self.answering = False  # a call is under way, or its answer
+        self.stopping = False
+
+    async def run(self) -> None:
+        """Until the peer has said all, nothing for too long, or what cannot be read.
+
+        Raises BadFrame and TooSlow; the connection is for the caller to close.
+        """
+        while not self.stopping:
+            message = await self._next_message()
+            if message is None:
+                return
+            self.answering = True
+            try:
+                await self._answer_to(message)
+            finally:
+                self.answering = False
+
+    async def _next_message(self) -> Message | None:
+        limits = self._limits
+        loop = asyncio.get_running_loop()
+        began_s, received_bytes = loop.time(), 0
+        while (message := self._decoder.next_message()) is None:
+            between = self._decoder.is_between_messages
+            if between:
+                until_s = began_s + limits.idle_s
+            else:
+                # A long message may take its time, as long as it flows.
+                flow_s = received_bytes / limits.bytes_per_s_min
+                until_s = began_s + limits.message_deadline_s + flow_s
+            try:
+                async with asyncio.timeout_at(until_s):
+                    data = await self._reader.read(READ_BYTES)
+            except TimeoutError:
+                if between:
+                    return None
+                raise TooSlow(
+                    f"of a message only {received_bytes} bytes came in time",
+                    remedy="Send it faster, or raise soap_tcp.message_deadline_s.",
+                ) from None
+            if not data:
+                self._decoder.end()
+                return None
+            if between:
+                began_s = loop.time()
+            received_bytes += len(data)
+            self._decoder.receive(data)
+        return message
+
+    async def _answer_to(self, message: Message) -> None:
+        soap, envelope = read_envelope_message(message)
+        path, query = path_and_query(envelope)
+        call = SoapCall(
+            body=envelope,
+            content_type=CONTENT_TYPES[soap],
+            soap_action="",
+            path=path,
+            query=query,
+            base=self._base,
+            peer=self.peer,
+        )
+        answer = await self._answer(call)
+        if not answer.body:
+            return
+        spoken = "1.2" if answer.content_type.startswith(CONTENT_TYPES["1.2"]) else "1.1"
+        self._writer.write(envelope_message(spoken, answer.body))
+        try:
+            async with asyncio.timeout(self._limits.stalled_reader_s):
+                await self._writer.drain()
+        except TimeoutError:
+            raise TooSlow(
+                "the peer does not read its answers",
+                remedy="Read them as they come, or raise soap_tcp.stalled_reader_s.",
+            ) from None

@@ -257,6 +257,16 @@ class BadToken(TocsinError):
     code = "T308"
 
 
+class TooMuchKept(TocsinError):
+    """The limit on what services such as registrations and sequences keep in the log is reached.
+
+    Nothing of it was kept. What is kept goes when its owner ends it, or when it expires.
+    """
+
+    code = "T309"
+    http_status = 429
+
+
 # T4: the log and its disk
 
 

@@ -45,6 +45,7 @@ class Hand:
         self.cursors: dict[str, int] = dict(snapshot.cursors) if snapshot else {}
         self.definitions: dict[str, bytes] = {}
         self.dead: dict[str, bytes] = {}
+        self.kept: dict[str, bytes] = dict(snapshot.kept) if snapshot else {}
         self.seen: list[Effect] = []
         self.broker = Broker(
             options or BrokerOptions(),
@@ -88,12 +89,16 @@ class Hand:
         self.log += batch.events
         self.log = [s for s in self.log if s.seq > batch.trim_to]
         self.cursors.update(batch.cursors)
-        for kept, changes in ((self.definitions, batch.subscriptions), (self.dead, batch.dead)):
+        for table, changes in (
+            (self.definitions, batch.subscriptions),
+            (self.dead, batch.dead),
+            (self.kept, batch.kept),
+        ):
             for key, data in changes.items():
                 if data is None:
-                    kept.pop(key, None)
+                    table.pop(key, None)
                 else:
-                    kept[key] = data
+                    table[key] = data
 
     def pass_s(self, seconds: float) -> list[Effect]:
         self.now += int(seconds * S)
@@ -161,6 +166,7 @@ class Hand:
                 cursors=self.cursors,
                 dead_letters=len(self.dead),
                 last_received_ns=self.log[-1].received_ns if self.log else 0,
+                kept=self.kept,
             ),
             log=self.log,
         )

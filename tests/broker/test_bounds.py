@@ -197,6 +197,9 @@ def test_a_subscription_of_a_newer_version_stops_the_start_in_plain_words() -> N
         def dead_count(self) -> int:
             return 0
 
+        def kept(self) -> dict[str, bytes]:
+            return {}
+
         def read_one(self, seq: int) -> None:
             return None
 

@@ -11,6 +11,7 @@ import pytest
 from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.intake import Intake
+from tocsin.broker.kept import Kept
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Registry
 from tocsin.broker.state import IDLE, State
@@ -108,6 +109,18 @@ def save_everybody_as_idle(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(State, "cursors_to_save", optimistic)
 
 
+def keep_in_memory_only(patch: pytest.MonkeyPatch) -> None:
+    """Say that a value is kept, and leave it out of the commit."""
+    note = Kept._note
+
+    def lazy(self: Kept, key: str, value: bytes | None) -> object:
+        refusal = note(self, key, value)
+        self._state.unsaved.kept.pop(key, None)
+        return refusal
+
+    patch.setattr(Kept, "_note", lazy)
+
+
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
     move_the_cursor_before_delivery: "its cursor is at|has not got events",
@@ -116,6 +129,7 @@ MUTATIONS: dict[Mutate, str] = {
     forget_repeats_at_a_restart: "was stored as",
     skip_an_event_when_catching_up: "before event|and not event|has not got|its cursor is at",
     trust_every_sink: "which has not agreed",
+    keep_in_memory_only: "was acknowledged otherwise|is not on disk",
     save_everybody_as_idle: "its cursor is at|is not saved|has not got events",
 }
 """Each mistake, and what a run may say of it first."""

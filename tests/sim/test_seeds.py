@@ -65,6 +65,10 @@ MUST_HAPPEN = {
     "subscription changed",
     "subscription deleted",
     "subscription found after a crash",
+    "kept",
+    "kept no longer",
+    "kept over a crash",
+    "too much to keep",
     "told of an end: DeliveryFailure",
     "told of an end: SourceCancelling",
 }

@@ -20,6 +20,7 @@ EVENTS = make_events(1, 60, data_bytes=500) + make_events(61, 3, data_bytes=9000
 SUBSCRIPTIONS = {f"s{number}": b"definition %d" % number for number in range(5)}
 CURSORS = {f"s{number}": number * 7 for number in range(5)}
 DEAD = {f"d{number}": b"reason %d" % number for number in range(5)}
+KEPT = {f"k{number}": b"value %d" % number for number in range(5)}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     directory = tmp_path_factory.mktemp("image")
     store = Store.open(directory)
     store.write(Batch(EVENTS, subscriptions=dict(SUBSCRIPTIONS), cursors=CURSORS, dead=dict(DEAD)))
-    store.write(Batch(trim_to=8))
+    store.write(Batch(trim_to=8, kept=dict(KEPT)))
     store.close()
     return log_of(directory).read_bytes()
 
@@ -76,6 +77,7 @@ def assert_the_truth(store: Store) -> None:
         assert len(served) + len(lost) == 63 - 8
         assert reader.subscriptions() == SUBSCRIPTIONS
         assert reader.cursors() == CURSORS
+        assert reader.kept() == KEPT
         letters = reader.dead_letters().letters
         assert letters.items() <= DEAD.items()
         if lost or letters != DEAD:
@@ -190,4 +192,15 @@ def test_a_damaged_subscription_is_refused_by_name(image: bytes, tmp_path: Path)
 
     with pytest.raises(CorruptLog, match="s3"):
         store.reader().subscriptions()
+    store.close()
+
+
+def test_a_damaged_kept_value_is_refused_by_name(image: bytes, tmp_path: Path) -> None:
+    at = image.index(b"value 3") + 6
+    log_of(tmp_path).write_bytes(flipped(image, at * 8))
+    store = Store.open(tmp_path)
+
+    with pytest.raises(CorruptLog, match="k3"):
+        store.reader().kept()
+    assert any("k3" in line for line in store.reader().check().damage)
     store.close()

@@ -27,6 +27,7 @@ class Content:
     subscriptions: dict[str, bytes] = field(default_factory=dict)
     cursors: dict[str, int] = field(default_factory=dict)
     dead: dict[str, bytes] = field(default_factory=dict)
+    kept: dict[str, bytes] = field(default_factory=dict)
     last_seq: int = 0
 
     def after(self, batch: Batch) -> Content:
@@ -35,6 +36,7 @@ class Content:
             dict(self.subscriptions),
             self.cursors | batch.cursors,
             dict(self.dead),
+            dict(self.kept),
             self.last_seq + len(batch.events),
         )
         for name, definition in batch.subscriptions.items():
@@ -43,6 +45,8 @@ class Content:
                 new.cursors.pop(name, None)
         for name, record in batch.dead.items():
             put(new.dead, name, record)
+        for name, value in batch.kept.items():
+            put(new.kept, name, value)
         return new
 
 
@@ -69,6 +73,8 @@ def make_script() -> Iterator[Batch | str]:
             batch.subscriptions = {f"s{number % 4}": None}
         if number % 5 == 2:
             batch.dead = {f"d{number}": b"why" * number, f"d{number - 5}": None}
+        if number % 4 == 2:
+            batch.kept = {f"k{number}": b"value" * 40 * number, f"k{number - 4}": None}
         if number % 6 == 5:
             batch.trim_to = last - 12
         yield batch
@@ -116,6 +122,7 @@ def read_content(store: Store) -> Content:
         reader.subscriptions(),
         reader.cursors(),
         reader.dead_letters(limit=1000).letters,
+        reader.kept(),
         store.last_seq,
     )
 

@@ -14,6 +14,7 @@ from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
 from tocsin.broker.intake import Intake
+from tocsin.broker.kept import Kept
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Change, Registry
@@ -58,6 +59,7 @@ class Broker:
         self._boxes = Boxes(state, self._catchup)
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
+        self._kept = Kept(state)
         self._retention = Retention(state, self._catchup, self._streams)
         self._committing: UnderWay | None = None
         self._save_at_ns = 0
@@ -74,6 +76,7 @@ class Broker:
         state.head, state.first = snapshot.last_seq, snapshot.first_seq
         state.counters.dead_letters = snapshot.dead_letters
         self._intake.remember(snapshot.recent, snapshot.last_received_ns)
+        self._kept.restore(snapshot.kept)
         self._registry.restore(snapshot, now_ns)
         self._retention.survey(now_ns)
 
@@ -103,6 +106,10 @@ class Broker:
         """End it. `quietly` if its own consumer asks, who need not be told of the end then."""
         ask = self._registry.unsubscribe
         self._try(token, lambda: ask(subscription_id, token, quietly=quietly))
+
+    def keep(self, key: str, value: bytes | None, token: Token, now_ns: int) -> None:
+        """Keep a service's bytes by name, or None for no longer; `Reply(None)` once on disk."""
+        self._try(token, lambda: self._kept.keep(key, value, token))
 
     def pull(
         self, box_id: str, events_max: int, wait_ns: int, ack: str | None, token: Token, now_ns: int
@@ -160,6 +167,10 @@ class Broker:
     def views(self) -> list[SubscriptionView]:
         head = self._state.head
         return [view(subscriber, head) for subscriber in self._state.by_id.values()]
+
+    def kept(self, prefix: str) -> dict[str, bytes]:
+        """What services keep under names that begin so, as it is on disk."""
+        return self._kept.under(prefix)
 
     # Streams
 

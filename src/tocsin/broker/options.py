@@ -23,6 +23,8 @@ class BrokerOptions:
     streams_max: int = 1_000
     pulls_per_box_max: int = 64
     dead_letters_max: int = 100_000  # at the limit the subscription pauses: nothing is lost
+    kept_max: int = 100_000  # what services beside the broker keep in its log: entries,
+    kept_bytes_max: int = 64 << 20  # and their bytes, which are in memory too
     save_cursors_s: float = 0.1  # after a crash, at most so much is delivered again
     survey_s: float = 10.0
     retain_age_s: float | None = 7 * DAY_S

@@ -23,12 +23,14 @@ class Log(Protocol):
 
     def dead_count(self) -> int: ...
 
+    def kept(self) -> dict[str, bytes]: ...
+
     def read_one(self, seq: int) -> Stored | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The end of the log, the duplicates window, the subscriptions and their places."""
+    """The end of the log, the duplicates window, the subscriptions, and what services keep."""
 
     last_seq: int = 0
     first_seq: int = 1
@@ -37,6 +39,7 @@ class Snapshot:
     cursors: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
     last_received_ns: int = 0
+    kept: dict[str, bytes] = field(default_factory=dict)
 
     @staticmethod
     def filters_of(subscription: Subscription) -> list[object]:
@@ -66,4 +69,5 @@ def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: in
         cursors=log.cursors(),
         dead_letters=log.dead_count(),
         last_received_ns=0 if last is None else last.received_ns,
+        kept=log.kept(),
     )

@@ -35,8 +35,8 @@ class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
 class Batch:
     """One transaction of the log: all of it is kept, or nothing.
 
-    Definitions of subscriptions and records of dead letters are bytes that the log does not look
-    into; None removes one.
+    Definitions of subscriptions, records of dead letters and what services keep are bytes that the
+    log does not look into; None removes one.
     """
 
     events: list[Stored] = field(default_factory=list)
@@ -47,8 +47,10 @@ class Batch:
     cursors: dict[str, int] = field(default_factory=dict)
     """How far each subscription has come. Removing the subscription removes its cursor."""
     dead: dict[str, bytes | None] = field(default_factory=dict)
+    kept: dict[str, bytes | None] = field(default_factory=dict)
     trim_to: int = 0
     """Events up to this one may go; the log takes a bounded number of them per transaction."""
 
     def is_empty(self) -> bool:
-        return not (self.events or self.subscriptions or self.cursors or self.dead or self.trim_to)
+        changes = self.events or self.subscriptions or self.cursors or self.dead or self.kept
+        return not (changes or self.trim_to)

@@ -51,6 +51,7 @@ class Plan:
     boxes: int
     streams: int
     changes: int  # that the owners of subscriptions make
+    keeps: int  # how often services keep something, or let it go
     clock_set: float  # the chance that it tells another time after a restart
     disk_full_at_ms: float | None
     sync_fails_at_ms: float | None
@@ -73,6 +74,7 @@ def draw_plan(random: Random) -> Plan:
         boxes=random.randint(0, 2),
         streams=random.randint(0, 2),
         changes=random.choice((0, 2, 4, 8, 12)),
+        keeps=random.choice((0, 6, 20)),
         clock_set=random.choice((0.0, 0.0, 0.5)),
         disk_full_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
         sync_fails_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
@@ -114,6 +116,7 @@ def _options(random: Random) -> BrokerOptions:
         intake_events_max=random.choice((4, 50_000)),
         duplicates_window=random.choice((20, 100_000)),
         dead_letters_max=random.choice((2, 100_000)),
+        kept_max=random.choice((2, 100_000)),
         save_cursors_s=random.choice((0.005, 0.1)),
         survey_s=0.1 if keeps_little else 5.0,
         retain_age_s=random.choice((0.05, 0.4, None)) if keeps_little else None,

@@ -14,7 +14,7 @@ from typing import Any
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
-from tocsin.broker.snapshot import take_snapshot
+from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.delivery.deadletter import DeadLetter, from_record
 from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
 from tocsin.event.filter import Filter
@@ -47,6 +47,7 @@ class Process:
         self.broker: Broker | None = None
         self.falls = 0
         self.found: Callable[[Account], None] = _ignore
+        self.kept: Callable[[Snapshot], None] = _ignore
         self._world = world
         self._plan = plan
         self._disk = disk
@@ -114,6 +115,7 @@ class Process:
         reader = store.reader()
         checkers.log.compare(store, reader)
         snapshot = take_snapshot(reader, store.first_seq, store.last_seq, options.duplicates_window)
+        self.kept(snapshot)
         for account in checkers.recovered(snapshot, _dead_letters(reader)):
             self.found(account)
         broker = Broker(
@@ -228,6 +230,9 @@ class Process:
 
     def cursors(self) -> dict[str, int]:
         return self._reader.cursors()
+
+    def kept_on_disk(self) -> dict[str, bytes]:
+        return self._reader.kept()
 
     def compare_log(self) -> None:
         self._checkers.log.compare(self._store, self._reader)
@@ -373,8 +378,8 @@ class Process:
         self.fall(self._world.random.choice((Fall.KILL, Fall.POWER)), "the disk failed")
 
 
-def _ignore(_: Account) -> None:
-    """Until somebody cares for subscriptions whose making was never answered."""
+def _ignore(_: object) -> None:
+    """Until somebody cares for what a start finds."""
 
 
 def _dead_letters(reader: Reader) -> list[DeadLetter]:
@@ -386,5 +391,5 @@ def _summary(batch: Batch) -> str:
     events = [stored.seq for stored in batch.events]
     return (
         f"{events} cursors {batch.cursors} subscriptions {list(batch.subscriptions)} "
-        f"dead {list(batch.dead)} trim {batch.trim_to}"
+        f"dead {list(batch.dead)} kept {list(batch.kept)} trim {batch.trim_to}"
     )

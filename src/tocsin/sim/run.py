@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tocsin.sim.checkers import Checkers
 from tocsin.sim.disk import FaultyDisk
+from tocsin.sim.keepers import Keepers
 from tocsin.sim.log_witness import LogWitness
 from tocsin.sim.network import Network
 from tocsin.sim.owners import Owners
@@ -63,6 +64,7 @@ class Simulation:
             sink = Sink(world, network, self.checkers, number, temper)
             self.process.outgoing.sinks[sink.url] = sink
         self.owners = Owners(world, plan, network, self.process, self.checkers)
+        self.keepers = Keepers(world, network, self.process, plan.keeps)
         self.publishers = [
             Publisher(world, network, self.process, self.log, number, publisher)
             for number, publisher in enumerate(plan.publishers)
@@ -94,6 +96,7 @@ class Simulation:
         world, plan = self.world, self.plan
         self.process.start()
         self.owners.start()
+        self.keepers.start()
         for publisher in self.publishers:
             publisher.start()
         for stream in self.streams:
@@ -104,7 +107,8 @@ class Simulation:
             world.after_ms(plan.sync_fails_at_ms, self._break_sync)
 
     def _work_is_done(self) -> bool:
-        return self.owners.is_done and all(publisher.is_done for publisher in self.publishers)
+        others_are = self.owners.is_done and self.keepers.is_done
+        return others_are and all(publisher.is_done for publisher in self.publishers)
 
     def _pass(self, milliseconds: float) -> None:
         world = self.world
@@ -140,6 +144,8 @@ class Simulation:
             return "there are dead letters"
         if broker.counters.dead_letters:
             return f"the broker counts {broker.counters.dead_letters} dead letters"
+        if (owed := self.keepers.what_is_owed()) is not None:
+            return owed
         for stream in self.streams:
             if (owed := stream.is_owed()) is not None:
                 return owed

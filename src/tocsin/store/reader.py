@@ -23,7 +23,7 @@ from tocsin.store.record import (
     seal,
     seal_cursor,
 )
-from tocsin.store.schema import check_tables, connect_reader, corrupt, read_marks
+from tocsin.store.schema import KEPT_SINCE, check_tables, connect_reader, corrupt, read_marks
 
 READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
 CORRUPT_LISTED_MAX = 1_000
@@ -62,7 +62,7 @@ class CheckReport:
     corrupt: tuple[int, ...]
     """The first of them, at most CORRUPT_LISTED_MAX."""
     damage: tuple[str, ...]
-    """What else is wrong: pages, subscriptions, cursors, dead letters."""
+    """What else is wrong: pages, subscriptions, cursors, dead letters, what services keep."""
 
     @property
     def ok(self) -> bool:
@@ -174,6 +174,11 @@ class Reader:
         assert type(count) is int
         return count
 
+    def kept(self) -> dict[str, bytes]:
+        if self._connection.pragma("user_version") < KEPT_SINCE:
+            return {}  # no broker of this version has opened it yet
+        return self._sealed("SELECT id, value, crc FROM kept ORDER BY id")
+
     # Everything
 
     def check(self, progress: Callable[[int, int], None] | None = None) -> CheckReport:
@@ -207,7 +212,7 @@ class Reader:
         return [str(line) for (line,) in found if line != "ok"]
 
     def _damaged_tables(self) -> Iterator[str]:
-        for read in (self.subscriptions, self.cursors, self._all_dead_letters):
+        for read in (self.subscriptions, self.cursors, self._all_dead_letters, self.kept):
             try:
                 read()
             except CorruptLog as error:

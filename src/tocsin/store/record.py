@@ -123,7 +123,7 @@ def start_bytes(row: Row) -> int:
 
 
 def seal(name: str, content: bytes) -> int:
-    """The checksum of a subscription's or dead letter's row."""
+    """The checksum of the row of a subscription, dead letter or kept value."""
     return crc32(content, crc32(name.encode()))
 
 

@@ -8,7 +8,8 @@ from tocsin.errors import CorruptLog, DataDirectoryUnusable
 from tocsin.store.record import LogMarks
 
 APPLICATION_ID = 0x546F6373  # "Tocs"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+KEPT_SINCE = 2  # the version that has the table of what services keep
 BUSY_WAIT_MS_MAX = 10_000  # somebody looks at the log with another program
 PAGE_BYTES = 8192
 WAL_BYTES_KEPT_MAX = 64 << 20  # a write-ahead log that grew beyond it is cut back
@@ -36,9 +37,17 @@ TABLES = {
         "CREATE TABLE dead (id TEXT PRIMARY KEY NOT NULL, record BLOB NOT NULL, "
         "crc INTEGER NOT NULL) STRICT, WITHOUT ROWID"
     ),
+    "kept": (
+        "CREATE TABLE kept (id TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL, "
+        "crc INTEGER NOT NULL) STRICT, WITHOUT ROWID"
+    ),
+}
+TABLES_OF = {
+    1: {name: text for name, text in TABLES.items() if name != "kept"},
+    SCHEMA_VERSION: TABLES,
 }
 # Small, and a row hidden here by a damaged page would go unnoticed: looked through at every start.
-TABLES_CHECKED_AT_START = ("marks", "subscriptions", "cursors")
+TABLES_CHECKED_AT_START = ("marks", "subscriptions", "cursors", "kept")
 
 SELECT_MARKS = "SELECT trimmed_to, trimmed_bytes, last_seq, last_bytes, crc FROM marks"
 REPLACE_MARKS = "REPLACE INTO marks VALUES (1, ?, ?, ?, ?, ?)"
@@ -87,6 +96,20 @@ def create_tables(connection: apsw.Connection) -> None:
     run("COMMIT")
 
 
+def upgrade_tables(connection: apsw.Connection) -> None:
+    """Bring tables that `check_tables` knows to our version; whole or not at all."""
+    version = connection.pragma("user_version")
+    if version == SCHEMA_VERSION:
+        return
+    run = connection.execute
+    run("BEGIN IMMEDIATE")
+    for name, statement in TABLES.items():
+        if name not in TABLES_OF[version]:
+            run(statement)
+    run(f"PRAGMA user_version={SCHEMA_VERSION}")
+    run("COMMIT")
+
+
 def check_tables(connection: apsw.Connection, path: str) -> None:
     """Raise unless these are our tables, in a version that we know, and as we made them."""
     version = connection.pragma("user_version")
@@ -103,9 +126,10 @@ def check_tables(connection: apsw.Connection, path: str) -> None:
             remedy="Start that version, or name another data directory.",
         )
     roots = {root for _, root in tables.values()}
-    if version != SCHEMA_VERSION or len(roots) != len(TABLES):
+    ours = TABLES_OF.get(version, {})
+    if not ours or len(roots) != len(ours):
         raise corrupt(path, "the list of its tables is damaged")
-    if {name: text for name, (text, _) in tables.items()} != TABLES:
+    if {name: text for name, (text, _) in tables.items()} != ours:
         raise corrupt(path, "its tables are not as Tocsin made them")
 
 

@@ -35,6 +35,7 @@ from tocsin.store.schema import (
     create_tables,
     read_marks,
     set_up_writer,
+    upgrade_tables,
 )
 
 TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
@@ -58,6 +59,7 @@ INSERT_EVENTS = _many("INSERT", "events", EVENT_COLUMNS)
 REPLACE_CURSORS = _many("REPLACE", "cursors", 3)
 REPLACE_SUBSCRIPTION = "REPLACE INTO subscriptions VALUES (?, ?, ?)"
 REPLACE_DEAD = "REPLACE INTO dead VALUES (?, ?, ?)"
+REPLACE_KEPT = "REPLACE INTO kept VALUES (?, ?, ?)"
 
 Column = int | str | bytes
 
@@ -197,6 +199,11 @@ class Store:
                 run("DELETE FROM dead WHERE id = ?", (name,))
             else:
                 run(REPLACE_DEAD, (name, record, seal(name, record)))
+        for name, value in batch.kept.items():
+            if value is None:
+                run("DELETE FROM kept WHERE id = ?", (name,))
+            else:
+                run(REPLACE_KEPT, (name, value, seal(name, value)))
         run("COMMIT")
         return marks
 
@@ -258,6 +265,7 @@ def _open_log(path: str, vfs: str | None, synchronous: str) -> tuple[apsw.Connec
         set_up_writer(connection, alone=vfs is not None, synchronous=synchronous)
         create_tables(connection)
         check_tables(connection, path)
+        upgrade_tables(connection)
         check_small_tables(connection, path)
         # What the last run left in the write-ahead log is written anew, and synced: if that run
         # ended with a failed sync, the log may be in memory only, and look as if it were on disk.

@@ -38,6 +38,7 @@ class HttpSettings:
     names: tuple[str, ...] = ()  # further Host names under which this broker may be called
     tls_certificate: str = ""  # PEM file, the chain behind it; with tls_key all doors speak TLS
     tls_key: str = ""  # PEM file, without a password
+    public_url: str = ""  # how clients reach us, if not as they say: behind a proxy or NAT
     header_bytes_max: int = 32 << 10
     headers_max: int = 100
     body_bytes_max: int = 16 << 20

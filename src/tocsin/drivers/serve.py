@@ -18,7 +18,7 @@ from tocsin.config import Settings, is_loopback
 from tocsin.drivers.http.server import HttpDoor, host_and_port, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.soap.call import SoapAnswer, SoapCall
+from tocsin.drivers.soap.services import broker_desk
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.tls import door_context, sink_context
@@ -98,16 +98,13 @@ async def _open(
 ) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
-    doors["http"] = await listen(node, settings.http.address, tls=tls)
+    desk = broker_desk(node)
+    doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls)
     node.address = doors["http"].address
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
-            _nobody, settings.soap_tcp.address, settings.soap_tcp, node.note, tls=tls
+            desk.answer, settings.soap_tcp.address, settings.soap_tcp, node.note, tls=tls
         )
-
-
-async def _nobody(call: SoapCall) -> SoapAnswer:
-    return SoapAnswer(503, "", b"")
 
 
 async def _close(doors: dict[str, HttpDoor | SoapTcpDoor], node: Node) -> None:

@@ -15,9 +15,12 @@ from tocsin.drivers.http.frames import Frames, server_sent_event, socket_frame
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
+from tocsin.drivers.http.soap_exchange import SoapExchange
 from tocsin.drivers.http.socketing import EventSocket
 from tocsin.drivers.http.streaming import EventStream
 from tocsin.drivers.node import Node
+from tocsin.drivers.soap.call import Answer
+from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadSetting
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
@@ -28,8 +31,9 @@ _POLL_S: Final = 0.01
 class HttpDoor:
     """An open door."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, soap: Answer) -> None:
         self._node = node
+        self._soap = soap
         self._streams = Frames(server_sent_event)
         self._sockets = Frames(socket_frame)
         settings: HttpSettings = node.settings.http
@@ -93,12 +97,22 @@ class HttpDoor:
                 return EventStream(connection, request, self._node, self._streams)
             if path == "/events/socket":
                 return EventSocket(connection, request, self._node, self._sockets)
+        elif request.method == b"POST" and is_soap_path(path):
+            return SoapExchange(connection, request, self._soap, self._base(request))
         return AsgiExchange(connection, request, self._application)
 
+    def _base(self, request: Request) -> str:
+        """How whoever asks reaches us: the start of the addresses that it is given."""
+        settings = self._node.settings.http
+        host = request.headers.get(b"host", b"").decode("latin-1") or self.address
+        return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"
 
-async def listen(node: Node, address: str, *, tls: ssl.SSLContext | None = None) -> HttpDoor:
-    """Open the door of a node."""
-    door = HttpDoor(node)
+
+async def listen(
+    node: Node, address: str, soap: Answer, *, tls: ssl.SSLContext | None = None
+) -> HttpDoor:
+    """Open the door of a node; `soap` answers what comes in as SOAP."""
+    door = HttpDoor(node, soap)
     await door.open(address, tls)
     return door
 

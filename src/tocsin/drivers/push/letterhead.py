@@ -8,6 +8,7 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.delivery.trust import Sink
+from tocsin.drivers.push.soap_letterhead import Renderings, SoapHead, envelope, soap_head
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import handshake_headers, parse_secret, sign
@@ -18,6 +19,7 @@ from tocsin.wire.cloudevents.write import (
     binary_of,
     structured_of,
 )
+from tocsin.wire.dime import envelope_message
 
 # A body up to this size is copied behind its head and written at once; a larger one is written by
 # itself, so that a fan-out of it shares one copy.
@@ -35,12 +37,17 @@ class Letterhead(msgspec.Struct, frozen=True):
     batched: bool
     structured: bool
     secret: bytes | None
+    soap: SoapHead | None = None  # of a Web-services consumer
 
 
 def letterhead(sink: Sink, subscription: Subscription) -> Letterhead:
     """The letterhead of a subscription; raises BadSubscription if its secret cannot be used."""
     config = subscription.config
     lines = _first_lines("POST", sink) + f"tocsin-subscription: {subscription.id}\r\n"
+    if subscription.soap is not None:
+        head = soap_head(subscription)
+        http = b"" if sink.soap_tcp else lines.encode("ascii")
+        return Letterhead(subscription, http, False, False, None, head)
     batched = config.batch > 1
     structured = config.mode == "structured" and not batched
     if batched:
@@ -80,11 +87,12 @@ class Kept:
 class Tails:
     """What was rendered for one subscriber of an event, for the next of them."""
 
-    __slots__ = ("binary", "structured")
+    __slots__ = ("binary", "soap", "structured")
 
     def __init__(self) -> None:
         self.binary = Kept()
         self.structured = Kept()
+        self.soap = Renderings()
 
 
 def request(
@@ -92,6 +100,12 @@ def request(
 ) -> tuple[bytes, bytes]:
     """The bytes of a POST, and the rest of them if they are many. A signature tells the time."""
     first = events[0]
+    if head.soap is not None:
+        block, body = envelope(head.soap, events, tails.soap)
+        if not head.lines:
+            return envelope_message(head.soap.terms.soap, body), b""  # for a line without HTTP
+        tail, rest = _tail(b"%d" % first.seq, block, body)
+        return head.lines + tail, rest
     if head.batched or head.secret is not None:
         return _own_request(head, events, clock)
     known = tails.structured if head.structured else tails.binary

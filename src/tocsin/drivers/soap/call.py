@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from tocsin.errors import TocsinError
+
 
 @dataclass(frozen=True, slots=True)
 class SoapCall:
@@ -17,6 +19,7 @@ class SoapCall:
     query: str
     base: str  # "http://host:port" or "soap.tcp://host:port": the start of addresses we hand out
     peer: str
+    refused: TocsinError | None = None  # what the transport found wrong with it already
 
 
 @dataclass(frozen=True, slots=True)

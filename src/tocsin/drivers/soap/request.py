@@ -24,6 +24,8 @@ class Request:
     element: etree._Element  # the body's first element
     name: tuple[str, str]  # its namespace and local name
     resource: str | None  # what it is about: the id in the path, or in a header that we gave out
+    kind: str = ""  # of that path: subscriptions, boxes, registrations, or none of these
+    is_notification: bool = False  # no specification knows the body
 
     def address(self, kind: str, resource_id: str) -> str:
         """Where a thing of ours is reached by whoever sent this: /soap/KIND/ID."""

@@ -15,7 +15,7 @@ from lxml import etree
 
 from tocsin import safexml
 from tocsin.event.event import Event
-from tocsin.event.xml_form import CLOUDEVENTS_XML, event_from_xml, payload_xml
+from tocsin.event.xml_form import CLOUDEVENTS, event_from_xml, payload_xml
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.topics import TopicName, topic_context
 
@@ -43,7 +43,7 @@ def to_event(notification: Notification, *, fallback_id: str, default_topic: str
     path, extensions = default_topic, dict[str, str]()
     if notification.topic is not None:
         path, extensions = topic_context(notification.topic)
-    if notification.name == (CLOUDEVENTS_XML, "event"):
+    if notification.name == (CLOUDEVENTS, "event"):
         return _unwrapped(notification.payload, path, default_topic, extensions)
     return Event(
         id=notification.message_id or fallback_id,

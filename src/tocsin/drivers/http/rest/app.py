@@ -17,6 +17,7 @@ from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.drivers.http.rest.operation import operation_routes
+from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
 
@@ -34,6 +35,7 @@ def application(node: Node, door: Door) -> Application:
         *subscription_routes(node),
         *box_routes(node, door),
         *dead_letter_routes(node),
+        *soap_document_routes(node),
         *operation_routes(node, door),
     ]
     app = Starlette(

@@ -1,0 +1,51 @@
+"""`GET /soap?wsdl`: the descriptions of the SOAP services, and the schemas they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.errors import NoSuchPath
+from tocsin.wire.wsdl import schema, services, wsdl
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+_PATHS = (
+    "/soap",
+    "/axis2/services/{service}",
+    "/wsman",
+    "/onvif/device_service",
+    "/onvif/event_service",
+)
+
+
+def soap_document_routes(node: Node) -> list[Route]:
+    """What GET gives where POST takes SOAP."""
+
+    async def document(request: Request) -> Response:
+        query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        asked = {name.lower(): values[0] for name, values in query.items()}
+        found: bytes | None = None
+        if "wsdl" in asked:
+            found = wsdl(_base(node, request), asked["wsdl"] or None)
+        elif "xsd" in asked:
+            found = schema(asked["xsd"])
+        if found is None:
+            raise NoSuchPath(
+                "SOAP messages are sent here with POST; GET gives their description",
+                remedy=f"Ask for ?wsdl, or ?wsdl=NAME with one of: {', '.join(services())}.",
+            )
+        return Response(found, media_type="text/xml")
+
+    return [Route(path, document, methods=["GET"]) for path in _PATHS]
+
+
+def _base(node: Node, request: Request) -> str:
+    settings = node.settings.http
+    host = request.headers.get("host") or node.address
+    return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"

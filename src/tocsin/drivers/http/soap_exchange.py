@@ -1,0 +1,90 @@
+"""SOAP over HTTP: one request in, the desk's answer out."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+
+from tocsin.drivers.http import answers
+from tocsin.drivers.http.compressed import unpacked
+from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.soap.call import Answer, SoapCall
+from tocsin.errors import TocsinError
+
+
+class SoapExchange:
+    """A SOAP message and its answer."""
+
+    takes_over = False
+
+    def __init__(self, connection: Connection, request: Request, answer: Answer, base: str) -> None:
+        self.name = f"SOAP {request.path[:200]}"
+        self._connection = connection
+        self._request = request
+        self._answer = answer
+        self._base = base
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        request, door = self._request, self._connection.door
+        headers = request.headers
+        body = request.body
+        refused: TocsinError | None = None
+        coding = headers.get(b"content-encoding")
+        if coding is not None:
+            try:
+                body = unpacked(body, coding, door.limits.body_bytes_max)
+            except TocsinError as error:
+                refused = error
+        call = SoapCall(
+            body=body,
+            content_type=headers.get(b"content-type", b"").decode("latin-1"),
+            soap_action=headers.get(b"soapaction", b"").decode("latin-1"),
+            path=request.path,
+            query=request.query.decode("latin-1"),
+            base=self._base,
+            peer=self._connection.peer,
+            refused=refused,
+        )
+        self._task = door.loop.create_task(self._run(call))
+
+    async def _run(self, call: SoapCall) -> None:
+        answer = await self._answer(call)
+        connection, request = self._connection, self._request
+        if connection.transport is None:
+            return
+        kind = answer.content_type.encode("latin-1", "replace")
+        head = b"content-type: %b\r\n" % kind if kind else b""
+        connection.write(
+            b"%b%b%b%bcontent-length: %d\r\n%b\r\n%b"
+            % (
+                answers.status_line(answer.status),
+                connection.door.clockwork.date,
+                answers.SERVER,
+                head,
+                len(answer.body),
+                request.connection_header,
+                answer.body,
+            )
+        )
+        connection.finished(keep_alive=request.keep_alive)
+
+    def received(self, data: bytes) -> None:
+        raise AssertionError("this exchange takes over nothing")
+
+    def writable(self) -> None:
+        """Answers are small: there is nothing more to write."""
+
+    def ended_by_client(self) -> None:
+        """It may still read the answer."""
+
+    def lost(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def tick(self, now_s: float) -> float:
+        return inf
+
+    def stop(self) -> None:
+        """An answer under way may end by itself; whoever waits at a box is told by the broker."""

@@ -1,0 +1,212 @@
+"""The desk: every SOAP message comes here, is understood, handed to its service, and answered in
+the caller's own SOAP and addressing versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from tocsin.drivers.soap.call import SoapAnswer, SoapCall
+from tocsin.drivers.soap.paths import identifier, place_of
+from tocsin.drivers.soap.publishing import Publishing
+from tocsin.drivers.soap.request import Handler, Handlers, Reply, Request
+from tocsin.drivers.soap.sinks import check_consumer
+from tocsin.errors import TocsinError, TooLarge
+from tocsin.wire.soap.addressing import (
+    Addressing,
+    EndpointReference,
+    read_addressing,
+    reference_headers,
+    write_headers,
+)
+from tocsin.wire.soap.detect import PUBLISH, detect, http_action
+from tocsin.wire.soap.envelope import (
+    UPGRADE,
+    Envelope,
+    check_understood,
+    content_type,
+    http_headers,
+    read_envelope,
+    split,
+    write_envelope,
+)
+from tocsin.wire.soap.fault import (
+    SoapFault,
+    addressing_fault,
+    fault_action,
+    fault_of,
+    http_status,
+    write_fault,
+)
+from tocsin.wire.soap.names import SOAP_NAMESPACES
+from tocsin.wire.soap.speech import Speech
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+ENVELOPE_BYTES_MAX: Final = 8 << 20
+ELSEWHERE_MAX: Final = 1_000  # answers under way to where ReplyTo points
+
+
+class Service(Protocol):
+    """Some operations, by the name of the body's element."""
+
+    handlers: Handlers
+
+
+class Desk:
+    """Answers SOAP calls. It raises nothing: what goes wrong is a fault in the answer."""
+
+    def __init__(self, node: Node, services: Sequence[Service], *, publishes: bool = True) -> None:
+        self._node = node
+        self._publishing = Publishing(node)
+        self._handlers: dict[tuple[str, str], Handler] = {}
+        self._kinds: dict[str, tuple[Handlers, Handler]] = {}
+        self._publishes = publishes
+        self._elsewhere: set[asyncio.Task[None]] = set()
+        for service in [self._publishing, *services] if publishes else services:
+            self._handlers.update(service.handlers)
+            takers: dict[str, Handler] = getattr(service, "takes_all", {})
+            for kind, taker in takers.items():
+                self._kinds[kind] = (service.handlers, taker)
+
+    async def answer(self, call: SoapCall) -> SoapAnswer:
+        """The answer to one message."""
+        soap = "1.2" if "soap+xml" in call.content_type else "1.1"
+        addressing = Addressing()
+        try:
+            _check_call(call)
+            envelope = read_envelope(call.body)
+            soap = envelope.soap
+            addressing = read_addressing(envelope)
+            check_understood(envelope)
+            elsewhere = self._elsewhere_of(addressing, call)
+            reply = await self._process(self._request(call, envelope, addressing))
+        except SoapFault as fault:
+            return self._refused(fault, soap, addressing)
+        except TocsinError as error:
+            return self._refused(fault_of(error), soap, addressing)
+        except Exception as error:
+            self._node.note("error", "a SOAP request failed", error=repr(error), path=call.path)
+            broken = SoapFault("Receiver", "the broker failed; its log says why")
+            return self._refused(broken, soap, addressing)
+        return self._answered(reply, soap, addressing, elsewhere)
+
+    def _request(self, call: SoapCall, envelope: Envelope, addressing: Addressing) -> Request:
+        asked = detect(envelope, addressing, http_action(call.soap_action, call.content_type))
+        content = envelope.content if envelope.content is not None else envelope.body
+        name = (asked.namespace, asked.operation) if asked.namespace else split(content.tag)
+        place = place_of(call.path)
+        return Request(
+            call=call,
+            envelope=envelope,
+            addressing=addressing,
+            speech=Speech(envelope.soap, addressing.wsa),
+            element=content,
+            name=name,
+            resource=place.resource or identifier(envelope),
+            kind=place.kind,
+            is_notification=asked.operation == PUBLISH,
+        )
+
+    async def _process(self, request: Request) -> Reply:
+        taken = self._kinds.get(request.kind)
+        if taken is not None:
+            handlers, taker = taken
+            return await handlers.get(request.name, taker)(request)
+        handler = self._handlers.get(request.name)
+        if handler is not None:
+            return await handler(request)
+        if request.is_notification and self._publishes and not request.kind:
+            _check_notification(request)
+            return await self._publishing.plain(request)
+        raise addressing_fault(
+            request.addressing.wsa,
+            "ActionNotSupported",
+            f"there is no operation {request.name[1][:80]!r} of {request.name[0][:120]!r} here",
+        )
+
+    # Answers
+
+    def _elsewhere_of(self, addressing: Addressing, call: SoapCall) -> EndpointReference | None:
+        """Where the answer goes, if not back where the request came from.
+
+        Without a MessageID there is nothing to relate an answer to, so ReplyTo is not meant for it:
+        some clients put their consumer's address there.
+        """
+        reference = addressing.reply_to
+        if reference is None or addressing.message_id is None or reference.is_anonymous:
+            return None
+        if reference.is_none:
+            return reference
+        check_consumer(self._node, reference.address, call.peer)
+        if len(self._elsewhere) >= ELSEWHERE_MAX:
+            raise SoapFault("Receiver", "too many answers are under way to other addresses")
+        return reference
+
+    def _answered(
+        self, reply: Reply, soap: str, addressing: Addressing, elsewhere: EndpointReference | None
+    ) -> SoapAnswer:
+        if reply.one_way and not reply.headers:
+            return SoapAnswer(202, "", b"")
+        header = write_headers(
+            addressing.wsa, action=reply.action, relates_to=addressing.message_id
+        )
+        if elsewhere is None:
+            body = write_envelope(soap, header=header + reply.headers, body=reply.body)
+            return SoapAnswer(200, content_type(soap, reply.action), body)
+        if not elsewhere.is_none:
+            header = write_headers(
+                addressing.wsa,
+                action=reply.action,
+                relates_to=addressing.message_id,
+                to=elsewhere.address,
+            )
+            header += reference_headers(elsewhere, addressing.wsa) + reply.headers
+            body = write_envelope(soap, header=header, body=reply.body)
+            self._send(elsewhere.address, body, soap, reply.action)
+        return SoapAnswer(202, "", b"")
+
+    def _send(self, address: str, body: bytes, soap: str, action: str) -> None:
+        async def send() -> None:
+            try:
+                headers = dict(http_headers(soap, action))
+                await self._node.letters.post(address, body, headers)
+            except TocsinError as error:
+                self._node.note("warning", "an answer could not be delivered", error=error.problem)
+
+        task = self._node.loop.create_task(send())
+        self._elsewhere.add(task)
+        task.add_done_callback(self._elsewhere.discard)
+
+    def _refused(self, fault: SoapFault, soap: str, addressing: Addressing) -> SoapAnswer:
+        if fault.code == "VersionMismatch":
+            soap = "1.1"  # the version that whoever speaks neither is most likely to read
+            fault.headers += UPGRADE
+        action = fault_action(fault, addressing.wsa)
+        header = write_headers(addressing.wsa, action=action, relates_to=addressing.message_id)
+        body = write_envelope(soap, header=header + fault.headers, body=write_fault(fault, soap))
+        return SoapAnswer(http_status(fault, soap), content_type(soap), body)
+
+    async def close(self) -> None:
+        for task in self._elsewhere:
+            task.cancel()
+
+
+def _check_call(call: SoapCall) -> None:
+    if call.refused is not None:
+        raise call.refused
+    if len(call.body) > ENVELOPE_BYTES_MAX:
+        raise TooLarge(
+            f"the envelope has {len(call.body)} bytes",
+            remedy=f"Send at most {ENVELOPE_BYTES_MAX} in one message.",
+        )
+
+
+def _check_notification(request: Request) -> None:
+    namespace, name = split(request.element.tag)
+    if namespace in SOAP_NAMESPACES.values() and name == "Fault":
+        raise SoapFault("Sender", "a fault is no notification")
+    if request.envelope.content is None:
+        raise SoapFault("Sender", "the body is empty: there is nothing to publish and no operation")

@@ -1,0 +1,81 @@
+"""Where the SOAP door answers: its own paths, and those that old clients know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from lxml import etree
+
+from tocsin.wire.soap import names
+from tocsin.wire.soap.envelope import Envelope, blocks, split, text_of
+
+PREFIXES: Final = ("/soap", "/axis2/services/", "/wsman", "/onvif/")
+ID_CHARS_MAX: Final = 128
+
+_OURS = re.compile(r"/soap/(subscriptions|boxes|registrations)/([^/]+)/?")
+_BOX = re.compile(r"/axis2/services/MsgBoxService/clientid/([^/]+)/?")
+_TOPIC = re.compile(r"/topic/(.+)")
+
+# The header blocks by which our references name what they are about.
+_IDENTIFIERS: Final = frozenset(
+    {
+        (names.WSE04, "Identifier"),
+        (names.WSE11, "Identifier"),
+        (names.WSN10, "Identifier"),
+        (names.TOCSIN, "SubscriptionId"),
+        (names.TOCSIN, "RegistrationId"),
+        (names.TOCSIN, "BoxId"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a path leads to. `kind` is subscriptions, boxes, registrations or empty."""
+
+    kind: str = ""
+    resource: str | None = None
+    topic: str | None = None
+
+
+def place_of(path: str) -> Place:
+    """What the path names."""
+    found = _OURS.fullmatch(path)
+    if found:
+        return Place(found[1], unquote(found[2])[:ID_CHARS_MAX])
+    found = _BOX.fullmatch(path)
+    if found:
+        return Place("boxes", unquote(found[1])[:ID_CHARS_MAX])
+    found = _TOPIC.search(path)
+    return Place(topic=unquote(found[1]).strip("/") or None) if found else Place()
+
+
+def identifier(envelope: Envelope) -> str | None:
+    """The id in a header block that was echoed from a reference of ours."""
+    for block in blocks(envelope):
+        if split(block.tag) in _IDENTIFIERS:
+            return text_of(block)[:ID_CHARS_MAX] or None
+    return None
+
+
+def is_soap_path(path: str) -> bool:
+    """True if the SOAP door answers at this path."""
+    return path == "/soap" or path.startswith(("/soap/", *PREFIXES[1:]))
+
+
+def topic_block(envelope: Envelope) -> etree._Element | None:
+    """The header block that names a topic, whichever specification's it is.
+
+    A consumer's reference may hold one, and then it comes back here as a header (paper 000, IV.B).
+    """
+    for block in blocks(envelope):
+        namespace, name = split(block.tag)
+        if name in ("Topic", "TopicExpression") and namespace in _TOPIC_NAMESPACES:
+            return block
+    return None
+
+
+_TOPIC_NAMESPACES: Final = frozenset({names.WSN10, names.WSN12, names.WSN13, names.TOCSIN})

@@ -1,0 +1,165 @@
+"""Publishing by SOAP: notifications of every format become events in the log."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from tocsin.broker.effects import Accepted
+from tocsin.drivers.soap.paths import place_of, topic_block
+from tocsin.drivers.soap.request import ACCEPTED, Handlers, Reply, Request
+from tocsin.event.event import Event
+from tocsin.wire.soap import names
+from tocsin.wire.soap.envelope import elements, split
+from tocsin.wire.soap.fault import SoapFault, escaped
+from tocsin.wire.soap.mediation import Notification, to_event
+from tocsin.wire.soap.slices import cut_out
+from tocsin.wire.soap.topics import TopicName, read_topic
+from tocsin.wire.wsn.read import read_notifications
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+NOTIFICATIONS_MAX: Final = 1_000  # in one message
+
+
+class Publishing:
+    """Takes notifications in, and answers when they are on disk."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.handlers: Handlers = {
+            (names.WSN13, "Notify"): self.notify,
+            (names.WSN12, "Notify"): self.notify,
+            (names.WSN10, "Notify"): self.notify,
+            (names.WSE11, "Notify"): self.wrapped,
+            (names.WSMAN, "Events"): self.batch,
+        }
+
+    async def notify(self, request: Request) -> Reply:
+        """A wrapped notification of any version of WS-Notification."""
+        found = read_notifications(request.envelope, request.addressing)
+        accepted = await self._publish(request, found, default_topic="")
+        if request.name[0] == names.WSN10:
+            return _tracked(
+                names.WSN10, "NotifyResponse", f"{names.WSN10}/NotifyResponse", accepted
+            )
+        return ACCEPTED
+
+    async def plain(self, request: Request) -> Reply:
+        """A message that is the notification itself: WS-Eventing's, or a raw one."""
+        notification = _plain(request)
+        accepted = await self._publish(request, [notification], default_topic=names.WSE_TOPIC)
+        if request.addressing.action == names.ORIGINAL_PUBLISH_ACTION or _is_original(request):
+            local = f"{notification.name[1]}Response"
+            return _tracked(names.WSE04, local, f"{names.WSE04}/{local}", accepted)
+        return ACCEPTED
+
+    async def wrapped(self, request: Request) -> Reply:
+        """WS-Eventing 2011's wrapper, which keeps the action that the bare message would have."""
+        action = request.element.get("actionURI") or request.element.get(
+            f"{{{names.WSE11}}}actionURI"
+        )
+        await self._publish(request, [_inside(request, action)], default_topic=names.WSE_TOPIC)
+        return ACCEPTED
+
+    async def batch(self, request: Request) -> Reply:
+        """WS-Management's batch of events."""
+        events = elements(request.element)
+        if not events or any(len(elements(event)) != 1 for event in events):
+            raise SoapFault("Sender", "each wsman:Event holds one element")
+        inner = [elements(event)[0] for event in events]
+        topic = read_topic(topic_block(request.envelope))
+        found = [
+            Notification(
+                payload=payload,
+                name=split(element.tag),
+                topic=topic,
+                action=event.get("Action") or event.get(f"{{{names.WSMAN}}}Action"),
+                message_id=_numbered(request.addressing.message_id, number, len(events)),
+            )
+            for number, (event, element, payload) in enumerate(
+                zip(events, inner, cut_out(request.envelope, inner), strict=True), 1
+            )
+        ]
+        await self._publish(request, found, default_topic=names.WSE_TOPIC)
+        return _acknowledged(request)
+
+    async def _publish(
+        self, request: Request, found: list[Notification], *, default_topic: str
+    ) -> Accepted:
+        if len(found) > NOTIFICATIONS_MAX:
+            raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
+        default = place_of(request.call.path).topic or default_topic
+        events = [_event(notification, default) for notification in found]
+        node = self._node
+        accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
+        return accepted
+
+
+def _event(notification: Notification, default_topic: str) -> Event:
+    fallback = notification.message_id or f"urn:uuid:{_uuid()}"
+    return to_event(notification, fallback_id=fallback, default_topic=default_topic)
+
+
+def _uuid() -> str:
+    digits = secrets.token_hex(16)
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+def _numbered(message_id: str | None, number: int, of: int) -> str | None:
+    return message_id if message_id is None or of == 1 else f"{message_id}#{number}"
+
+
+def _plain(request: Request) -> Notification:
+    children = elements(request.envelope.body)
+    if len(children) != 1:
+        raise SoapFault("Sender", f"the body of a notification is one element, not {len(children)}")
+    return Notification(
+        payload=cut_out(request.envelope, children)[0],
+        name=split(children[0].tag),
+        topic=_header_topic(request),
+        producer=_sender(request),
+        action=request.addressing.action,
+        message_id=request.addressing.message_id,
+    )
+
+
+def _inside(request: Request, action: str | None) -> Notification:
+    children = elements(request.element)
+    if len(children) != 1:
+        raise SoapFault("Sender", f"wse:Notify holds one element, not {len(children)}")
+    return Notification(
+        payload=cut_out(request.envelope, children)[0],
+        name=split(children[0].tag),
+        topic=_header_topic(request),
+        producer=_sender(request),
+        action=action,
+        message_id=request.addressing.message_id,
+    )
+
+
+def _header_topic(request: Request) -> TopicName | None:
+    return read_topic(topic_block(request.envelope))
+
+
+def _sender(request: Request) -> str | None:
+    sender = request.addressing.sender
+    return None if sender is None or sender.is_anonymous else sender.address
+
+
+def _is_original(request: Request) -> bool:
+    return request.call.path.startswith("/axis2/services/")
+
+
+def _tracked(namespace: str, name: str, action: str, accepted: Accepted) -> Reply:
+    """The original's clients wait for an envelope: 202 with nothing in it makes them fail."""
+    body = b'<w:%b xmlns:w="%b" trackId="%d"/>' % (escaped(name), namespace.encode(), accepted.last)
+    return Reply(body, action)
+
+
+def _acknowledged(request: Request) -> Reply:
+    wants = any(
+        split(b.tag) == (names.WSMAN, "AckRequested") for b in request.envelope.header or ()
+    )
+    return Reply(b"", f"{names.WSMAN_URI}/Ack") if wants else ACCEPTED

@@ -248,15 +248,12 @@ def _bound_to(schema: etree._Element, wsa: str) -> etree._Element:
 def catalogue(schemas: list[etree._Element], wsa: str) -> Catalogue:
     """The schemas bound to one WS-Addressing, with what they all borrow."""
     bound = [_bound_to(schema, wsa) for schema in schemas]
-    kept = [s for s in bound if s.get("targetNamespace") not in WSAS or wsa == WSA_2005]
+    kept = [s for s in bound if s.get("targetNamespace") not in set(WSAS) - {wsa}]
     targets = {schema.get("targetNamespace") for schema in kept}
     if wsa not in targets:
         kept.append(etree.fromstring(_older_addressing(wsa)))
-    for text in (_XML_ATTRIBUTES, _XMIME, _XOP):
-        kept.append(etree.fromstring(text))
-    if "http://www.onvif.org/ver10/schema" in targets:
-        kept.append(etree.fromstring(SOAP_11_SCHEMA))
-    return Catalogue(kept)
+    borrowed = map(etree.fromstring, (_XML_ATTRIBUTES, _XMIME, _XOP, SOAP_11_SCHEMA))
+    return Catalogue([*kept, *(s for s in borrowed if s.get("targetNamespace") not in targets)])
 
 
 def own_schemas(kind: str) -> list[etree._Element]:

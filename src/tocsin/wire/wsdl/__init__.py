@@ -1,0 +1,11 @@
+"""WSDL documents and schemas of every Web service that the broker offers.
+
+`GET /soap?wsdl` answers `wsdl(base)`, `GET /soap?wsdl=wsn13` one service,
+`GET /soap?wsdl=wsn13.PullPoint` one of its ports, and `GET /soap?xsd=b-2` a schema they import.
+"""
+
+from __future__ import annotations
+
+from tocsin.wire.wsdl.catalogue import operations, schema, schema_names, services, wsdl
+
+__all__ = ["operations", "schema", "schema_names", "services", "wsdl"]

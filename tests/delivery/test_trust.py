@@ -50,6 +50,26 @@ def test_an_address_is_taken_apart(url: str, sink: Sink, authority: str | None) 
 
 
 @pytest.mark.parametrize(
+    ("url", "sink", "authority"),
+    [
+        ("soap.tcp://h/a", Sink("h", 8081, False, "/a", soap_tcp=True), "h"),
+        ("SOAP.TCP://[::1]:9", Sink("::1", 9, False, "/", soap_tcp=True), "[::1]:9"),
+        ("https://h/", Sink("h", 443, True, "/"), "h"),
+    ],
+)
+def test_where_soap_is_sent_it_may_go_without_http(url: str, sink: Sink, authority: str) -> None:
+    parsed = parse_sink(url, soap_tcp=True)
+
+    assert parsed == sink
+    assert parsed.authority() == authority
+
+
+def test_a_soap_tcp_address_is_no_sink_of_a_webhook() -> None:
+    with pytest.raises(BadSubscription, match="no http or https address"):
+        parse_sink("soap.tcp://example.org/")
+
+
+@pytest.mark.parametrize(
     "url",
     [
         "",

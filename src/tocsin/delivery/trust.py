@@ -26,7 +26,8 @@ from tocsin.errors import BadSetting, BadSubscription, SinkRefused
 
 SINK_CHARS_MAX = 2048
 HOST_CHARS_MAX = 253  # RFC 1035 section 2.3.4, without the root's dot
-PORTS = {"http": 80, "https": 443}
+SOAP_TCP = "soap.tcp"
+PORTS = {"http": 80, "https": 443, SOAP_TCP: 8081}  # the last as in Microsoft's WSE
 
 # A POST to one of these could be taken for commands of another protocol. Browsers refuse them too.
 PORTS_REFUSED = frozenset(
@@ -42,7 +43,7 @@ PORTS_REFUSED = frozenset(
 
 Address = IPv4Address | IPv6Address
 
-_URL = re.compile(r"(?P<scheme>[a-z]+)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(#.*)?", re.I)
+_URL = re.compile(r"(?P<scheme>[a-z.]+)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(#.*)?", re.I)
 _AUTHORITY = re.compile(
     r"(\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(:(?P<port>[0-9]{0,5}))?", re.I
 )
@@ -59,17 +60,20 @@ class Sink(msgspec.Struct, frozen=True):
     port: int
     tls: bool
     target: str
+    soap_tcp: bool = False  # takes SOAP in DIME messages, and no HTTP
 
     def authority(self) -> str:
         """What the Host header says."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return (
-            host if self.port == PORTS["https" if self.tls else "http"] else f"{host}:{self.port}"
-        )
+        scheme = SOAP_TCP if self.soap_tcp else "https" if self.tls else "http"
+        return host if self.port == PORTS[scheme] else f"{host}:{self.port}"
 
 
-def parse_sink(url: str) -> Sink:
-    """The sink that an address names; raises BadSubscription or SinkRefused."""
+def parse_sink(url: str, *, soap_tcp: bool = False) -> Sink:
+    """The sink that an address names; raises BadSubscription or SinkRefused.
+
+    `soap_tcp`: it may be a soap.tcp address too, because what goes there is SOAP.
+    """
     if len(url) > SINK_CHARS_MAX:
         raise _bad(
             f"the sink's address has {len(url)} characters", f"At most {SINK_CHARS_MAX} are taken."
@@ -78,13 +82,15 @@ def parse_sink(url: str) -> Sink:
         raise _bad("the sink's address holds a space or control character", "Percent-encode it.")
     parts = _URL.fullmatch(url)
     scheme = parts["scheme"].lower() if parts else ""
-    if parts is None or scheme not in PORTS:
+    if parts is None or scheme not in PORTS or (scheme == SOAP_TCP and not soap_tcp):
         raise _bad(f"the sink {url!r} is no http or https address", REMEDY)
     host, port = _host_and_port(parts["authority"], url)
     target = quote(parts["target"], safe=_TARGET_KEPT)
     if not target.startswith("/"):
         target = f"/{target}"
-    return Sink(host, PORTS[scheme] if port is None else port, scheme == "https", target)
+    if port is None:
+        port = PORTS[scheme]
+    return Sink(host, port, scheme == "https", target, scheme == SOAP_TCP)
 
 
 def _host_and_port(authority: str, url: str) -> tuple[str, int | None]:

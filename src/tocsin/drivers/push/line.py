@@ -12,6 +12,7 @@ from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import Sink
 from tocsin.drivers.push.answer import DELIVERED, refusal
 from tocsin.drivers.push.connection import Connection, Familiar
+from tocsin.drivers.push.envelope_connection import EnvelopeConnection
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
@@ -21,6 +22,9 @@ NO_CONNECTION = "no connection to the sink in time"
 NO_TURN = "too many other sinks are being waited for"
 NOTHING = (b"", b"")
 LETTERHEADS_MAX = 64  # subscriptions of one sink whose first lines are kept
+
+Way = Connection | EnvelopeConnection
+"""What a line sends by: HTTP, or envelopes on plain TCP."""
 
 Done = Callable[[int, Outcome], None]
 Note = Callable[..., None]
@@ -75,7 +79,7 @@ class Line:
         self.used_at_s = 0.0
         self.head = b""  # of the latest answer
         self._exchange = exchange
-        self._connection: Connection | None = None
+        self._connection: Way | None = None
         self._opening: asyncio.Task[None] | None = None
         self._dialling = False  # its turn to connect has come
         self._request = NOTHING
@@ -189,7 +193,7 @@ class Line:
         else:
             self._connected(connection)
 
-    def _connected(self, connection: Connection) -> None:
+    def _connected(self, connection: Way) -> None:
         self._opening = None
         if connection.closed:
             self._exchange.closed()
@@ -203,7 +207,7 @@ class Line:
         self._exchange.closed()
         self._finish(Failed(reason))
 
-    async def _dial(self) -> Connection:
+    async def _dial(self) -> Way:
         """A connection to the first of the sink's addresses that answers."""
         loop = self._exchange.loop
         until = min(loop.time() + CONNECT_S_MAX, self.deadline_s)
@@ -221,10 +225,10 @@ class Line:
         assert failure is not None, "the guard gives at least one address"
         raise failure
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self) -> Way:
         return Connection(self, self._exchange.familiar)
 
-    async def _dial_one(self, address: str) -> Connection:
+    async def _dial_one(self, address: str) -> Way:
         sink = self.sink
         _, connection = await self._exchange.loop.create_connection(
             self._new_connection,

@@ -14,6 +14,7 @@ from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.connection import Familiar
+from tocsin.drivers.push.envelope_line import EnvelopeLine
 from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
 from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
@@ -92,11 +93,12 @@ class Pusher:
 
     def _new_line(self, push: Push) -> Line:
         """Raises BadSubscription or SinkRefused if the address is none that we push to."""
-        sink = parse_sink(push.sink)
+        sink = parse_sink(push.sink, soap_tcp=push.subscription.soap is not None)
         former = self._lines.pop(push.lane, None)
         if former is not None:
             former.hang_up()
-        line = self._lines[push.lane] = Line(self, push.lane, push.sink, sink)
+        kind = EnvelopeLine if sink.soap_tcp else Line
+        line = self._lines[push.lane] = kind(self, push.lane, push.sink, sink)
         self._start_sweeping()
         return line
 

@@ -172,6 +172,15 @@ class Broker:
         """What services keep under names that begin so, as it is on disk."""
         return self._kept.under(prefix)
 
+    @property
+    def interest_version(self) -> int:
+        """Grows whenever somebody wants something else: comes, goes, pauses, resumes, changes."""
+        return self._state.interest.version
+
+    def is_wanted(self, filter: Filter) -> bool:
+        """False only if no active subscription or stream wants any event that passes this."""
+        return self._state.interest.has(filter)
+
     # Streams
 
     def open_stream(self, filter: Filter, after: int | None, name: str) -> int:
@@ -272,7 +281,7 @@ class Broker:
         if isinstance(error, DiskFull):
             state.unsaved_replies[:0] = failed.replies
             state.unsaved_ends[:0] = failed.ends
-            self._keep_for_later(failed.batch)
+            state.take_back(failed.batch)
             self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
             state.timers.at(self._hold_until_ns, lambda _: None)
             if not self._disk_is_full:  # told once, not with every try
@@ -367,26 +376,6 @@ class Broker:
         self._committing = UnderWay(batch, promised, wishes, replies, ends)
         state.committing = batch
         state.out.append(Commit(batch))
-
-    def _keep_for_later(self, batch: Batch) -> None:
-        """After a full disk: what the broker itself wanted saved is tried again, as it is by then.
-
-        What clients asked for in that commit was refused, and so is not.
-        """
-        state, unsaved = self._state, self._state.unsaved
-        for subscription_id, data in batch.subscriptions.items():
-            subscriber = state.by_id.get(subscription_id)
-            if subscriber is not None:
-                state.redefined(subscriber)
-            elif data is None:
-                unsaved.subscriptions.setdefault(subscription_id, None)
-        for letter_id, record in batch.dead.items():
-            unsaved.dead.setdefault(letter_id, record)
-        unsaved.trim_to = max(unsaved.trim_to, batch.trim_to)
-        for subscription_id in batch.cursors:
-            subscriber = state.by_id.get(subscription_id)
-            if subscriber is not None:
-                state.moved(subscriber)
 
     def shut_down(self, now_ns: int) -> None:
         """Answer everybody who waits, and let the next commit carry every cursor."""

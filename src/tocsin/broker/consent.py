@@ -112,6 +112,7 @@ class Consent:
         assert subscriber.lane is not None
         subscriber.lane.limit_rate(answer.rate_per_minute)
         self._state.redefined(subscriber)
+        self._state.stands_differently(subscriber)
         self._resume(subscriber, now_ns)
 
     def _declined(self, question: Question, answer: Refused, now_ns: int) -> None:

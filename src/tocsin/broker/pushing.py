@@ -265,6 +265,7 @@ class Pushing:
         who.follower.park(state.head)
         self._catchup.forget(who.follower)
         state.redefined(who)
+        state.stands_differently(who)
         state.note(
             "warning",
             "a subscription was paused; `tocsin subs resume` starts it again",

@@ -208,6 +208,7 @@ class Registry:
             follower.park(state.head)
             self._catchup.forget(follower)
         state.moved(subscriber)
+        state.stands_differently(subscriber)
         if changed.state is Standing.PENDING:
             self._consent.ask(subscriber)
 

@@ -7,6 +7,7 @@ from itertools import count
 
 from tocsin.broker.counters import Counters
 from tocsin.broker.effects import Effect, Ended, EndStatus, Level, Note, Reply, Token
+from tocsin.broker.interest import Interest
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.timers import Timers
@@ -38,6 +39,7 @@ class State:
         self.counters = Counters()
         self.timers = Timers()
         self.matcher = Matcher()
+        self.interest = Interest()
         self.by_key: dict[int, Subscriber | Stream] = {}
         self.by_id: dict[str, Subscriber] = {}
         self.head = 0  # the last event on disk
@@ -68,10 +70,17 @@ class State:
         """From now on, matching events are this reader's."""
         self.matcher.add(reader.follower.key, filter)
         self.by_key[reader.follower.key] = reader
+        self.stands_differently(reader)
 
     def leave(self, reader: Subscriber | Stream) -> None:
         self.matcher.remove(reader.follower.key)
         del self.by_key[reader.follower.key]
+        self.interest.wants(reader.follower.key, None)
+
+    def stands_differently(self, reader: Subscriber | Stream) -> None:
+        """It came, paused or resumed, or wants something else."""
+        active = isinstance(reader, Stream) or reader.is_active
+        self.interest.wants(reader.follower.key, reader.filter if active else None)
 
     def hold(self, seq: int) -> None:
         """Somebody begins after `seq`: what the log has not let go of yet stays."""
@@ -86,6 +95,26 @@ class State:
         subscription = subscriber.subscription
         self.unsaved.subscriptions[subscription.id] = definition(subscription)
         self.moved(subscriber)
+
+    def take_back(self, batch: Batch) -> None:
+        """After a full disk: what the broker itself wanted saved is tried again, as it is by then.
+
+        What clients asked for in that commit was refused, and so is not.
+        """
+        unsaved = self.unsaved
+        for subscription_id, data in batch.subscriptions.items():
+            subscriber = self.by_id.get(subscription_id)
+            if subscriber is not None:
+                self.redefined(subscriber)
+            elif data is None:
+                unsaved.subscriptions.setdefault(subscription_id, None)
+        for letter_id, record in batch.dead.items():
+            unsaved.dead.setdefault(letter_id, record)
+        unsaved.trim_to = max(unsaved.trim_to, batch.trim_to)
+        for subscription_id in batch.cursors:
+            subscriber = self.by_id.get(subscription_id)
+            if subscriber is not None:
+                self.moved(subscriber)
 
     def cursors_to_save(self, head: int) -> dict[str, int]:
         """The cursors that changed, and the watermark.

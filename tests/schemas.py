@@ -102,6 +102,7 @@ SOURCES = {
             "ws-addr.xsd",
         ),
     ),
+    "wsdl": Source("", ("wsdl.xsd",), "sdc11073", "xsd"),
     "soap12": Source("wse2004_dpws", ("soap-envelope.xsd",), "sdc11073", "xsd"),
 }
 

@@ -109,6 +109,7 @@ def _notification_10(sink: str) -> dict[str, dict[str, Any]]:
     message = {"Topic": topic, "Message": {"_value_1": [an_event()]}}
     return {
         "Subscribe": {"ConsumerReference": {"Address": sink}, "TopicExpression": topic},
+        "GetCurrentMessage": {"Topic": topic},
         "Notify": {"NotificationMessage": [message]},
     }
 
@@ -151,4 +152,4 @@ def arguments(service: str, operation: str, sink: str = "http://127.0.0.1:9/sink
         "msgbox": _BOXES,
         "onvif": _onvif(sink),
     }
-    return tables[service].get(operation, {})
+    return tables[service].get(operation.removesuffix("Op"), {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from lxml import etree
 from zeep import Client
@@ -113,6 +115,79 @@ def test_every_message_of_a_service_is_declared_in_its_schemas(service: str) -> 
 def test_our_schemas_compile_with_every_ws_addressing(service: str) -> None:
     for wsa in schemas.WSAS:
         schemas.catalogue(schemas.own_schemas(service), wsa).compiled()
+
+
+@pytest.mark.parametrize("service", ["", *SERVICES])
+def test_a_document_is_what_the_schema_of_wsdl_describes(service: str) -> None:
+    document = wsdl.wsdl(wsdl_calls.BASE, service or None)
+    assert document is not None
+
+    schemas.validator("wsdl")(document)
+
+
+# The published WSDLs, held against ours.
+
+PUBLISHED_WSDLS = [
+    ("wsn13", schemas.PUBLISHED / "wsn13_oasis" / "bw-2.wsdl"),
+    ("wsn13", schemas.PUBLISHED / "wsn13_oasis" / "brw-2.wsdl"),
+    ("wsn13", schemas.PUBLISHED / "wsn13_oasis" / "rpw-2.wsdl"),
+    ("wsn12", schemas.PUBLISHED / "wsn12_gt4" / "wsrf" / "notification" / "WS-BaseN.wsdl"),
+    ("wsman", schemas.PUBLISHED / "wsn12_gt4" / "ws" / "enumeration" / "enumeration.wsdl"),
+    ("wse11", schemas.PUBLISHED / "wse2011_w3c" / "eventing.wsdl"),
+    *(("onvif", path) for path in schemas.SOURCES["onvif"].paths() if path.suffix == ".wsdl"),
+]
+
+
+def _port_types(document: etree._Element) -> dict[tuple[str, str], dict[str, str]]:
+    """For each operation of each port type: its faults, and its actions where it gives some."""
+    return {
+        (port.get("name", ""), operation.get("name", "")): {
+            **{fault.get("name", ""): "" for fault in operation.iterfind(f"{WSDL}fault")},
+            **{
+                way: str(value)
+                for way in ("input", "output")
+                for child in operation.iterfind(f"{WSDL}{way}")
+                for name, value in child.attrib.items()
+                if str(name).endswith("}Action")
+            },
+        }
+        for port in document.iterfind(f"{WSDL}portType")
+        for operation in port.iterfind(f"{WSDL}operation")
+    }
+
+
+@pytest.mark.parametrize(("service", "path"), PUBLISHED_WSDLS, ids=lambda x: getattr(x, "name", x))
+def test_ports_have_the_published_operations_faults_and_actions(service: str, path: Path) -> None:
+    if not path.exists():
+        pytest.skip(f"{path.name} is not at hand")
+    document = wsdl.wsdl(wsdl_calls.BASE, service)
+    assert document is not None
+    ours = _port_types(etree.fromstring(document))
+    theirs = _port_types(etree.parse(str(path)).getroot())
+
+    shared = ours.keys() & theirs.keys()
+
+    assert shared
+    ports = {port for port, _ in shared}
+    ours_only = {key for key in ours.keys() - theirs.keys() if key[0] in ports}
+    assert not ours_only
+    for key in shared:
+        said = {name: ours[key].get(name) for name in theirs[key]}
+        assert (key, said) == (key, theirs[key])
+        assert {n for n in ours[key] if n.endswith("Fault")} <= theirs[key].keys()
+
+
+@pytest.mark.skipif(not schemas.PUBLISHED.exists(), reason="../shared is not here")
+@pytest.mark.parametrize("service", ["wsn13"])
+def test_every_port_is_one_of_the_published(service: str) -> None:
+    published = {
+        key
+        for name, path in PUBLISHED_WSDLS
+        if name == service
+        for key in _port_types(etree.parse(str(path)).getroot())
+    }
+
+    assert {(port, operation) for s, port, operation in OPERATIONS if s == service} <= published
 
 
 # The captures, held against our schemas.

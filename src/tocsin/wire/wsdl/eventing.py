@@ -7,7 +7,7 @@ from typing import Final
 from tocsin.wire.soap.names import WSA200408, WSE04, WSE11, WSEN, WSMAN
 from tocsin.wire.wsdl.addressing import WS_ADDR, WSA_2004_08, XML_ATTRIBUTES
 from tocsin.wire.wsdl.notation import Schema, element, message, record, restriction, text, union
-from tocsin.wire.wsdl.ports import Port, Service, asked_and_answered
+from tocsin.wire.wsdl.ports import Operation, Port, Service, asked_and_answered
 
 _OPEN = "other*\n@*"
 _ZERO = "PT0S"
@@ -156,14 +156,28 @@ MANAGEMENT: Final = Schema(
 )
 
 
+def _operation(prefix: str, uri: str, element: str, *, reply: str | None = None) -> Operation:
+    return asked_and_answered(prefix, uri, element, reply=reply, suffix="Op")
+
+
 def _ports(uri: str, *, unsubscribed: str | None) -> tuple[Port, ...]:
-    subscription = tuple(asked_and_answered("wse", uri, name) for name in ("Renew", "GetStatus"))
-    unsubscribe = asked_and_answered("wse", uri, "Unsubscribe", reply=unsubscribed)
     return (
-        Port("EventSource", (asked_and_answered("wse", uri, "Subscribe"),)),
-        Port("SubscriptionManager", (*subscription, unsubscribe)),
+        Port("EventSource", (_operation("wse", uri, "Subscribe"),)),
+        Port(
+            "SubscriptionManager",
+            (
+                _operation("wse", uri, "Renew"),
+                _operation("wse", uri, "GetStatus"),
+                _operation("wse", uri, "Unsubscribe", reply=unsubscribed),
+            ),
+        ),
     )
 
+
+_DATA_SOURCE = (
+    _operation("wsen", WSEN, "Pull"),
+    _operation("wsen", WSEN, "Release", reply=""),
+)
 
 SERVICES: Final = (
     # The answer to Unsubscribe has an empty body in 2004, an element in 2011.
@@ -172,15 +186,7 @@ SERVICES: Final = (
     Service(
         "wsman",
         (ENUMERATION, MANAGEMENT),
-        (
-            Port(
-                "DataSource",
-                (
-                    asked_and_answered("wsen", WSEN, "Pull"),
-                    asked_and_answered("wsen", WSEN, "Release", reply=""),
-                ),
-            ),
-        ),
+        (Port("DataSource", _DATA_SOURCE),),
         actions=WSA200408,
     ),
 )

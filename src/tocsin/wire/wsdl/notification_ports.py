@@ -112,6 +112,7 @@ WSN_1_3: Final = Service(
             "NotificationConsumer",
             (one_way("b", f"{WSN13_ACTIONS}/NotificationConsumer", "Notify"),),
         ),
+        Port("SubscriptionManager", subscription_manager("SubscriptionManager")),
         _MANAGER,
         Port(
             "CreatePullPoint",

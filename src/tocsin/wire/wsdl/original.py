@@ -41,6 +41,8 @@ NOTIFICATION: Final = Schema(
                InitialTerminationTime? xs:string""",
         ),
         message("SubscribeResponse", "SubscriptionReference wsa:EndpointReferenceType\nother*"),
+        message("GetCurrentMessageRequest", "Topic b:ExpressionType\nother*"),
+        message("GetCurrentMessageResponse", "any*"),
         message("Notify", "NotificationMessage+ b:NotificationMessageHolderType\nother*"),
         message("NotifyResponse", _TRACKED),
         *(
@@ -118,6 +120,11 @@ SERVICES: Final = (
                         "ResumeSubscription",
                         "ResumeSubsriptionRequest",
                         "ResumeSubsriptionRequestResponse",
+                    ),
+                    _ask(
+                        "GetCurrentMessage",
+                        "GetCurrentMessageRequest",
+                        "GetCurrentMessageResponse",
                     ),
                     _ask("Notify", "Notify", "NotifyResponse"),
                 ),

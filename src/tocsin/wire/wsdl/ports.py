@@ -65,16 +65,22 @@ def request_response(
 
 
 def asked_and_answered(
-    prefix: str, uri: str, name: str, faults: Iterable[str] = (), *, reply: str | None = None
+    prefix: str,
+    uri: str,
+    element: str,
+    faults: Iterable[str] = (),
+    *,
+    reply: str | None = None,
+    suffix: str = "",
 ) -> Operation:
-    """An operation with the actions {uri}/{name} and {uri}/{name}Response."""
-    answer = f"{prefix}:{name}Response" if reply is None else reply
+    """An operation named after its element, with the actions {uri}/{element} and
+    {uri}/{element}Response; `reply` if the answer is not {element}Response."""
     return Operation(
-        name,
-        f"{uri}/{name}",
-        f"{prefix}:{name}",
-        answer,
-        f"{uri}/{name}Response",
+        f"{element}{suffix}",
+        f"{uri}/{element}",
+        f"{prefix}:{element}",
+        f"{prefix}:{element}Response" if reply is None else reply,
+        f"{uri}/{element}Response",
         tuple(faults),
     )
 

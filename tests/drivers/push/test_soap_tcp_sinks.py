@@ -12,8 +12,10 @@ from conftest import World
 from tocsin.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
 from tocsin.delivery.trust import parse_sink
 from tocsin.drivers.push.envelope_line import EnvelopeLine
+from tocsin.drivers.push.letters import LetterAnswer, Letters
+from tocsin.errors import PeerFailed
 from tocsin.wire.dime import Decoder, envelope_message, read_envelope_message
-from tocsin.wire.soap.envelope import write_envelope
+from tocsin.wire.soap.envelope import content_type, write_envelope
 from tocsin.wire.soap.fault import SoapFault, write_fault
 from tocsin.wire.soap.names import WSA2005
 
@@ -243,6 +245,29 @@ def test_the_guard_judges_where_a_soap_tcp_address_leads(world: World) -> None:
 
     assert isinstance(outcome, Failed)
     assert "cloud metadata" in outcome.reason
+
+
+@pytest.mark.parametrize("soap", ["1.1", "1.2"])
+def test_a_letter_may_go_to_a_soap_tcp_address(world: World, got: list[bytes], soap: str) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.read(1 << 16))
+
+    url = world.sink(script).replace("http://", "soap.tcp://")
+    kind = {"Content-Type": content_type(soap, "urn:end")}
+
+    answer = world.loop.run_until_complete(Letters(world.pusher).post(url, b"<over/>", kind))
+    world.wait(0.05)
+
+    assert answer == LetterAnswer(202, {}, b"")
+    assert got == [envelope_message(soap, b"<over/>")]
+    assert world.pusher.open == 0
+
+
+def test_a_letter_to_nobody_is_told(world: World) -> None:
+    with pytest.raises(PeerFailed):
+        world.loop.run_until_complete(
+            Letters(world.pusher).post("soap.tcp://127.0.0.1:1/", b"<over/>", {})
+        )
 
 
 def test_only_what_is_soap_may_go_to_a_soap_tcp_address(world: World) -> None:

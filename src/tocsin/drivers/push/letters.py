@@ -12,12 +12,14 @@ from typing import ClassVar
 import msgspec
 
 from tocsin import __version__
-from tocsin.delivery.outcome import Failed, Outcome
+from tocsin.delivery.outcome import Answered, Failed, Outcome
 from tocsin.delivery.trust import Sink, parse_sink
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.connection import Connection
+from tocsin.drivers.push.envelope_line import EnvelopeLine
 from tocsin.drivers.push.line import Exchange, Line
 from tocsin.errors import BadRequest, Busy, PeerFailed, ShuttingDown
+from tocsin.wire.dime import envelope_message
 
 ANSWER_BYTES_MAX = 1 << 20
 LETTERS_MAX = 64  # under way at once
@@ -50,10 +52,13 @@ class Letters:
     ) -> LetterAnswer:
         """POST once and give the answer, also one that refuses; redirects are not followed.
 
+        To a soap.tcp address the body goes in a DIME message, and the answer is 202 once it is
+        taken: what the peer has to say comes by another way, if at all.
+
         Raises BadSubscription if the URL is none, SinkRefused if nothing may be sent there, Busy
         if too many letters wait, PeerFailed if no whole answer comes in time.
         """
-        sink = parse_sink(url)
+        sink = parse_sink(url, soap_tcp=True)
         request = _request(sink, body, headers)
         if self._waiting >= LETTERS_WAITING_MAX:
             raise Busy(f"{self._waiting} letters wait to be sent", remedy="Try again later.")
@@ -78,15 +83,16 @@ class Letters:
         except OSError as error:
             raise _failed(url, f"its name leads nowhere: {error.strerror or error}") from error
         answer: asyncio.Future[LetterAnswer] = loop.create_future()
-        line = LetterLine(self._exchange, url, sink)
+        line = (EnvelopeLine if sink.soap_tcp else LetterLine)(self._exchange, -1, url, sink)
 
         def done(_: int, outcome: Outcome) -> None:
             if answer.done():
                 return
-            if line.answer is not None:
+            if isinstance(line, LetterLine) and line.answer is not None:
                 answer.set_result(line.answer)
+            elif isinstance(outcome, Answered):
+                answer.set_result(LetterAnswer(outcome.status, {}, b""))
             else:
-                assert isinstance(outcome, Failed)
                 answer.set_exception(_failed(url, outcome.reason))
 
         self._under_way.add(answer)
@@ -145,8 +151,8 @@ class LetterLine(Line):
 
     __slots__ = ("_reading", "answer")
 
-    def __init__(self, exchange: Exchange, url: str, sink: Sink) -> None:
-        super().__init__(exchange, -1, url, sink)
+    def __init__(self, exchange: Exchange, number: int, url: str, sink: Sink) -> None:
+        super().__init__(exchange, number, url, sink)
         self._reading: LetterConnection | None = None
         self.answer: LetterAnswer | None = None
 
@@ -178,6 +184,10 @@ def _what_is_wrong(
 
 
 def _request(sink: Sink, body: bytes, headers: Mapping[str, str]) -> tuple[bytes, bytes]:
+    if sink.soap_tcp:
+        kinds = (value for name, value in headers.items() if name.lower() == "content-type")
+        is_soap12 = next(kinds, "").startswith("application/soap+xml")
+        return envelope_message("1.2" if is_soap12 else "1.1", body), b""
     lines = [
         f"POST {sink.target} HTTP/1.1",
         f"host: {sink.authority()}",

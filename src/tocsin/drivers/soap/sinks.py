@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def check_consumer(node: Node, address: str, peer: str) -> None:
     """Raise BadSubscription or SinkRefused if nothing may be sent there."""
-    host = parse_sink(address).host
+    host = parse_sink(address, soap_tcp=True).host
     rules = node.rules
     try:
         number = ip_address(host)

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 STRUCTURED = "application/cloudevents+json"
 
 
-def asynchronous(address: str) -> Json:
+def asynchronous(address: str, *, tls: bool = False) -> Json:
     """The document at /asyncapi.json; `address` is where the broker listens."""
     return {
         "asyncapi": "3.0.0",
@@ -26,8 +26,8 @@ def asynchronous(address: str) -> Json:
         },
         "defaultContentType": STRUCTURED,
         "servers": {
-            "http": {"host": address, "protocol": "http"},
-            "socket": {"host": address, "protocol": "ws"},
+            "http": {"host": address, "protocol": "https" if tls else "http"},
+            "socket": {"host": address, "protocol": "wss" if tls else "ws"},
         },
         "channels": {
             "events": _channel("/events", "Publish events, one or a batch.", "http"),

@@ -44,7 +44,8 @@ def operation_routes(node: Node, door: Door) -> list[Route]:
         return Response(openapi, media_type="application/json")
 
     async def describe_events(request: Request) -> Response:
-        body = msgspec.json.encode(asynchronous(node.address))
+        tls = node.settings.http.scheme == "https"
+        body = msgspec.json.encode(asynchronous(node.address, tls=tls))
         return Response(body, media_type="application/json")
 
     async def explain(request: Request) -> Response:

@@ -50,7 +50,7 @@ def status_page(node: Node) -> str:
         f"{f'<ul>{reasons}</ul>' if reasons else ''}"
         f"<table>{_figures(node, views)}</table>"
         f"{_slow(views)}"
-        f"<h2>Try</h2><pre>{escape(_example(node.address))}</pre>"
+        f"<h2>Try</h2><pre>{escape(_example(f'{node.settings.http.scheme}://{node.address}'))}</pre>"
         f"<h2>Look</h2><ul>{links}</ul></body></html>"
     )
 
@@ -100,10 +100,10 @@ def _lasting(seconds: float) -> str:
     return f"{days} d {hours:02}:{minutes:02}:{whole_s:02}"
 
 
-def _example(address: str) -> str:
+def _example(url: str) -> str:
     return (
-        f"curl -N http://{address}/events/stream &\n"
-        f"curl http://{address}/events -H 'Content-Type: application/json' \\\n"
+        f"curl -N {url}/events/stream &\n"
+        f"curl {url}/events -H 'Content-Type: application/json' \\\n"
         "  -H 'ce-specversion: 1.0' -H 'ce-id: 1' -H 'ce-source: /me' -H 'ce-type: test' \\\n"
         "  -H 'ce-topic: lead/ohio/radar' -d '{\"load5\": 1.5}'"
     )

@@ -114,8 +114,7 @@ def _in_scope(piece: bytes, element: Element) -> bytes:
     tag: re.Match[bytes] | None = None
     for prefix, uri in inherited.items():
         # A prefix may be used in any name, and in values such as xsi:type: look for it anywhere.
-        used = prefix is None or piece.find(prefix.encode() + b":") >= 0
-        if not used:
+        if prefix is not None and not _names(piece, prefix.encode()):
             continue
         tag = tag or _START_TAG.match(piece)
         assert tag is not None, "an element begins with its start tag"
@@ -127,3 +126,10 @@ def _in_scope(piece: bytes, element: Element) -> bytes:
     assert tag is not None
     at = tag.end("name")
     return piece[:at] + missing + piece[at:]
+
+
+def _names(piece: bytes, prefix: bytes) -> bool:
+    """True if the prefix may be used: it stands before a colon, and at the start of a word."""
+    if piece.find(prefix + b":") < 0:
+        return False
+    return re.search(rb"(?<![\w.\-\x80-\xff])%b:" % re.escape(prefix), piece) is not None

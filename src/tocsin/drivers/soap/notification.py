@@ -1,0 +1,183 @@
+"""WS-BaseNotification at the desk: subscribing, renewing, pausing, ending, the current message."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.broker.registry import Change
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.soap.request import Handlers, Reply, Request
+from tocsin.drivers.soap.sinks import check_consumer
+from tocsin.errors import NoSuchSubscription, TocsinError
+from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.subscription import Kind, SoapTerms, State, Subscription
+from tocsin.wire.soap.addressing import reference_headers
+from tocsin.wire.soap.mediation import payload_of
+from tocsin.wire.soap.names import USUAL_WSA
+from tocsin.wire.wsn import messages as say
+from tocsin.wire.wsn.deliver import subscription_reference
+from tocsin.wire.wsn.faults import Faults
+from tocsin.wire.wsn.filters import filters_of, one_topic
+from tocsin.wire.wsn.lease import ends_at
+from tocsin.wire.wsn.operations import REQUESTS, Operation, response_action
+from tocsin.wire.wsn.producer import producer_properties
+from tocsin.wire.wsn.read import read_request
+from tocsin.wire.wsn.write import write
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+Act = Callable[[Request, say.Request, Faults], Awaitable[say.Response]]
+
+
+class NotificationService:
+    """Subscriptions by WS-Notification 1.3, 1.2 and 1.0."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._acts: Mapping[Operation, Act] = {
+            Operation.SUBSCRIBE: self._subscribe,
+            Operation.RENEW: self._renew,
+            Operation.UNSUBSCRIBE: self._unsubscribe,
+            Operation.PAUSE: self._pause,
+            Operation.RESUME: self._resume,
+            Operation.CURRENT_MESSAGE: self._current_message,
+        }
+        self.handlers: Handlers = {
+            name: partial(self._answer, spec, operation)
+            for name, (spec, operation) in REQUESTS.items()
+        }
+
+    async def _answer(self, spec: str, operation: Operation, request: Request) -> Reply:
+        faults = Faults(spec, self._node.now_ns())
+        try:
+            asked = read_request(request.envelope, request.element, spec, operation)
+            answer = await self._acts[operation](request, asked, faults)
+        except TocsinError as error:
+            raise faults.of(error, operation) from error
+        return Reply(
+            write(answer, spec, _wsa(request, asked, spec)),
+            response_action(spec, operation, request.addressing.action),
+        )
+
+    async def _subscribe(
+        self, request: Request, asked: say.Request, faults: Faults
+    ) -> say.SubscribeResponse:
+        assert isinstance(asked, say.Subscribe)
+        node = self._node
+        if asked.unknown_policies:
+            raise faults.unknown_policies(asked.unknown_policies)
+        check_consumer(node, asked.consumer.address, request.call.peer)
+        filters = filters_of(asked, faults, producer_properties)
+        expires_ns = ends_at(asked.termination, faults, Operation.SUBSCRIBE)
+        manager = request.address("subscriptions", "").rstrip("/")
+        subscription = Subscription(
+            id="",
+            kind=Kind.PUSH,
+            sink=asked.consumer.address,
+            filters=msgspec.Raw(msgspec.json.encode(filters)),
+            expires_ns=expires_ns,
+            soap=_terms(asked, faults.spec, request.envelope.soap, manager),
+        )
+        view: SubscriptionView = await node.ask(
+            lambda token, now_ns: node.broker.subscribe(
+                subscription, read_filters(filters), None, token, now_ns
+            )
+        )
+        wsa = _wsa(request, asked, faults.spec)
+        return say.SubscribeResponse(
+            subscription_reference(faults.spec, wsa, manager, view.subscription.id),
+            node.now_ns(),
+            say.NEVER if expires_ns is None else expires_ns,
+        )
+
+    async def _renew(
+        self, request: Request, asked: say.Request, faults: Faults
+    ) -> say.RenewResponse:
+        assert isinstance(asked, say.Renew)
+        view = self._found(request)
+        expires_ns = ends_at(asked.termination, faults, Operation.RENEW)
+        await self._change(view, Change(expires_ns=expires_ns))
+        return say.RenewResponse(
+            say.NEVER if expires_ns is None else expires_ns, self._node.now_ns()
+        )
+
+    async def _unsubscribe(
+        self, request: Request, asked: say.Request, faults: Faults
+    ) -> say.UnsubscribeResponse:
+        node = self._node
+        ended = self._found(request).subscription.id
+        await node.ask(
+            lambda token, now_ns: node.broker.unsubscribe(ended, token, now_ns, quietly=True)
+        )
+        return say.UnsubscribeResponse()
+
+    async def _pause(
+        self, request: Request, asked: say.Request, faults: Faults
+    ) -> say.PauseSubscriptionResponse:
+        view = self._found(request)
+        if view.subscription.state is State.PAUSED:
+            raise faults.fault("PauseFailedFault", "the subscription is paused already")
+        await self._change(view, Change(state=State.PAUSED))
+        return say.PauseSubscriptionResponse()
+
+    async def _resume(
+        self, request: Request, asked: say.Request, faults: Faults
+    ) -> say.ResumeSubscriptionResponse:
+        view = self._found(request)
+        if view.subscription.state is not State.PAUSED:
+            raise faults.fault("ResumeFailedFault", "the subscription is not paused")
+        await self._change(view, Change(state=State.ACTIVE))
+        return say.ResumeSubscriptionResponse()
+
+    async def _current_message(
+        self, request: Request, asked: say.Request, faults: Faults
+    ) -> say.GetCurrentMessageResponse:
+        assert isinstance(asked, say.GetCurrentMessage)
+        pattern, namespace = one_topic(asked.topic, faults)
+        stored = await self._node.latest(pattern)
+        event = None if stored is None else stored.event
+        if event is None or (namespace and event.extensions.get("topicns", namespace) != namespace):
+            raise faults.fault(
+                "NoCurrentMessageOnTopicFault", f"nothing was published on {pattern} of late"
+            )
+        return say.GetCurrentMessageResponse(payload_of(event))
+
+    def _found(self, request: Request) -> SubscriptionView:
+        if request.resource is None:
+            raise NoSuchSubscription(
+                "the message names no subscription",
+                remedy="Send it to the address, and with the header, of SubscriptionReference.",
+            )
+        return self._node.broker.view(request.resource)
+
+    async def _change(self, view: SubscriptionView, change: Change) -> None:
+        node, changed = self._node, view.subscription.id
+        await node.ask(lambda token, now_ns: node.broker.change(changed, change, token, now_ns))
+
+
+def _wsa(request: Request, asked: say.Request, spec: str) -> str:
+    """The addressing version that the caller reads."""
+    if request.addressing.wsa:
+        return request.addressing.wsa
+    return asked.consumer.wsa if isinstance(asked, say.Subscribe) else USUAL_WSA[spec]
+
+
+def _terms(asked: say.Subscribe, spec: str, soap: str, manager: str) -> SoapTerms:
+    """How the consumer is written to: in the versions of its subscription and its reference."""
+    wsa = asked.consumer.wsa
+    return SoapTerms(
+        spec=spec,
+        soap=soap,
+        wsa=wsa,
+        form="raw" if asked.raw else "wrapped",
+        references=reference_headers(asked.consumer, wsa).decode(),
+        manager=manager,
+        filter_xml=asked.filter_xml.decode(),
+        reliable=asked.reliable,
+        expires_as="dateTime",
+    )

@@ -1,0 +1,205 @@
+"""WS-BaseNotification read: an element of a message becomes what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from lxml import etree
+
+from tocsin.wire.soap.addressing import Addressing, EndpointReference, read_epr
+from tocsin.wire.soap.envelope import Envelope, elements, first_element, split, text_of
+from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.soap.mediation import Notification
+from tocsin.wire.soap.names import SPEC_OF, WSA_NAMESPACES
+from tocsin.wire.soap.slices import cut_out
+from tocsin.wire.soap.times import moment_ns
+from tocsin.wire.soap.topics import read_topic
+from tocsin.wire.wsn import messages as say
+from tocsin.wire.wsn.operations import REQUESTS, RESPONSES, Operation
+from tocsin.wire.wsn.read_subscribe import (
+    is_nil,
+    read_expression,
+    read_subscribe,
+    read_termination,
+)
+
+Element = etree._Element
+
+_ADDRESSES: Final = tuple(f"{{{wsa}}}Address" for wsa in reversed(WSA_NAMESPACES))
+
+
+def read(envelope: Envelope, element: Element) -> say.Message:
+    """The message that the body's element is; a SoapFault if it is none of this specification."""
+    name = split(element.tag)
+    asked = REQUESTS.get(name)
+    if asked is not None:
+        return read_request(envelope, element, *asked)
+    answered = RESPONSES.get(name)
+    if answered is not None:
+        return _read_response(envelope, element, answered[1])
+    if name[1] == "Notify" and SPEC_OF.get(name[0], "").startswith("wsn"):
+        return read_notify(envelope, element)
+    raise SoapFault("Sender", f"{name[1][:80]!r} is no message of WS-BaseNotification")
+
+
+# Requests
+
+
+def read_request(
+    envelope: Envelope, element: Element, spec: str, operation: Operation
+) -> say.Request:
+    """What is asked of a producer or of a subscription."""
+    if operation is Operation.SUBSCRIBE:
+        return read_subscribe(envelope, element, spec)
+    if operation is Operation.RENEW:
+        return _renew(element)
+    if operation is Operation.CURRENT_MESSAGE:
+        return _current_message(element)
+    return _BARE_REQUESTS[operation]()
+
+
+_BARE_REQUESTS: Final[Mapping[Operation, Callable[[], say.Request]]] = {
+    Operation.UNSUBSCRIBE: say.Unsubscribe,
+    Operation.PAUSE: say.PauseSubscription,
+    Operation.RESUME: say.ResumeSubscription,
+}
+
+
+def _renew(element: Element) -> say.Renew:
+    for child in elements(element):
+        if split(child.tag)[1] in ("TerminationTime", "RequestedTerminationTime"):
+            return say.Renew(read_termination(child))
+    return say.Renew(None)
+
+
+def _current_message(element: Element) -> say.GetCurrentMessage:
+    for child in elements(element):
+        if split(child.tag)[1] in ("Topic", "TopicExpression"):
+            return say.GetCurrentMessage(read_expression(child))
+    raise SoapFault("Sender", "GetCurrentMessage names no Topic")
+
+
+# Responses
+
+
+def _read_response(envelope: Envelope, element: Element, operation: Operation) -> say.Response:
+    if operation is Operation.SUBSCRIBE:
+        return _subscribe_response(envelope, element)
+    if operation is Operation.RENEW:
+        termination, current = _times(element)
+        return say.RenewResponse(termination, current)
+    if operation is Operation.CURRENT_MESSAGE:
+        content = first_element(element)
+        payload = None if content is None else cut_out(envelope, [content])[0]
+        return say.GetCurrentMessageResponse(payload)
+    return _BARE_RESPONSES[operation]()
+
+
+_BARE_RESPONSES: Final[Mapping[Operation, Callable[[], say.Response]]] = {
+    Operation.UNSUBSCRIBE: say.UnsubscribeResponse,
+    Operation.PAUSE: say.PauseSubscriptionResponse,
+    Operation.RESUME: say.ResumeSubscriptionResponse,
+}
+
+
+def _subscribe_response(envelope: Envelope, element: Element) -> say.SubscribeResponse:
+    reference = _reference(envelope, element, "SubscriptionReference")
+    if reference is None:
+        raise SoapFault("Sender", "SubscribeResponse has no SubscriptionReference")
+    termination, current = _times(element)
+    return say.SubscribeResponse(reference, current, termination)
+
+
+def _times(element: Element) -> tuple[int | say.Never | None, int | None]:
+    """When it ends, and what time it is there; what is not said, or cannot be read, is None."""
+    termination: int | say.Never | None = None
+    current: int | None = None
+    for child in elements(element):
+        name = split(child.tag)[1]
+        if name in ("TerminationTime", "NewTerminationTime"):
+            termination = say.NEVER if is_nil(child) else moment_ns(text_of(child))
+        elif name == "CurrentTime":
+            current = moment_ns(text_of(child))
+    return termination, current
+
+
+def _reference(envelope: Envelope, element: Element, name: str) -> EndpointReference | None:
+    for child in elements(element):
+        if split(child.tag)[1] == name:
+            return read_epr(envelope, child)
+    return None
+
+
+# Notifications
+
+
+def read_notify(envelope: Envelope, element: Element) -> say.Notify:
+    """A consumer's view of Notify: each message, who produced it, for which subscription."""
+    holders, contents = _holders(element)
+    payloads = cut_out(envelope, contents)
+    return say.Notify(
+        tuple(
+            say.NotificationMessage(
+                payload=payload,
+                topic=read_topic(_child(holder, "Topic")),
+                producer=_reference(envelope, holder, "ProducerReference"),
+                subscription=_reference(envelope, holder, "SubscriptionReference"),
+            )
+            for holder, payload in zip(holders, payloads, strict=True)
+        )
+    )
+
+
+def read_notifications(envelope: Envelope, addressing: Addressing) -> list[Notification]:
+    """A broker's view of Notify, for the events that it brings. One message that brings several
+    has one id; theirs are that id and their number."""
+    assert envelope.content is not None
+    holders, contents = _holders(envelope.content)
+    payloads = cut_out(envelope, contents)
+    message_id = addressing.message_id
+    several = len(holders) > 1
+    return [
+        Notification(
+            payload=payloads[index],
+            name=split(contents[index].tag),
+            topic=read_topic(_child(holder, "Topic")),
+            producer=_address(_child(holder, "ProducerReference")),
+            message_id=f"{message_id}#{index + 1}" if several and message_id else message_id,
+        )
+        for index, holder in enumerate(holders)
+    ]
+
+
+def _holders(notify: Element) -> tuple[list[Element], Sequence[Element]]:
+    """Each NotificationMessage, and the one element that its Message holds."""
+    namespace = split(notify.tag)[0]
+    holders = notify.findall(f"{{{namespace}}}NotificationMessage")
+    if not holders:
+        raise SoapFault("Sender", "Notify holds no NotificationMessage")
+    contents: list[Element] = []
+    for holder in holders:
+        message = _child(holder, "Message")
+        inside = [] if message is None else elements(message)
+        if len(inside) != 1:
+            found = "no element" if not inside else f"{len(inside)} elements"
+            raise SoapFault("Sender", f"a Message holds exactly one element, and this has {found}")
+        contents.append(inside[0])
+    return holders, contents
+
+
+def _child(holder: Element, name: str) -> Element | None:
+    """The holder's child of this name in the holder's own namespace."""
+    namespace = split(holder.tag)[0]
+    return holder.find(f"{{{namespace}}}{name}")
+
+
+def _address(reference: Element | None) -> str | None:
+    """The address of a producer; references that say nothing usable are nobody's fault here."""
+    if reference is None:
+        return None
+    for tag in _ADDRESSES:
+        address = reference.find(tag)
+        if address is not None:
+            return text_of(address) or None
+    return None

@@ -76,20 +76,12 @@ def test_globus_writes_both_kinds_of_references() -> None:
 @combinations
 def test_a_reference_without_an_address_is_a_fault_of_its_version(soap: str, wsa: str) -> None:
     header = f'<a:ReplyTo xmlns:a="{wsa}"/>'.encode()
-    envelope = read_envelope(write_envelope(soap, header=header, body=b"<x/>"))
 
     with pytest.raises(SoapFault) as caught:
-        read_addressing(
-            read_envelope(
-                write_envelope(
-                    soap, header=b'<a:Action xmlns:a="%b">u</a:Action>' % wsa.encode() + header
-                )
-            )
-        )
+        read_addressing(read_envelope(write_envelope(soap, header=header)))
 
     assert caught.value.subcode is not None
     assert caught.value.subcode[0] == wsa
-    assert envelope.header is not None
 
 
 @both

@@ -101,7 +101,8 @@ _REFERENCES: Final = ("ReplyTo", "FaultTo", "From")
 def read_epr(envelope: Envelope, element: Element) -> EndpointReference:
     """The reference that an element of the message holds, in whichever version it is written."""
     address: str | None = None
-    wsa = ""
+    own = split(element.tag)[0]
+    wsa = own if own in _NAMESPACES else ""
     properties: list[Element] = []
     parameters: list[Element] = []
     for child in elements(element):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from lxml import etree
 
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
@@ -32,8 +32,7 @@ NONE_ADDRESS: Final = f"{WSA2005}/none"
 _ANONYMOUS: Final = frozenset(anonymous(wsa) for wsa in WSA_NAMESPACES)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointReference:
+class EndpointReference(msgspec.Struct, frozen=True):
     """Where to send, and what to put into the header there. References are XML, ready to send."""
 
     address: str
@@ -50,8 +49,7 @@ class EndpointReference:
         return self.address == NONE_ADDRESS
 
 
-@dataclass(frozen=True, slots=True)
-class Addressing:
+class Addressing(msgspec.Struct, frozen=True):
     """The addressing headers of one message; `wsa` is empty if it has none."""
 
     wsa: str = ""
@@ -80,22 +78,23 @@ def read_addressing(envelope: Envelope) -> Addressing:
         found.setdefault(name, block)
     if not wsa:
         return Addressing()
-    texts = {name: text_of(found[name]) or None for name in _TEXTS if name in found}
-    references = {name: read_epr(envelope, found[name]) for name in _REFERENCES if name in found}
+
+    def text(name: str) -> str | None:
+        return (text_of(found[name]) or None) if name in found else None
+
+    def reference(name: str) -> EndpointReference | None:
+        return read_epr(envelope, found[name]) if name in found else None
+
     return Addressing(
-        wsa=wsa,
-        action=texts.get("Action"),
-        message_id=texts.get("MessageID"),
-        to=texts.get("To"),
-        relates_to=texts.get("RelatesTo"),
-        reply_to=references.get("ReplyTo"),
-        fault_to=references.get("FaultTo"),
-        sender=references.get("From"),
+        wsa,
+        text("Action"),
+        text("MessageID"),
+        text("To"),
+        text("RelatesTo"),
+        reference("ReplyTo"),
+        reference("FaultTo"),
+        reference("From"),
     )
-
-
-_TEXTS: Final = ("Action", "MessageID", "To", "RelatesTo")
-_REFERENCES: Final = ("ReplyTo", "FaultTo", "From")
 
 
 def read_epr(envelope: Envelope, element: Element) -> EndpointReference:

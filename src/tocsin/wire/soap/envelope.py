@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
+import msgspec
 from lxml import etree
 
 from tocsin import safexml
@@ -35,10 +37,10 @@ UNDERSTOOD: Final = frozenset(
     {*WSA_NAMESPACES, WSE04, WSE11, WSMAN, WSN10, WSRM10, WSRM11, WSSE, TOCSIN}
 )
 HEADER_BLOCKS_MAX: Final = 100
+TAGS_KEPT: Final = 4_096  # names taken apart; real peers use a few hundred
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(msgspec.Struct, frozen=True):
     """One SOAP message. `raw` is what was parsed, in UTF-8, for those who keep payloads exactly."""
 
     soap: str
@@ -58,8 +60,14 @@ def read_envelope(data: bytes) -> Envelope:
     soap = SOAP_VERSIONS.get(namespace)
     if soap is None:
         raise SoapFault("VersionMismatch", f"{namespace[:200]!r} is neither SOAP 1.1 nor SOAP 1.2")
-    header = root.find(f"{{{namespace}}}Header")
-    body = root.find(f"{{{namespace}}}Body")
+    header = body = None
+    for child in root:
+        part = split(child.tag)
+        if part == (namespace, "Body"):
+            body = child
+            break
+        if part == (namespace, "Header"):
+            header = child
     if body is None:
         raise SoapFault("Sender", "the envelope has no Body")
     if header is not None and len(header) > HEADER_BLOCKS_MAX:
@@ -67,27 +75,26 @@ def read_envelope(data: bytes) -> Envelope:
     return Envelope(soap, header, body, first_element(body), raw)
 
 
-def split(tag: object) -> tuple[str, str]:
-    """Namespace and local name; comments and instructions have neither."""
-    if not isinstance(tag, str):
-        return "", ""
+def _split(tag: object) -> tuple[str, str]:
+    assert isinstance(tag, str), "the XML door lets no comments and no instructions in"
     if tag[:1] != "{":
         return "", tag
     namespace, _, name = tag[1:].partition("}")
     return namespace, name
 
 
+split: Callable[[object], tuple[str, str]] = lru_cache(maxsize=TAGS_KEPT)(_split)
+"""Namespace and local name of an element's tag."""
+
+
 def first_element(parent: Element) -> Element | None:
-    """The first child that is no comment and no instruction."""
-    for child in parent:
-        if isinstance(child.tag, str):
-            return child
-    return None
+    """The first child, if there is one."""
+    return parent[0] if len(parent) else None
 
 
 def elements(parent: Element) -> list[Element]:
-    """The children that are neither comments nor instructions."""
-    return [child for child in parent if isinstance(child.tag, str)]
+    """The children; all of them are elements, as the XML door leaves the rest out."""
+    return list(parent)
 
 
 def text_of(element: Element | None) -> str:

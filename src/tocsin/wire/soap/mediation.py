@@ -7,7 +7,6 @@ is the same for all of them is here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import quote
 
 import msgspec
@@ -26,8 +25,7 @@ UNNAMED_SOURCE = "/soap"
 _URI_KEPT = ":/?#[]@!$&'()*+,;=%~"
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(msgspec.Struct, frozen=True):
     """What one notification message says. `payload` is one element, as it was sent."""
 
     payload: bytes

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from lxml import etree
 
 from tocsin.errors import BadTopicPattern
@@ -44,8 +44,7 @@ _ENDINGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TopicName:
+class TopicName(msgspec.Struct, frozen=True):
     """A topic as it was sent: the expression, and what the prefixes in it stand for."""
 
     text: str

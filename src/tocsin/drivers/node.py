@@ -18,6 +18,7 @@ from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_si
 from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
+from tocsin.drivers.latest import Latest
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions
@@ -27,6 +28,7 @@ from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
+from tocsin.event.topic import TopicPattern
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -68,7 +70,8 @@ class Node:
         self._pusher = Pusher(self.loop, options, self.note, tls=tls)
         self.letters = Letters(self._pusher)
         self.on_ended: list[Callable[[do.Ended], None]] = []
-        self._recent = Recent()
+        self._recent = Recent(self.broker.head)
+        self._latest = Latest(self._recent, self._readers.ask)
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False
@@ -122,6 +125,10 @@ class Node:
     async def read(self, work: Callable[[Reader], T]) -> T:
         """Ask the log something, in the thread for that."""
         return await self._readers.ask(work)
+
+    async def latest(self, pattern: TopicPattern) -> Stored | None:
+        """The last event on a topic that fits, unless it is too long ago to be looked for."""
+        return await self._latest.on(pattern)
 
     def met_corrupt(self, sequences: list[int]) -> None:
         """Tell of records that a reader of the log could not be given."""
@@ -313,7 +320,10 @@ class Node:
 
     def _ended(self, effect: do.Ended) -> None:
         for listener in self.on_ended:
-            listener(effect)
+            try:
+                listener(effect)
+            except Exception as error:
+                self._not_performed(effect, error)
 
     def _stop(self, effect: do.Stop) -> None:
         if self.failure is None:

@@ -12,6 +12,7 @@ import apsw
 
 from tocsin.errors import CorruptLog
 from tocsin.event.stored import Stored
+from tocsin.event.topic import TopicPattern
 from tocsin.store.directory import LOG_NAME
 from tocsin.store.faults import UNREADABLE, open_failed, unreadable
 from tocsin.store.record import (
@@ -31,6 +32,7 @@ DAMAGE_LISTED_MAX = 100
 CHECK_ROWS = 1_000  # between two reports of progress; no moment of the log is held for longer
 COLUMNS = "seq, received_ns, end_bytes, crc, record"
 SELECT_RANGE = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
+SELECT_BACKWARDS = f"{SELECT_RANGE} DESC"
 SELECT_ONE = f"SELECT {COLUMNS} FROM events WHERE seq = ?"
 
 
@@ -117,6 +119,16 @@ class Reader:
                 if bytes_max <= 0:
                     break
         return Page(events, reached, lost)
+
+    def last_on(self, pattern: TopicPattern, above: int, through: int) -> Stored | None:
+        """The last event in (above, through] on a topic that fits, but for unreadable ones."""
+        with self._snapshot() as marks:
+            above, through = max(above, marks.trimmed_to), min(through, marks.last_seq)
+            for row in self._backwards(above, through):
+                stored = decode_row(row)
+                if pattern.matches(stored.event.topic):
+                    return stored
+        return None
 
     def read_one(self, seq: int) -> Stored | None:
         """The event, or None if it was trimmed, is yet to come, or cannot be read."""
@@ -249,6 +261,19 @@ class Reader:
             pass  # from here on event by event, which finds what a damaged page stands before
         for seq in range(reached + 1, end + 1):
             yield seq, self.row(seq)
+
+    def _backwards(self, above: int, through: int) -> Iterator[Row]:
+        """The rows of (above, through], the last one first, but for missing or damaged ones."""
+        reached = through + 1
+        try:
+            for row in self._connection.execute(SELECT_BACKWARDS, (above, through)):
+                if row[0] != reached - 1 or not is_intact(row):
+                    break
+                reached -= 1
+                yield row
+        except UNREADABLE:
+            pass  # from here on event by event, as in `_between`
+        yield from (row for seq in range(reached - 1, above, -1) if (row := self.row(seq)))
 
     def row(self, seq: int) -> Row | None:
         """The row of an event if it is there and as it was written."""

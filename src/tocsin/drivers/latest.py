@@ -1,0 +1,83 @@
+"""Latest: the last event on a topic, from memory or by a short look back into the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from tocsin.drivers.recent import Recent
+from tocsin.errors import Busy
+from tocsin.event.stored import Stored
+from tocsin.event.topic import TopicPattern
+from tocsin.store.reader import Reader
+
+LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
+PAGE_EVENTS = 1_000  # so that other questions come between
+LOOKED_MAX = 1_000  # patterns whose look back is remembered
+WAITING_MAX = 64
+
+
+Reading = Callable[[Callable[[Reader], Stored | None]], Awaitable[Stored | None]]
+"""Asks the log something, in the thread for that."""
+
+
+class Latest:
+    """Who asks again does not make the log be searched again: only what is new since then."""
+
+    def __init__(self, recent: Recent, read: Reading) -> None:
+        self._recent = recent
+        self._read = read
+        # How far the log was searched for a pattern, and the event found, if any.
+        self._looked: dict[TopicPattern, tuple[int, int | None]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._waiting = 0
+
+    async def on(self, pattern: TopicPattern) -> Stored | None:
+        """The last event on a topic that fits; None if there is none as far back as we look."""
+        found = self._recent.latest(pattern)
+        if found is not None:
+            return found
+        if self._waiting >= WAITING_MAX:
+            raise Busy(
+                f"{self._waiting} others ask for the latest event of a topic",
+                remedy="Ask again in a second.",
+            )
+        self._waiting += 1
+        try:
+            async with self._one_at_a_time:
+                found = await self._look_back(pattern)
+        finally:
+            self._waiting -= 1
+        return self._recent.latest(pattern) or found  # one may have come meanwhile
+
+    async def _look_back(self, pattern: TopicPattern) -> Stored | None:
+        through = self._recent.known_after
+        looked_to, seq = self._looked.get(pattern, (0, None))
+        above = max(looked_to, through - LOOK_BACK_EVENTS)
+        found = await self._search(pattern, above, through)
+        if found is not None:
+            seq = found.seq
+        elif above > looked_to:
+            seq = None  # what was found before need not be the last: a part was left out since
+        self._remember(pattern, (max(through, looked_to), seq))
+        if found is not None or seq is None:
+            return found
+        known = seq
+        return await self._read(lambda reader: reader.read_one(known))
+
+    async def _search(self, pattern: TopicPattern, above: int, through: int) -> Stored | None:
+        while through > above:
+            low = max(above, through - PAGE_EVENTS)
+            work = partial(Reader.last_on, pattern=pattern, above=low, through=through)
+            found = await self._read(work)
+            if found is not None:
+                return found
+            through = low
+        return None
+
+    def _remember(self, pattern: TopicPattern, looked: tuple[int, int | None]) -> None:
+        self._looked.pop(pattern, None)
+        while len(self._looked) >= LOOKED_MAX:
+            del self._looked[next(iter(self._looked))]  # the one asked for least lately
+        self._looked[pattern] = looked

@@ -1,0 +1,117 @@
+"""What the doors of a running node stand on: letters, ends, things kept, what is current."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from tocsin.broker.effects import Accepted, Ended
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.config import load
+from tocsin.drivers.node import Node
+from tocsin.drivers.notes import Notes
+from tocsin.errors import ShuttingDown
+from tocsin.event.event import Event
+from tocsin.event.filter import EVERYTHING
+from tocsin.event.subscription import Kind, SoapTerms, Subscription
+from tocsin.event.topic import TopicPattern
+from tocsin.store.store import Store
+
+PATIENCE_S = 10.0
+
+
+def run(directory: Path, script: Callable[[Node], Awaitable[None]]) -> None:
+    """A node without doors, from its start to its end."""
+
+    async def main() -> None:
+        settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
+        node = Node(settings, Store.open(directory), Notes())
+        try:
+            await asyncio.wait_for(script(node), PATIENCE_S)
+        finally:
+            await node.close()
+
+    uvloop.run(main())
+
+
+async def publish(node: Node, *topics: str) -> None:
+    events = [Event(f"{node.now_ns()}-{i}", "/s", "t", topic=t) for i, t in enumerate(topics)]
+    accepted = await node.ask(lambda token, now_ns: node.broker.publish(events, token))
+    assert isinstance(accepted, Accepted)
+
+
+def test_the_latest_event_is_found_before_and_after_a_restart(tmp_path: Path) -> None:
+    async def ask(node: Node) -> None:
+        latest = await node.latest(TopicPattern.parse("a/*"))
+        assert latest is not None
+        assert latest.event.topic == "a/y"
+        assert await node.latest(TopicPattern.parse("never")) is None
+
+    async def first(node: Node) -> None:
+        await publish(node, "a/x", "a/y", "b")
+        await ask(node)
+
+    run(tmp_path, first)
+    run(tmp_path, ask)
+
+
+def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
+    async def keep(node: Node) -> None:
+        await node.ask(lambda token, now_ns: node.broker.keep("a", b"one", token, now_ns))
+
+    async def look(node: Node) -> None:
+        assert node.broker.kept("") == {"a": b"one"}
+
+    run(tmp_path, keep)
+    run(tmp_path, look)
+
+
+def test_everybody_who_listens_hears_of_an_end_and_a_bad_listener_harms_nobody(
+    tmp_path: Path,
+) -> None:
+    heard: list[Ended] = []
+
+    def fail(_: Ended) -> None:
+        raise RuntimeError("a bug in a door")
+
+    async def end(node: Node) -> None:
+        node.on_ended += [fail, heard.append]
+        soap = SoapTerms(spec="wse04", end_to="http://127.0.0.1:9/")
+        asked = Subscription(id="", kind=Kind.BOX, soap=soap)
+        view = await node.ask(
+            lambda token, now_ns: node.broker.subscribe(asked, EVERYTHING, None, token, now_ns)
+        )
+        assert isinstance(view, SubscriptionView)
+        await node.ask(
+            lambda token, now_ns: node.broker.unsubscribe(view.subscription.id, token, now_ns)
+        )
+        while not heard:
+            await asyncio.sleep(0.001)
+        assert node.failure is None
+
+    run(tmp_path, end)
+
+    assert [ended.status for ended in heard] == ["SourceCancelling"]
+
+
+def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    async def write(node: Node) -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        assert (await node.letters.post(url, b"", {})).body == b"ok"
+        node.letters.close()
+        with pytest.raises(ShuttingDown):
+            await node.letters.post(url, b"", {})
+        server.close()
+
+    run(tmp_path, write)

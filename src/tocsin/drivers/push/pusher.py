@@ -13,11 +13,14 @@ from tocsin.broker.effects import Handshake, Push
 from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.answer import fields
+from tocsin.drivers.push.attentive import Attentive
 from tocsin.drivers.push.connection import Familiar
 from tocsin.drivers.push.envelope_line import EnvelopeLine
 from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
+from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
+from tocsin.drivers.push.soap_letterhead import SoapHead, envelope
 from tocsin.errors import TocsinError
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused, read_handshake
@@ -63,6 +66,7 @@ class Pusher:
         self._options = options
         self._tls = tls
         self._tails = Tails()
+        self._attentive = Attentive(loop, Letters(self))
         self._lines: dict[int, Line] = {}
         self._probes: set[Line] = set()
         self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
@@ -88,8 +92,21 @@ class Pusher:
                 return
         now_s = self.loop.time()
         line.used_at_s = now_s
+        if head.soap is not None and self._sent_otherwise(line, head.soap, push, done):
+            return
         asked = request(head, push.events, self._tails, self.clock)
         line.ask(asked, done, now_s + push.timeout_s)
+
+    def _sent_otherwise(self, line: Line, head: SoapHead, push: Push, done: Done) -> bool:
+        """True for consumers that want more than a POST whose status is the answer."""
+        if head.terms.form == "acked":
+            self._attentive.send(push, done)
+        elif isinstance(line, EnvelopeLine):
+            _, whole = envelope(head, push.events, self._tails.soap)
+            line.ask_envelope(whole, head.terms.soap, done, self.loop.time() + push.timeout_s)
+        else:
+            return False
+        return True
 
     def _new_line(self, push: Push) -> Line:
         """Raises BadSubscription or SinkRefused if the address is none that we push to."""
@@ -156,6 +173,7 @@ class Pusher:
             line.hang_up()
         self._lines.clear()
         self._probes.clear()
+        self._attentive.close()
         self.guard.close()
         if self._sweeper is not None:
             self._sweeper.cancel()

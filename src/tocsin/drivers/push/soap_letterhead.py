@@ -15,6 +15,8 @@ from tocsin.event.stored import Stored
 from tocsin.event.subscription import SoapTerms, Subscription
 from tocsin.wire.soap.delivery import Face, Form, Pieces, face, form_of, message
 from tocsin.wire.soap.envelope import http_headers
+from tocsin.wire.wse import deliver as wse
+from tocsin.wire.wsn import deliver as wsn
 
 FORMATS_MAX: Final = 64  # kept at once; there are about as many combinations that anybody uses
 KEPT_MAX: Final = 1_024
@@ -40,8 +42,6 @@ class Rendered:
 
 def soap_head(subscription: Subscription) -> SoapHead:
     """The beginning of every message of a subscription that has SOAP terms."""
-    from tocsin.wire.wsn import deliver as wsn
-
     terms, sink = subscription.soap, subscription.sink
     assert terms is not None
     reference = b""
@@ -84,9 +84,6 @@ class Renderings:
 
 def render(events: Sequence[Event], terms: SoapTerms) -> Rendered:
     """The events in the format that the terms ask for."""
-    from tocsin.wire.wse import deliver as wse
-    from tocsin.wire.wsn import deliver as wsn
-
     room = wse if terms.spec.startswith("wse") else wsn
     pieces = room.pieces(events, terms)
     lines = "".join(

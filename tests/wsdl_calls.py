@@ -143,8 +143,8 @@ def arguments(service: str, operation: str, sink: str = "http://127.0.0.1:9/sink
         "wse04": _eventing("wse04", sink),
         "wse11": _eventing("wse11", sink),
         "wsman": {
-            "Pull": {"EnumerationContext": {}, "MaxTime": "PT1S", "MaxElements": 10},
-            "Release": {"EnumerationContext": {}},
+            "Pull": {"EnumerationContext": "uuid:1", "MaxTime": "PT1S", "MaxElements": 10},
+            "Release": {"EnumerationContext": "uuid:1"},
         },
         "wsn13": _notification(sink),
         "wsn12": _notification_12(sink),

@@ -15,7 +15,7 @@ RECORDED = sorted(
     for path in CAPTURES.glob(f"{sender}*")
     if "EpisodicMetricReport" not in path.name
 )
-needs_captures = pytest.mark.skipif(not RECORDED, reason="../shared has no captures here")
+needs_captures = pytest.mark.skipif(not RECORDED, reason="there are no captures here")
 
 
 @needs_captures

@@ -211,7 +211,7 @@ ORIGINALS = [
 ]
 
 
-@pytest.mark.skipif(not CAPTURED, reason="../shared has no captures here")
+@pytest.mark.skipif(not CAPTURED, reason="there are no captures here")
 @pytest.mark.parametrize(("name", "service"), CAPTURED + ORIGINALS)
 def test_what_a_real_program_sent_is_what_our_schemas_describe(name: str, service: str) -> None:
     envelope = etree.fromstring(schemas.capture_body(schemas.CAPTURES / name))

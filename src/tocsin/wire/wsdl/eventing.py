@@ -110,7 +110,7 @@ ENUMERATION: Final = Schema(
     WSEN,
     (
         restriction("PositiveDurationType", "xs:duration", [("minExclusive", _ZERO)]),
-        record("EnumerationContextType", _OPEN, mixed=True),
+        text("EnumerationContextType", "xs:string"),
         record("ItemListType", "other*"),
         record("EndType", ""),
         element("EnumerationContext", "wsen:EnumerationContextType"),

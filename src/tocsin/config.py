@@ -121,6 +121,15 @@ class LimitSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxSettings:
+    """[boxes]: message boxes of the SOAP door, how long they live and how much they hold."""
+
+    lease_s: float = 2.0 * DAY_S  # a box that nobody takes from for so long is gone
+    backlog: int = 10_000  # messages that wait in one box; past it the oldest go, and that is told
+    boxes_max: int = 10_000  # message boxes, and as many pull points of ONVIF
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
@@ -130,6 +139,7 @@ class Settings:
     events: EventSettings = field(default_factory=EventSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    boxes: BoxSettings = field(default_factory=BoxSettings)
 
     def broker_options(self) -> BrokerOptions:
         """The core's own options type."""

@@ -1,0 +1,112 @@
+"""The operations of pull points, both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from lxml import etree
+
+from tocsin.wire.soap.addressing import EndpointReference, epr_content, read_epr
+from tocsin.wire.soap.envelope import Envelope, elements, text_of
+from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.soap.names import TOCSIN, WSA2005, WSN13, WSN13_ACTIONS
+from tocsin.wire.soap.slices import cut_out
+
+Element = etree._Element
+
+CREATE: Final = "CreatePullPoint"
+GET: Final = "GetMessages"
+DESTROY: Final = "DestroyPullPoint"
+
+_PORTS: Final = {CREATE: "CreatePullPoint", GET: "PullPoint", DESTROY: "PullPoint"}
+_NAMESPACE: Final = WSN13.encode()
+
+
+def request_action(operation: str) -> str:
+    return f"{WSN13_ACTIONS}/{_PORTS[operation]}/{operation}Request"
+
+
+def response_action(operation: str) -> str:
+    return f"{WSN13_ACTIONS}/{_PORTS[operation]}/{operation}Response"
+
+
+def box_reference(address: str, token: str) -> EndpointReference:
+    """The reference of a pull point. Its address says all; who keeps to the header may."""
+    name = b'<t:BoxId xmlns:t="%b">%b</t:BoxId>' % (TOCSIN.encode(), token.encode())
+    return EndpointReference(address, parameters=(name,))
+
+
+# What a client asks
+
+
+def create_request() -> bytes:
+    return _element(CREATE)
+
+
+def get_request(maximum: int | None) -> bytes:
+    number = b"" if maximum is None else b"<wsnt:MaximumNumber>%d</wsnt:MaximumNumber>" % maximum
+    return _element(GET, number)
+
+
+def destroy_request() -> bytes:
+    return _element(DESTROY)
+
+
+def read_maximum(element: Element) -> int | None:
+    """How many messages GetMessages asks for; None if it does not say."""
+    number = element.find(f"{{{WSN13}}}MaximumNumber")
+    if number is None:
+        return None
+    text = text_of(number).removeprefix("+")
+    if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS_MAX or not int(text):
+        raise SoapFault("Sender", "MaximumNumber is a whole number, 1 or more")
+    return int(text)
+
+
+NUMBER_DIGITS_MAX: Final = 20
+
+
+# What a pull point answers
+
+
+def created(pull_point: EndpointReference, wsa: str) -> bytes:
+    content = epr_content(pull_point, wsa or WSA2005)
+    return _element(f"{CREATE}Response", b"<wsnt:PullPoint>%b</wsnt:PullPoint>" % content)
+
+
+def messages(found: Iterable[bytes]) -> bytes:
+    """`found` are NotificationMessage elements that stand alone."""
+    return _element(f"{GET}Response", b"".join(found))
+
+
+def destroyed() -> bytes:
+    return _element(f"{DESTROY}Response")
+
+
+def read_pull_point(envelope: Envelope) -> EndpointReference:
+    """The pull point that was made."""
+    found = _answer(envelope).find(f"{{{WSN13}}}PullPoint")
+    if found is None:
+        raise SoapFault("Receiver", "the answer to CreatePullPoint has no PullPoint")
+    return read_epr(envelope, found)
+
+
+def read_messages(envelope: Envelope) -> list[bytes]:
+    """The NotificationMessage elements of an answer, each as it was sent."""
+    return cut_out(envelope, elements(_answer(envelope)))
+
+
+def _answer(envelope: Envelope) -> Element:
+    if envelope.content is None:
+        raise SoapFault("Receiver", "the answer is empty")
+    return envelope.content
+
+
+def _element(name: str, content: bytes = b"") -> bytes:
+    return b'<wsnt:%b xmlns:wsnt="%b">%b</wsnt:%b>' % (
+        name.encode(),
+        _NAMESPACE,
+        content,
+        name.encode(),
+    )

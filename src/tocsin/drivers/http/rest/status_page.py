@@ -39,6 +39,7 @@ def status_page(node: Node) -> str:
     """The page as it is now."""
     views = node.broker.views()
     health = node.health()
+    url = f"{node.settings.http.scheme}://{node.address}"
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in health.reasons)
     links = "".join(f'<li><a href="{href}">{words}</a></li>' for href, words in _LINKS)
     return (
@@ -50,7 +51,7 @@ def status_page(node: Node) -> str:
         f"{f'<ul>{reasons}</ul>' if reasons else ''}"
         f"<table>{_figures(node, views)}</table>"
         f"{_slow(views)}"
-        f"<h2>Try</h2><pre>{escape(_example(f'{node.settings.http.scheme}://{node.address}'))}</pre>"
+        f"<h2>Try</h2><pre>{escape(_example(url))}</pre>"
         f"<h2>Look</h2><ul>{links}</ul></body></html>"
     )
 

@@ -84,7 +84,7 @@ def parse(data: bytes, *, what: str = "the XML", depth_max: int = DEPTH_MAX) -> 
     if has_doctype_text and root.getroottree().docinfo.internalDTD is not None:
         raise _no_document_type(what)
     # An element that holds another has an end tag, so this many end tags is the least.
-    if data.count(b"</") >= depth_max and _deeper_than(depth_max)(root):
+    if data.count(b"</") >= depth_max and depth_exceeds(root, depth_max):
         raise BadXml(
             f"{what} nests more than {depth_max} elements", remedy="Send a flatter document."
         )
@@ -107,6 +107,11 @@ def to_utf8(data: bytes) -> bytes:
     if name in _UTF_8_NAMES:
         return data[declared.end() :]
     return _undeclared(_recoded(data, _codec(name)))
+
+
+def depth_exceeds(root: etree._Element, depth: int) -> bool:
+    """True if more elements than this stand inside each other."""
+    return bool(_deeper_than(depth)(root))
 
 
 def after_prolog(data: bytes) -> bytes:

@@ -172,6 +172,7 @@ def test_covering_is_transitive(one: Filter, two: Filter, three: Filter) -> None
         ("topic a/**", "topic a/*/b"),
         ("topic **", "a = 1"),
         ("sql 'EXISTS a'", "sql 'EXISTS a' and a = 1"),
+        ("xpath '//a'", "xpath '//a' and a = 1"),
         ("a > 1 or b > 1", "a > 2 or b > 3"),
         ("not a > 5", "a < 3"),
         ("not (a > 5 or b = 1)", "a < 3 and b = 2"),
@@ -194,6 +195,8 @@ def test_one_covers_the_other_and_not_the_reverse(wide: str, narrow: str) -> Non
         ("topic a/*", "topic */b"),
         ("a = x", "text a = y"),
         ("a != x", "a prefix x"),
+        ("xpath '/a'", "xpath '//a'"),  # an expression is known by its text alone
+        ("xpath '//a'", "xpath '//a' on envelope"),
     ],
 )
 def test_neither_covers_the_other(one: str, other: str) -> None:

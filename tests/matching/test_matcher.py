@@ -20,6 +20,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    XPath,
 )
 from tocsin.event.filter_eval import matches
 from tocsin.event.topic import TopicPattern
@@ -52,6 +53,24 @@ patterns = st.sampled_from(
 ).map(TopicPattern.parse)
 expressions = st.sampled_from(["type = 'x'", "EXISTS a AND a > 3", "subject LIKE 'x%'"])
 
+xpaths = st.sampled_from(
+    [
+        "/c/b/a",
+        "/c/b/a[text() = 1]",
+        "//a",
+        "//a[@x = 'y']",
+        "//a or //z",
+        "not(//a)",
+        "count(//*) > 3",
+        "//ce:type[. = 'x']",
+        "//*[local-name() = 'Topic'] = 'a/b'",
+        "7 = //a",
+        "//a = false()",
+        "//namespace::xml",
+    ]
+)
+topic_paths = st.sampled_from(["a", "a/b", "//b", "a//*", "*/*", "/a", "//a | //b"])
+
 leaves: st.SearchStrategy[Filter] = st.one_of(
     st.builds(Predicate, names, st.sampled_from(Operator), scalars),
     st.builds(Predicate, names, st.sampled_from(Operator), numbers, units),
@@ -63,6 +82,8 @@ leaves: st.SearchStrategy[Filter] = st.one_of(
     ),
     st.builds(TopicIs, patterns),
     st.builds(Sql, expressions),
+    st.builds(XPath, xpaths, on=st.sampled_from(["payload", "envelope"])),
+    st.builds(XPath, topic_paths, on=st.just("topic")),
 )
 filters = st.recursive(
     leaves,
@@ -80,6 +101,9 @@ payloads = st.sampled_from(
         b'{"a": 7, "b": "x", "subject": "hidden?", "time": 3}',
         b'{"a": {"value": 2, "unit": "KiB"}, "b": true, "deep": {"a": 1}}',
         b'{"a": "7", "b": null, "": 1}',
+        b"<c><b><a>1</a></b></c>",
+        b"<c><b><a x = 'y'>7</a></b><z/></c>",
+        b"<!DOCTYPE a><a/>",
     ]
 )
 events = st.builds(

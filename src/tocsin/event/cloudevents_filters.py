@@ -2,8 +2,8 @@
 
 A list of objects, all of which must hold; each has one key, which names its dialect. The Cloud-
 Events Subscriptions API has `exact`, `prefix`, `suffix`, `all`, `any`, `not` and `sql`; `filter` (a
-text in the language of `filter_text`) and `topic` (a pattern) are ours. An error names the place by
-its path, as in `filters[2].any[0]`.
+text in the language of `filter_text`), `topic` (a pattern) and `xpath` are ours. An error names the
+place by its path, as in `filters[2].any[0]`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    XPath,
 )
 from tocsin.event.filter_scan import NAME_CHARS_MAX
 from tocsin.event.filter_text import format_filter, parse_filter, parse_topic_filter
@@ -39,7 +40,10 @@ _TEXT_DIALECTS: Mapping[str, Operator] = {
     "prefix": Operator.PREFIX,
     "suffix": Operator.SUFFIX,
 }
+_XPATH_KEYS = frozenset({"expression", "namespaces", "on", "soap", "wsa"})
 _DIALECT_OF = {how: dialect for dialect, how in _TEXT_DIALECTS.items()}
+
+_XPATH_DEFAULTS = {"soap": "1.1", "wsa": ""}
 
 _Found = TypeVar("_Found")
 
@@ -145,6 +149,36 @@ def _read_sql(_dialect: str, content: object, place: _Place) -> Filter:
     return Sql(expression)
 
 
+def _read_xpath(_dialect: str, content: object, place: _Place) -> Filter:
+    if not isinstance(content, dict):
+        return _checked_xpath(place, XPath(_text(content, place)))
+    if "expression" not in content or not _XPATH_KEYS.issuperset(content):
+        raise _refused(
+            place,
+            f"has the keys {', '.join(_shortened(key) for key in list(content)[:6])}",
+            f"Give a text, or an object of expression and {', '.join(sorted(_XPATH_KEYS))}.",
+        )
+    namespaces = content.get("namespaces", {})
+    if not isinstance(namespaces, dict):
+        raise _refused(place.at(".namespaces"), f"is {_kind(namespaces)}", "Give an object.")
+    texts = {
+        key: _text(value, place.at(f".{key}"))
+        for key, value in content.items()
+        if key != "namespaces"
+    }
+    bound = tuple(
+        (prefix, _text(uri, place.at(f".namespaces.{_shortened(prefix)}")))
+        for prefix, uri in sorted(namespaces.items())
+    )
+    return _checked_xpath(place, XPath(namespaces=bound, **texts))
+
+
+def _checked_xpath(place: _Place, wanted: XPath) -> Filter:
+    from tocsin.event.xpath import check_xpath
+
+    return _within(place, lambda _text: check_xpath(wanted), wanted.expression)
+
+
 def _read_filter(_dialect: str, content: object, place: _Place) -> Filter:
     return _counted(place, _within(place, parse_filter, _text(content, place)))
 
@@ -174,6 +208,7 @@ _READERS: Mapping[str, _Reader] = {
     "any": _read_any,
     "not": _read_not,
     "sql": _read_sql,
+    "xpath": _read_xpath,
     "filter": _read_filter,
     "topic": _read_topic,
 }
@@ -185,6 +220,13 @@ def _write(wanted: Filter) -> object:
             return {_DIALECT_OF[how]: {name: text}}
         case Sql(expression):
             return {"sql": expression}
+        case XPath(expression, ()) if wanted == XPath(expression):
+            return {"xpath": expression}
+        case XPath(expression, namespaces, on, soap, wsa):
+            versions = {"soap": soap, "wsa": wsa}
+            told = {key: text for key, text in versions.items() if text != _XPATH_DEFAULTS[key]}
+            bound = {"namespaces": dict(namespaces)} if namespaces else {}
+            return {"xpath": {"expression": expression, **bound, "on": on, **told}}
         case TopicIs(pattern):
             return {"topic": str(pattern)}
         case Not(part):

@@ -73,6 +73,17 @@ class Sql:
 
 
 @dataclass(frozen=True, slots=True)
+class XPath:
+    """An XPath 1.0 expression over the event as XML; compiled where it is evaluated."""
+
+    expression: str
+    namespaces: tuple[tuple[str, str], ...] = ()  # prefix and URI
+    on: str = "payload"  # or envelope, or topic
+    soap: str = "1.1"  # of the envelope
+    wsa: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class All:
     """Every part holds. No part at all: every event passes."""
 
@@ -93,6 +104,6 @@ class Not:
     part: Filter
 
 
-Filter = Predicate | TopicIs | TextIs | Sql | All | AnyOf | Not
+Filter = Predicate | TopicIs | TextIs | Sql | XPath | All | AnyOf | Not
 
 EVERYTHING = All(())

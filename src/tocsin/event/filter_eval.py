@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tocsin.event.event import Event, Value, visible
 from tocsin.event.facets import Facet, FacetKey, facets, number_of, predicate_kind
-from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, Sql, TextIs, TopicIs
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Operator,
+    Predicate,
+    Sql,
+    TextIs,
+    TopicIs,
+    XPath,
+)
 from tocsin.event.value import Quantity, Scalar, in_base_units
+
+if TYPE_CHECKING:
+    from tocsin.event.xpath import Inquiry
 
 _ORDER: Mapping[Operator, Callable[[Facet, Facet], bool]] = {
     Operator.EQ: operator.eq,
@@ -31,19 +46,38 @@ _TEXT_TESTS: Mapping[Operator, Callable[[str, str], bool]] = {
 _FLAG_OPERATORS = frozenset({Operator.EQ, Operator.NE})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seen:
     """One event as filters see it, worked out once for however many filters ask."""
 
-    topic: str
+    event: Event
     values: Mapping[str, Value]
     facets: Mapping[FacetKey, Facet]
+    _inquiry: Inquiry | None = field(default=None, init=False)
+
+    @property
+    def topic(self) -> str:
+        return self.event.topic
+
+    @property
+    def inquiry(self) -> Inquiry:
+        """What XPath filters ask; its parts are imported and made when the first one comes."""
+        if self._inquiry is None:
+            from tocsin.event.xpath import Inquiry
+
+            self._inquiry = Inquiry(self.event)
+        return self._inquiry
+
+    @property
+    def gave_up(self) -> list[XPath]:
+        """Those that were not evaluated, because it could take too long, and so do not match."""
+        return self._inquiry.gave_up if self._inquiry else []
 
 
 def seen(event: Event) -> Seen:
     """The event as filters see it."""
     values = visible(event)
-    return Seen(event.topic, values, facets(values))
+    return Seen(event, values, facets(values))
 
 
 def matches(wanted: Filter, event: Event) -> bool:
@@ -63,6 +97,8 @@ def passes(wanted: Filter, event: Seen) -> bool:
             return found is not None and text_holds(found, how, text)
         case Sql(expression):
             return _sql_compiler()(expression)(event.values)
+        case XPath():
+            return event.inquiry.holds(wanted)
         case All(parts):
             return all(passes(part, event) for part in parts)
         case AnyOf(parts):

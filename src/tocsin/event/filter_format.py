@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 
-from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, Sql, TextIs, TopicIs
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Operator,
+    Predicate,
+    Sql,
+    TextIs,
+    TopicIs,
+    XPath,
+)
 from tocsin.event.value import Scalar
 
 KEYWORDS = frozenset({"and", "or", "not", "exists", "prefix", "suffix", "contains", "topic"})
 # These are names unless what follows makes them something else; written bare they would mislead.
-CONTEXT_WORDS = frozenset({"text", "sql", "everything", "nothing"})
+CONTEXT_WORDS = frozenset({"text", "sql", "xpath", "everything", "nothing"})
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./:@+-]*")
@@ -36,12 +47,25 @@ def _written(wanted: Filter) -> str:
             return f"text {_name(name)} {how.value} {_quoted(text)}"
         case Sql(expression):
             return f"sql {_quoted(expression)}"
+        case XPath():
+            return _xpath(wanted)
         case All(parts):
             return " and ".join(map(_grouped, parts)) if parts else "everything"
         case AnyOf(parts):
             return " or ".join(map(_grouped, parts)) if parts else "nothing"
         case Not(part):
             return f"not {_grouped(part)}"
+
+
+def _xpath(wanted: XPath) -> str:
+    text = f"xpath {_quoted(wanted.expression)}"
+    for prefix, uri in wanted.namespaces:
+        text += f" with {_quoted(f'{prefix}={uri}')}"
+    if wanted.on != "payload" or wanted.soap != "1.1" or wanted.wsa:
+        text += f" on {wanted.on}"
+    if wanted.soap != "1.1" or wanted.wsa:
+        text += f" {_quoted(wanted.soap)} {_quoted(wanted.wsa)}"
+    return text
 
 
 def _grouped(part: Filter) -> str:

@@ -7,6 +7,7 @@
     condition  =  name operator value [unit]  |  name "exists"  |  "exists" name
                |  "topic" ["="] pattern  |  "topic" dialect:"pattern"
                |  "text" name operator value  |  "sql" "expression"  |  "everything"  |  "nothing"
+               |  "xpath" "expression" {"with" "prefix=uri"} ["on" document ["soap" "wsa"]]
     brackets   =  "[" name "," operator "," value "]", more of them after "," or ";"
 
 docs/filters.md explains it with examples. Here it is read by one function for each line above.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tocsin.errors import BadFilter, BadTopicPattern
 from tocsin.event.filter import (
@@ -29,6 +31,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    XPath,
 )
 from tocsin.event.filter_brackets import OPEN as BRACKET
 from tocsin.event.filter_brackets import take_brackets
@@ -54,6 +57,8 @@ __all__ = ["format_filter", "parse_filter", "parse_topic_filter"]
 _AND = re.compile(r"and\b(?![.-])", re.IGNORECASE)
 _OR = re.compile(r"or\b(?![.-])", re.IGNORECASE)
 _NOT = re.compile(r"not\b(?![.-])", re.IGNORECASE)
+_WITH = re.compile(r"with\b(?![.-])", re.IGNORECASE)
+_ON = re.compile(r"on\b(?![.-])", re.IGNORECASE)
 _OPEN = re.compile(r"\(")
 _CLOSE = re.compile(r"\)")
 _SIGN = re.compile(r"[=<>!~&|]+")
@@ -264,6 +269,8 @@ def _contextual(scanner: Scanner, word: str) -> Filter:
     if word == "sql" and scanner.peek(QUOTE):
         at = scanner.position
         return _checked_sql(scanner, take_quoted(scanner), at)
+    if word == "xpath" and scanner.peek(QUOTE):
+        return _xpath(scanner)
     if word == "text" and (scanner.peek(NAME) or scanner.peek(BACKQUOTE)):
         return _text_condition(scanner)
     raise _unexpected(scanner, "an operator")
@@ -285,6 +292,29 @@ def _checked_sql(scanner: Scanner, expression: str, at: int) -> Sql:
     except BadFilter as bad:
         raise scanner.refused(bad.problem, remedy=bad.remedy, at=at) from None
     return Sql(expression)
+
+
+def _xpath(scanner: Scanner) -> XPath:
+    from tocsin.event.xpath import check_xpath
+
+    at = scanner.position
+    expression = take_quoted(scanner)
+    namespaces: list[tuple[str, str]] = []
+    while scanner.take(_WITH):
+        prefix, sign, uri = _take_text(scanner).partition("=")
+        if not sign:
+            raise scanner.expected("'prefix=uri'")
+        namespaces.append((prefix, uri))
+    wanted = XPath(expression, tuple(namespaces))
+    if scanner.take(_ON):
+        wanted = replace(wanted, on=scanner.take(NAME).lower())
+        if scanner.peek(QUOTE):
+            soap = take_quoted(scanner)
+            wanted = replace(wanted, soap=soap, wsa=_take_text(scanner))
+    try:
+        return check_xpath(wanted)
+    except BadFilter as bad:
+        raise scanner.refused(bad.problem, remedy=bad.remedy, at=at) from None
 
 
 def _unexpected(scanner: Scanner, what: str) -> BadFilter:

@@ -5,7 +5,8 @@ attribute, `data` last. That format has no place for some of what an event may h
 XML forbids, names that start with a digit, numbers with a fraction, typed attributes. Those travel,
 exactly, as JSON in one more child, `exact` in a namespace of ours; a text with a forbidden
 character is also shown in its usual place with U+FFFD for the character. Readers that do not know
-`exact` lose only that.
+`exact` lose only that. Data that is XML comes back as the same element, with the declarations of
+the prefixes around it added.
 """
 
 from __future__ import annotations
@@ -33,13 +34,10 @@ XSD = "http://www.w3.org/2001/XMLSchema"
 _PAYLOADS_KEPT = 8
 
 _TYPES = {"source": "uriRef", "dataschema": "uri", "time": "timestamp"}
-_HEAD = (
-    f'<event xmlns="{CLOUDEVENTS}" xmlns:ce="{CLOUDEVENTS}" xmlns:xs="{XSD}" xmlns:xsi="{XSI}"'
-    ' specversion="1.0">'
-)
+_HEAD = f'<ce:event xmlns:ce="{CLOUDEVENTS}" xmlns:xs="{XSD}" xmlns:xsi="{XSI}" specversion="1.0">'
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile("[a-z_][a-z0-9_]*")
-_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;"})
 _REMEDY = f"Send an event of the CloudEvents XML format, namespace {CLOUDEVENTS}."
 
 
@@ -82,9 +80,7 @@ def event_xml(event: Event) -> bytes:
     for name, text in _context(event):
         if _FORBIDDEN.search(text):
             exact["context"][name] = text
-        parts.append(
-            f'<{name} xsi:type="ce:{_TYPES.get(name, "string")}">{_escaped(text)}</{name}>'
-        )
+        parts.append(_attribute(name, _TYPES.get(name, "string"), text))
     for name, value in event.extensions.items():
         if _fits(name, value):
             parts.append(_extension(name, value))
@@ -94,10 +90,10 @@ def event_xml(event: Event) -> bytes:
         exact["attributes"][name] = _plain(attribute)
     told = {kind: values for kind, values in exact.items() if values}
     if told:
-        parts.append(f'<exact xmlns="{EXACT}">{_escaped(json.dumps(told))}</exact>')
+        parts.append(f'<exact xmlns="{EXACT}">{escaped(json.dumps(told))}</exact>')
     if event.data is not None:
         parts.append(_data(event.data, event.datacontenttype))
-    parts.append("</event>")
+    parts.append("</ce:event>")
     return "".join(parts).encode()
 
 
@@ -164,10 +160,14 @@ def _fits(name: str, value: Scalar) -> bool:
 
 def _extension(name: str, value: Scalar) -> str:
     if isinstance(value, bool):
-        return f'<{name} xsi:type="ce:boolean">{"true" if value else "false"}</{name}>'
+        return _attribute(name, "boolean", "true" if value else "false")
     if isinstance(value, int):
-        return f'<{name} xsi:type="ce:integer">{value}</{name}>'
-    return f'<{name} xsi:type="ce:string">{_escaped(str(value))}</{name}>'
+        return _attribute(name, "integer", str(value))
+    return _attribute(name, "string", str(value))
+
+
+def _attribute(name: str, kind: str, text: str) -> str:
+    return f'<ce:{name} xsi:type="ce:{kind}">{escaped(text)}</ce:{name}>'
 
 
 def _plain(value: Value) -> object:
@@ -178,7 +178,7 @@ def _plain(value: Value) -> object:
 
 def _data(data: bytes, media_type: str | None) -> str:
     if media_type is not None and is_xml(media_type) and _element_of(data) == data:
-        return f'<data xsi:type="xs:any">{data.decode()}</data>'
+        return f'<ce:data xsi:type="xs:any">{data.decode()}</ce:data>'
     if is_json(media_type) or (media_type or "").startswith("text/"):
         try:
             text = data.decode()
@@ -186,11 +186,12 @@ def _data(data: bytes, media_type: str | None) -> str:
             pass
         else:
             if not _FORBIDDEN.search(text):
-                return f'<data xsi:type="xs:string">{_escaped(text)}</data>'
-    return f'<data xsi:type="xs:base64Binary">{b64encode(data).decode()}</data>'
+                return f'<ce:data xsi:type="xs:string">{escaped(text)}</ce:data>'
+    return f'<ce:data xsi:type="xs:base64Binary">{b64encode(data).decode()}</ce:data>'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text as content of an element or attribute; U+FFFD for what XML cannot hold."""
     return _FORBIDDEN.sub("\ufffd", text).translate(_ESCAPES)
 
 

@@ -22,7 +22,18 @@ from tocsin.event.facets import (
     number_of,
     predicate_kind,
 )
-from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, Sql, TextIs, TopicIs
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Operator,
+    Predicate,
+    Sql,
+    TextIs,
+    TopicIs,
+    XPath,
+)
 from tocsin.event.filter_eval import comparand
 from tocsin.event.topic import TopicPattern
 from tocsin.matching.ranges import (
@@ -44,7 +55,7 @@ BOXES_KEPT = 4_096
 # The string form of an attribute, which `TextIs` asks; no facet, but a text like one.
 STRING_FORM = "t"
 
-Leaf = Predicate | TopicIs | TextIs | Sql
+Leaf = Predicate | TopicIs | TextIs | Sql | XPath
 
 _ANY_TOPIC = TopicPattern(("**",))
 _FLAGS = (("true", True), ("false", False))
@@ -58,7 +69,7 @@ class Box:
     ranges: Mapping[FacetKey, Range] = field(default_factory=dict)
     names: frozenset[str] = frozenset()  # attributes that must be there
     patterns: frozenset[TopicPattern] = frozenset()
-    expressions: frozenset[str] = frozenset()  # of SQL, known only by their text
+    expressions: frozenset[Sql | XPath] = frozenset()  # known only by their text
     denied: frozenset[Leaf] = frozenset()
     is_impossible: bool = False
 
@@ -126,8 +137,8 @@ def leaf_box(leaf: Leaf) -> Box:
     match leaf:
         case TopicIs(pattern):
             return Box(patterns=frozenset({pattern}))
-        case Sql(expression):
-            return Box(expressions=frozenset({expression}))
+        case Sql() | XPath():
+            return Box(expressions=frozenset({leaf}))
         case TextIs(name, how, text):
             return Box({(name, STRING_FORM): text_range(how, text)}, frozenset({name}))
         case Predicate(name, Operator.EXISTS):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tocsin.event.event import Event, Value, context, visible
 from tocsin.event.facets import facets
-from tocsin.event.filter import Filter
+from tocsin.event.filter import Filter, XPath
 from tocsin.event.filter_eval import Seen, passes
 from tocsin.matching.attributes import Answers, Attribute, AttributeTable
 from tocsin.matching.clusters import AttributeTerm
@@ -81,6 +81,7 @@ class Matcher:
         self._rows_for_any_topic = 0  # of those in the index or loose
         self._known_topics: dict[str, _TopicHits] = {}
         self._known_topic_keys = 0
+        self.gave_up: list[XPath] = []  # of the last event, what would have taken too long
 
     def __len__(self) -> int:
         return len(self._rows_of)
@@ -120,6 +121,7 @@ class Matcher:
         hits = self._known_topics.get(event.topic)
         if hits is None:
             hits = self._look_up(event.topic)
+        self.gave_up = []
         if not self._rows_for_any_topic and not hits.answers:
             return hits.keys.copy()
         values = self._values(event)
@@ -128,7 +130,7 @@ class Matcher:
         keys, others = self._rows.settled(self._index.find(answers))
         keys.extend(hits.keys)
         if others or self._loose:
-            keys.extend(self._unsettled([*others, *self._loose], event.topic, values))
+            keys.extend(self._unsettled([*others, *self._loose], event, values))
         if self._split_keys:
             return sorted(set(keys))
         keys.sort()
@@ -193,7 +195,7 @@ class Matcher:
                     return visible(event)
         return seen
 
-    def _unsettled(self, rows: list[int], topic: str, values: Mapping[str, Value]) -> list[int]:
+    def _unsettled(self, rows: list[int], event: Event, values: Mapping[str, Value]) -> list[int]:
         """The keys of rows that are shared, or have a residual that holds. Each is asked once."""
         keys: list[int] = []
         verdicts = {_NO_GUARD: True}
@@ -201,10 +203,11 @@ class Matcher:
         for row in rows:
             guard = self._guards.get(row, _NO_GUARD)
             if guard not in verdicts:
-                opened = opened or Seen(topic, values, facets(values))
+                opened = opened or Seen(event, values, facets(values))
                 verdicts[guard] = passes(self._residuals[guard], opened)
             if verdicts[guard]:
                 keys.extend(self._rows.keys(row))
+        self.gave_up = opened.gave_up if opened else []
         return keys
 
     def _row(self, conjunction: Conjunction) -> tuple[int, bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tocsin.event.event import CONTEXT_NAMES
-from tocsin.event.filter import All, AnyOf, Filter, Not, Predicate, Sql, TextIs, TopicIs
+from tocsin.event.filter import All, AnyOf, Filter, Not, Predicate, Sql, TextIs, TopicIs, XPath
 
 
 class Residuals:
@@ -59,7 +59,7 @@ def names_asked(filter: Filter) -> frozenset[str] | None:
     match filter:
         case Predicate(name) | TextIs(name):
             return frozenset({name})
-        case TopicIs():
+        case TopicIs() | XPath():  # neither asks by name
             return frozenset()
         case Sql():
             return None

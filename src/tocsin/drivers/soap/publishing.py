@@ -91,13 +91,14 @@ class Publishing:
         if len(found) > NOTIFICATIONS_MAX:
             raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
         default = place_of(request.call.path).topic or default_topic
-        events = [_event(notification, default) for notification in found]
+        events = [event_of(notification, default) for notification in found]
         node = self._node
         accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
         return accepted
 
 
-def _event(notification: Notification, default_topic: str) -> Event:
+def event_of(notification: Notification, default_topic: str) -> Event:
+    """The event of a notification; one that names no id gets one."""
     fallback = notification.message_id or f"urn:uuid:{_uuid()}"
     return to_event(notification, fallback_id=fallback, default_topic=default_topic)
 

@@ -1,0 +1,129 @@
+"""Heartbeats: a consumer who asked for it is told in time that nothing happened.
+
+WS-Management 1.1, section 10.2.5: then silence means that something is broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from tocsin.errors import NoSuchSubscription, TocsinError
+from tocsin.event.subscription import SoapTerms, State, Subscription
+from tocsin.wire.soap.delivery import face, message
+from tocsin.wire.soap.envelope import http_headers
+from tocsin.wire.soap.times import NS_PER_S, duration_ns
+from tocsin.wire.wse.deliver import heartbeat
+from tocsin.wire.wse.faults import invalid_message, unsupported_feature
+from tocsin.wire.wse.messages import Subscribe
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+HEARTBEATS_MAX: Final = 10_000  # subscriptions that have them
+UNDER_WAY_MAX: Final = 100  # past it a beat is left out: the broker is busy, not dead
+INTERVAL_S_MIN: Final = 1.0
+
+
+class Heartbeats:
+    """Watches the subscriptions that asked for it, with one timer for all of them."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._due: list[tuple[int, str]] = []  # when to look at which subscription next
+        self._beat_ns: dict[str, int] = {}  # when each last had a beat, or was taken on
+        self._timer: asyncio.TimerHandle | None = None
+        self._under_way: set[asyncio.Task[None]] = set()
+        for view in node.broker.views():
+            self.add(view.subscription)
+
+    def interval_s(self, asked: Subscribe, form: str) -> float | None:
+        """How often beats are wanted; a SoapFault where they cannot be had."""
+        if asked.heartbeats is None or asked.spec != "wse04":
+            return None
+        if form == "pull":
+            raise unsupported_feature("Heartbeats", "who pulls gets no heartbeats")
+        length_ns = duration_ns(asked.heartbeats)
+        if length_ns is None or length_ns <= 0:
+            raise invalid_message(asked.spec, f"{asked.heartbeats[:80]!r} is no time between beats")
+        if length_ns < INTERVAL_S_MIN * NS_PER_S:
+            raise unsupported_feature(
+                "Heartbeats", f"heartbeats come every {INTERVAL_S_MIN:g} s at most"
+            )
+        return length_ns / NS_PER_S
+
+    def check_room(self, terms: SoapTerms | None) -> None:
+        """A SoapFault if no more subscriptions can have beats."""
+        wants = terms is not None and terms.heartbeat_s is not None
+        if wants and len(self._beat_ns) >= HEARTBEATS_MAX:
+            raise unsupported_feature(
+                "Heartbeats", f"{HEARTBEATS_MAX} subscriptions have heartbeats already"
+            )
+
+    def add(self, subscription: Subscription) -> None:
+        """Watch a subscription, if it wants that."""
+        terms = subscription.soap
+        if terms is None or terms.heartbeat_s is None:
+            return
+        now_ns = self._node.now_ns()
+        self._beat_ns[subscription.id] = now_ns
+        heapq.heappush(self._due, (now_ns + _interval_ns(terms), subscription.id))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._due and not self._node.stopping:
+            delay_s = max(0.0, (self._due[0][0] - self._node.now_ns()) / NS_PER_S)
+            self._timer = self._node.loop.call_later(delay_s, self._look)
+
+    def _look(self) -> None:
+        now_ns = self._node.now_ns()
+        while self._due and self._due[0][0] <= now_ns:
+            _, subscription_id = heapq.heappop(self._due)
+            next_ns = self._look_at(subscription_id, now_ns)
+            if next_ns is None:
+                self._beat_ns.pop(subscription_id, None)
+            else:
+                heapq.heappush(self._due, (next_ns, subscription_id))
+        self._set_timer()
+
+    def _look_at(self, subscription_id: str, now_ns: int) -> int | None:
+        """Send a beat if it is time; returns when to look again, None if there is nobody."""
+        try:
+            view = self._node.broker.view(subscription_id)
+        except NoSuchSubscription:
+            return None
+        subscription, terms = view.subscription, view.subscription.soap
+        if terms is None or terms.heartbeat_s is None:
+            return None
+        last_ns = max(self._beat_ns[subscription_id], view.last_delivered_ns or 0)
+        due_ns = last_ns + _interval_ns(terms)
+        if due_ns > now_ns:
+            return due_ns
+        self._beat_ns[subscription_id] = now_ns
+        if subscription.state is State.ACTIVE and len(self._under_way) < UNDER_WAY_MAX:
+            task = self._node.loop.create_task(self._beat(subscription, terms))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+        return now_ns + _interval_ns(terms)
+
+    async def _beat(self, subscription: Subscription, terms: SoapTerms) -> None:
+        sink = subscription.sink
+        assert sink is not None, "who pulls gets no heartbeats"
+        pieces = heartbeat(terms, f"urn:uuid:{uuid.uuid4()}")
+        headers = dict(http_headers(terms.soap, pieces.action))
+        try:
+            await self._node.letters.post(sink, message(face(terms, sink), pieces), headers)
+        except TocsinError as error:
+            self._node.note(
+                "info", "a heartbeat was not delivered", id=subscription.id, reason=error.problem
+            )
+
+
+def _interval_ns(terms: SoapTerms) -> int:
+    assert terms.heartbeat_s is not None
+    return int(terms.heartbeat_s * NS_PER_S)

@@ -33,6 +33,7 @@ class SoapTcpDoor:
         self._sessions: dict[asyncio.Task[None], Session] = {}
         self._server: asyncio.Server | None = None
         self._closing = False
+        self._full = False
         self.turned_away = 0
         self.host = ""
         self.port = 0
@@ -80,8 +81,7 @@ class SoapTcpDoor:
 
     def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._closing or len(self._sessions) >= self._limits.connections_max:
-            self.turned_away += 1
-            writer.transport.abort()
+            self._turn_away(writer)
             return
         session = Session(
             reader,
@@ -93,7 +93,22 @@ class SoapTcpDoor:
         )
         task = asyncio.get_running_loop().create_task(self._serve(session, writer))
         self._sessions[task] = session
-        task.add_done_callback(self._sessions.pop)
+        task.add_done_callback(self._forget)
+
+    def _turn_away(self, writer: asyncio.StreamWriter) -> None:
+        self.turned_away += 1
+        writer.transport.abort()
+        if not self._full and not self._closing:
+            self._full = True  # told once, and again when there was room in between
+            self._note(
+                "warning",
+                "the SOAP.TCP door has as many connections as soap_tcp.connections_max allows",
+                connections=len(self._sessions),
+            )
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        del self._sessions[task]
+        self._full = False
 
     def _base_address(self, writer: asyncio.StreamWriter) -> str:
         """Where the peer reached us: of all our addresses the one that it can reach again."""

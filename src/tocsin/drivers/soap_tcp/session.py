@@ -55,6 +55,7 @@ class Session:
                 await self._answer_to(message)
             finally:
                 self.answering = False
+            await asyncio.sleep(0)  # many short messages may lie here; others get their turn
 
     async def _next_message(self) -> Message | None:
         limits = self._limits

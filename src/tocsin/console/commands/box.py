@@ -1,21 +1,27 @@
-"""`tocsin box`: boxes that the broker keeps events in until somebody fetches them."""
+"""`tocsin box`: boxes that events are kept in until somebody fetches them; a service of boxes."""
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tocsin.console.parser import Parser, add_actions, add_broker
+from tocsin.console.parser import Parser, add_actions, add_broker, add_json
 
 if TYPE_CHECKING:
     from tocsin.console.rest import Rest
 
-SUMMARY = "Make a message box, fetch from it, remove it"
+SUMMARY = "Make a message box, fetch from it, remove it; serve boxes by SOAP"
 EXAMPLES = """
   box=$(tocsin box create --topic 'lead/**')
   tocsin box pull $box --max 10 --wait 30s
   tocsin box rm $box
+"""
+_SERVE = """
+  tocsin box serve --data /var/lib/tocsin --http 127.0.0.1:8400
+  tocsin box serve --http 0.0.0.0:8400 --open       outside the firewall, for everybody
+  tocsin box serve --http 127.0.0.1:0 --json        any free port, one line when ready
 """
 _LS = """
   tocsin box ls
@@ -49,9 +55,31 @@ def add_arguments(parser: Parser) -> None:
     rm.add_argument("ids", metavar="ID", nargs="+")
     rm.set_defaults(all=False, dry_run=False, yes=True)
     add_broker(rm)
+    serve = actions.add_parser("serve", examples=_SERVE, help="message boxes by SOAP, no broker")
+    _add_serving(serve)
+
+
+def _add_serving(serve: Parser) -> None:
+    serve.add_argument("--data", metavar="DIR", help="where the boxes are kept (tocsin-data)")
+    serve.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
+    serve.add_argument("--tls-cert", metavar="FILE", help="the service's certificate: speak TLS")
+    serve.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
+    serve.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
+    serve.add_argument(
+        "--open",
+        action="store_true",
+        default=None,
+        help="listen beyond this machine without protection",
+    )
+    serve.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="the form of log lines"
+    )
+    add_json(serve)
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.action == "serve":
+        return _serve(arguments)
     from tocsin.console.rest import Rest
 
     actions = {"create": _create, "pull": _pull, "ls": _ls, "rm": _rm}
@@ -149,3 +177,33 @@ def _rm(rest: Rest, arguments: Namespace) -> int:
         rest.delete(item("boxes", name))
 
     return act(arguments, "remove", "box", arguments.ids, remove, asks=False)
+
+
+def _serve(arguments: Namespace) -> int:
+    from tocsin.config import find_file, load
+    from tocsin.console.render import say, show_json
+    from tocsin.drivers import box_serve
+    from tocsin.drivers.notes import Notes
+
+    flags = {
+        "log.directory": arguments.data,
+        "http.address": arguments.http,
+        "http.open": arguments.open,
+        "http.tls_certificate": arguments.tls_cert,
+        "http.tls_key": arguments.tls_key,
+    }
+    settings, _ = load(flags, os.environ, find_file(arguments.config, os.environ))
+
+    def ready(addresses: dict[str, object]) -> None:
+        if arguments.json:
+            show_json(addresses)
+            sys.stdout.flush()
+            return
+        url = f"{settings.http.scheme}://{addresses['http']}"
+        say(
+            f"message boxes are at {url}/axis2/services/MsgBoxService (createMsgBox)\n"
+            f"and at {url}/soap (CreatePullPoint); they are kept in {settings.log.directory}\n"
+            "Stop with Ctrl-C."
+        )
+
+    return box_serve.run(settings, ready, Notes(as_json=arguments.log_format == "json"))

@@ -1,0 +1,103 @@
+"""The box service alone: message boxes outside the firewall, and no broker (paper 000, IV.D).
+
+Consumers behind the firewall make boxes here and fetch from them; brokers anywhere send to them.
+What lies in the boxes is nobody's but their owners', so of the other ways to look at a node only
+whether it lives is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import ssl
+import sys
+from dataclasses import replace
+from typing import Final
+
+import uvloop
+
+from tocsin.config import OFF, Settings, is_loopback
+from tocsin.drivers.boxes.office import Office
+from tocsin.drivers.callers import Replier
+from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.exchange import Exchange
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.server import HttpDoor, host_and_port
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
+from tocsin.drivers.soap.boxes import BoxService
+from tocsin.drivers.soap.call import Answer
+from tocsin.drivers.soap.desk import Desk
+from tocsin.drivers.soap.paths import is_soap_path
+from tocsin.drivers.tls import door_context
+from tocsin.errors import NoSuchPath, NotOpenToTheWorld
+from tocsin.event.event import Event
+
+_OPERATION: Final = frozenset({"/livez", "/readyz"})
+
+
+class BoxDoor(HttpDoor):
+    """An HTTP door that leads to the boxes and nowhere else."""
+
+    def __init__(self, office: Office, soap: Answer) -> None:
+        super().__init__(office.open(), soap)
+        self.door.publish = _publish_nothing
+
+    def _exchange(self, connection: Connection, request: Request) -> Exchange:
+        if request.path in _OPERATION or (request.method == b"POST" and is_soap_path(request.path)):
+            return super()._exchange(connection, request)
+        raise _not_here(request.path)
+
+
+def _publish_nothing(events: list[Event], replier: Replier) -> None:
+    replier.answer(_not_here("/events"))
+
+
+def _not_here(path: str) -> NoSuchPath:
+    return NoSuchPath(
+        f"there is no {path[:100]} at a message box service",
+        remedy="Boxes are made and asked by SOAP, at /soap or /axis2/services/MsgBoxService.",
+    )
+
+
+def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
+    """Serve boxes until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
+    address = settings.http.address
+    host_and_port(address)
+    if not is_loopback(address) and not settings.http.open:
+        raise NotOpenToTheWorld(
+            f"{address} can be reached from elsewhere, and nothing protects it",
+            remedy="Listen on 127.0.0.1, or say --open if that is meant.",
+        )
+    tls = door_context(settings.http)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.set_threshold(*COLLECT_AFTER)
+    # No other door: so its address is not asked whether it is open to the world.
+    settings = replace(settings, soap_tcp=replace(settings.soap_tcp, address=OFF))
+    return uvloop.run(_serve(within_descriptors(settings), ready, notes or Notes(), tls))
+
+
+async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLContext | None) -> int:
+    loop = asyncio.get_running_loop()
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    office = Office(settings, notes)
+    node = office.open()
+    desk = Desk(node, [BoxService(node, office)], publishes=False)
+    door = BoxDoor(office, desk.answer)
+    try:
+        await door.open(settings.http.address, tls)
+        node.address = door.address
+        ready({"ready": True, "http": door.address} | ({} if tls is None else {"tls": True}))
+        waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+    finally:
+        node.stopping = True
+        await door.close()
+        await desk.close()
+        await office.close()
+    return 0 if node.failure is None else node.failure.exit_code

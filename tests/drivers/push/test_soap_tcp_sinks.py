@@ -9,13 +9,18 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from conftest import World
+from tocsin.broker.effects import Push
 from tocsin.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
 from tocsin.delivery.trust import parse_sink
 from tocsin.drivers.push.envelope_line import EnvelopeLine
 from tocsin.drivers.push.letters import LetterAnswer, Letters
 from tocsin.errors import PeerFailed
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Kind, SoapTerms, Subscription
 from tocsin.wire.dime import Decoder, envelope_message, read_envelope_message
-from tocsin.wire.soap.envelope import content_type, write_envelope
+from tocsin.wire.soap.addressing import read_addressing
+from tocsin.wire.soap.envelope import content_type, read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault, write_fault
 from tocsin.wire.soap.names import WSA2005
 
@@ -275,3 +280,34 @@ def test_only_what_is_soap_may_go_to_a_soap_tcp_address(world: World) -> None:
 
     assert isinstance(outcome, Failed)
     assert "no http or https address" in outcome.reason
+
+
+@pytest.mark.parametrize("spec", ["wse04", "wsn13"])
+@pytest.mark.parametrize("soap", ["1.1", "1.2"])
+def test_an_event_reaches_a_consumer_in_its_own_specification(
+    world: World, got: list[bytes], spec: str, soap: str
+) -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        read = reading(reader)
+        while True:
+            got.append(await read())
+
+    address = world.sink(script).replace("http://", "soap.tcp://")
+    terms = SoapTerms(spec=spec, soap=soap, wsa=WSA2005)
+    subscription = Subscription(id="sub1", kind=Kind.PUSH, sink=address, soap=terms)
+    event = Event(
+        id="e-1", source="/s", type="t", topic="lab/7",
+        datacontenttype="application/xml", data=b"<reading>7</reading>",
+    )  # fmt: skip
+    finished: asyncio.Future[Outcome] = world.loop.create_future()
+
+    push = Push(1, address, subscription, [Stored(7, 0, event)], 5.0)
+    world.pusher.send(push, lambda _, outcome: finished.set_result(outcome))
+
+    assert world.loop.run_until_complete(finished) == TAKEN
+    world.wait(0.05)
+    (message,) = got
+    envelope = read_envelope(message)
+    assert envelope.soap == soap
+    assert b"<reading>7</reading>" in message
+    assert read_addressing(envelope).to == address

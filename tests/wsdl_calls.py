@@ -17,6 +17,7 @@ XPATH = "http://www.w3.org/TR/1999/REC-xpath-19991116"
 CONCRETE = "http://docs.oasis-open.org/wsn/t-1/TopicExpression/Concrete"
 SIMPLE_12 = "http://docs.oasis-open.org/wsn/2004/06/TopicExpression/Simple"
 SIMPLE_10 = "http://www.ibm.com/xmlns/stdwip/web-services/WS-Topics/TopicExpression/simple"
+BASE_12 = "http://docs.oasis-open.org/wsn/2004/06/wsn-WS-BaseNotification-1.2-draft-01.xsd"
 B2 = "http://docs.oasis-open.org/wsn/b-2"
 WSE04 = "http://schemas.xmlsoap.org/ws/2004/08/eventing"
 WSE11 = "http://www.w3.org/2011/03/ws-evt"
@@ -121,7 +122,6 @@ def _onvif(sink: str) -> dict[str, dict[str, Any]]:
         "GetCapabilities": {"Category": ["All"]},
         "CreatePullPointSubscription": {"InitialTerminationTime": "PT10M"},
         "PullMessages": {"Timeout": "PT1S", "MessageLimit": 10},
-        "Seek": {"UtcTime": "2026-01-01T00:00:00Z"},
         **{name: shared[name] for name in ("Subscribe", "GetCurrentMessage", "Renew")},
     }
 
@@ -138,7 +138,7 @@ _BOXES = {
 def arguments(service: str, operation: str, sink: str = "http://127.0.0.1:9/sink") -> Any:
     """Keyword arguments of an operation, or, for a message that is mere text, that text."""
     if operation == "GetResourceProperty":
-        return etree.QName(B2, "FixedTopicSet")
+        return etree.QName(BASE_12 if service == "wsn12" else B2, "FixedTopicSet")
     tables: Mapping[str, Mapping[str, dict[str, Any]]] = {
         "wse04": _eventing("wse04", sink),
         "wse11": _eventing("wse11", sink),

@@ -35,17 +35,19 @@ def service_document(service: Service, base: str) -> bytes:
         _types(service, base),
         *_messages(service),
         *map(_port_type, service.ports),
-        *(_binding(port, soap, end) for port in service.ports for soap, _, end in _BINDINGS),
-        _service(service, base, "tns"),
+        *_bindings(service, "tns", ""),
+        _service(service, base, ""),
     )
     return _definitions(service.name, target, prefixes, parts)
 
 
 def directory_document(services: Iterable[Service], base: str) -> bytes:
-    """All services in one document, which imports their bindings from documents of their own."""
+    """All services in one document, which imports their port types from documents of their own."""
     listed = tuple(services)
+    target = f"{TOCSIN}:wsdl"
     prefixes = {
         "wsdl": _WSDL,
+        "tns": target,
         **{prefix: namespace for prefix, namespace, _ in _BINDINGS},
         **{service.name: f"{TOCSIN}:wsdl:{service.name}" for service in listed},
     }
@@ -54,9 +56,16 @@ def directory_document(services: Iterable[Service], base: str) -> bytes:
         f"location={quoteattr(f'{base}/soap?wsdl={service.name}')}/>"
         for service in listed
     )
-    # Tools offer the services of the document that they were given, not those of its imports.
-    offers = (_service(service, base, service.name) for service in listed)
-    return _definitions("tocsin", f"{TOCSIN}:wsdl", prefixes, (*imports, *offers))
+    # Tools offer the services and bindings of the document they were given, not of its imports.
+    offered = (
+        part
+        for service in listed
+        for part in (
+            *_bindings(service, service.name, f"{service.name}."),
+            _service(service, base, f"{service.name}."),
+        )
+    )
+    return _definitions("tocsin", target, prefixes, (*imports, *offered))
 
 
 def _definitions(name: str, target: str, prefixes: dict[str, str], parts: Iterable[str]) -> bytes:
@@ -122,12 +131,17 @@ def _local(element: str) -> str:
     return element.partition(":")[2]
 
 
-def _binding(port: Port, soap: str, end: str) -> str:
-    operations = "\n".join(_concrete(operation, soap) for operation in port.operations)
-    return (
-        f'<wsdl:binding name="{port.name}{end}" type="tns:{port.name}">'
-        f'<{soap}:binding style="document" transport="{_HTTP}"/>\n{operations}\n</wsdl:binding>'
-    )
+def _bindings(service: Service, types: str, names: str) -> Iterator[str]:
+    """The bindings of all ports: `types` is the prefix of the port types, `names` what the name of
+    a binding begins with."""
+    for port in service.ports:
+        for soap, _, end in _BINDINGS:
+            operations = "\n".join(_concrete(operation, soap) for operation in port.operations)
+            yield (
+                f'<wsdl:binding name="{names}{port.name}{end}" type="{types}:{port.name}">'
+                f'<{soap}:binding style="document" transport="{_HTTP}"/>\n{operations}\n'
+                "</wsdl:binding>"
+            )
 
 
 def _concrete(operation: Operation, soap: str) -> str:
@@ -144,12 +158,12 @@ def _concrete(operation: Operation, soap: str) -> str:
     )
 
 
-def _service(service: Service, base: str, prefix: str) -> str:
+def _service(service: Service, base: str, names: str) -> str:
     # A subscription, a pull point or a registration has an address of its own, which its maker
     # was told; what is not addressed so is told apart by a header.
     address = quoteattr(f"{base}/soap")
     ports = "\n".join(
-        f'<wsdl:port name="{port.name}{end}" binding="{prefix}:{port.name}{end}">'
+        f'<wsdl:port name="{port.name}{end}" binding="tns:{names}{port.name}{end}">'
         f"<{soap}:address location={address}/></wsdl:port>"
         for port in service.ports
         for soap, _, end in _BINDINGS

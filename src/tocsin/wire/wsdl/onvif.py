@@ -138,8 +138,6 @@ EVENTS: Final = Schema(
             "PullMessagesFaultResponse",
             "MaxTimeout xs:duration\nMaxMessageLimit xs:int\nother*",
         ),
-        message("Seek", "UtcTime xs:dateTime\nReverse? xs:boolean\nother*"),
-        message("SeekResponse"),
         message("SetSynchronizationPoint"),
         message("SetSynchronizationPointResponse"),
         message("GetEventProperties"),
@@ -192,7 +190,6 @@ ONVIF: Final = Service(
                 _events(
                     "PullPointSubscription", "PullMessages", ("tev:PullMessagesFaultResponse",)
                 ),
-                _events("PullPointSubscription", "Seek"),
                 _events("PullPointSubscription", "SetSynchronizationPoint"),
             ),
         ),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SWEEP_AT: Final = (
     1_000  # so many more remembered than at the last sweep, and the gone are forgotten
 )
+# What a box holds is in the log, and not yet in memory, after a start or a long time without being
+# asked: so long it may take to be found before the box is called empty.
+CATCH_UP_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,10 @@ class Taking:
         node = self._node
         broker = node.broker
         last = self._hands.get(box_id, _Hand())
-        before = broker.view_box(box_id).dropped
+        view = broker.view_box(box_id)
+        before = view.dropped
+        if view.lagging:
+            wait_ns = max(wait_ns, CATCH_UP_NS)
         pulled: Pulled = await node.ask(
             lambda token, now_ns: broker.pull(box_id, count_max, wait_ns, last.next, token, now_ns)
         )

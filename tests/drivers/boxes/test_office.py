@@ -1,0 +1,245 @@
+"""The office: boxes on a real disk, bounded, that expire, and tell what they gave up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from served import ROOT
+from tocsin.config import load
+from tocsin.drivers.boxes.office import Office
+from tocsin.drivers.boxes.taking import Taken
+from tocsin.drivers.notes import Notes
+from tocsin.errors import DataDirectoryInUse, NoSuchBox, TooLarge, TooManySubscriptions
+from tocsin.wire.msgbox.content import BoxMessage, box_message
+
+PATIENCE_S = 20.0
+
+
+def run(directory: Path, script: Callable[[Office], Awaitable[None]], **settings: object) -> None:
+    """An office from its opening to its close."""
+
+    async def main() -> None:
+        flags = {"log.directory": str(directory), **{f"boxes.{k}": v for k, v in settings.items()}}
+        office = Office(load(flags, {})[0], Notes())
+        try:
+            await asyncio.wait_for(script(office), PATIENCE_S)
+        finally:
+            await office.close()
+
+    uvloop.run(main())
+
+
+def numbered(*numbers: int) -> list[BoxMessage]:
+    return [BoxMessage(b"<m>%d</m>" % number) for number in numbers]
+
+
+def bodies(taken: Taken) -> list[bytes]:
+    return [box_message(stored.event).body for stored in taken.messages]
+
+
+def expected(*numbers: int) -> list[bytes]:
+    return [message.body for message in numbered(*numbers)]
+
+
+def test_nothing_is_on_disk_before_the_first_box(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        assert not (tmp_path / "boxes").exists()
+        with pytest.raises(NoSuchBox):
+            await office.take("nobody", 10)
+
+    run(tmp_path, script)
+
+
+def test_what_was_sent_to_a_box_is_taken_once_in_order_and_from_that_box_alone(
+    tmp_path: Path,
+) -> None:
+    async def script(office: Office) -> None:
+        mine, yours = await office.create(), await office.create()
+        await office.store(mine, numbered(1, 2))
+        await office.store(yours, numbered(7))
+        await office.store(mine, numbered(3))
+
+        assert bodies(await office.take(mine, 2)) == expected(1, 2)
+        assert bodies(await office.take(mine, 2)) == expected(3)
+        assert bodies(await office.take(mine, 2)) == []
+        assert bodies(await office.take(yours, 2)) == expected(7)
+
+    run(tmp_path, script)
+
+
+def test_a_destroyed_box_takes_nothing_and_gives_nothing(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        box = await office.create()
+        await office.store(box, numbered(1))
+        await office.destroy(box)
+
+        for ask in (office.take(box, 1), office.store(box, numbered(2)), office.destroy(box)):
+            with pytest.raises(NoSuchBox):
+                await ask
+
+    run(tmp_path, script)
+
+
+def test_what_the_last_answer_handed_out_comes_again_after_a_restart_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
+    box = ""
+
+    async def first(office: Office) -> None:
+        nonlocal box
+        box = await office.create()
+        await office.store(box, numbered(1, 2, 3))
+        assert bodies(await office.take(box, 1)) == expected(1)
+        assert bodies(await office.take(box, 1)) == expected(2)
+
+    async def second(office: Office) -> None:
+        assert bodies(await office.take(box, 10)) == expected(2, 3)
+
+    run(tmp_path, first)
+    run(tmp_path, second)
+
+
+def test_the_same_message_sent_again_is_in_the_box_once(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        box, other = await office.create(), await office.create()
+        message = BoxMessage(b"<m/>", message_id="urn:1")
+        for sent in (message, message, BoxMessage(b"<n/>", message_id="urn:1")):
+            await office.store(box, [sent])
+        await office.store(other, [message])
+
+        assert bodies(await office.take(box, 10)) == [b"<m/>", b"<n/>"]
+        assert bodies(await office.take(other, 10)) == [b"<m/>"]
+
+    run(tmp_path, script)
+
+
+def test_past_its_limit_a_box_gives_up_the_oldest_and_says_so_once(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        box = await office.create()
+        await office.store(box, numbered(*range(8)))
+
+        first = await office.take(box, 2)
+        second = await office.take(box, 10)
+
+        assert (bodies(first), first.dropped) == (expected(3, 4), 3)
+        assert (bodies(second), second.dropped) == (expected(5, 6, 7), 0)
+
+    run(tmp_path, script, backlog=5)
+
+
+def test_what_was_handed_out_already_is_not_missed_when_it_goes(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        box = await office.create()
+        await office.store(box, numbered(1, 2, 3))
+        await office.take(box, 10)
+
+        await office.store(box, numbered(4, 5))
+        kept = await office.take(box, 10)
+        await office.store(box, numbered(*range(10, 17)))
+        lossy = await office.take(box, 10)
+
+        assert (bodies(kept), kept.dropped) == (expected(4, 5), 0)
+        assert (bodies(lossy), lossy.dropped) == (expected(14, 15, 16), 4)
+
+    run(tmp_path, script, backlog=3)
+
+
+def test_a_box_lives_as_long_as_it_is_taken_from(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        taken_from, left_alone = await office.create(), await office.create()
+        for _ in range(6):
+            await asyncio.sleep(0.25)
+            await office.take(taken_from, 1)
+
+        with pytest.raises(NoSuchBox):
+            office.view(left_alone)
+        await asyncio.sleep(1.2)
+        with pytest.raises(NoSuchBox):
+            office.view(taken_from)
+
+    run(tmp_path, script, lease_s=1.0)
+
+
+def test_there_is_a_limit_to_boxes_and_one_that_goes_makes_room(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        first, _ = await office.create(), await office.create()
+        with pytest.raises(TooManySubscriptions, match=r"boxes\.boxes_max|2 message boxes"):
+            await office.create()
+        await office.destroy(first)
+        await office.create()
+
+    run(tmp_path, script, boxes_max=2)
+
+
+def test_a_message_too_large_for_a_box_is_refused_and_nothing_of_it_kept(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        box = await office.create()
+        with pytest.raises(TooLarge):
+            await office.store(box, [*numbered(1), BoxMessage(b"<m>" + b"x" * (1 << 20))])
+        assert bodies(await office.take(box, 10)) == []
+
+    run(tmp_path, script)
+
+
+def test_two_offices_on_one_directory_would_spoil_each_other(tmp_path: Path) -> None:
+    async def script(office: Office) -> None:
+        await office.create()
+        settings, _ = load({"log.directory": str(tmp_path)}, {})
+        with pytest.raises(DataDirectoryInUse):
+            Office(settings, Notes())
+
+    run(tmp_path, script)
+
+
+STORES_AND_SAYS_SO = """
+import asyncio, sys
+import uvloop
+from tocsin.config import load
+from tocsin.drivers.boxes.office import Office
+from tocsin.drivers.notes import Notes
+from tocsin.wire.msgbox.content import BoxMessage
+
+async def main():
+    office = Office(load({"log.directory": sys.argv[1]}, {})[0], Notes())
+    box = await office.create()
+    print(box, flush=True)
+    for number in range(10**9):
+        await office.store(box, [BoxMessage(b"<m>%d</m>" % number)])
+        print(number, flush=True)
+
+uvloop.run(main())
+"""
+
+
+def test_every_message_that_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STORES_AND_SAYS_SO, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    assert process.stdout is not None
+    box = process.stdout.readline().strip()
+    for _ in range(50):
+        process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    told = process.stdout.read().split()  # what it said between the last line and the blow
+    process.wait()
+    process.stdout.close()
+    acknowledged = 50 + len([line for line in told if line.isdigit()])
+
+    async def script(office: Office) -> None:
+        found = bodies(await office.take(box, 1_000))
+        assert found[:acknowledged] == expected(*range(acknowledged))
+        assert len(found) <= acknowledged + 1
+
+    run(tmp_path, script)

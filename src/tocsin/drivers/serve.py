@@ -18,6 +18,7 @@ from tocsin.config import Settings, is_loopback
 from tocsin.drivers.http.server import HttpDoor, host_and_port, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.soap.desk import Desk
 from tocsin.drivers.soap.services import broker_desk
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
@@ -76,11 +77,12 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     node = Node(settings, store, notes)
+    desk = broker_desk(node)
     doors: dict[str, HttpDoor | SoapTcpDoor] = {}
     try:
-        await _open(doors, node, tls)
+        await _open(doors, node, desk, tls)
     except BaseException:
-        await _close(doors, node)
+        await _close(doors, node, desk)
         raise
     gc.freeze()  # what the start made stays; no collection need look at it again
     addresses = {name: door.address for name, door in doors.items()}
@@ -89,16 +91,15 @@ async def _serve(
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    await _close(doors, node)
+    await _close(doors, node, desk)
     return _exit_code(node.failure)
 
 
 async def _open(
-    doors: dict[str, HttpDoor | SoapTcpDoor], node: Node, tls: ssl.SSLContext | None
+    doors: dict[str, HttpDoor | SoapTcpDoor], node: Node, desk: Desk, tls: ssl.SSLContext | None
 ) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
-    desk = broker_desk(node)
     doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls)
     node.address = doors["http"].address
     if not settings.soap_tcp.is_off:
@@ -107,9 +108,10 @@ async def _open(
         )
 
 
-async def _close(doors: dict[str, HttpDoor | SoapTcpDoor], node: Node) -> None:
+async def _close(doors: dict[str, HttpDoor | SoapTcpDoor], node: Node, desk: Desk) -> None:
     node.stopping = True
     await asyncio.gather(*(door.close() for door in doors.values()))
+    await desk.close()
     await node.close()
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from tocsin.drivers.soap.call import SoapAnswer, SoapCall
 from tocsin.drivers.soap.paths import identifier, place_of
 from tocsin.drivers.soap.publishing import Publishing
+from tocsin.drivers.soap.reliable import Reliable
 from tocsin.drivers.soap.request import Handler, Handlers, Reply, Request
 from tocsin.drivers.soap.sinks import check_consumer
 from tocsin.errors import TocsinError, TooLarge
@@ -58,8 +59,17 @@ class Service(Protocol):
 class Desk:
     """Answers SOAP calls. It raises nothing: what goes wrong is a fault in the answer."""
 
-    def __init__(self, node: Node, services: Sequence[Service], *, publishes: bool = True) -> None:
+    def __init__(
+        self,
+        node: Node,
+        services: Sequence[Service],
+        *,
+        publishes: bool = True,
+        reliable: Reliable | None = None,
+    ) -> None:
         self._node = node
+        self._services = services
+        self._reliable = reliable
         self._publishing = Publishing(node)
         self._handlers: dict[tuple[str, str], Handler] = {}
         self._kinds: dict[str, tuple[Handlers, Handler]] = {}
@@ -70,6 +80,9 @@ class Desk:
             takers: dict[str, Handler] = getattr(service, "takes_all", {})
             for kind, taker in takers.items():
                 self._kinds[kind] = (service.handlers, taker)
+        if reliable is not None:
+            self._handlers.update(reliable.handlers)
+            reliable.open(self._read, self._process)
 
     async def answer(self, call: SoapCall) -> SoapAnswer:
         """The answer to one message."""
@@ -82,7 +95,11 @@ class Desk:
             addressing = read_addressing(envelope)
             check_understood(envelope)
             elsewhere = self._elsewhere_of(addressing, call)
-            reply = await self._process(self._request(call, envelope, addressing))
+            request = self._request(call, envelope, addressing)
+            if self._reliable is None:
+                reply = await self._process(request)
+            else:
+                reply = await self._reliable.through(request, self._process)
         except SoapFault as fault:
             return self._refused(fault, soap, addressing)
         except TocsinError as error:
@@ -92,6 +109,11 @@ class Desk:
             broken = SoapFault("Receiver", "the broker failed; its log says why")
             return self._refused(broken, soap, addressing)
         return self._answered(reply, soap, addressing, elsewhere)
+
+    def _read(self, call: SoapCall) -> Request:
+        """A message that was understood before, read again."""
+        envelope = read_envelope(call.body)
+        return self._request(call, envelope, read_addressing(envelope))
 
     def _request(self, call: SoapCall, envelope: Envelope, addressing: Addressing) -> Request:
         asked = detect(envelope, addressing, http_action(call.soap_action, call.content_type))
@@ -190,8 +212,13 @@ class Desk:
         return SoapAnswer(http_status(fault, soap), content_type(soap), body)
 
     async def close(self) -> None:
+        """End what the services have under way."""
         for task in self._elsewhere:
             task.cancel()
+        for service in [*self._services, self._reliable]:
+            close = getattr(service, "close", None)
+            if close is not None:
+                await close()
 
 
 def _check_call(call: SoapCall) -> None:

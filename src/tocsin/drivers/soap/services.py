@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tocsin.drivers.soap.desk import Desk
+from tocsin.drivers.soap.boxes import BoxService
+from tocsin.drivers.soap.desk import Desk, Service
+from tocsin.drivers.soap.eventing import EventingService
+from tocsin.drivers.soap.notification import NotificationService
+from tocsin.drivers.soap.onvif import OnvifService
+from tocsin.drivers.soap.reliable import Reliable
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -12,4 +17,10 @@ if TYPE_CHECKING:
 
 def broker_desk(node: Node) -> Desk:
     """Everything that a broker does by SOAP."""
-    return Desk(node, [])
+    services: list[Service] = [
+        EventingService(node),
+        NotificationService(node),
+        BoxService(node),
+        OnvifService(node),
+    ]
+    return Desk(node, services, reliable=Reliable(node))

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from tocsin.drivers.soap.acknowledging import AcksElsewhere
 from tocsin.drivers.soap.call import SoapCall
 from tocsin.drivers.soap.request import ACCEPTED, Handlers, Reply, Request
@@ -302,10 +304,11 @@ class Reliable:
 
     def _find(self, rm: str, identifier: str, request: Request) -> Live:
         live = self._sequences.live.get(identifier)
-        if live is not None and live.inbound.rm == rm:
+        is_over = live is not None and self._node.now_ns() >= live.inbound.expires_ns
+        if live is not None and live.inbound.rm == rm and not is_over:
             return live
         to = Speaker(rm, request.envelope.soap)
-        if self._sequences.has_ended(identifier):
+        if is_over or self._sequences.has_ended(identifier):
             raise faults.terminated(to, identifier)
         raise faults.unknown(to, identifier)
 
@@ -373,7 +376,7 @@ def _identified(request: Request, came: Sequence) -> Request:
     """The request with an id that a repetition has too."""
     if request.addressing.message_id is not None:
         return request
-    own = replace(request.addressing, message_id=f"{came.identifier}#{came.number}")
+    own = msgspec.structs.replace(request.addressing, message_id=f"{came.identifier}#{came.number}")
     return replace(request, addressing=own)
 
 

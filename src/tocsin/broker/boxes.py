@@ -124,7 +124,7 @@ def _first(box: Subscriber, events_max: int) -> list[Stored]:
     if not box.is_active:
         return taken
     for stored in box.follower.waiting:
-        size += weight(stored.event)
+        size += weight(stored)
         if taken and (len(taken) >= events_max or size > PULL_BYTES_MAX):
             break
         taken.append(stored)

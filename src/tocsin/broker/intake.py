@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.broker.effects import Accepted, Reply, Token
 from tocsin.broker.options import BrokerOptions
-from tocsin.delivery.follower import weight
+from tocsin.delivery.follower import event_weight
 from tocsin.errors import Busy
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -50,7 +50,7 @@ class Intake:
 
     def offer(self, events: list[Event], token: Token) -> None:
         """Queue what a publisher sent. Busy if too much waits already."""
-        size = sum(map(weight, events))
+        size = sum(map(event_weight, events))
         options = self._options
         if self._offers and (
             self._events + len(events) > options.intake_events_max

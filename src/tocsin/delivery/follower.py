@@ -21,8 +21,15 @@ EVENT_OVERHEAD_BYTES = 256  # context and bookkeeping; what can be large is coun
 ATTRIBUTE_OVERHEAD_BYTES = 128
 
 
-def weight(event: Event) -> int:
-    """About how many bytes of memory a waiting event holds."""
+def weight(stored: Stored) -> int:
+    """About how many bytes of memory a waiting event holds; worked out once for all who wait."""
+    if not stored.weight:
+        stored.weight = event_weight(stored.event)
+    return stored.weight
+
+
+def event_weight(event: Event) -> int:
+    """The same for an event that has no place in the log yet."""
     size = EVENT_OVERHEAD_BYTES
     if event.data is not None:
         size += len(event.data)
@@ -116,14 +123,14 @@ class Follower:
         if not self.has_room():
             return False
         self.waiting.append(stored)
-        self.waiting_bytes += weight(stored.event)
+        self.waiting_bytes += weight(stored)
         return True
 
     def settle_through(self, seq: int) -> None:
         """Everything up to `seq` is done with: delivered, released from a box, or a dead letter."""
         waiting = self.waiting
         while waiting and waiting[0].seq <= seq:
-            self.waiting_bytes -= weight(waiting.popleft().event)
+            self.waiting_bytes -= weight(waiting.popleft())
         self.held = 0
         if not self.live:
             self.scanned_to = max(self.scanned_to, seq)
@@ -139,7 +146,7 @@ class Follower:
     def _drop_oldest(self) -> None:
         if len(self.waiting) <= self.held:
             return
-        self.waiting_bytes -= weight(self.waiting[self.held].event)
+        self.waiting_bytes -= weight(self.waiting[self.held])
         del self.waiting[self.held]
         self.dropped += 1
 

@@ -73,10 +73,10 @@ class Recent:
         kept: dict[str, Stored] = {}
         size = 0
         for stored in sorted(self._by_topic.values(), key=_seq, reverse=True):
-            size += weight(stored.event)
+            size += weight(stored)
             if len(kept) >= TOPICS_MAX // 2 or size > TOPICS_BYTES_MAX // 2:
                 self.known_after = stored.seq
-                size -= weight(stored.event)
+                size -= weight(stored)
                 break
             kept[stored.event.topic] = stored
         self._by_topic = kept

@@ -13,8 +13,8 @@ from typing import Final
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import SoapTerms, Subscription
-from tocsin.wire.soap.delivery import Face, Form, Pieces, face, form_of, message
-from tocsin.wire.soap.envelope import http_headers
+from tocsin.wire.soap.delivery import Face, Form, Pieces, face, form_of
+from tocsin.wire.soap.envelope import BODY_START, ENVELOPE_END, http_headers
 from tocsin.wire.wse import deliver as wse
 from tocsin.wire.wsn import deliver as wsn
 
@@ -38,6 +38,8 @@ class Rendered:
 
     pieces: Pieces
     lines: bytes
+    before: bytes  # the message between what the consumer adds
+    after: bytes
 
 
 def soap_head(subscription: Subscription) -> SoapHead:
@@ -69,11 +71,11 @@ class Renderings:
         if kept is not None and kept[0] is stored:
             return kept[1]
         made = render([stored.event], head.terms)
-        self._bytes += _size(made.pieces)
+        self._bytes += len(made.before) + len(made.after)
         if self._bytes > KEPT_BYTES_MAX or len(by_seq) >= KEPT_MAX:
             self._forget()
             by_seq = self._by_form[head.form] = {}
-            self._bytes = _size(made.pieces)
+            self._bytes = len(made.before) + len(made.after)
         by_seq[stored.seq] = (stored, made)
         return made
 
@@ -89,7 +91,8 @@ def render(events: Sequence[Event], terms: SoapTerms) -> Rendered:
     lines = "".join(
         f"{name}: {value}\r\n" for name, value in http_headers(terms.soap, pieces.action)
     )
-    return Rendered(pieces, lines.encode("latin-1"))
+    before = pieces.header + BODY_START + pieces.before
+    return Rendered(pieces, lines.encode("latin-1"), before, pieces.after + ENVELOPE_END)
 
 
 def envelope(
@@ -101,10 +104,4 @@ def envelope(
     else:
         made = render([stored.event for stored in events], head.terms)
     own = head.face
-    if more_headers:
-        own = Face(own.start + more_headers, own.reference)
-    return made.lines, message(own, made.pieces)
-
-
-def _size(pieces: Pieces) -> int:
-    return len(pieces.header) + len(pieces.before) + len(pieces.after)
+    return made.lines, b"".join((own.start, more_headers, made.before, own.reference, made.after))

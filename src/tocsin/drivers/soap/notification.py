@@ -74,7 +74,7 @@ class NotificationService:
         check_consumer(node, asked.consumer.address, request.call.peer)
         filters = filters_of(asked, faults, producer_properties)
         expires_ns = ends_at(asked.termination, faults, Operation.SUBSCRIBE)
-        manager = request.address("subscriptions", "").rstrip("/")
+        manager = request.address("subscriptions", "")
         subscription = Subscription(
             id="",
             kind=Kind.PUSH,

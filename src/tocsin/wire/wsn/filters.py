@@ -52,10 +52,8 @@ def filters_of(asked: Subscribe, faults: Faults, producer: Callable[[], bytes]) 
 
 def _topic(topic: Expression, faults: Faults) -> Filters:
     kind = topic_kind(topic, faults)
-    # The original compares names and knows one wildcard, whatever the dialect is called.
+    # The original compares names, and knows one wildcard.
     names_only = faults.spec == "wsn10"
-    if names_only and kind == "simple":
-        kind = "concrete"
     try:
         found = topic_filters(topic.text, dict(topic.namespaces), kind, names_only=names_only)
         read_filters(found)
@@ -74,7 +72,8 @@ def topic_kind(topic: Expression, faults: Faults) -> str:
             "TopicExpressionDialectUnknownFault",
             f"the topic dialect {topic.dialect[:200]!r} is unknown here",
         )
-    return kind
+    # The original calls everything simple, slashes and all.
+    return "concrete" if kind == "simple" and faults.spec == "wsn10" else kind
 
 
 def _query(query: Expression, faults: Faults, name: str) -> Filters:
@@ -100,7 +99,7 @@ def _holds(query: Filters, document: bytes) -> bool:
 
 
 def one_topic(topic: Expression, faults: Faults) -> tuple[TopicPattern, str]:
-    """The single topic that an expression names, and the namespace of its root if it says one."""
+    """The single topic that an expression names, and the namespace of its root if that counts."""
     kind = topic_kind(topic, faults)
     if kind == "xpath":
         raise faults.fault(
@@ -116,7 +115,7 @@ def one_topic(topic: Expression, faults: Faults) -> tuple[TopicPattern, str]:
         raise faults.fault(
             "MultipleTopicsSpecifiedFault", f"{topic.text[:80]!r} may stand for several topics"
         )
-    return patterns[0], name.namespace
+    return patterns[0], "" if faults.spec == "wsn10" else name.namespace
 
 
 def _refused(faults: Faults, name: str, error: TocsinError) -> SoapFault:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
 import json
 import multiprocessing
 import re
@@ -25,10 +26,12 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import matplotlib
 
@@ -63,6 +66,7 @@ from tocsin.wire.wsn.read import read_notifications
 WSA = names.WSA2005
 PAPER_BYTES = 587
 WARM_UP = 10
+PUBLISHERS = 8
 TARGET_PARSED = 20_000
 TARGET_FANOUT = 0.5
 SPECIFICATIONS = ("wse", "wsn")
@@ -205,6 +209,24 @@ def subscribe(url: str, specification: str, sink: str) -> None:
     assert b"SubscribeResponse" in soap(url, message.encode())
 
 
+def shares(first: int, count: int) -> list[range]:
+    """The numbers of the messages, dealt out to the publishers."""
+    return [range(first + place, first + count, PUBLISHERS) for place in range(PUBLISHERS)]
+
+
+def publish_some(url: str, numbers: range) -> None:
+    """Publish over one connection that stays open, the next when the one before is on disk."""
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.netloc, timeout=60)
+    kind = {"content-type": "application/soap+xml; charset=utf-8"}
+    for number in numbers:
+        connection.request("POST", address.path, notify(number, payload(number).decode()), kind)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 202, answer.status
+    connection.close()
+
+
 def measure_broker(port: int, each: int) -> Sent:
     with broker() as (url, pid):
         for number in range(SINKS):
@@ -212,8 +234,8 @@ def measure_broker(port: int, each: int) -> Sent:
         before = sink_count(port)
 
         def publish(first: int, count: int) -> None:
-            for number in range(first, first + count):
-                soap(url, notify(number, payload(number).decode()))
+            with ThreadPoolExecutor(PUBLISHERS) as publishers:
+                list(publishers.map(publish_some, [url] * PUBLISHERS, shares(first, count)))
 
         publish(0, WARM_UP)
         wait_for(port, before + SINKS * WARM_UP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 from xml.sax.saxutils import escape
 
@@ -35,24 +36,18 @@ class SoapFault(Exception):
         self.headers = headers  # header blocks that belong to it
 
 
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_IN_ATTRIBUTES = {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
+
+
 def escaped(text: str) -> bytes:
-    """The text as XML content, without what XML cannot hold."""
-    return escape("".join(c if _is_xml(c) else "\ufffd" for c in text)).encode()
+    """The text as XML content; what XML cannot hold is shown as replaced."""
+    return escape(_FORBIDDEN.sub("\ufffd", text), {"\r": "&#13;"}).encode()
 
 
 def quoted(text: str) -> bytes:
     """The text as the value of an attribute, between double quotes."""
-    held = "".join(c if _is_xml(c) else "\ufffd" for c in text)
-    return escape(held, {'"': "&quot;", "\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}).encode()
-
-
-def _is_xml(char: str) -> bool:
-    return (
-        "\x20" <= char <= "\ud7ff"
-        or char in "\t\n\r"
-        or "\ue000" <= char <= "\ufffd"
-        or char >= "\U00010000"
-    )
+    return escape(_FORBIDDEN.sub("\ufffd", text), _IN_ATTRIBUTES).encode()
 
 
 def fault_of(error: TocsinError) -> SoapFault:

@@ -186,7 +186,7 @@ def test_old_tls_is_refused(broker: Served, made: Path) -> None:
 
     with (
         socket.create_connection((host, int(port)), timeout=WAIT_S) as plain,
-        pytest.raises(ssl.SSLError, match="ALERT_PROTOCOL_VERSION|EOF"),
+        pytest.raises(ssl.SSLError, match=r"ALERT_PROTOCOL_VERSION|EOF"),
     ):
         context.wrap_socket(plain, server_hostname="localhost")
 

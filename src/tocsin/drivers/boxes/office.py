@@ -43,6 +43,7 @@ class Office:
         self._settings = _own_settings(settings)
         self._notes = notes
         self._node: Node | None = None
+        self._is_closed = False
         self._taking: Taking | None = None
         self._ids: dict[str, str] = {}  # token: the subscription that is the box
         if Path(self._settings.log.directory).is_dir():
@@ -130,7 +131,9 @@ class Office:
         )
 
     async def close(self) -> None:
-        if self._node is not None:
+        """Let go of the log; once, however often it is asked."""
+        if self._node is not None and not self._is_closed:
+            self._is_closed = True
             await self._node.close()
 
     @property

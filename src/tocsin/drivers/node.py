@@ -22,6 +22,7 @@ from tocsin.drivers.latest import Latest
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions
+from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.recent import Recent
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
@@ -69,6 +70,8 @@ class Node:
         tls = sink_context(ca_file) if ca_file else None  # else made for the first https sink
         self._pusher = Pusher(self.loop, options, self.note, tls=tls)
         self.letters = Letters(self._pusher)
+        self._reliable = ReliablePushes(self)
+        self._pusher.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
         self._recent = Recent(self.broker.head)
         self._latest = Latest(self._recent, self._readers.ask)
@@ -346,6 +349,7 @@ class Node:
             while not self.broker.is_idle() and self.loop.time() < deadline:
                 self.kick()
                 await asyncio.sleep(0.002)
+        self._reliable.close()
         self.letters.close()
         self._pusher.close()
         for task in list(self._tasks):

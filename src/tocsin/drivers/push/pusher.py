@@ -32,6 +32,7 @@ HANDSHAKES_WAITING_MAX = 10_000
 ASKERS_MAX = 10_000  # subscriptions that share one question
 
 HandshakeDone = Callable[[str, Allowed | Refused], None]
+Send = Callable[[Push, Done], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Pusher:
         self._tls = tls
         self._tails = Tails()
         self._attentive = Attentive(loop, Letters(self))
+        self.reliably: Send | None = None  # to consumers that acknowledge by number
         self._lines: dict[int, Line] = {}
         self._probes: set[Line] = set()
         self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
@@ -99,7 +101,10 @@ class Pusher:
 
     def _sent_otherwise(self, line: Line, head: SoapHead, push: Push, done: Done) -> bool:
         """True for consumers that want more than a POST whose status is the answer."""
-        if head.terms.form == "acked":
+        numbered = head.terms.reliable and not isinstance(line, EnvelopeLine)
+        if numbered and self.reliably is not None:
+            self.reliably(push, done)
+        elif head.terms.form == "acked":
             self._attentive.send(push, done)
         elif isinstance(line, EnvelopeLine):
             _, whole = envelope(head, push.events, self._tails.soap)

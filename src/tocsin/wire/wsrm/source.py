@@ -20,9 +20,9 @@ from tocsin.wire.wsrm.write import write_acknowledgement
 Events = tuple[int, int]
 """First and last event of a message, by their places in the log."""
 
-# Numbers remembered. After a crash the broker sends again what it delivered in the last tenth of a
-# second; a consumer that acknowledges each message takes far fewer than these in that time.
-PLACED_MAX: Final = 256
+# Numbers remembered. After a crash the broker sends again what it delivered since the last commit,
+# and the number of each new message was a commit: so it is one or two, unless commits stood still.
+PLACED_MAX: Final = 64
 
 
 class Outbound(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,316 @@
+"""Pushes by WS-ReliableMessaging: delivered when the consumer has acknowledged the number.
+
+Each subscription that asked for it has a sequence of its own. The number of a message is on disk
+before the message leaves, so that after a crash it is sent again under the same one, and a consumer
+that keeps its side takes each event once. Retransmission is the lane's ordinary retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tocsin.broker.effects import Push
+from tocsin.delivery.outcome import Answered, Failed, Outcome
+from tocsin.drivers.push.answer import excerpt, retry_after_s
+from tocsin.drivers.push.letters import LetterAnswer
+from tocsin.drivers.push.line import Done
+from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
+from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
+from tocsin.event.subscription import SoapTerms
+from tocsin.wire.soap.addressing import EndpointReference, anonymous, write_headers
+from tocsin.wire.soap.envelope import Envelope, http_headers, read_envelope, write_envelope
+from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.soap.names import WSA2005, WSA200408, WSRM10, WSRM11
+from tocsin.wire.wsrm import source
+from tocsin.wire.wsrm.faults import ENDS_SEQUENCE
+from tocsin.wire.wsrm.messages import (
+    AckRequested,
+    Content,
+    CreateSequence,
+    CreateSequenceResponse,
+    TerminateSequence,
+    action,
+)
+from tocsin.wire.wsrm.read import fault_name, read_blocks, read_content
+from tocsin.wire.wsrm.source import Outbound
+from tocsin.wire.wsrm.write import write_ack_requested, write_content, write_sequence
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+PREFIX: Final = "wsrm/out/"
+SWEEP_S: Final = 5.0
+SEQUENCES_PER_PUSH_MAX: Final = 2  # the one that the consumer forgot, and the one after it
+# A sequence is left before its time is over, so that no message finds it expired on arrival.
+LEASE_USED: Final = 0.9
+USUAL_WSA: Final = {WSRM10: WSA200408, WSRM11: WSA2005}
+
+
+class Sending(msgspec.Struct, frozen=True, kw_only=True):
+    """A sequence, whom it goes to, and how that one is spoken to."""
+
+    sink: str
+    soap: str
+    wsa: str
+    references: str
+    outbound: Outbound
+
+
+class _Forgotten(Exception):
+    """The consumer does not know the sequence any more."""
+
+
+class _NoSequence(Exception):
+    """There is no sequence to send on; the outcome says why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Sending).decode
+
+
+class ReliablePushes:
+    """Sends to consumers that acknowledge by number."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._renderings = Renderings()
+        self._sendings: dict[str, Sending] = {  # by the subscription's id
+            key.removeprefix(PREFIX): _decode(value)
+            for key, value in node.broker.kept(PREFIX).items()
+        }
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._interest = -1
+        self._sweeper = node.loop.call_later(SWEEP_S, self._sweep)
+
+    def send(self, push: Push, done: Done) -> None:
+        """Send; `done(push.lane, outcome)` is called once, later."""
+        self._spawn(self._send(push, done))
+
+    def close(self) -> None:
+        """Stop. What was under way is sent again after the next start, under its number."""
+        self._sweeper.cancel()
+        for task in self._tasks:
+            task.cancel()
+
+    async def _send(self, push: Push, done: Done) -> None:
+        outcome: Outcome
+        try:
+            # A subscription that just moved to another sink may still have a push under way.
+            async with self._locks.setdefault(push.subscription.id, asyncio.Lock()):
+                outcome = await self._attempt(push)
+        except _NoSequence as told:
+            outcome = told.outcome
+        except PeerFailed as error:
+            outcome = Failed(error.problem)
+        except ShuttingDown:
+            return  # nobody is there to be told
+        except (TocsinError, SoapFault) as error:
+            outcome = Failed(str(error), reachable=True)
+        except Exception as error:
+            # A bug, but a lane that never hears back would stand still for ever.
+            self._node.note("error", "a reliable push failed", error=repr(error))
+            outcome = Failed(f"sending failed: {error!r}", reachable=True)
+        done(push.lane, outcome)
+
+    async def _attempt(self, push: Push) -> Outcome:
+        for _ in range(SEQUENCES_PER_PUSH_MAX):
+            sending, number = await self._placed(push)
+            try:
+                return await self._deliver(push, sending, number)
+            except _Forgotten:
+                await self._forget(push.subscription.id)
+        return Failed("the consumer forgets its sequences as soon as they begin", reachable=True)
+
+    async def _placed(self, push: Push) -> tuple[Sending, int]:
+        """The sequence, and the message's number in it, both on disk."""
+        identity = push.subscription.id
+        events = (push.events[0].seq, push.events[-1].seq)
+        sending = self._sendings.get(identity)
+        now_ns = self._node.now_ns()
+        if sending is not None:
+            outbound = sending.outbound
+            number = source.number_of(outbound, events)
+            if sending.sink == push.sink and number is not None:
+                return sending, number
+            if sending.sink != push.sink or not source.has_room(outbound, now_ns):
+                self._spawn(self._terminate(sending))
+                sending = None
+        if sending is None:
+            sending = await self._begin(push)
+        placed = source.place(sending.outbound, events)
+        sending = replace(sending, outbound=placed)
+        await self._keep(identity, sending)
+        return sending, placed.last
+
+    async def _begin(self, push: Push) -> Sending:
+        terms = push.subscription.soap
+        assert terms is not None
+        wsa = terms.wsa or USUAL_WSA[terms.reliable]
+        asked = CreateSequence(terms.reliable, EndpointReference(anonymous(wsa), wsa))
+        answer = await self._say(push.sink, terms, asked, push.timeout_s)
+        made = _created(answer)
+        lease_ns = made.lease_ns
+        now_ns = self._node.now_ns()
+        outbound = Outbound(
+            identifier=made.identifier,
+            rm=terms.reliable,
+            expires_ns=None if lease_ns is None else now_ns + int(lease_ns * LEASE_USED),
+        )
+        return Sending(
+            sink=push.sink, soap=terms.soap, wsa=wsa, references=terms.references, outbound=outbound
+        )
+
+    async def _deliver(self, push: Push, sending: Sending, number: int) -> Outcome:
+        outbound = sending.outbound
+        head = soap_head(push.subscription)
+        blocks = write_sequence(source.header(outbound, number), sending.soap)
+        blocks += write_ack_requested(AckRequested(outbound.rm, outbound.identifier))
+        lines, message = envelope(head, push.events, self._renderings, blocks)
+        headers = {
+            "tocsin-subscription": push.subscription.id,
+            "tocsin-sequence": str(push.events[0].seq),
+            **_fields(lines),
+        }
+        answer = await self._node.letters.post(
+            push.sink, message, headers, timeout_s=push.timeout_s
+        )
+        said = _envelope(answer)
+        if said is not None:
+            outbound = _acknowledged(outbound, said)
+            self._sendings[push.subscription.id] = replace(sending, outbound=outbound)
+        return judged(answer, said, source.is_acknowledged(outbound, number), self._node_s())
+
+    def _node_s(self) -> float:
+        return self._node.now_ns() / 1e9
+
+    # Ends
+
+    def _sweep(self) -> None:
+        """Take leave of consumers whose subscription is over."""
+        broker = self._node.broker
+        if broker.interest_version != self._interest:
+            self._interest = broker.interest_version
+            for identity in list(self._sendings):
+                try:
+                    broker.view(identity)
+                except NoSuchSubscription:
+                    self._spawn(self._leave(identity))
+            for identity in self._locks.keys() - self._sendings.keys():
+                if not self._locks[identity].locked():
+                    del self._locks[identity]
+        self._sweeper = self._node.loop.call_later(SWEEP_S, self._sweep)
+
+    async def _leave(self, identity: str) -> None:
+        async with self._locks.setdefault(identity, asyncio.Lock()):
+            sending = self._sendings.get(identity)
+            if sending is not None:
+                await self._forget(identity)
+                await self._terminate(sending)
+
+    async def _terminate(self, sending: Sending) -> None:
+        """Say that nothing more comes; if nobody listens, the sequence expires there."""
+        outbound = sending.outbound
+        ending = TerminateSequence(outbound.rm, outbound.identifier, outbound.last or None)
+        terms = SoapTerms(
+            spec="", soap=sending.soap, wsa=sending.wsa, references=sending.references
+        )
+        try:
+            await self._say(sending.sink, terms, ending)
+        except TocsinError as error:
+            self._node.note("info", "a sequence ended without a farewell", error=error.problem)
+
+    # What both need
+
+    async def _say(
+        self, sink: str, terms: SoapTerms, content: Content, timeout_s: float = 10.0
+    ) -> LetterAnswer:
+        wsa = terms.wsa or USUAL_WSA[content.rm]
+        saying = action(content.rm, type(content).__name__)
+        header = write_headers(
+            wsa,
+            action=saying,
+            to=sink,
+            message_id=f"urn:uuid:{uuid.uuid4()}",
+            reply_to=anonymous(wsa),
+        )
+        header += terms.references.encode()
+        message = write_envelope(terms.soap, header=header, body=write_content(content, wsa))
+        headers = dict(http_headers(terms.soap, saying))
+        return await self._node.letters.post(sink, message, headers, timeout_s=timeout_s)
+
+    async def _keep(self, identity: str, sending: Sending) -> None:
+        await self._put(identity, _encode(sending))
+        self._sendings[identity] = sending
+
+    async def _forget(self, identity: str) -> None:
+        await self._put(identity, None)
+        self._sendings.pop(identity, None)
+
+    async def _put(self, identity: str, value: bytes | None) -> None:
+        keep: Callable[..., None] = self._node.broker.keep
+        await self._node.ask(lambda token, now_ns: keep(PREFIX + identity, value, token, now_ns))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._node.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def judged(
+    answer: LetterAnswer, said: Envelope | None, is_acknowledged: bool, now_s: float
+) -> Outcome:
+    """What became of a message; _Forgotten if its sequence is of no more use."""
+    fault = None if said is None else fault_name(said)
+    if fault in ENDS_SEQUENCE:
+        raise _Forgotten
+    if not 200 <= answer.status < 300:
+        asked = answer.headers.get("retry-after")
+        wait_s = None if asked is None else retry_after_s(asked, now_s)
+        return Answered(answer.status, wait_s, excerpt(answer.body))
+    if is_acknowledged:
+        return Answered(answer.status)
+    return Failed("the consumer answered, and did not acknowledge the number", reachable=True)
+
+
+def _acknowledged(outbound: Outbound, said: Envelope) -> Outbound:
+    for came in read_blocks(said).acknowledgements:
+        outbound = source.acknowledge(outbound, came, said.soap)
+    return outbound
+
+
+def _envelope(answer: LetterAnswer) -> Envelope | None:
+    """The message in an answer, if there is one that can be read."""
+    if not answer.body:
+        return None
+    try:
+        return read_envelope(answer.body)
+    except (SoapFault, TocsinError):
+        return None
+
+
+def _created(answer: LetterAnswer) -> CreateSequenceResponse:
+    said = _envelope(answer)
+    content = None if said is None else said.content
+    if said is not None and content is not None and 200 <= answer.status < 300:
+        made = read_content(said, content)
+        if isinstance(made, CreateSequenceResponse):
+            return made
+    fault = fault_name(said) if said is not None else None
+    why = fault or f"HTTP {answer.status}"
+    raise _NoSequence(Failed(f"the consumer began no sequence: {why}", reachable=True))
+
+
+def _fields(lines: bytes) -> dict[str, str]:
+    pairs = (line.partition(": ") for line in lines.decode("latin-1").split("\r\n") if line)
+    return {name: value for name, _, value in pairs}

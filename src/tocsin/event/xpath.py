@@ -8,6 +8,7 @@ those that come after `EVENT_NS_MAX` is spent; `Inquiry.gave_up` names them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -37,6 +38,8 @@ COMPILED_KEPT = 16_384  # distinct expressions; each takes some 5 KB
 NAMESPACES_MAX = 64
 
 WELL_KNOWN: Final = {"ce": CLOUDEVENTS}
+_PREFIX = re.compile(r"[^\W\d][\w.-]{0,63}")
+_URI = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,1024}")
 _ON = ("payload", "envelope", "topic")
 
 
@@ -59,6 +62,12 @@ def check_xpath(wanted: XPath) -> XPath:
         )
     if len(wanted.namespaces) > NAMESPACES_MAX:
         raise BadFilter("the XPath filter binds too many prefixes", remedy="Leave some out.")
+    for prefix, uri in wanted.namespaces:
+        if not _PREFIX.fullmatch(prefix) or not _URI.fullmatch(uri):
+            raise BadFilter(
+                f"the XPath filter binds the prefix {prefix[:40]!r} to {uri[:80]!r}",
+                remedy="A prefix is a name without colon, bound to the URI of a namespace.",
+            )
     compile_xpath(wanted)
     return wanted
 
@@ -97,10 +106,11 @@ def _evaluator(wanted: XPath, tree: Expression, namespaces: dict[str, str]) -> e
     if wanted.on == "topic":
         text = wanted.expression
     elif isinstance(tree, Path):
-        # In a predicate libxml2 stops at the first node, and does not sort what it finds.
+        # In a predicate libxml2 stops at the first node, and does not sort what it finds. Around
+        # any expression it also sets the position and the size of the context, which are 1.
         text = f"boolean(self::node()[{wanted.expression}\n])"
     else:
-        text = f"boolean({wanted.expression}\n)"
+        text = f"boolean(self::node()[boolean({wanted.expression}\n)])"
     try:
         return etree.XPath(text, namespaces=namespaces, regexp=False, smart_strings=False)
     except (etree.XPathError, ValueError, TypeError) as bad:

@@ -79,6 +79,7 @@ class _Estimate:
 
     nodes: float
     depth: float
+    is_below: bool = True  # the context nodes are all different, so going down from them is cheap
 
     def value(self, expression: Expression, *, is_top: bool = False) -> float:
         """The cost of the value, nodes put in order."""
@@ -119,12 +120,12 @@ class _Estimate:
 
     def path(self, path: Path, *, is_top: bool) -> _Found:
         if path.start is None:
-            found = _Found(VISIT_NS)
+            found = _Found(VISIT_NS, is_below=self.is_below)
         elif isinstance(path.start, str):
             found = _Found(VISIT_NS, is_below=is_top)
         else:
             found = self.found(path.start, is_top=is_top)
-            inside = sum(map(self._predicate, path.predicates))
+            inside = self._predicates(path.predicates, is_below=found.is_below)
             cost = found.cost_ns + self._sorting(found) + found.nodes * inside
             found = replace(found, cost_ns=cost, is_sorted=True)
         for step in _as_evaluated(path.steps):
@@ -137,7 +138,11 @@ class _Estimate:
         if axis == "namespace":
             visited *= self.depth
         finds_twice = before.is_many and axis not in _DOWN - _DEEP
-        cost = visited * (VISIT_NS + sum(map(self._predicate, step.predicates)))
+        if axis in {"self", "parent", "ancestor", "ancestor-or-self"}:
+            is_each_once = axis == "self" and before.is_below
+        else:
+            is_each_once = axis in _DOWN or not before.is_many
+        cost = visited * (VISIT_NS + self._predicates(step.predicates, is_below=is_each_once))
         if finds_twice:
             cost += COMPARE_NS * self.nodes * visited
         is_order_kept = axis in {"self", "attribute"} or not before.is_nested
@@ -164,10 +169,17 @@ class _Estimate:
             return before.nodes * (self.depth if axis in _DEEP else 1)
         return self.nodes * (self.depth if axis in _DEEP and before.is_many else 1)
 
-    def _predicate(self, predicate: Expression) -> float:
-        if isinstance(predicate, Path):
-            return VISIT_NS + self.path(predicate, is_top=False).cost_ns
-        return VISIT_NS + self.value(predicate)
+    def _predicates(self, predicates: tuple[Expression, ...], *, is_below: bool) -> float:
+        inside = replace(self, is_below=is_below)
+        return sum(
+            VISIT_NS
+            + (
+                inside.path(each, is_top=False).cost_ns
+                if isinstance(each, Path)
+                else inside.value(each)
+            )
+            for each in predicates
+        )
 
     def _sorting(self, found: _Found) -> float:
         return 0.0 if found.is_sorted else SORT_NS * self.nodes * found.nodes
@@ -179,11 +191,17 @@ class _Estimate:
             if finds_nodes(side):
                 found = self.found(side, is_top=is_top)
                 counts.append(found.nodes)
-                cost += TEXT_NS * found.nodes * (1.0 if found.is_leaf else self.depth)
+                cost += TEXT_NS * self._texts(found)
             else:
                 cost += TEXT_NS * self._text_share(side, is_top=is_top)
         if len(counts) == 2:
-            cost += EQUAL_NS * self.nodes * min(counts)
+            return cost + EQUAL_NS * self.nodes * min(counts)
+        if counts:  # the text or number is copied for each node that it is compared with
+            other = left if finds_nodes(right) else right
+            share = self._text_share(other, is_top=is_top)
+            is_short = isinstance(other, Literal)
+            times = counts[0] * share if is_short else self.nodes * min(counts[0], share)
+            cost += TEXT_NS * times
         return cost
 
     def _call(self, call: Call, *, is_top: bool) -> float:
@@ -193,11 +211,11 @@ class _Estimate:
         if call.name in {"sum", "id", "lang"}:
             shares = [self.nodes if call.name == "id" else self.depth]
             if finds_nodes(call.arguments[0]):
-                shares.append(self.found(call.arguments[0], is_top=is_top).nodes * self.depth)
+                shares.append(self._texts(self.found(call.arguments[0], is_top=is_top)))
             return cost + TEXT_NS * sum(shares)
         shares = [self._text_share(each, is_top=is_top) for each in call.arguments]
         if not shares and call.name in {"string", "number", "string-length", "normalize-space"}:
-            shares = [self.depth]
+            shares = [self._own_text()]
         cost += TEXT_NS * sum(shares)
         if call.name in _SEARCHES:
             sought = call.arguments[1]
@@ -216,7 +234,22 @@ class _Estimate:
                 name.startswith("substring") or name == "string"
             ):
                 shares = [self._text_share(each, is_top=is_top) for each in arguments]
-                return sum(shares) if shares else self.depth
-        if finds_nodes(expression):
-            return 1.0 if is_top else self.depth  # of the first node alone
+                return sum(shares) if shares else self._own_text()
+        if finds_nodes(expression):  # the first of them alone, but that may be the root
+            if is_top:
+                return 1.0
+            is_below = self.found(expression, is_top=False).is_below
+            return self.depth if is_below else self.nodes
         return 1.0
+
+    def _own_text(self) -> float:
+        """How long the text of the context node is, in nodes."""
+        return self.depth if self.is_below else self.nodes
+
+    def _texts(self, found: _Found) -> float:
+        """How long the texts of the nodes are together, in nodes."""
+        if found.is_leaf:
+            return found.nodes
+        if found.is_below:
+            return found.nodes * self.depth
+        return self.nodes * (self.depth if found.is_many else 1.0)

@@ -167,7 +167,8 @@ class _Reader:
     def __init__(self, text: str, tokens: list[_Token], prefixes: frozenset[str]) -> None:
         self.text = text
         self.prefixes = prefixes
-        self._tokens = [*tokens, _Token("end", "", len(text))]
+        # Two ends: some rules look one token further.
+        self._tokens = [*tokens, *[_Token("end", "", len(text))] * 2]
         self._next = 0
         self._depth = 0
         self._parts = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.harness import Hand, event, handshakes, pushes, seqs
-from tocsin.event.subscription import State
+from tocsin.event.subscription import SoapTerms, State
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 
@@ -78,5 +78,13 @@ def test_only_the_token_of_the_handshake_confirms_it() -> None:
     hand.broker.confirm(sub, "guess", Allowed(None), hand.now)
     assert hand.broker.view(sub).subscription.state is State.PENDING
     hand.broker.confirm(sub, asked.token, Allowed(None), hand.now)
+
+    assert hand.broker.view(sub).subscription.state is State.ACTIVE
+
+
+def test_a_web_services_consumer_was_judged_at_its_door_and_is_not_asked() -> None:
+    hand = Hand(trusted=False)
+
+    sub = hand.subscribe(soap=SoapTerms(spec="wsn13"))
 
     assert hand.broker.view(sub).subscription.state is State.ACTIVE

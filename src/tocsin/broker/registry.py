@@ -88,7 +88,8 @@ class Registry:
         state.wishes.append(Wish(token, note, do))
 
     def _first_standing(self, asked: Subscription) -> Standing:
-        if asked.sink is not None and not self._is_trusted(asked.sink):
+        # The SOAP door has judged its consumers: they know no handshake by which to be asked.
+        if asked.sink is not None and asked.soap is None and not self._is_trusted(asked.sink):
             return Standing.PENDING
         return asked.state
 

@@ -46,6 +46,17 @@ def test_anything_sent_to_a_box_is_kept_to_the_byte_and_acknowledged_when_it_is(
     assert msgbox_read.messages(taken) == [payload, b"<b/>"]
 
 
+def test_what_lies_in_a_box_is_not_among_what_was_published(broker: Served) -> None:
+    point = pullpoint.read_pull_point(ask(f"{broker.url}/soap", pullpoint.create_request()))
+    post(point.address, write_envelope("1.1", body=b"<secret/>"))
+
+    _, published = broker.call("GET", "/events?after=0")
+    _, shown = broker.call("GET", "/boxes")
+
+    assert "secret" not in str(published)
+    assert point.address.rpartition("/")[2] not in str(shown)
+
+
 def test_the_captured_client_gets_its_box(boxes: Served) -> None:
     capture = (CAPTURES / "wsmessenger02_client_06_req.http").read_bytes()
     envelope = capture[capture.index(b"<?xml") :]

@@ -7,9 +7,10 @@ the first box is asked for. A box is a box of that node whose filter is the topi
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from tocsin.config import Settings
 from tocsin.drivers.boxes.taking import Taken, Taking
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.errors import NoSuchBox, TooLarge, TooManySubscriptions
+from tocsin.errors import NoSuchBox, TocsinError, TooLarge, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.subscription import Config, Kind, Subscription
@@ -39,9 +40,17 @@ NS_PER_S: Final = 1_000_000_000
 class Office:
     """Makes boxes, puts messages into them, hands them out, and takes boxes away."""
 
-    def __init__(self, settings: Settings, notes: Notes) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        notes: Notes,
+        on_failure: Callable[[TocsinError], None] | None = None,
+    ) -> None:
+        """`on_failure` is told if the disk fails: after that no box answers any more."""
         self._settings = _own_settings(settings)
         self._notes = notes
+        self._on_failure = on_failure
+        self._watch: asyncio.Task[None] | None = None
         self._node: Node | None = None
         self._is_closed = False
         self._taking: Taking | None = None
@@ -56,6 +65,7 @@ class Office:
             store = Store.open(log.directory, synchronous=log.synchronous)
             self._node = Node(self._settings, store, self._notes)
             self._taking = Taking(self._node)
+            self._watch = self._node.loop.create_task(self._tell_failure(self._node))
             for view in self._node.broker.views():
                 token = token_of(msgspec.json.decode(view.subscription.filters))
                 if token is not None:
@@ -134,7 +144,14 @@ class Office:
         """Let go of the log; once, however often it is asked."""
         if self._node is not None and not self._is_closed:
             self._is_closed = True
+            if self._watch is not None:
+                self._watch.cancel()
             await self._node.close()
+
+    async def _tell_failure(self, node: Node) -> None:
+        await node.failed.wait()
+        if self._on_failure is not None and node.failure is not None:
+            self._on_failure(node.failure)
 
     @property
     def _lease_ns(self) -> int:

@@ -39,7 +39,7 @@ class BoxService:
 
     def __init__(self, node: Node, office: Office | None = None) -> None:
         self._node = node
-        self.office = Office(node.settings, node.notes) if office is None else office
+        self.office = office or Office(node.settings, node.notes, self._office_failed)
         handlers: dict[tuple[str, str], Handler] = {
             (WSN13, pullpoint.CREATE): self._pull_point(self.create_pull_point),
             (WSN13, pullpoint.GET): self._pull_point(self.get_messages),
@@ -54,6 +54,11 @@ class BoxService:
 
     async def close(self) -> None:
         await self.office.close()
+
+    def _office_failed(self, failure: TocsinError) -> None:
+        """A broker whose boxes are on a failing disk stops, as with its own log."""
+        self._node.failure = self._node.failure or failure
+        self._node.failed.set()
 
     async def store(self, request: Request) -> Reply:
         """Whatever is sent to a box and asks it nothing is put into it."""

@@ -122,7 +122,9 @@ class NotificationService:
         view = self._found(request)
         if view.subscription.state is State.PAUSED:
             raise faults.fault("PauseFailedFault", "the subscription is paused already")
-        await self._change(view, Change(state=State.PAUSED))
+        view = await self._change(view, Change(state=State.PAUSED))
+        if view.subscription.state is not State.PAUSED:
+            raise faults.fault("PauseFailedFault", "the consumer has not yet said that it agrees")
         return say.PauseSubscriptionResponse()
 
     async def _resume(
@@ -155,9 +157,12 @@ class NotificationService:
             )
         return self._node.broker.view(request.resource)
 
-    async def _change(self, view: SubscriptionView, change: Change) -> None:
-        node, changed = self._node, view.subscription.id
-        await node.ask(lambda token, now_ns: node.broker.change(changed, change, token, now_ns))
+    async def _change(self, view: SubscriptionView, change: Change) -> SubscriptionView:
+        node, subscription_id = self._node, view.subscription.id
+        changed: SubscriptionView = await node.ask(
+            lambda token, now_ns: node.broker.change(subscription_id, change, token, now_ns)
+        )
+        return changed
 
 
 def _wsa(request: Request, asked: say.Request, spec: str) -> str:

@@ -79,6 +79,7 @@ _OLDER: Final[Mapping[str, str]] = {
     "UnacceptableTerminationTimeFault": "TerminationTimeChangeRejectedFault",
     "UnableToDestroySubscriptionFault": "ResourceNotDestroyedFault",
 }
+NAMES_TOLD_MAX: Final = 16  # of what a request holds that is unknown here
 _LIFETIME: Final = frozenset({"TerminationTimeChangeRejectedFault", "ResourceNotDestroyedFault"})
 _LIFETIME_OPERATIONS: Final = frozenset({Operation.RENEW, Operation.UNSUBSCRIBE})
 
@@ -150,7 +151,7 @@ class Faults:
     # Conditions with facts of their own
 
     def unknown_filters(self, unknown: Iterable[Name]) -> SoapFault:
-        unknown = list(unknown)
+        unknown = list(unknown)[:NAMES_TOLD_MAX]
         return self.fault(
             "InvalidFilterFault",
             f"these filters are unknown here: {_listed(unknown)}",
@@ -158,7 +159,7 @@ class Faults:
         )
 
     def unknown_policies(self, unknown: Iterable[Name]) -> SoapFault:
-        unknown = list(unknown)
+        unknown = list(unknown)[:NAMES_TOLD_MAX]
         return self.fault(
             "UnrecognizedPolicyRequestFault",
             f"these policies are unknown here: {_listed(unknown)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from lxml import etree
@@ -11,7 +11,7 @@ from tocsin.wire.soap.addressing import Addressing, EndpointReference, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, first_element, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import Notification
-from tocsin.wire.soap.names import SPEC_OF, WSA_NAMESPACES
+from tocsin.wire.soap.names import SPEC_OF, WSA_NAMESPACES, WSN10, WSN12, WSN13
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.times import moment_ns
 from tocsin.wire.soap.topics import read_topic
@@ -26,7 +26,7 @@ from tocsin.wire.wsn.read_subscribe import (
 
 Element = etree._Element
 
-_ADDRESSES: Final = tuple(f"{{{wsa}}}Address" for wsa in reversed(WSA_NAMESPACES))
+_ADDRESSES: Final = frozenset(f"{{{wsa}}}Address" for wsa in WSA_NAMESPACES)
 
 
 def read(envelope: Envelope, element: Element) -> say.Message:
@@ -142,13 +142,17 @@ def read_notify(envelope: Envelope, element: Element) -> say.Notify:
         tuple(
             say.NotificationMessage(
                 payload=payload,
-                topic=read_topic(_child(holder, "Topic")),
-                producer=_reference(envelope, holder, "ProducerReference"),
-                subscription=_reference(envelope, holder, "SubscriptionReference"),
+                topic=read_topic(parts.get("Topic")),
+                producer=_read_if(envelope, parts.get("ProducerReference")),
+                subscription=_read_if(envelope, parts.get("SubscriptionReference")),
             )
-            for holder, payload in zip(holders, payloads, strict=True)
+            for parts, payload in zip(holders, payloads, strict=True)
         )
     )
+
+
+def _read_if(envelope: Envelope, element: Element | None) -> EndpointReference | None:
+    return None if element is None else read_epr(envelope, element)
 
 
 def read_notifications(envelope: Envelope, addressing: Addressing) -> list[Notification]:
@@ -163,43 +167,48 @@ def read_notifications(envelope: Envelope, addressing: Addressing) -> list[Notif
         Notification(
             payload=payloads[index],
             name=split(contents[index].tag),
-            topic=read_topic(_child(holder, "Topic")),
-            producer=_address(_child(holder, "ProducerReference")),
+            topic=read_topic(parts.get("Topic")),
+            producer=_address(parts.get("ProducerReference")),
             message_id=f"{message_id}#{index + 1}" if several and message_id else message_id,
         )
-        for index, holder in enumerate(holders)
+        for index, parts in enumerate(holders)
     ]
 
 
-def _holders(notify: Element) -> tuple[list[Element], Sequence[Element]]:
-    """Each NotificationMessage, and the one element that its Message holds."""
-    namespace = split(notify.tag)[0]
-    holders = notify.findall(f"{{{namespace}}}NotificationMessage")
-    if not holders:
-        raise SoapFault("Sender", "Notify holds no NotificationMessage")
+# By whole tags, in one look at each child: every notification comes by here.
+_HOLDERS: Final = frozenset(f"{{{ns}}}NotificationMessage" for ns in (WSN13, WSN12, WSN10))
+_PARTS: Final = {
+    f"{{{namespace}}}{name}": name
+    for namespace in (WSN13, WSN12, WSN10)
+    for name in ("SubscriptionReference", "Topic", "ProducerReference", "Message")
+}
+
+
+def _holders(notify: Element) -> tuple[list[dict[str, Element]], list[Element]]:
+    """The parts of each NotificationMessage, and the one element that its Message holds."""
+    holders: list[dict[str, Element]] = []
     contents: list[Element] = []
-    for holder in holders:
-        message = _child(holder, "Message")
+    for holder in notify:
+        if holder.tag not in _HOLDERS:
+            continue
+        parts = {_PARTS[child.tag]: child for child in holder if child.tag in _PARTS}
+        message = parts.get("Message")
         inside = [] if message is None else elements(message)
         if len(inside) != 1:
             found = "no element" if not inside else f"{len(inside)} elements"
             raise SoapFault("Sender", f"a Message holds exactly one element, and this has {found}")
+        holders.append(parts)
         contents.append(inside[0])
+    if not holders:
+        raise SoapFault("Sender", "Notify holds no NotificationMessage")
     return holders, contents
-
-
-def _child(holder: Element, name: str) -> Element | None:
-    """The holder's child of this name in the holder's own namespace."""
-    namespace = split(holder.tag)[0]
-    return holder.find(f"{{{namespace}}}{name}")
 
 
 def _address(reference: Element | None) -> str | None:
     """The address of a producer; references that say nothing usable are nobody's fault here."""
     if reference is None:
         return None
-    for tag in _ADDRESSES:
-        address = reference.find(tag)
-        if address is not None:
-            return text_of(address) or None
+    for child in reference:
+        if child.tag in _ADDRESSES:
+            return text_of(child) or None
     return None

@@ -25,6 +25,7 @@ from tocsin.wire.wsn.messages import NEVER, Expression, Name, Never, Subscribe
 Element = etree._Element
 
 FILTERS_MAX: Final = 64  # expressions in one subscription
+FILTER_BYTES_MAX: Final = 64 << 10  # of all of them, kept as they were sent to be shown again
 
 _KINDS: Final = {
     "TopicExpression": "topics",
@@ -95,14 +96,17 @@ def _filters(envelope: Envelope, element: Element, spec: str) -> tuple[list[Elem
         shown = found
     if len(found) > FILTERS_MAX:
         raise SoapFault("Sender", f"a subscription may have {FILTERS_MAX} filter expressions")
-    return found, b"".join(cut_out(envelope, shown))
+    filter_xml = b"".join(cut_out(envelope, shown))
+    if len(filter_xml) > FILTER_BYTES_MAX:
+        raise SoapFault("Sender", f"a subscription may have {FILTER_BYTES_MAX} bytes of filters")
+    return found, filter_xml
 
 
 def read_expression(element: Element) -> Expression:
     """The expression that an element holds. The original qualifies its Dialect attribute."""
     namespace = split(element.tag)[0]
     dialect = element.get("Dialect") or element.get(f"{{{namespace}}}Dialect") or ""
-    text = "".join(element.itertext(etree.Element)).strip() if len(element) else text_of(element)
+    text = text_of(element) if not len(element) else str(element.xpath("string()")).strip()
     scope = sorted((prefix, uri) for prefix, uri in element.nsmap.items() if prefix)
     used = tuple((prefix, uri) for prefix, uri in scope if f"{prefix}:" in text)
     return Expression(text, dialect.strip(), used)

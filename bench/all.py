@@ -27,6 +27,7 @@ BENCHMARKS = (
     ("blackboard", "The blackboard's shape", False),
     ("store", "The log alone", False),
     ("matching", "Matching", True),
+    ("xpath", "XPath filters", False),
 )
 
 # Ratios that have a target: where they stand in the JSON, and what they must reach.

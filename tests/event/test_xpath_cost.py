@@ -45,7 +45,6 @@ string(//a/a | //*) = 'x'
 //a < //a
 //a/@x = //a/a
 (//a | //*)[z]
-//parent::a[.//a/*/parent::*[z]]
 //a/following-sibling::a[1][z]
 //a/preceding::a[z]
 //a[//a = 'z']

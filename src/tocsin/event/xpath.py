@@ -9,7 +9,7 @@ those that come after `EVENT_NS_MAX` is spent; `Inquiry.gave_up` names them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -20,7 +20,13 @@ from tocsin.event.event import Event
 from tocsin.event.filter import XPath
 from tocsin.event.xml_form import CLOUDEVENTS
 from tocsin.event.xpath_cost import Size, cost_ns
-from tocsin.event.xpath_documents import ENVELOPES, Document, Documents, TopicDocument
+from tocsin.event.xpath_documents import (
+    ENVELOPE_LEVELS,
+    ENVELOPES,
+    Document,
+    Documents,
+    TopicDocument,
+)
 from tocsin.event.xpath_syntax import (
     Binary,
     Expression,
@@ -30,11 +36,15 @@ from tocsin.event.xpath_syntax import (
     finds_nodes,
     parse_xpath,
 )
+from tocsin.safexml import DEPTH_MAX
 
 EXPRESSION_NS_MAX = 500_000_000  # of one evaluation at worst; measured ones are far below
 EVENT_NS_MAX = 20_000_000_000  # of all evaluations for one event, at worst
 SMALL = Size(nodes=256, depth=10)  # a message of some 5 KB; what is too dear for it is refused
-COMPILED_KEPT = 16_384  # distinct expressions; each takes some 5 KB
+# Sizes for which costs are worked out and kept.
+STEPS_NODES = tuple(256 << step for step in range(0, 16, 2))
+STEPS_DEPTH = (8, 16, 32, 64, DEPTH_MAX + ENVELOPE_LEVELS)
+COMPILED_KEPT = 16_384  # distinct expressions; each takes some 10 KB
 NAMESPACES_MAX = 64
 
 WELL_KNOWN: Final = {"ce": CLOUDEVENTS}
@@ -48,9 +58,21 @@ class Compiled:
     """An expression ready to be asked."""
 
     evaluate: etree.XPath
+    tree: Expression
     names: frozenset[bytes]  # without all of these in the document it cannot match
-    small_ns: float
     asks_envelope: bool  # its first step is Envelope
+    _costs_ns: dict[Size, float] = field(default_factory=dict)
+
+    def cost_ns(self, size: Size) -> float:
+        """Not less than the evaluation takes; worked out for a few sizes only."""
+        if size.nodes > STEPS_NODES[-1]:
+            return cost_ns(self.tree, size)
+        nodes = next(step for step in STEPS_NODES if size.nodes <= step)
+        depth = next(step for step in STEPS_DEPTH if size.depth <= step)
+        step = Size(nodes, depth)
+        if step not in self._costs_ns:
+            self._costs_ns[step] = cost_ns(self.tree, step)
+        return self._costs_ns[step] * size.nodes / nodes
 
 
 def check_xpath(wanted: XPath) -> XPath:
@@ -76,9 +98,8 @@ def check_xpath(wanted: XPath) -> XPath:
 def compile_xpath(wanted: XPath) -> Compiled:
     """The expression, ready; BadFilter if it is none."""
     namespaces = {**WELL_KNOWN, **dict(wanted.namespaces)}
-    tree = _tree(wanted)
-    small_ns = cost_ns(tree, SMALL)
-    if small_ns > EXPRESSION_NS_MAX:
+    tree = parse_xpath(wanted.expression, frozenset(namespaces))
+    if cost_ns(tree, SMALL) > EXPRESSION_NS_MAX:
         raise BadFilter(
             "the XPath expression could take too long even for small messages",
             remedy="Leave out some of its //, its axes other than child and @, or its predicates.",
@@ -92,14 +113,10 @@ def compile_xpath(wanted: XPath) -> Compiled:
         )
     return Compiled(
         _evaluator(wanted, tree, namespaces),
+        tree,
         frozenset(name.encode() for name in _names(tree)) if wanted.on != "topic" else frozenset(),
-        small_ns,
         _asks_envelope(tree),
     )
-
-
-def _tree(wanted: XPath) -> Expression:
-    return parse_xpath(wanted.expression, frozenset({*WELL_KNOWN, *dict(wanted.namespaces)}))
 
 
 def _evaluator(wanted: XPath, tree: Expression, namespaces: dict[str, str]) -> etree.XPath:
@@ -154,7 +171,7 @@ class Inquiry:
         if not compiled.names <= document.words:
             return False
         root = document.root
-        if root is None or not self._is_affordable(wanted, compiled, document):
+        if root is None or not self._is_affordable(compiled, document):
             self.gave_up.append(wanted)
             return False
         return bool(self._evaluated(wanted, compiled, root))
@@ -163,15 +180,10 @@ class Inquiry:
         found = self._evaluated(wanted, compiled, topic.root)
         return isinstance(found, list) and any(each is topic.innermost for each in found)
 
-    def _is_affordable(self, wanted: XPath, compiled: Compiled, document: Document) -> bool:
-        size = document.rough_size
-        if size.nodes <= SMALL.nodes and size.depth <= SMALL.depth:
-            cost = compiled.small_ns * size.nodes / SMALL.nodes
-        else:
-            tree = _tree(wanted)
-            cost = cost_ns(tree, size)
-            if cost > EXPRESSION_NS_MAX:
-                cost = cost_ns(tree, document.exact_size)
+    def _is_affordable(self, compiled: Compiled, document: Document) -> bool:
+        cost = compiled.cost_ns(document.rough_size)
+        if cost > EXPRESSION_NS_MAX:
+            cost = cost_ns(compiled.tree, document.exact_size)
         if cost > EXPRESSION_NS_MAX or cost > self._left_ns:
             return False
         self._left_ns -= cost

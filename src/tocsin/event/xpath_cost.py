@@ -27,6 +27,7 @@ SEARCH_NS = 512.0  # a text searched for in another, where the texts are made to
 BYTES_PER_NODE = 32  # so much text counts as a node
 
 _DOWN = frozenset({"child", "attribute", "namespace", "self", "descendant", "descendant-or-self"})
+_UP = frozenset({"parent", "ancestor", "ancestor-or-self"})
 _DEEP = frozenset({"descendant", "descendant-or-self"})
 _ANYWHERE = Step("descendant-or-self", "node()")
 _SEARCHES = frozenset({"contains", "substring-before", "substring-after", "translate"})
@@ -138,10 +139,8 @@ class _Estimate:
         if axis == "namespace":
             visited *= self.depth
         finds_twice = before.is_many and axis not in _DOWN - _DEEP
-        if axis in {"self", "parent", "ancestor", "ancestor-or-self"}:
-            is_each_once = axis == "self" and before.is_below
-        else:
-            is_each_once = axis in _DOWN or not before.is_many
+        # From one node the other axes find different nodes, and all that are found are counted.
+        is_each_once = axis not in _UP and (axis != "self" or before.is_below)
         cost = visited * (VISIT_NS + self._predicates(step.predicates, is_below=is_each_once))
         if finds_twice:
             cost += COMPARE_NS * self.nodes * visited

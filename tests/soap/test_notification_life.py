@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from schemas import validator
 from served import Served, served
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
-from tocsin.wire.soap.names import WSA2005, WSA200403, XPATH10
+from tocsin.wire.soap.names import WSA2005, WSA200403, WSN13, XPATH10
 from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
@@ -294,3 +295,64 @@ def test_a_client_without_addressing_is_answered_without(
     made = read(envelope, envelope.content)
     assert isinstance(made, say.SubscribeResponse)
     assert made.reference.wsa == WSA2005
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=str)
+def test_the_address_may_name_the_topic_of_a_subscription_without_one(
+    peer: Peer, broker: Served, consumer: Consumer
+) -> None:
+    topic = TopicName(f"by-address-{next(NUMBERS)}")
+    at = f"{broker.url}/axis2/services/NotificationService/topic/{topic.path}"
+    asked = say.Subscribe(reference(consumer, peer.wsa))
+    made = ask(peer, asked, EndpointReference(at, peer.wsa))
+    assert isinstance(made, say.SubscribeResponse)
+
+    publish(broker, own_topic(), b"<other/>")
+    publish(broker, topic, b"<this/>")
+
+    assert consumer.next().notification().payload == b"<this/>"
+    ask(peer, say.Unsubscribe(), made.reference)
+
+
+def test_a_subscription_ends_when_its_time_is_over(broker: Served, consumer: Consumer) -> None:
+    peer, topic = PEERS[0], own_topic()
+    asked = say.Subscribe(
+        reference(consumer, peer.wsa), about(topic, peer.spec), termination="PT1S"
+    )
+    manager, _ = subscribed(broker, peer, asked)
+
+    time.sleep(1.3)
+    publish(broker, topic, b"<late/>")
+
+    assert consumer.is_silent()
+    assert refused_by_name(peer, say.Renew("PT1H"), manager) == "ResourceUnknownFault"
+
+
+def test_a_renewal_gives_a_subscription_more_time(broker: Served, consumer: Consumer) -> None:
+    peer, topic = PEERS[2], own_topic()
+    asked = say.Subscribe(
+        reference(consumer, peer.wsa), about(topic, peer.spec), termination="PT1S"
+    )
+    manager, _ = subscribed(broker, peer, asked)
+
+    ask(peer, say.Renew("PT1H"), manager)
+    time.sleep(1.3)
+    publish(broker, topic, b"<late/>")
+
+    assert consumer.next().notification().payload == b"<late/>"
+
+
+def test_a_condition_on_the_producer_that_does_not_hold_lets_nothing_through(
+    broker: Served, consumer: Consumer
+) -> None:
+    peer, topic = PEERS[0], own_topic()
+    never = say.Expression("//n:FixedTopicSet = 'true'", XPATH10, (("n", WSN13),))
+    asked = say.Subscribe(
+        reference(consumer, peer.wsa), about(topic, peer.spec), properties=(never,)
+    )
+    manager, _ = subscribed(broker, peer, asked)
+
+    publish(broker, topic, b"<e/>")
+
+    assert consumer.is_silent()
+    ask(peer, say.Unsubscribe(), manager)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import msgspec
 
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.soap.paths import place_of
 from tocsin.drivers.soap.request import Handlers, Reply, Request
 from tocsin.drivers.soap.sinks import check_consumer
 from tocsin.errors import NoSuchSubscription, TocsinError
@@ -68,6 +70,7 @@ class NotificationService:
         self, request: Request, asked: say.Request, faults: Faults
     ) -> say.SubscribeResponse:
         assert isinstance(asked, say.Subscribe)
+        asked = _with_topic_of(request.call.path, asked)
         node = self._node
         if asked.unknown_policies:
             raise faults.unknown_policies(asked.unknown_policies)
@@ -163,6 +166,14 @@ class NotificationService:
             lambda token, now_ns: node.broker.change(subscription_id, change, token, now_ns)
         )
         return changed
+
+
+def _with_topic_of(path: str, asked: say.Subscribe) -> say.Subscribe:
+    """The original lets an address name the topic, for who names none: `.../topic/NAME`."""
+    topic = place_of(path).topic
+    if topic is None or asked.topics:
+        return asked
+    return replace(asked, topics=(say.Expression(topic),))
 
 
 def _wsa(request: Request, asked: say.Request, spec: str) -> str:

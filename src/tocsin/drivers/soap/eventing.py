@@ -87,25 +87,24 @@ class EventingService:
             raise invalid_message(spec, "the body is empty: it must hold Subscribe")
         asked = read_subscribe(request.envelope, request.element)
         try:
-            wanted = self._wanted(request, asked)
+            now_ns = self._node.now_ns()
+            wanted = self._wanted(request, asked, now_ns)
             self._heartbeats.check_room(wanted.soap)
             view = await self._made(wanted)
         except TocsinError as error:
             raise fault_for(error, spec) from None
         subscription = view.subscription
         self._heartbeats.add(subscription)
-        return self._subscribed(request, subscription)
+        return _subscribed(request, subscription, now_ns)
 
-    def _wanted(self, request: Request, asked: Subscribe) -> Subscription:
+    def _wanted(self, request: Request, asked: Subscribe, now_ns: int) -> Subscription:
         """The subscription that is asked for, once everything about it was checked."""
         form = _form(asked)
         if asked.bookmarks:
             raise unsupported_feature("Bookmarks", "bookmarks are not supported")
         consumer = None if form == "pull" else self._consumer(request, asked)
         end_to = self._end_to(request, asked)
-        expiry = granted(
-            asked.spec, asked.expires, self._node.now_ns(), best_effort=asked.best_effort
-        )
+        expiry = granted(asked.spec, asked.expires, now_ns, best_effort=asked.best_effort)
         wsa = consumer.wsa if consumer is not None else _wsa_of_answer(request, None, asked.spec)
         filters = to_filters(asked.filter, asked.spec, Speech(request.speech.soap, wsa))
         topic = place_of(request.call.path).topic
@@ -158,19 +157,6 @@ class EventingService:
             lambda token, now_ns: node.broker.subscribe(wanted, filter, None, token, now_ns)
         )
         return view
-
-    def _subscribed(self, request: Request, subscription: Subscription) -> Reply:
-        terms = subscription.soap
-        assert terms is not None
-        assert subscription.expires_ns is not None
-        manager = EndpointReference(
-            terms.manager + subscription.id,
-            parameters=(identifier(terms.spec, subscription.id),),
-        )
-        expires = write_expiry(subscription.expires_ns, self._node.now_ns(), terms.expires_as)
-        context = subscription.id if terms.form == "pull" else None
-        answer = SubscribeResponse(terms.spec, manager, expires, context)
-        return _reply(answer, _wsa_of_answer(request, terms.wsa, terms.spec))
 
     async def renew(self, request: Request) -> Reply:
         spec = _spec(request)
@@ -226,6 +212,23 @@ class EventingService:
                 remedy="Send it to the SubscriptionManager's address, with its reference headers.",
             )
         return self._node.broker.view(request.resource).subscription
+
+
+def _subscribed(request: Request, made: Subscription, now_ns: int) -> Reply:
+    """What was granted at the given time, and where it is managed."""
+    terms = made.soap
+    assert terms is not None
+    assert made.expires_ns is not None
+    reference = EndpointReference(
+        terms.manager + made.id, parameters=(identifier(terms.spec, made.id),)
+    )
+    answer = SubscribeResponse(
+        terms.spec,
+        reference,
+        write_expiry(made.expires_ns, now_ns, terms.expires_as),
+        made.id if terms.form == "pull" else None,
+    )
+    return _reply(answer, _wsa_of_answer(request, terms.wsa, terms.spec))
 
 
 def _spec(request: Request) -> str:

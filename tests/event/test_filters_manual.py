@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.errors import BadFilter
-from tocsin.event import cloudevents_filters, filter_scan, topic
+from tocsin.event import cloudevents_filters, filter_scan, topic, xpath, xpath_syntax
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.filter_eval import matches
@@ -45,8 +45,32 @@ def test_an_example_of_the_manual(wanted: str, answer: str, sent: str) -> None:
     assert matches(parse_filter(wanted), event) is {"yes": True, "no": False}[answer]
 
 
+def xml_cases() -> list[tuple[str, str, str]]:
+    cases = []
+    for example in fenced("xml-example"):
+        wanted, *events = example.splitlines()
+        cases += [(wanted, *event.split(maxsplit=1)) for event in events]
+    return cases
+
+
+@pytest.mark.parametrize(("wanted", "answer", "sent"), xml_cases())
+def test_an_xml_example_of_the_manual(wanted: str, answer: str, sent: str) -> None:
+    media_type = "application/xml" if sent.startswith("<") else "application/json"
+    event = Event(
+        id="1",
+        source="/manual",
+        type="example",
+        topic="lead/orders",
+        datacontenttype=media_type,
+        data=sent.encode(),
+    )
+
+    assert matches(parse_filter(wanted), event) is {"yes": True, "no": False}[answer]
+
+
 def test_the_manual_has_its_examples() -> None:
     assert len(example_cases()) > 50
+    assert len(xml_cases()) == 7
 
 
 def test_the_list_of_filters_in_the_manual_is_read() -> None:
@@ -74,6 +98,10 @@ def test_the_manual_names_every_unit_and_limit() -> None:
         cloudevents_filters.FILTERS_DEPTH_MAX,
         cloudevents_filters.FILTERS_NODES_MAX,
         topic.ALTERNATIVES_MAX,
+        xpath_syntax.EXPRESSION_CHARS_MAX,
+        xpath_syntax.EXPRESSION_DEPTH_MAX,
+        xpath_syntax.EXPRESSION_PARTS_MAX,
+        xpath.NAMESPACES_MAX,
     ):
         assert f"| {limit} |" in MANUAL
 

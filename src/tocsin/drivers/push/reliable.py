@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 PREFIX: Final = "wsrm/out/"
-SWEEP_S: Final = 5.0
+SWEEP_S: Final = 1.0
 SEQUENCES_PER_PUSH_MAX: Final = 2  # the one that the consumer forgot, and the one after it
 # A sequence is left before its time is over, so that no message finds it expired on arrival.
 LEASE_USED: Final = 0.9

@@ -65,6 +65,20 @@ def test_who_asked_for_it_is_told_that_its_subscription_was_deleted(
     assert manager == (made.manager.address if spec == "wse04" else None)
 
 
+def test_a_consumer_that_is_gone_is_told_of_where_it_said(broker: Served, sink: Consumer) -> None:
+    with consumer() as gone:
+        gone.answer = (410, b"")
+        Client(broker).subscribe(f"{gone.url}/in", end_to=end_to(sink, WSA2005))
+
+        publish(broker, "<a/>")
+        gone.next()
+        end = read(sink.next().envelope)
+
+    assert isinstance(end, SubscriptionEnd)
+    assert end.status == "DeliveryFailure"
+    assert "410" in end.reason
+
+
 def test_the_end_is_told_again_if_it_was_not_taken(broker: Served, sink: Consumer) -> None:
     client = Client(broker)
     made = client.subscribe(f"{sink.url}/in", end_to=end_to(sink, WSA2005))

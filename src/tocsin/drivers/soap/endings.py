@@ -17,7 +17,8 @@ from tocsin.wire.wse.write import action, identifier, write
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
-ENDS_MAX: Final = 1_000  # messages under way; past it a consumer finds out by itself
+ENDS_MAX: Final = 10_000  # messages to be sent; past it a consumer finds out by itself
+AT_ONCE_MAX: Final = 32  # fewer than the letters that may be under way: others write some too
 WAITS_S: Final = (1.0, 10.0, 60.0)  # before the second try and those after it
 
 
@@ -27,6 +28,8 @@ class Endings:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._under_way: set[asyncio.Task[None]] = set()
+        self._turns = asyncio.Semaphore(AT_ONCE_MAX)
+        self._overrun = False
         node.on_ended.append(self.ended)
 
     def ended(self, effect: Ended) -> None:
@@ -34,11 +37,11 @@ class Endings:
         if terms is None or terms.end_to is None or not terms.spec.startswith("wse"):
             return
         if len(self._under_way) >= ENDS_MAX:
-            subscription = effect.subscription.id
-            self._node.note(
-                "warning", "the end of a subscription is not told", subscription=subscription
-            )
+            if not self._overrun:  # said once: very many subscriptions end just now
+                self._overrun = True
+                self._node.note("warning", "too many subscriptions end for all to be told")
             return
+        self._overrun = False
         body = end_message(effect, terms, f"urn:uuid:{uuid.uuid4()}")
         task = self._node.loop.create_task(self._tell(terms, terms.end_to, body))
         self._under_way.add(task)
@@ -49,7 +52,8 @@ class Endings:
         problem = ""
         for wait_s in (*WAITS_S, None):
             try:
-                answer = await self._node.letters.post(address, body, headers)
+                async with self._turns:
+                    answer = await self._node.letters.post(address, body, headers)
                 if answer.status < 300:
                     return
                 problem = f"{address[:200]} answered {answer.status}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HEARTBEATS_MAX: Final = 10_000  # subscriptions that have them
 UNDER_WAY_MAX: Final = 100  # past it a beat is left out: the broker is busy, not dead
 INTERVAL_S_MIN: Final = 1.0
+LOOK_NS_MAX: Final = 60 * NS_PER_S  # so that those that ended make room soon
 
 
 class Heartbeats:
@@ -57,7 +58,7 @@ class Heartbeats:
     def check_room(self, terms: SoapTerms | None) -> None:
         """A SoapFault if no more subscriptions can have beats."""
         wants = terms is not None and terms.heartbeat_s is not None
-        if wants and len(self._beat_ns) >= HEARTBEATS_MAX:
+        if wants and len(self._due) >= HEARTBEATS_MAX:
             raise unsupported_feature(
                 "Heartbeats", f"{HEARTBEATS_MAX} subscriptions have heartbeats already"
             )
@@ -69,7 +70,8 @@ class Heartbeats:
             return
         now_ns = self._node.now_ns()
         self._beat_ns[subscription.id] = now_ns
-        heapq.heappush(self._due, (now_ns + _interval_ns(terms), subscription.id))
+        look_ns = min(now_ns + _interval_ns(terms), now_ns + LOOK_NS_MAX)
+        heapq.heappush(self._due, (look_ns, subscription.id))
         self._set_timer()
 
     def _set_timer(self) -> None:
@@ -88,7 +90,7 @@ class Heartbeats:
             if next_ns is None:
                 self._beat_ns.pop(subscription_id, None)
             else:
-                heapq.heappush(self._due, (next_ns, subscription_id))
+                heapq.heappush(self._due, (min(next_ns, now_ns + LOOK_NS_MAX), subscription_id))
         self._set_timer()
 
     def _look_at(self, subscription_id: str, now_ns: int) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -217,3 +219,29 @@ def test_an_attribute_may_still_be_called_xpath() -> None:
     assert parse_filter("xpath = 5") == Predicate("xpath", Operator.EQ, 5)
     with pytest.raises(BadFilter, match="no function nope"):
         parse_filter("a = 1 and xpath 'nope()'")
+
+
+WORDS = """
+/ // a b * @ :: child:: ancestor:: following:: . .. [ ] ( ) | or and = != < + - div mod 1 .5
+'x' "y" text() node() last() position() count( not( string( contains( , concat( $v p: ce:
+id('x') namespace:: processing-instruction('x') é
+"""
+words = st.sampled_from(WORDS.split())
+
+
+@given(st.lists(words, max_size=12).map(" ".join) | st.lists(words, max_size=12).map("".join))
+def test_any_text_is_refused_or_can_be_asked(expression: str) -> None:
+    for on in ("payload", "envelope", "topic"):
+        try:
+            wanted = check_xpath(XPath(expression, on=on))
+        except BadFilter:
+            continue
+        opened = seen(event())
+        passes(wanted, opened)
+        assert opened.gave_up == []
+
+
+@given(st.text(max_size=20))
+def test_any_characters_are_refused_or_can_be_asked(expression: str) -> None:
+    with suppress(BadFilter):
+        matches(check_xpath(XPath(expression)), event())

@@ -1,0 +1,74 @@
+"""WS-BrokeredNotification read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lxml import etree
+
+from tocsin.wire.soap.addressing import EndpointReference, read_epr
+from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
+from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.wsn.read_subscribe import read_expression, read_termination
+from tocsin.wire.wsn_brokered import messages as say
+
+Element = etree._Element
+
+TOPICS_MAX: Final = 64  # of one registration
+
+_TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
+
+
+def read(envelope: Envelope, element: Element) -> say.Message:
+    """The message that the body's element is; a SoapFault if it is none of this specification."""
+    namespace, name = split(element.tag)
+    if namespace in say.NAMESPACES.values():
+        if name == say.REGISTER:
+            return read_register(envelope, element)
+        if name == f"{say.REGISTER}Response":
+            return _registered(envelope, element)
+        if name == say.DESTROY:
+            return say.DestroyRegistration()
+        if name == f"{say.DESTROY}Response":
+            return say.DestroyRegistrationResponse()
+    raise SoapFault("Sender", f"{name[:80]!r} is no message of WS-BrokeredNotification")
+
+
+def read_register(envelope: Envelope, element: Element) -> say.RegisterPublisher:
+    """What a publisher wants to be registered for."""
+    termination = _child(element, "InitialTerminationTime")
+    topics = element.findall(f"{{{split(element.tag)[0]}}}Topic")
+    if len(topics) > TOPICS_MAX:
+        raise SoapFault("Sender", f"a registration may name {TOPICS_MAX} topics")
+    return say.RegisterPublisher(
+        publisher=_reference(envelope, element, "PublisherReference"),
+        topics=tuple(read_expression(topic) for topic in topics),
+        demand=_demand(_child(element, "Demand")),
+        termination=None if termination is None else read_termination(termination),
+    )
+
+
+def _demand(element: Element | None) -> bool:
+    text = text_of(element)
+    if text not in _TRUTHS:
+        raise SoapFault("Sender", f"Demand is true or false, not {text[:40]!r}")
+    return _TRUTHS[text]
+
+
+def _registered(envelope: Envelope, element: Element) -> say.RegisterPublisherResponse:
+    registration = _reference(envelope, element, "PublisherRegistrationReference")
+    if registration is None:
+        raise SoapFault("Sender", "the answer has no PublisherRegistrationReference")
+    return say.RegisterPublisherResponse(
+        registration, _reference(envelope, element, "ConsumerReference")
+    )
+
+
+def _reference(envelope: Envelope, element: Element, name: str) -> EndpointReference | None:
+    child = _child(element, name)
+    return None if child is None else read_epr(envelope, child)
+
+
+def _child(element: Element, name: str) -> Element | None:
+    """The child of this name; some writers put it into another namespace of the same family."""
+    return next((child for child in elements(element) if split(child.tag)[1] == name), None)

@@ -24,6 +24,7 @@ from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.recent import Recent
+from tocsin.drivers.seen_topics import SeenTopics
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
@@ -75,6 +76,7 @@ class Node:
         self.on_ended: list[Callable[[do.Ended], None]] = []
         self._recent = Recent(self.broker.head)
         self._latest = Latest(self._recent, self._readers.ask)
+        self.topics = SeenTopics(self._recent)
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False

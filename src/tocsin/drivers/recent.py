@@ -91,6 +91,11 @@ class Recent:
         fitting = (s for topic, s in self._by_topic.items() if pattern.matches(topic))
         return max(fitting, key=_seq, default=None)
 
+    def each_topic(self, after: int) -> list[Stored]:
+        """The last event of each topic that is known and had one after this."""
+        self._sort_by_topic(len(self._events))
+        return [stored for stored in self._by_topic.values() if stored.seq > after]
+
     def page(self, after: int, limit: int) -> list[Stored] | None:
         """What follows `after`, or None if that reaches further back than this does."""
         kept = self._events

@@ -1,0 +1,63 @@
+"""Which topics there are: those that events were published on of late, and those announced.
+
+Publishing pays nothing for it. The memory of the last event of each topic is looked at when
+somebody asks, and now and then before it forgets; after a start, the end of the log is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from tocsin.drivers.recent import Recent
+from tocsin.event.stored import Stored
+from tocsin.store.reader import Page, Reader
+from tocsin.wire.soap.topics import TopicName, topic_of
+from tocsin.wire.wstopics.tree import TopicTree, steps_of
+
+LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
+PAGE_EVENTS = 1_000  # so that other questions come between
+
+Reading = Callable[[Callable[[Reader], Page]], Awaitable[Page]]
+"""Asks the log something, in the thread for that."""
+
+
+class SeenTopics:
+    """The tree of topics; it only grows, up to its limit."""
+
+    def __init__(self, recent: Recent) -> None:
+        self._recent = recent
+        self._looked_to = recent.known_after
+        self._tree = TopicTree()
+
+    def tree(self) -> TopicTree:
+        """All that is known now."""
+        found = self._recent.each_topic(self._looked_to)
+        self._add(found)
+        self._looked_to = max((stored.seq for stored in found), default=self._looked_to)
+        return self._tree
+
+    def announce(self, topic: TopicName) -> None:
+        """Somebody will publish on this."""
+        steps = steps_of(topic)
+        if steps is not None:
+            self._tree.add(steps)
+
+    async def look_back(self, head: int, read: Reading) -> None:
+        """Look at the last events that the log had when the broker started."""
+        after = max(0, head - LOOK_BACK_EVENTS)
+        while after < head:
+            page = await read(_page(after))
+            self._add(page.events)
+            if page.next <= after:
+                return
+            after = page.next
+
+    def _add(self, events: Iterable[Stored]) -> None:
+        for stored in events:
+            topic = topic_of(stored.event)
+            if topic is not None:
+                self.announce(topic)
+
+
+def _page(after: int) -> Callable[[Reader], Page]:
+    return lambda reader: reader.read(after, PAGE_EVENTS)

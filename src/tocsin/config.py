@@ -126,7 +126,7 @@ class BoxSettings:
 
     lease_s: float = 2.0 * DAY_S  # a box that nobody takes from for so long is gone
     backlog: int = 10_000  # messages that wait in one box; past it the oldest go, and that is told
-    boxes_max: int = 10_000  # message boxes, and as many pull points of ONVIF
+    boxes_max: int = 1_000  # message boxes, and as many pull points of ONVIF; each may hold 8 MB
 
 
 @dataclass(frozen=True, slots=True)

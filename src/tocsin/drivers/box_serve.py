@@ -30,6 +30,7 @@ from tocsin.drivers.soap.boxes import BoxService
 from tocsin.drivers.soap.call import Answer
 from tocsin.drivers.soap.desk import Desk
 from tocsin.drivers.soap.paths import is_soap_path
+from tocsin.drivers.soap.reliable import Reliable
 from tocsin.drivers.tls import door_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
@@ -85,7 +86,8 @@ async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLCon
         loop.add_signal_handler(number, told_to_stop.set)
     office = Office(settings, notes)
     node = office.open()
-    desk = Desk(node, [BoxService(node, office)], publishes=False)
+    services = [BoxService(node, office)]
+    desk = Desk(node, services, publishes=False, reliable=Reliable(node))
     door = BoxDoor(office, desk.answer)
     try:
         await door.open(settings.http.address, tls)
@@ -99,5 +101,5 @@ async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLCon
         node.stopping = True
         await door.close()
         await desk.close()
-        await office.close()
+        await office.close()  # as the desk did, unless it never opened
     return 0 if node.failure is None else node.failure.exit_code

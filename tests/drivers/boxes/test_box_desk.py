@@ -113,7 +113,7 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
         office = Office(asked, Notes())
         box = await office.create()
         stored, handed, released = 0, 0, 0  # messages in the box, in answers, and gone for good
-        for step, count in [*steps, ("take", 100), ("take", 100)]:
+        for step, count in [*steps, *[("take", 100)] * 10]:
             if step == "store":
                 numbers = range(stored, stored + count)
                 await office.store(box, [BoxMessage(b"<m>%d</m>" % n) for n in numbers])
@@ -125,9 +125,10 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
             else:
                 taken = await office.take(box, count)
                 found = [box_message(each.event).body for each in taken.messages]
-                assert found == [
-                    b"<m>%d</m>" % n for n in range(handed, min(handed + count, stored))
-                ]
+                wanted = [b"<m>%d</m>" % n for n in range(handed, min(handed + count, stored))]
+                # A box that was just opened may have found only the first of them yet.
+                assert found == wanted[: len(found)]
+                assert bool(found) == bool(wanted)
                 released, handed = handed, handed + len(found)
         assert handed == stored
         await office.close()

@@ -14,14 +14,16 @@ from drivers.boxes.box_process import (
     payloads,
     post,
     refused,
+    whole,
 )
 from schemas import CAPTURES
 from served import ROOT, Served
 from tocsin.wire.msgbox import read as msgbox_read
 from tocsin.wire.msgbox import write as msgbox
 from tocsin.wire.pullpoint import operations as pullpoint
+from tocsin.wire.soap.addressing import anonymous
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
-from tocsin.wire.soap.names import WSN13
+from tocsin.wire.soap.names import WSA2005, WSMAN, WSMAN_URI, WSN13, WSRM11
 
 ORIGINAL = "/axis2/services/MsgBoxService"
 
@@ -79,6 +81,30 @@ def test_a_message_to_a_box_that_is_not_there_or_has_no_body_is_refused(boxes: S
     assert b"T303" in refused(f"{boxes.url}{ORIGINAL}/clientid/none", b"<a/>")
     assert b"elements" in refused(point.address, b"")
     assert b"T303" in refused(f"{boxes.url}/soap", msgbox.request(msgbox.TAKE, ""))
+
+
+def test_a_delivery_that_wants_to_be_acknowledged_is(boxes: Served) -> None:
+    point = pullpoint.read_pull_point(ask(f"{boxes.url}/soap", pullpoint.create_request()))
+    wanted = b'<w:AckRequested xmlns:w="%b"/>' % WSMAN.encode()
+
+    answer = ask(point.address, b"<a/>", soap="1.2", header=wanted)
+
+    assert f"{WSMAN_URI}/Ack".encode() in whole(answer)
+    assert len(pullpoint.read_messages(ask(point.address, pullpoint.get_request(None)))) == 1
+
+
+def test_the_talk_about_a_reliable_sequence_is_nothing_to_be_kept(boxes: Served) -> None:
+    point = pullpoint.read_pull_point(ask(f"{boxes.url}/soap", pullpoint.create_request()))
+    create = (
+        f'<r:CreateSequence xmlns:r="{WSRM11}" xmlns:a="{WSA2005}"><r:AcksTo>'
+        f"<a:Address>{anonymous(WSA2005)}</a:Address></r:AcksTo></r:CreateSequence>"
+    ).encode()
+
+    answered = ask(f"{boxes.url}/soap", create)
+    post(point.address, write_envelope("1.1", body=create))
+
+    assert b"CreateSequenceResponse" in whole(answered)
+    assert not pullpoint.read_messages(ask(point.address, pullpoint.get_request(None)))
 
 
 def test_a_message_of_several_notifications_is_handed_out_in_the_parts_asked_for(

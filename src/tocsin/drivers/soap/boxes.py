@@ -20,9 +20,9 @@ from tocsin.wire.pullpoint import operations as pullpoint
 from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import notification_messages
 from tocsin.wire.soap.detect import http_action
-from tocsin.wire.soap.envelope import elements
-from tocsin.wire.soap.fault import SoapFault
-from tocsin.wire.soap.names import WSN13
+from tocsin.wire.soap.envelope import blocks, elements, split
+from tocsin.wire.soap.fault import SoapFault, addressing_fault
+from tocsin.wire.soap.names import WSMAN, WSMAN_URI, WSN13, WSRM10, WSRM11
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topics import read_topic
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ORIGINAL_PATH: Final = "/axis2/services/MsgBoxService"
 ELEMENTS_MAX: Final = 100  # in the body of one message to a box
+_NEVER_KEPT: Final = frozenset({WSRM10, WSRM11})
 
 
 class BoxService:
@@ -62,7 +63,15 @@ class BoxService:
 
     async def store(self, request: Request) -> Reply:
         """Whatever is sent to a box and asks it nothing is put into it."""
+        if request.name[0] in _NEVER_KEPT:
+            raise addressing_fault(
+                request.addressing.wsa,
+                "ActionNotSupported",
+                f"{request.name[1][:80]} is about messages, and none to be kept",
+            )
         await self.office.store(_token(request), _messages(request))
+        if _wants_acknowledgement(request):
+            return Reply(b"", f"{WSMAN_URI}/Ack")
         if request.call.path.startswith(ORIGINAL_PATH):
             # The original's clients wait for an envelope: 202 with nothing in it makes them fail.
             return Reply(msgbox.stored(is_stored=True), msgbox.response_action(msgbox.STORE))
@@ -149,6 +158,11 @@ def _token(request: Request) -> str:
             remedy="Send it to the address of a box, or name one with MsgBoxId.",
         )
     return token
+
+
+def _wants_acknowledgement(request: Request) -> bool:
+    """True for deliveries of WS-Management that count only when they are answered."""
+    return any(split(block.tag) == (WSMAN, "AckRequested") for block in blocks(request.envelope))
 
 
 def _messages(request: Request) -> list[BoxMessage]:

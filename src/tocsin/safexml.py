@@ -7,8 +7,8 @@ always an element and a text is never cut in two by a comment.
 
 Most messages are small and plain, and pay for counting two characters and nothing more.
 
-libxml2 keeps every distinct name it has met for as long as the process lives, and lxml has no way to
-drop them: a stranger who sends nothing but new names makes the broker grow by what it was sent.
+libxml2 keeps every distinct name it has met for as long as the process lives, and lxml has no way
+to drop them: a stranger who sends nothing but new names makes the broker grow by what it was sent.
 """
 
 from __future__ import annotations

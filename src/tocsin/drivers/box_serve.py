@@ -1,8 +1,8 @@
 """The box service alone: message boxes outside the firewall, and no broker (paper 000, IV.D).
 
 Consumers behind the firewall make boxes here and fetch from them; brokers anywhere send to them.
-What lies in the boxes is nobody's but their owners', so of the other ways to look at a node only
-whether it lives is told.
+What lies in the boxes is nobody's but their owners', so of the other ways to look at a node there
+are none but whether it lives, and the description of its services.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tocsin.drivers.tls import door_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
 
-_OPERATION: Final = frozenset({"/livez", "/readyz"})
+_ALSO_HERE: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for its WSDL
 
 
 class BoxDoor(HttpDoor):
@@ -46,7 +46,7 @@ class BoxDoor(HttpDoor):
         self.door.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
-        if request.path in _OPERATION or (request.method == b"POST" and is_soap_path(request.path)):
+        if request.path in _ALSO_HERE or (request.method == b"POST" and is_soap_path(request.path)):
             return super()._exchange(connection, request)
         raise _not_here(request.path)
 

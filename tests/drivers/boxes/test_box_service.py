@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from urllib.request import urlopen
 
 from lxml import etree
 
@@ -150,6 +151,8 @@ def test_the_box_service_has_boxes_and_nothing_else(outside: BoxServed) -> None:
     )
     assert status in (400, 404)
     assert outside.call("GET", "/readyz")[0] == 200
+    with urlopen(f"{outside.url}/soap?wsdl=msgbox", timeout=10) as described:
+        assert b"createMsgBox" in described.read()
     fault = refused(f"{outside.url}/soap", b'<a xmlns="urn:a"/>')
     assert b"ActionNotSupported" in fault
 

@@ -113,3 +113,13 @@ def test_the_other_operations_of_the_event_service(broker: Served) -> None:
     assert b"ResourceUnknownFault" in refused(
         f"{broker.url}/soap/subscriptions/none", plain(events.SYNCHRONIZE), soap="1.2"
     )
+
+
+def test_clients_are_told_the_topics_that_there_are(broker: Served) -> None:
+    publish(broker, "cam/told/here", 1)
+    body = b'<e:GetEventProperties xmlns:e="%b"/>' % ONVIF_EVENTS.encode()
+
+    answer = ask(f"{broker.url}/onvif/event_service", body, soap="1.2")
+
+    validator("onvif")(whole(answer))
+    assert answer.body.find(".//{*}TopicSet/{*}cam/{*}told/{*}here") is not None

@@ -14,6 +14,7 @@ from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import ONVIF_EVENTS, TOPICS13, WSA2005, WSN13, XSI
 from tocsin.wire.wsn.deliver import subscription_reference
 from tocsin.wire.wsn.messages import NEVER, Expression, Subscribe
+from tocsin.wire.wstopics.write import EMPTY_TOPIC_SET
 
 NOW = 10**18
 BASE = "http://127.0.0.1:8400"
@@ -49,7 +50,7 @@ ANSWERS = {
     "empty": events.pulled([], NOW, NOW + 1),
     "synchronized": events.done(events.SYNCHRONIZE),
     "capabilities": events.service_capabilities(10),
-    "properties": events.event_properties(events.EMPTY_TOPIC_SET),
+    "properties": events.event_properties(EMPTY_TOPIC_SET),
     "services": device.services(BASE, pull_points_max=10, with_capabilities=False),
     "able services": device.services(BASE, pull_points_max=10, with_capabilities=True),
     "device capabilities": device.capabilities(BASE),

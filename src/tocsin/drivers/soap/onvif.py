@@ -32,6 +32,7 @@ from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.messages import Subscribe
 from tocsin.wire.wsn.operations import Operation
 from tocsin.wire.wsn.producer import producer_properties
+from tocsin.wire.wstopics.write import topic_set
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -56,7 +57,6 @@ class OnvifService:
             for view in node.broker.views()
             if _is_pull_point(view.subscription)
         }
-        self.topic_set: Callable[[], bytes] = lambda: events.EMPTY_TOPIC_SET
         asked: dict[str, tuple[Handler, Operation | None]] = {
             events.CREATE: (self.create, Operation.SUBSCRIBE),
             events.PULL: (self.pull, None),
@@ -137,7 +137,9 @@ class OnvifService:
         return _answer(events.SYNCHRONIZE, events.done(events.SYNCHRONIZE))
 
     async def properties(self, request: Request) -> Reply:
-        return _answer(events.PROPERTIES, events.event_properties(self.topic_set()))
+        """The topics that there are, as far as this broker has seen them of late."""
+        known = topic_set(self._node.topics.tree())
+        return _answer(events.PROPERTIES, events.event_properties(known))
 
     async def capabilities(self, request: Request) -> Reply:
         return _answer(events.CAPABILITIES, events.service_capabilities(self._points_max))

@@ -219,9 +219,6 @@ def event_properties(topic_set: bytes) -> bytes:
     )
 
 
-EMPTY_TOPIC_SET: Final = f'<wstop:TopicSet xmlns:wstop="{TOPICS13}"/>'.encode()
-
-
 def _texts(tag: bytes, texts: Iterable[str]) -> bytes:
     return b"".join(b"<%b>%b</%b>" % (tag, escaped(text), tag) for text in texts)
 

@@ -85,9 +85,7 @@ class Reliable:
         """Begin: `read` understands a stored message again, and `process` hands it on."""
         self._read, self._process = read, process
         self._sequences.restore()
-        for live in self._sequences.live.values():
-            self._spawn(self._catch_up(live))
-        self._sweeper = self._node.loop.call_later(SWEEP_S, self._sweep)
+        self._sweep()
 
     async def close(self) -> None:
         """Stop; everything is on disk."""

@@ -1,0 +1,191 @@
+"""Moments that a power cut seldom meets: the log is put back to how it was just then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import uvloop
+
+from tocsin.config import load
+from tocsin.drivers.node import Node
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.soap import sequences
+from tocsin.drivers.soap.call import SoapCall
+from tocsin.drivers.soap.desk import Desk
+from tocsin.drivers.soap.services import broker_desk
+from tocsin.store.store import Store
+from tocsin.wire.soap.addressing import EndpointReference, anonymous
+from tocsin.wire.soap.envelope import content_type, read_envelope, write_envelope
+from tocsin.wire.soap.names import WSA2005, WSN13, WSRM11
+from tocsin.wire.wsrm import destination
+from tocsin.wire.wsrm.messages import (
+    Acknowledgement,
+    CreateSequence,
+    CreateSequenceResponse,
+    Sequence,
+)
+from tocsin.wire.wsrm.ranges import Ranges
+from tocsin.wire.wsrm.read import read_blocks, read_content
+from tocsin.wire.wsrm.write import write_content, write_sequence
+
+PATIENCE_S = 10.0
+PLAIN = b"<reading>7</reading>"
+NOTIFY = (
+    f'<n:Notify xmlns:n="{WSN13}"><n:NotificationMessage><n:Message><a/></n:Message>'
+    "</n:NotificationMessage><n:NotificationMessage><n:Message><b/></n:Message>"
+    "</n:NotificationMessage></n:Notify>"
+).encode()
+
+Script = Callable[[Node, Desk], Awaitable[None]]
+
+
+def run(directory: Path, script: Script) -> None:
+    """A broker without doors, from its start to its end."""
+
+    async def main() -> None:
+        settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
+        node = Node(settings, Store.open(directory), Notes())
+        desk = broker_desk(node)
+        try:
+            await asyncio.wait_for(script(node, desk), PATIENCE_S)
+        finally:
+            await desk.close()
+            await node.close()
+
+    uvloop.run(main())
+
+
+async def post(desk: Desk, header: bytes, body: bytes) -> bytes:
+    message = write_envelope("1.2", header=header, body=body)
+    kind = content_type("1.2")
+    call = SoapCall(message, kind, "", "/soap", "", "http://127.0.0.1:1", "127.0.0.1:2")
+    return (await desk.answer(call)).body
+
+
+async def begin(desk: Desk) -> str:
+    back = EndpointReference(anonymous(WSA2005), WSA2005)
+    answer = read_envelope(
+        await post(desk, b"", write_content(CreateSequence(WSRM11, back), WSA2005))
+    )
+    assert answer.content is not None
+    made = read_content(answer, answer.content)
+    assert isinstance(made, CreateSequenceResponse)
+    return made.identifier
+
+
+async def send(desk: Desk, identifier: str, number: int, body: bytes) -> Ranges:
+    place = write_sequence(Sequence(WSRM11, identifier, number), "1.2")
+    [acknowledgement] = read_blocks(read_envelope(await post(desk, place, body))).acknowledgements
+    assert isinstance(acknowledgement, Acknowledgement)
+    return acknowledgement.ranges
+
+
+async def put_back(node: Node, kept: dict[str, bytes]) -> None:
+    for key, value in kept.items():
+        await node.ask(lambda token, now_ns, k=key, v=value: node.broker.keep(k, v, token, now_ns))  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("body", "events"), [(PLAIN, 1), (NOTIFY, 2)])
+def test_an_event_on_disk_whose_number_is_not_is_not_stored_again(
+    tmp_path: Path, body: bytes, events: int
+) -> None:
+    identifier = ""
+
+    async def before(node: Node, desk: Desk) -> None:
+        nonlocal identifier
+        identifier = await begin(desk)
+        kept = node.broker.kept(sequences.PREFIX)
+        assert await send(desk, identifier, 1, body) == ((1, 1),)
+        assert node.broker.head == events
+        await put_back(node, kept)
+
+    async def after(node: Node, desk: Desk) -> None:
+        assert await send(desk, identifier, 1, body) == ((1, 1),)
+        assert node.broker.head == events
+        assert await send(desk, identifier, 2, body) == ((1, 2),)
+        assert node.broker.head == 2 * events
+
+    run(tmp_path, before)
+    run(tmp_path, after)
+
+
+def test_a_held_message_that_was_processed_but_not_removed_is_not_stored_again(
+    tmp_path: Path,
+) -> None:
+    identifier = ""
+
+    async def before(node: Node, desk: Desk) -> None:
+        nonlocal identifier
+        identifier = await begin(desk)
+        assert await send(desk, identifier, 2, PLAIN) == ((2, 2),)
+        kept = node.broker.kept(f"{sequences.PREFIX}{identifier}/")
+        assert len(kept) == 1
+        await send(desk, identifier, 1, PLAIN)
+        while node.broker.kept(f"{sequences.PREFIX}{identifier}/"):
+            await asyncio.sleep(0.01)
+        assert node.broker.head == 2
+        await put_back(node, kept)
+
+    async def after(node: Node, desk: Desk) -> None:
+        while node.broker.kept(f"{sequences.PREFIX}{identifier}/"):
+            await asyncio.sleep(0.01)
+        assert await send(desk, identifier, 3, PLAIN) == ((1, 3),)
+        assert node.broker.head == 3
+
+    run(tmp_path, before)
+    run(tmp_path, after)
+
+
+def held_second(identifier: str) -> bytes:
+    place = write_sequence(Sequence(WSRM11, identifier, 2), "1.2")
+    return msgspec.msgpack.encode(
+        sequences.Held(
+            number=2,
+            last=False,
+            received_ns=0,
+            body=write_envelope("1.2", header=place, body=PLAIN),
+            content_type=content_type("1.2"),
+            soap_action="",
+            path="/soap",
+            query="",
+            base="http://127.0.0.1:1",
+            peer="127.0.0.1:2",
+        )
+    )
+
+
+def test_what_was_held_when_its_turn_had_come_is_stored_after_the_start(tmp_path: Path) -> None:
+    identifier = ""
+
+    async def before(node: Node, desk: Desk) -> None:
+        nonlocal identifier
+        identifier = await begin(desk)
+        await send(desk, identifier, 1, PLAIN)
+        await put_back(node, {f"{sequences.PREFIX}{identifier}/2": held_second(identifier)})
+
+    async def after(node: Node, desk: Desk) -> None:
+        while node.broker.head < 2:
+            await asyncio.sleep(0.01)
+
+    run(tmp_path, before)
+    run(tmp_path, after)
+
+
+def test_there_is_no_room_without_end(tmp_path: Path) -> None:
+    async def script(node: Node, desk: Desk) -> None:
+        identifier = await begin(desk)
+        for number in range(2, destination.HELD_MAX + 2):
+            await send(desk, identifier, number, PLAIN)
+        late = destination.HELD_MAX + 2
+
+        assert await send(desk, identifier, late, PLAIN) == ((2, late - 1),)
+        assert await send(desk, identifier, 1, PLAIN) == ((1, late - 1),)
+        while node.broker.head < late - 1:
+            await asyncio.sleep(0.01)
+        assert await send(desk, identifier, late, PLAIN) == ((1, late),)
+
+    run(tmp_path, script)

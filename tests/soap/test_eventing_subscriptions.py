@@ -10,6 +10,7 @@ import pytest
 from served import Served, served
 from soap.wse_source import Client, Consumer, consumer, publish, subscriptions
 from tocsin.wire.soap.addressing import EndpointReference, header_text, read_addressing
+from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.names import (
     NAMESPACE_OF,
     WSA2005,
@@ -18,6 +19,8 @@ from tocsin.wire.soap.names import (
     WSE04,
     WSE11,
     WSN10,
+    WSRM10,
+    WSRM11,
 )
 from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.wse.messages import (
@@ -273,6 +276,21 @@ def test_acknowledged_pushes_ask_for_it(broker: Served, sink: Consumer) -> None:
     assert b"<a/>" in first.body
     assert b"<b/>" in second.body
     assert header_text(first.envelope, wsman, "AckRequested") == ""
+
+
+@pytest.mark.parametrize("wsrm", [WSRM10, WSRM11])
+def test_who_asks_for_reliable_messages_is_offered_a_sequence_first(
+    broker: Served, sink: Consumer, wsrm: str
+) -> None:
+    client = Client(broker)
+    made = client.subscribe(sink.url, reliable=wsrm)
+
+    publish(broker, STORM)
+    heard = sink.next()
+    end(client, made)
+
+    assert heard.envelope.content is not None
+    assert split(heard.envelope.content.tag) == (wsrm, "CreateSequence")
 
 
 FAULTS: list[tuple[str, dict[str, object], str]] = [

@@ -21,6 +21,8 @@ from tocsin.wire.soap.names import (
     WSA200408,
     WSA_NAMESPACES,
     WSE04,
+    WSRM10,
+    WSRM11,
     XPATH10,
 )
 from tocsin.wire.wse.messages import (
@@ -76,8 +78,7 @@ def references(draw: st.DrawFn, wsa: str) -> EndpointReference:
 def expressions(draw: st.DrawFn) -> Expression:
     prefixes = draw(st.dictionaries(NAMES, URIS, max_size=2))
     text = "/".join(f"{prefix}:{draw(NAMES)}" for prefix in prefixes) or draw(WORDS)
-    used = [(prefix, uri) for prefix, uri in prefixes.items() if f"{prefix}:" in text]
-    return Expression(text, draw(URIS | st.just("")), tuple(sorted(used)))
+    return Expression(text, draw(URIS | st.just("")), tuple(sorted(prefixes.items())))
 
 
 @st.composite
@@ -105,6 +106,7 @@ def subscribes(draw: st.DrawFn, wsa: str) -> Subscribe:
         heartbeats=draw(st.none() | st.just("PT30S")),
         batch=draw(st.none() | st.integers(1, 1000)),
         bookmarks=draw(st.booleans()),
+        reliable=draw(st.sampled_from(["", WSRM10, WSRM11])),
     )
 
 
@@ -255,6 +257,14 @@ def test_a_filter_keeps_the_prefixes_that_it_uses_wherever_they_are_declared() -
 
     assert isinstance(message, Subscribe)
     assert message.filter == Filter(Expression("/x:a[@b='1']", "", (("x", "urn:x"),)))
+
+
+def test_axes_and_the_ends_of_other_names_are_no_prefixes() -> None:
+    message = body(subscribe(f"{TO}<e:Filter>x::n/ax:b/self::x/1-y:z</e:Filter>"))
+
+    assert isinstance(message, Subscribe)
+    assert message.filter is not None
+    assert message.filter.expression.namespaces == (("y", "urn:y"),)
 
 
 def test_a_filter_may_be_interrupted_by_a_comment() -> None:

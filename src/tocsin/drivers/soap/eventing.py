@@ -127,6 +127,7 @@ class EventingService:
                 manager=request.address("subscriptions", ""),
                 end_to=None if end_to is None else end_to.address,
                 end_references="" if end_to is None else reference_headers(end_to, wsa).decode(),
+                reliable=asked.reliable if form in ("raw", "wrapped") else "",
                 heartbeat_s=self._heartbeats.interval_s(asked, form),
                 expires_as=expiry.kind,
             ),

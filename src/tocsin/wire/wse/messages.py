@@ -59,6 +59,7 @@ class Subscribe:
     heartbeats: str | None = None  # WS-Management: a duration
     batch: int | None = None  # WS-Management: events in one message at most
     bookmarks: bool = False  # WS-Management: told where it is, or asks to go on from there
+    reliable: str = ""  # the namespace of WS-ReliableMessaging, if notifications shall follow it
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -10,7 +11,20 @@ from lxml import etree
 from tocsin.wire.soap.addressing import EndpointReference, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, first_element, split, text_of
 from tocsin.wire.soap.fault import SoapFault
-from tocsin.wire.soap.names import NAMESPACE_OF, SPEC_OF, WSE04, WSE11, WSEN, WSMAN, WSN10, WSN13
+from tocsin.wire.soap.names import (
+    NAMESPACE_OF,
+    SPEC_OF,
+    WSE04,
+    WSE11,
+    WSEN,
+    WSMAN,
+    WSN10,
+    WSN13,
+    WSRM10,
+    WSRM11,
+    WSRMP10,
+    WSRMP11,
+)
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.wse.faults import invalid_message, unknown_context, unusable_reference
 from tocsin.wire.wse.messages import (
@@ -39,6 +53,9 @@ Reader = Callable[[Envelope, Element], Message]
 
 NUMBER_DIGITS_MAX: Final = 9
 _TRUE: Final = ("true", "1")
+_PREFIX = re.compile(r"([^\W\d][\w.\-]*):(?!:)")  # an axis has two colons
+# Policies stand beside the other children of Subscribe, in Delivery, or in a wsp:Policy there.
+_RELIABLE: Final = {f"{{{WSRMP10}}}RMAssertion": WSRM10, f"{{{WSRMP11}}}RMAssertion": WSRM11}
 
 
 def read(envelope: Envelope) -> Message | None:
@@ -72,6 +89,7 @@ def read_subscribe(envelope: Envelope, element: Element) -> Subscribe:
         bookmarks=any(
             element.find(f"{{{WSMAN}}}{name}") is not None for name in ("SendBookmarks", "Bookmark")
         ),
+        reliable=next((_RELIABLE[str(found.tag)] for found in element.iter(*_RELIABLE)), ""),
     )
 
 
@@ -155,8 +173,8 @@ def read_expression(element: Element) -> Expression:
 def _used(text: str, element: Element) -> Namespaces:
     """The prefixes in scope that may stand in the text. Unused ones would make equal expressions
     differ, which are evaluated once each."""
-    scope = element.nsmap.items()
-    return tuple(sorted((prefix, uri) for prefix, uri in scope if prefix and f"{prefix}:" in text))
+    prefixes = set(_PREFIX.findall(text))
+    return tuple(sorted((p, uri) for p, uri in element.nsmap.items() if p and p in prefixes))
 
 
 def read_subscribe_response(envelope: Envelope, element: Element) -> SubscribeResponse:

@@ -7,7 +7,17 @@ from typing import Any, Final
 
 from tocsin.wire.soap.addressing import EndpointReference, attribute, epr_content
 from tocsin.wire.soap.fault import escaped
-from tocsin.wire.soap.names import NAMESPACE_OF, USUAL_WSA, WSE11, WSEN, WSMAN, WSN10
+from tocsin.wire.soap.names import (
+    NAMESPACE_OF,
+    USUAL_WSA,
+    WSE11,
+    WSEN,
+    WSMAN,
+    WSN10,
+    WSRM11,
+    WSRMP10,
+    WSRMP11,
+)
 from tocsin.wire.wse.messages import (
     EVENTS_ACTION,
     WRAPPED_ACTION,
@@ -102,6 +112,9 @@ def _subscribe(message: Subscribe, wsa: str) -> bytes:
         content += _filter(spec, message.filter)
     if message.bookmarks:
         content += _management("SendBookmarks")
+    if message.reliable:
+        policy = WSRMP11 if message.reliable == WSRM11 else WSRMP10
+        content += element(policy, "RMAssertion", prefix="wsrmp")
     return _eventing(spec, "Subscribe", content)
 
 

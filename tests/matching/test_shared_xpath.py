@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tocsin.event.event import Event
@@ -38,8 +40,8 @@ def inquiries(monkeypatch: pytest.MonkeyPatch) -> list[Inquiry]:
     made: list[Inquiry] = []
 
     class Counted(Inquiry):
-        def __init__(self, event: Event) -> None:
-            super().__init__(event)
+        def __init__(self, event: Event, stopwatch: Callable[[], int]) -> None:
+            super().__init__(event, stopwatch)
             made.append(self)
 
     monkeypatch.setattr("tocsin.event.xpath.Inquiry", Counted)
@@ -78,3 +80,15 @@ def test_the_matcher_tells_what_it_gave_up_on_for_the_last_event() -> None:
     assert matcher.gave_up == [dear]
     assert matcher.match(event()) == [1, 2]
     assert matcher.gave_up == []
+
+
+def test_expressions_that_come_when_the_time_is_over_are_not_asked() -> None:
+    ticks = iter(range(0, 10**12, 300_000_000))  # each look at the stopwatch costs 0.3 s
+    matcher = Matcher(stopwatch=lambda: next(ticks))
+    for key in range(5):
+        matcher.add(key, XPath(f"/a/b[. > {key}]"))
+
+    found = matcher.match(event())
+
+    assert len(found) < 5
+    assert len(matcher.gave_up) == 5 - len(found)

@@ -23,6 +23,7 @@ from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
+from tocsin.broker.unasked import Unasked
 from tocsin.broker.under_way import UnderWay
 from tocsin.delivery.deadletter import DeadLetter
 from tocsin.delivery.lane import Redrive
@@ -49,8 +50,9 @@ class Broker:
         new_id: Callable[[], str],
         jitter: Callable[[], float],
         is_trusted: Callable[[str], bool],
+        stopwatch: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._state = state = State(options, new_id, jitter)
+        self._state = state = State(options, new_id, jitter, stopwatch)
         self.options = options
         self.counters = state.counters
         self._intake = Intake(options)
@@ -60,6 +62,7 @@ class Broker:
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
         self._kept = Kept(state)
+        self._unasked = Unasked(state)
         self._retention = Retention(state, self._catchup, self._streams)
         self._committing: UnderWay | None = None
         self._save_at_ns = 0
@@ -235,11 +238,11 @@ class Broker:
     def _hand_on(self, events: list[Stored], now_ns: int) -> None:
         """Match what was committed and give it to everybody who is up to date."""
         state = self._state
-        match, by_key = state.matcher.match, state.by_key
+        matcher, by_key = state.matcher, state.by_key
         direct: dict[int, list[Stored]] = {}
         woken: dict[int, Subscriber] = {}
         for stored in events:
-            for key in match(stored.event):
+            for key in matcher.match(stored.event):
                 reader = by_key[key]
                 follower = reader.follower
                 if not follower.live:
@@ -254,6 +257,8 @@ class Broker:
                 if not taken:
                     follower.live = False
                     follower.scanned_to = stored.seq - 1
+            if matcher.gave_up:
+                self._unasked.tell(matcher.gave_up, stored)
         self._streams.write(direct)
         for reader in woken.values():
             self._wake(reader, now_ns)

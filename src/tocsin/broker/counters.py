@@ -22,6 +22,7 @@ class Counters:
         "rejected",
         "streamed",
         "trimmed_to",
+        "unasked",
     )
 
     def __init__(self) -> None:
@@ -40,3 +41,4 @@ class Counters:
         self.read_back = 0  # events read from the log to catch somebody up
         self.corrupt = 0  # records that failed their checksum
         self.trimmed_to = 0
+        self.unasked = 0  # filters that were not asked of an event: they could take too long

@@ -30,7 +30,11 @@ class State:
     """The tables of a broker. Whoever changes one keeps the others in step."""
 
     def __init__(
-        self, options: BrokerOptions, new_id: Callable[[], str], jitter: Callable[[], float]
+        self,
+        options: BrokerOptions,
+        new_id: Callable[[], str],
+        jitter: Callable[[], float],
+        stopwatch: Callable[[], int] = lambda: 0,
     ) -> None:
         self.options = options
         self.new_id = new_id
@@ -38,7 +42,7 @@ class State:
         self.out: list[Effect] = []
         self.counters = Counters()
         self.timers = Timers()
-        self.matcher = Matcher()
+        self.matcher = Matcher(stopwatch=stopwatch)
         self.interest = Interest()
         self.by_key: dict[int, Subscriber | Stream] = {}
         self.by_id: dict[str, Subscriber] = {}

@@ -59,6 +59,7 @@ class Node:
             settings.broker_options(),
             new_id=lambda: secrets.token_hex(12),
             jitter=random.random,
+            stopwatch=time.perf_counter_ns,
             is_trusted=lambda sink: is_trusted(parse_sink(sink, soap_tcp=True).host, trusted),
         )
         self.broker.recover(snapshot(store, settings.log.duplicates_window), self._clock.now_ns())

@@ -53,6 +53,7 @@ class Seen:
     event: Event
     values: Mapping[str, Value]
     facets: Mapping[FacetKey, Facet]
+    stopwatch: Callable[[], int] = lambda: 0  # nanoseconds, to end what takes too long
     _inquiry: Inquiry | None = field(default=None, init=False)
 
     @property
@@ -65,7 +66,7 @@ class Seen:
         if self._inquiry is None:
             from tocsin.event.xpath import Inquiry
 
-            self._inquiry = Inquiry(self.event)
+            self._inquiry = Inquiry(self.event, self.stopwatch)
         return self._inquiry
 
     @property

@@ -53,7 +53,7 @@ class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     filter_xml: str = ""  # as it was asked for, to show it as a resource property
     reliable: str = ""  # the WS-ReliableMessaging namespace, if its rules were asked for
     heartbeat_s: float | None = None
-    expires_as: str = "duration"  # how the subscriber writes times: duration, dateTime, milliseconds
+    expires_as: str = "duration"  # how its times are written; or dateTime, milliseconds
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,12 +3,14 @@
 An expression is compiled once for its text. Before it is evaluated, two things are looked at: does
 the document have the names that the expression needs, and what would the evaluation cost at worst.
 One that would cost more than `EXPRESSION_NS_MAX` is not evaluated and does not match, and so are
-those that come after `EVENT_NS_MAX` is spent; `Inquiry.gave_up` names them.
+those that come after `EVENT_NS_MAX` is spent, or `REAL_NS_MAX` has really passed; `Inquiry.gave_up`
+names them.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -40,6 +42,7 @@ from tocsin.safexml import DEPTH_MAX
 
 EXPRESSION_NS_MAX = 500_000_000  # of one evaluation at worst; measured ones are far below
 EVENT_NS_MAX = 20_000_000_000  # of all evaluations for one event, at worst
+REAL_NS_MAX = 500_000_000  # and what they may take by the stopwatch, where there is one
 SMALL = Size(nodes=256, depth=10)  # a message of some 5 KB; what is too dear for it is refused
 # Sizes for which costs are worked out and kept.
 STEPS_NODES = tuple(256 << step for step in range(0, 16, 2))
@@ -141,7 +144,9 @@ def _evaluator(wanted: XPath, tree: Expression, namespaces: dict[str, str]) -> e
 class Inquiry:
     """What XPath filters ask about one event, and the answers so far."""
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: Event, stopwatch: Callable[[], int] = lambda: 0) -> None:
+        self._stopwatch = stopwatch
+        self._until_ns = stopwatch() + REAL_NS_MAX
         self.gave_up: list[XPath] = []
         self.evaluations = 0
         self._documents = Documents(event)
@@ -184,7 +189,7 @@ class Inquiry:
         cost = compiled.cost_ns(document.rough_size)
         if cost > EXPRESSION_NS_MAX:
             cost = cost_ns(compiled.tree, document.exact_size)
-        if cost > EXPRESSION_NS_MAX or cost > self._left_ns:
+        if cost > EXPRESSION_NS_MAX or cost > self._left_ns or self._stopwatch() > self._until_ns:
             return False
         self._left_ns -= cost
         return True

@@ -8,7 +8,7 @@ and the predicate index finds it; or it is a residual alone, and is asked of eve
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tocsin.event.event import Event, Value, context, visible
@@ -56,7 +56,8 @@ class Matcher:
     """Who wants this event? Equal, always, to asking `matches` of every filter in turn.
 
     `use_numba`: None compiles the fast kernel when there are enough rows to be worth it, True does
-    it now, False never. The two sizes are where the kernels take over from each other.
+    it now, False never. The two sizes are where the kernels take over from each other. `stopwatch`
+    tells nanoseconds, for those who would otherwise take too many of them.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Matcher:
         use_numba: bool | None = None,
         few_rows_max: int = FEW_ROWS_MAX,
         numba_rows_min: int = NUMBA_ROWS_MIN,
+        stopwatch: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._stopwatch = stopwatch
         self._rows_of: dict[int, int | tuple[int, ...]] = {}  # key -> its rows
         self._split_keys = 0  # how many keys have several rows, and so may be found twice
         self._rows = Rows()
@@ -203,7 +206,7 @@ class Matcher:
         for row in rows:
             guard = self._guards.get(row, _NO_GUARD)
             if guard not in verdicts:
-                opened = opened or Seen(event, values, facets(values))
+                opened = opened or Seen(event, values, facets(values), self._stopwatch)
                 verdicts[guard] = passes(self._residuals[guard], opened)
             if verdicts[guard]:
                 keys.extend(self._rows.keys(row))

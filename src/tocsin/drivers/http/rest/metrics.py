@@ -29,6 +29,7 @@ _COUNTERS: Final = {
     "given_up": ("events_given_up", "Events that became dead letters."),
     "streamed": ("events_streamed", "Events written to open streams."),
     "pulled": ("events_pulled", "Events handed out of message boxes."),
+    "unasked": ("filters_unasked", "XPath filters not asked of an event: too costly for it."),
     "dropped": ("events_dropped", "Events let go because of a subscription's own limit."),
     "read_back": ("events_read_back", "Events read from the log to catch somebody up."),
     "corrupt": ("records_corrupt", "Records of the log that failed their checksum."),

@@ -13,7 +13,7 @@ import uvloop
 from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.soap import sequences
+from tocsin.drivers.soap import reliable, sequences
 from tocsin.drivers.soap.call import SoapCall
 from tocsin.drivers.soap.desk import Desk
 from tocsin.drivers.soap.services import broker_desk
@@ -29,7 +29,7 @@ from tocsin.wire.wsrm.messages import (
     Sequence,
 )
 from tocsin.wire.wsrm.ranges import Ranges
-from tocsin.wire.wsrm.read import read_blocks, read_content
+from tocsin.wire.wsrm.read import fault_name, read_blocks, read_content
 from tocsin.wire.wsrm.write import write_content, write_sequence
 
 PATIENCE_S = 10.0
@@ -187,5 +187,60 @@ def test_there_is_no_room_without_end(tmp_path: Path) -> None:
         while node.broker.head < late - 1:
             await asyncio.sleep(0.01)
         assert await send(desk, identifier, late, PLAIN) == ((1, late),)
+
+    run(tmp_path, script)
+
+
+def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reliable, "SWEEP_S", 0.02)
+    identifier = ""
+
+    async def busy(node: Node, desk: Desk) -> None:
+        nonlocal identifier
+        identifier = await begin(desk)
+        await send(desk, identifier, 2, PLAIN)
+        await asyncio.sleep(0.1)
+        assert node.broker.head == 0
+
+    async def silent(node: Node, desk: Desk) -> None:
+        while node.broker.kept(sequences.PREFIX):
+            await asyncio.sleep(0.01)
+        assert node.broker.head == 1
+        answer = await post(desk, write_sequence(Sequence(WSRM11, identifier, 1), "1.2"), PLAIN)
+        assert fault_name(read_envelope(answer)) == "SequenceTerminated"
+
+    run(tmp_path, busy)
+    monkeypatch.setattr(reliable, "IDLE_NS_MAX", 0)
+    run(tmp_path, silent)
+
+    assert "a sequence ended" in capsys.readouterr().err
+
+
+def test_sequences_are_limited_in_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "SEQUENCES_MAX", 2)
+
+    async def script(_: Node, desk: Desk) -> None:
+        await begin(desk)
+        await begin(desk)
+        back = EndpointReference(anonymous(WSA2005), WSA2005)
+        asking = write_content(CreateSequence(WSRM11, back), WSA2005)
+        answer = await post(desk, b"", asking)
+        assert fault_name(read_envelope(answer)) == "CreateSequenceRefused"
+
+    run(tmp_path, script)
+
+
+def test_messages_that_come_all_at_once_are_stored_in_order(tmp_path: Path) -> None:
+    async def script(node: Node, desk: Desk) -> None:
+        identifier = await begin(desk)
+        sends = [send(desk, identifier, n, b"<n>%d</n>" % n) for n in (3, 1, 2, 2, 5, 4, 1)]
+        await asyncio.gather(*sends)
+        while node.broker.head < 5:
+            await asyncio.sleep(0.01)
+        page = await node.read(lambda reader: reader.read(0, 10))
+        stored = [event.event.data for event in page.events]
+        assert stored == [b"<n>%d</n>" % n for n in range(1, 6)]
 
     run(tmp_path, script)

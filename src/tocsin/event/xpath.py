@@ -24,6 +24,7 @@ from tocsin.event.xml_form import CLOUDEVENTS
 from tocsin.event.xpath_cost import Size, cost_ns
 from tocsin.event.xpath_documents import (
     ENVELOPE_LEVELS,
+    ENVELOPE_NAMESPACES,
     ENVELOPES,
     Document,
     Documents,
@@ -54,6 +55,7 @@ WELL_KNOWN: Final = {"ce": CLOUDEVENTS}
 _PREFIX = re.compile(r"[^\W\d][\w.-]{0,63}")
 _URI = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,1024}")
 _ON = ("payload", "envelope", "topic")
+_OUTSIDE = re.compile(r"\b(Envelope|Header|Body)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Compiled:
     evaluate: etree.XPath
     tree: Expression
     names: frozenset[bytes]  # without all of these in the document it cannot match
-    asks_envelope: bool  # its first step is Envelope
+    asks_envelope: bool  # it names what only an envelope has
     _costs_ns: dict[Size, float] = field(default_factory=dict)
 
     def cost_ns(self, size: Size) -> float:
@@ -118,7 +120,7 @@ def compile_xpath(wanted: XPath) -> Compiled:
         _evaluator(wanted, tree, namespaces),
         tree,
         frozenset(name.encode() for name in _names(tree)) if wanted.on != "topic" else frozenset(),
-        _asks_envelope(tree),
+        wanted.on == "envelope" and _asks_envelope(wanted),
     )
 
 
@@ -164,13 +166,11 @@ class Inquiry:
         compiled = compile_xpath(wanted)
         if wanted.on == "topic":
             return any(self._finds(wanted, compiled, each) for each in self._documents.topics)
-        payload = self._documents.payload
-        asks_payload = wanted.on == "payload" or not compiled.asks_envelope
-        if asks_payload and self._is_true(wanted, compiled, payload):
-            return True
-        if wanted.on == "payload":
-            return False
-        return self._is_true(wanted, compiled, self._documents.envelope(wanted.soap, wanted.wsa))
+        documents = self._documents
+        document = documents.payload
+        if compiled.asks_envelope:
+            document = documents.envelope(wanted.soap, wanted.wsa)
+        return self._is_true(wanted, compiled, document)
 
     def _is_true(self, wanted: XPath, compiled: Compiled, document: Document) -> bool:
         if not compiled.names <= document.words:
@@ -203,11 +203,19 @@ class Inquiry:
             return False
 
 
-def _asks_envelope(tree: Expression) -> bool:
-    if not isinstance(tree, Path) or tree.start != "/":
-        return False
-    named = (step.test for step in tree.steps if step.test != "node()")
-    return next(named, "") == "Envelope"
+def _asks_envelope(wanted: XPath) -> bool:
+    """True for an expression that names something outside the payload.
+
+    The text of WS-Eventing has it evaluated on the envelope; nearly everybody means the payload,
+    and writes paths from its root. One document is asked, never both: else `not(/a)` would be true
+    of whichever of them has no such root.
+    """
+    if _OUTSIDE.search(wanted.expression):
+        return True
+    return any(
+        uri in ENVELOPE_NAMESPACES and re.search(rf"\b{re.escape(prefix)}:", wanted.expression)
+        for prefix, uri in wanted.namespaces
+    )
 
 
 def _is_named(step: Step) -> bool:

@@ -24,7 +24,17 @@ ENVELOPES = {
     "1.2": "http://www.w3.org/2003/05/soap-envelope",
 }
 ADDRESSING = "http://www.w3.org/2005/08/addressing"
-BROKERED = "http://www.ibm.com/xmlns/stdwip/web-services/WS-BrokeredNotification"
+NOTIFICATION = "http://www.ibm.com/xmlns/stdwip/web-services/WS-BaseNotification"
+ENVELOPE_NAMESPACES = frozenset(
+    {
+        *ENVELOPES.values(),
+        ADDRESSING,
+        "http://schemas.xmlsoap.org/ws/2003/03/addressing",
+        "http://schemas.xmlsoap.org/ws/2004/03/addressing",
+        "http://schemas.xmlsoap.org/ws/2004/08/addressing",
+        NOTIFICATION,
+    }
+)
 TOPICS = "http://docs.oasis-open.org/wsn/t-1"
 ENVELOPE_LEVELS = 2  # around the payload
 
@@ -114,7 +124,7 @@ class Documents:
         event = self._event
         head = (
             f'<s:Envelope xmlns:s="{ENVELOPES[soap]}" xmlns:a="{escaped(wsa or ADDRESSING)}"'
-            f' xmlns:t="{BROKERED}"><s:Header><a:Action>{escaped(event.type)}</a:Action>'
+            f' xmlns:t="{NOTIFICATION}"><s:Header><a:Action>{escaped(event.type)}</a:Action>'
             f"<a:MessageID>{escaped(event.id)}</a:MessageID>"
             f"<t:Topic>{escaped(event.topic)}</t:Topic></s:Header><s:Body>"
         )

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
-from tocsin.broker.effects import Push
+from tocsin.broker.broker import Broker
+from tocsin.broker.effects import Level, Push, Token
 from tocsin.delivery.outcome import Answered, Failed, Outcome
 from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.letters import LetterAnswer
+from tocsin.drivers.push.letters import LetterAnswer, Letters
 from tocsin.drivers.push.line import Done
 from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
@@ -41,15 +42,26 @@ from tocsin.wire.wsrm.read import fault_name, read_blocks, read_content
 from tocsin.wire.wsrm.source import Outbound
 from tocsin.wire.wsrm.write import write_ack_requested, write_content, write_sequence
 
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
-
 PREFIX: Final = "wsrm/out/"
 SWEEP_S: Final = 1.0
 SEQUENCES_PER_PUSH_MAX: Final = 2  # the one that the consumer forgot, and the one after it
 # A sequence is left before its time is over, so that no message finds it expired on arrival.
 LEASE_USED: Final = 0.9
 USUAL_WSA: Final = {WSRM10: WSA200408, WSRM11: WSA2005}
+
+
+class House(Protocol):
+    """What pushes need of the node that they are a part of."""
+
+    loop: asyncio.AbstractEventLoop
+    letters: Letters
+    broker: Broker
+
+    def now_ns(self) -> int: ...
+
+    def note(self, level: Level, message: str, **fields: object) -> None: ...
+
+    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +93,7 @@ _decode = msgspec.msgpack.Decoder(Sending).decode
 class ReliablePushes:
     """Sends to consumers that acknowledge by number."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: House) -> None:
         self._node = node
         self._renderings = Renderings()
         self._sendings: dict[str, Sending] = {  # by the subscription's id

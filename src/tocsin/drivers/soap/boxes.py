@@ -21,7 +21,7 @@ from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import notification_messages
 from tocsin.wire.soap.detect import http_action
 from tocsin.wire.soap.envelope import blocks, elements, split
-from tocsin.wire.soap.fault import SoapFault, addressing_fault
+from tocsin.wire.soap.fault import SoapFault, fault_of, addressing_fault
 from tocsin.wire.soap.names import WSMAN, WSMAN_URI, WSN13, WSRM10, WSRM11
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topics import read_topic
@@ -69,7 +69,13 @@ class BoxService:
                 "ActionNotSupported",
                 f"{request.name[1][:80]} is about messages, and none to be kept",
             )
-        await self.office.store(_token(request), _messages(request))
+        try:
+            await self.office.store(_token(request), _messages(request))
+        except NoSuchBox as gone:
+            # By 410 a broker knows that its subscription to this box is over.
+            fault = fault_of(gone)
+            fault.status = 410
+            raise fault from None
         if _wants_acknowledgement(request):
             return Reply(b"", f"{WSMAN_URI}/Ack")
         if request.call.path.startswith(ORIGINAL_PATH):

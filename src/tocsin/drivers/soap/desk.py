@@ -23,6 +23,7 @@ from tocsin.wire.soap.addressing import (
 )
 from tocsin.wire.soap.detect import PUBLISH, detect, http_action
 from tocsin.wire.soap.envelope import (
+    UNDERSTOOD,
     UPGRADE,
     Envelope,
     check_understood,
@@ -40,13 +41,14 @@ from tocsin.wire.soap.fault import (
     http_status,
     write_fault,
 )
-from tocsin.wire.soap.names import SOAP_NAMESPACES
+from tocsin.wire.soap.names import SOAP_NAMESPACES, WSRM10, WSRM11
 from tocsin.wire.soap.speech import Speech
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 ENVELOPE_BYTES_MAX: Final = 8 << 20
+UNRELIABLE: Final = UNDERSTOOD - {WSRM10, WSRM11}  # of a desk that keeps no sequences
 ELSEWHERE_MAX: Final = 1_000  # answers under way to where ReplyTo points
 
 
@@ -93,7 +95,7 @@ class Desk:
             envelope = read_envelope(call.body)
             soap = envelope.soap
             addressing = read_addressing(envelope)
-            check_understood(envelope)
+            check_understood(envelope, UNRELIABLE if self._reliable is None else UNDERSTOOD)
             elsewhere = self._elsewhere_of(addressing, call)
             request = self._request(call, envelope, addressing)
             if self._reliable is None:
@@ -134,7 +136,8 @@ class Desk:
 
     async def _process(self, request: Request) -> Reply:
         taken = self._kinds.get(request.kind)
-        if taken is not None:
+        is_of_sequence = self._reliable is not None and request.name in self._reliable.handlers
+        if taken is not None and not is_of_sequence:
             handlers, taker = taken
             return await handlers.get(request.name, taker)(request)
         handler = self._handlers.get(request.name)
@@ -175,7 +178,7 @@ class Desk:
         header = write_headers(
             addressing.wsa, action=reply.action, relates_to=addressing.message_id
         )
-        if elsewhere is None:
+        if elsewhere is None or reply.one_way:
             body = write_envelope(soap, header=header + reply.headers, body=reply.body)
             return SoapAnswer(200, content_type(soap, reply.action), body)
         if not elsewhere.is_none:

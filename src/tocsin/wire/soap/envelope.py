@@ -107,8 +107,9 @@ def blocks(envelope: Envelope) -> list[Element]:
     return [] if envelope.header is None else elements(envelope.header)
 
 
-def check_understood(envelope: Envelope) -> None:
-    """Refuse a message with a header block that must be understood, meant for us, and is not."""
+def check_understood(envelope: Envelope, understood: frozenset[str] = UNDERSTOOD) -> None:
+    """Refuse a message with a header block that must be understood, meant for us, and is not of
+    one of these namespaces."""
     if envelope.header is None or b"mustUnderstand" not in envelope.raw:
         return
     namespace = SOAP_NAMESPACES[envelope.soap]
@@ -117,7 +118,7 @@ def check_understood(envelope: Envelope) -> None:
         block
         for block in elements(envelope.header)
         if block.get(f"{{{namespace}}}mustUnderstand", "0").strip() in ("1", "true")
-        and split(block.tag)[0] not in UNDERSTOOD
+        and split(block.tag)[0] not in understood
         and block.get(role, "") in ROLE_NEXT | ROLE_ULTIMATE
         and not _is_reference(block)
     ]

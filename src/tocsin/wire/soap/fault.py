@@ -26,6 +26,7 @@ class SoapFault(Exception):
         detail: bytes = b"",
         action: str | None = None,
         headers: bytes = b"",
+        status: int | None = None,
     ) -> None:
         super().__init__(reason)
         self.code: Code = code
@@ -34,6 +35,7 @@ class SoapFault(Exception):
         self.detail = detail
         self.action = action  # for wsa:Action; None is the addressing version's own
         self.headers = headers  # header blocks that belong to it
+        self.status = status  # of HTTP, where the usual one would say too little
 
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -105,6 +107,8 @@ def _write12(fault: SoapFault) -> bytes:
 
 def http_status(fault: SoapFault, soap: str) -> int:
     """SOAP 1.1 over HTTP knows 500 for every fault; 1.2 tells the sender's by 400."""
+    if fault.status is not None:
+        return fault.status
     return 400 if soap == "1.2" and fault.code == "Sender" else 500
 
 

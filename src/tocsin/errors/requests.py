@@ -1,0 +1,97 @@
+"""T2: requests."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class BadRequest(TocsinError):
+    """The request is not well-formed. Nothing was changed."""
+
+    code = "T201"
+
+
+class TooLarge(TocsinError):
+    """A request, event, batch or header is over its limit. Send less at a time, or raise it."""
+
+    code = "T202"
+    http_status = 413
+
+
+class TooSlow(TocsinError):
+    """The request did not arrive whole within its deadline, and the connection was closed."""
+
+    code = "T203"
+    http_status = 408
+
+
+class NoSuchPath(TocsinError):
+    """There is nothing at this address. `GET /openapi.json` lists what there is."""
+
+    code = "T204"
+    http_status = 404
+    exit_code = 5
+
+
+class BadMethod(TocsinError):
+    """The address exists and does not take this method. The Allow header lists those it takes."""
+
+    code = "T205"
+    http_status = 405
+
+
+class BadMediaType(TocsinError):
+    """The body's Content-Type (or its encoding) is none that this address reads."""
+
+    code = "T206"
+    http_status = 415
+
+
+class Busy(TocsinError):
+    """A limit on how much may wait at once is reached. Try again after what Retry-After says."""
+
+    code = "T207"
+    http_status = 503
+
+
+class ShuttingDown(TocsinError):
+    """The broker is stopping. What it acknowledged is on disk; send the rest when it is back."""
+
+    code = "T208"
+    http_status = 503
+
+
+class InternalError(TocsinError):
+    """The broker failed in a way it should not. Its log has the trace; please report that."""
+
+    code = "T209"
+    http_status = 500
+
+
+class HeadTooLarge(TocsinError):
+    """The head of a request has too many headers, or too long ones. The body may be long."""
+
+    code = "T210"
+    http_status = 431
+
+
+class ForeignOrigin(TocsinError):
+    """A web page of another site, or a name that is not this broker's, asked on a browser's behalf.
+
+    Otherwise any page a person visits could publish to a broker on that person's machine. Programs
+    that are not browsers are not concerned: they send neither Origin nor Sec-Fetch-Site.
+    """
+
+    code = "T211"
+    http_status = 403
+    exit_code = 4
+
+
+class BadFrame(TocsinError):
+    """What came by a framed connection is not framed as it must be, or is over a limit.
+
+    Where the next message begins can then not be known, so the connection is closed. What was
+    answered before it holds.
+    """
+
+    code = "T212"

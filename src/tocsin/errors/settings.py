@@ -1,0 +1,27 @@
+"""T0: settings."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class BadSetting(TocsinError):
+    """A setting in a file, the environment or a flag is unknown, or has a value that cannot be.
+
+    The message names the key, where it was found and the nearest key that exists. `tocsin config
+    show` lists every setting with its value and where that value came from.
+    """
+
+    code = "T001"
+    exit_code = 2
+
+
+class NotOpenToTheWorld(TocsinError):
+    """The broker was asked to listen beyond this machine without protection.
+
+    Anybody who can reach the address could then publish and subscribe. Listen on 127.0.0.1 and put
+    a TLS proxy with authentication in front, or say `--open` to accept it.
+    """
+
+    code = "T002"
+    exit_code = 2

@@ -1,0 +1,73 @@
+"""T3: subscriptions, boxes and dead letters."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class BadSubscription(TocsinError):
+    """A subscription asks for what cannot be: an unknown field, sink, protocol or time."""
+
+    code = "T301"
+
+
+class NoSuchSubscription(TocsinError):
+    """There is no subscription with this id: it never was, was deleted, or has expired."""
+
+    code = "T302"
+    http_status = 404
+    exit_code = 5
+
+
+class NoSuchBox(TocsinError):
+    """There is no message box with this id: it never was, was deleted, or has expired."""
+
+    code = "T303"
+    http_status = 404
+    exit_code = 5
+
+
+class NoSuchDeadLetter(TocsinError):
+    """There is no dead letter with this id: it was redriven, dropped, or never was."""
+
+    code = "T304"
+    http_status = 404
+    exit_code = 5
+
+
+class RedriveFailed(TocsinError):
+    """The sink refused the event again. The dead letter is kept, with this attempt added to it."""
+
+    code = "T305"
+    http_status = 502
+
+
+class TooManySubscriptions(TocsinError):
+    """The limit on subscriptions, boxes or open streams is reached."""
+
+    code = "T306"
+    http_status = 429
+
+
+class SinkRefused(TocsinError):
+    """Events may not be pushed to this address: it is private, or a kind that is never a sink."""
+
+    code = "T307"
+    http_status = 403
+    exit_code = 4
+
+
+class BadToken(TocsinError):
+    """The acknowledgement token is none that this box handed out."""
+
+    code = "T308"
+
+
+class TooMuchKept(TocsinError):
+    """The limit on what services such as registrations and sequences keep in the log is reached.
+
+    Nothing of it was kept. What is kept goes when its owner ends it, or when it expires.
+    """
+
+    code = "T309"
+    http_status = 429

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tocsin.drivers.soap.boxes import BoxService
+from tocsin.drivers.soap.brokered import BrokeredService
 from tocsin.drivers.soap.desk import Desk, Service
 from tocsin.drivers.soap.eventing import EventingService
 from tocsin.drivers.soap.notification import NotificationService
 from tocsin.drivers.soap.onvif import OnvifService
+from tocsin.drivers.soap.properties import PropertiesService
+from tocsin.drivers.soap.registrations import Registrations
 from tocsin.drivers.soap.reliable import Reliable
 
 if TYPE_CHECKING:
@@ -17,10 +20,14 @@ if TYPE_CHECKING:
 
 def broker_desk(node: Node) -> Desk:
     """Everything that a broker does by SOAP."""
+    registrations = Registrations(node)
+    properties = PropertiesService(node, registrations)
     services: list[Service] = [
         EventingService(node),
         NotificationService(node),
         BoxService(node),
         OnvifService(node),
+        properties,
+        BrokeredService(node, registrations, properties),
     ]
     return Desk(node, services, reliable=Reliable(node))

@@ -7,6 +7,7 @@ from typing import Final
 
 from tocsin.errors import TocsinError
 from tocsin.wire.soap.fault import SoapFault, fault_of
+from tocsin.wire.soap.names import LIFETIME12
 from tocsin.wire.wsn.faults import FAULT_ACTION, Faults
 from tocsin.wire.wsn.operations import Operation
 from tocsin.wire.wsn_brokered.messages import NAMESPACES
@@ -42,9 +43,13 @@ class BrokeredFaults(Faults):
         return SoapFault(
             code,
             reason,
-            detail=self._detail(NAMESPACES[self.spec], name, reason, facts, error),
+            detail=self._detail(self._own_namespace(name), name, reason, facts, error),
             action=FAULT_ACTION if self.spec == "wsn13" else None,
         )
+
+    def _own_namespace(self, name: str) -> str:
+        is_about_lifetime = name == NOT_DESTROYED and self.spec == "wsn12"
+        return LIFETIME12 if is_about_lifetime else NAMESPACES[self.spec]
 
     def rejected(self, error: TocsinError) -> SoapFault:
         """The registration is none that the broker may have."""
@@ -53,3 +58,7 @@ class BrokeredFaults(Faults):
     def failed(self, error: TocsinError) -> SoapFault:
         """The broker could not register, though it would."""
         return self.fault(FAILED, f"{error.problem}. {error.remedy}", error=error)
+
+    def not_destroyed(self, error: TocsinError) -> SoapFault:
+        """The registration could not be ended, and goes on."""
+        return self.fault(NOT_DESTROYED, f"{error.problem}. {error.remedy}", error=error)

@@ -1,4 +1,4 @@
-"""`GET /soap?wsdl`: the descriptions of the SOAP services, and the schemas they need."""
+"""`GET /soap?wsdl`: the descriptions of the SOAP services, the schemas they need, the topics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from tocsin.errors import NoSuchPath
 from tocsin.wire.wsdl import schema, services, wsdl
+from tocsin.wire.wstopics.write import topic_namespace, topic_set
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -22,6 +23,8 @@ _PATHS = (
     "/onvif/device_service",
     "/onvif/event_service",
 )
+
+_NAMESPACES_SHOWN = 10
 
 
 def soap_document_routes(node: Node) -> list[Route]:
@@ -42,7 +45,28 @@ def soap_document_routes(node: Node) -> list[Route]:
             )
         return Response(found, media_type="text/xml")
 
-    return [Route(path, document, methods=["GET"]) for path in _PATHS]
+    async def topics(request: Request) -> Response:
+        return Response(_topics(node, request.query_params.get("namespace")), media_type="text/xml")
+
+    return [
+        *(Route(path, document, methods=["GET"]) for path in _PATHS),
+        Route("/soap/topics", topics, methods=["GET"]),
+    ]
+
+
+def _topics(node: Node, namespace: str | None) -> bytes:
+    """The TopicSet of all that is published, or the TopicNamespace of one namespace in it."""
+    tree = node.topics.tree()
+    if namespace is None:
+        return topic_set(tree)
+    found = topic_namespace(tree, namespace)
+    if found is None:
+        known = ", ".join(tree.namespaces[:_NAMESPACES_SHOWN]) or "none"
+        raise NoSuchPath(
+            f"no topic is known in the namespace {namespace[:200]!r}",
+            remedy=f"These have some: {known}.",
+        )
+    return found
 
 
 def _base(node: Node, request: Request) -> str:

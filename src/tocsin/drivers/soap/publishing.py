@@ -10,7 +10,7 @@ from tocsin.drivers.soap.paths import place_of, topic_block
 from tocsin.drivers.soap.request import ACCEPTED, Handlers, Reply, Request
 from tocsin.event.event import Event
 from tocsin.wire.soap import names
-from tocsin.wire.soap.envelope import elements, split
+from tocsin.wire.soap.envelope import elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
 from tocsin.wire.soap.mediation import Notification, to_event
 from tocsin.wire.soap.slices import cut_out
@@ -34,6 +34,8 @@ class Publishing:
             (names.WSN10, "Notify"): self.notify,
             (names.WSE11, "Notify"): self.wrapped,
             (names.WSMAN, "Events"): self.batch,
+            (names.WSE04, "SubscriptionEnd"): self.ended,
+            (names.WSE11, "SubscriptionEnd"): self.ended,
         }
 
     async def notify(self, request: Request) -> Reply:
@@ -84,6 +86,13 @@ class Publishing:
         ]
         await self._publish(request, found, default_topic=names.WSE_TOPIC)
         return _acknowledged(request)
+
+    async def ended(self, request: Request) -> Reply:
+        """A source that sent us its notifications will send no more: the operator may care."""
+        status = text_of(request.element.find(f"{{{request.name[0]}}}Status"))
+        sender = request.call.peer
+        self._node.note("warning", "a source ended its subscription", status=status, peer=sender)
+        return ACCEPTED
 
     async def _publish(
         self, request: Request, found: list[Notification], *, default_topic: str

@@ -14,7 +14,7 @@ from schemas import validator
 from served import Served, served
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
-from tocsin.wire.soap.names import WSA2005, WSA200403, WSN13, XPATH10
+from tocsin.wire.soap.names import WSA2005, WSA200403, WSN12, WSN13, XPATH10
 from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
@@ -342,17 +342,25 @@ def test_a_renewal_gives_a_subscription_more_time(broker: Served, consumer: Cons
     assert consumer.next().notification().payload == b"<late/>"
 
 
-def test_a_condition_on_the_producer_that_does_not_hold_lets_nothing_through(
-    broker: Served, consumer: Consumer
+@pytest.mark.parametrize(
+    ("peer", "namespace"), [(PEERS[0], WSN13), (PEERS[2], WSN12)], ids=["1.3", "1.2"]
+)
+@pytest.mark.parametrize("fixed", ["true", "false"])
+def test_a_condition_on_the_producer_is_asked_of_the_brokers_properties(
+    peer: Peer, namespace: str, fixed: str, broker: Served, consumer: Consumer
 ) -> None:
-    peer, topic = PEERS[0], own_topic()
-    never = say.Expression("//n:FixedTopicSet = 'true'", XPATH10, (("n", WSN13),))
+    topic = own_topic()
+    question = f"//n:FixedTopicSet = '{fixed}'"
+    condition = say.Expression(question, XPATH10, (("n", namespace),))
     asked = say.Subscribe(
-        reference(consumer, peer.wsa), about(topic, peer.spec), properties=(never,)
+        reference(consumer, peer.wsa), about(topic, peer.spec), properties=(condition,)
     )
     manager, _ = subscribed(broker, peer, asked)
 
     publish(broker, topic, b"<e/>")
 
-    assert consumer.is_silent()
+    if fixed == "false":
+        assert consumer.next().notification().payload == b"<e/>"
+    else:
+        assert consumer.is_silent()
     ask(peer, say.Unsubscribe(), manager)

@@ -31,10 +31,10 @@ from tocsin.wire.wsn.filters import filters_of, one_topic
 from tocsin.wire.wsn.lease import LEASE_DEFAULT_S, ends_at
 from tocsin.wire.wsn.messages import NEVER, Expression, Subscribe
 from tocsin.wire.wsn.operations import Operation
-from tocsin.wire.wsn.producer import producer_properties
 from tocsin.wire.wsn.read import read
 
 NOW_NS = 1_790_000_000_000_000_000
+PRODUCER = f'<n:P xmlns:n="{WSN13}"><n:FixedTopicSet>false</n:FixedTopicSet></n:P>'.encode()
 CONSUMER = EndpointReference("http://c/", WSA2005)
 CONCRETE = f"{TOPICS13}/TopicExpression/Concrete"
 FULL = f"{TOPICS13}/TopicExpression/Full"
@@ -47,14 +47,14 @@ def published(topic: str, payload: bytes = b"<a/>") -> Event:
 
 
 def wants(asked: Subscribe, event: Event, spec: str = "wsn13") -> bool:
-    filters = filters_of(asked, Faults(spec, NOW_NS), producer_properties)
+    filters = filters_of(asked, Faults(spec, NOW_NS), lambda: PRODUCER)
     return matches(read_filters(filters), event)
 
 
 def told(asked: Subscribe, spec: str = "wsn13") -> str:
     """The name of the fault that a subscription gets."""
     with pytest.raises(SoapFault) as refused:
-        filters_of(asked, Faults(spec, NOW_NS), producer_properties)
+        filters_of(asked, Faults(spec, NOW_NS), lambda: PRODUCER)
     return _name(refused.value)
 
 

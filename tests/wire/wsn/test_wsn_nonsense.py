@@ -18,10 +18,10 @@ from tocsin.wire.wsn.filters import filters_of, one_topic
 from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.messages import GetCurrentMessage, Message, Renew, Subscribe
 from tocsin.wire.wsn.operations import REQUESTS, RESPONSES, Operation
-from tocsin.wire.wsn.producer import producer_properties
 from tocsin.wire.wsn.read import read, read_notifications
 
 NOW_NS = 1_790_000_000_000_000_000
+PRODUCER = f'<n:P xmlns:n="{WSN13}"><n:FixedTopicSet>false</n:FixedTopicSet></n:P>'.encode()
 NAMESPACES = (WSN13, WSN12, WSN10, LIFETIME12, WSA2005, WSRMP11, "urn:odd", "")
 WORDS = [
     "ConsumerReference",
@@ -92,7 +92,7 @@ def judge(message: Message, spec: str) -> None:
     """All that a broker does with a message before it changes anything."""
     faults = Faults(spec, NOW_NS)
     if isinstance(message, Subscribe):
-        read_filters(filters_of(message, faults, producer_properties))
+        read_filters(filters_of(message, faults, lambda: PRODUCER))
         ends_at(message.termination, faults, Operation.SUBSCRIBE)
     elif isinstance(message, Renew):
         ends_at(message.termination, faults, Operation.RENEW)

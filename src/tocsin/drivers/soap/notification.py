@@ -26,9 +26,9 @@ from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.filters import filters_of, one_topic
 from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.operations import REQUESTS, Operation, response_action
-from tocsin.wire.wsn.producer import producer_properties
 from tocsin.wire.wsn.read import read_request
 from tocsin.wire.wsn.write import write
+from tocsin.wire.wsrp.resources import producer
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -75,7 +75,7 @@ class NotificationService:
         if asked.unknown_policies:
             raise faults.unknown_policies(asked.unknown_policies)
         check_consumer(node, asked.consumer.address, request.call.peer)
-        filters = filters_of(asked, faults, producer_properties)
+        filters = filters_of(asked, faults, partial(_properties, node, faults.spec))
         expires_ns = ends_at(asked.termination, faults, Operation.SUBSCRIBE)
         manager = request.address("subscriptions", "")
         subscription = Subscription(
@@ -174,6 +174,11 @@ def _with_topic_of(path: str, asked: say.Subscribe) -> say.Subscribe:
     if topic is None or asked.topics:
         return asked
     return replace(asked, topics=(say.Expression(topic),))
+
+
+def _properties(node: Node, spec: str) -> bytes:
+    """The broker as a producer, in the words of the version that asks."""
+    return producer(spec, node.topics.tree()).document()
 
 
 def _wsa(request: Request, asked: say.Request, spec: str) -> str:

@@ -56,11 +56,14 @@ def topic_namespace(tree: TopicTree, uri: str) -> bytes | None:
     declared = b"".join(
         b' xmlns:%b="%b"' % (prefix.encode(), quoted(each)) for each, prefix in prefixes.items()
     )
-    inside = b"".join(
-        _definition(name, node, parent)
-        for (namespace, name), node, parent in _defined(tree.top, (), prefixes)
-        if namespace == uri
-    )
+    found: dict[str, bytes] = {}
+    # The schema has each name once. Roots come first, and so are never the ones left out.
+    for (namespace, name), node, parent in sorted(
+        _defined(tree.top, (), prefixes), key=lambda each: len(each[2])
+    ):
+        if namespace == uri and name not in found:
+            found[name] = _definition(name, node, parent)
+    inside = b"".join(found.values())
     return b'<wstop:TopicNamespace xmlns:wstop="%b"%b targetNamespace="%b">%b%b' % (
         TOPICS13.encode(),
         declared,

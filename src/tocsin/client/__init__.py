@@ -5,6 +5,8 @@
     for event in Consumer("topic lead/**"):
         print(event)
 
+WseClient and WsntClient do the same by WS-Eventing and WS-Notification.
+
 Names are loaded on use, so that a program that only publishes does not pay for the rest.
 """
 
@@ -18,15 +20,30 @@ if TYPE_CHECKING:
     from tocsin.client.consumer import Consumer
     from tocsin.client.incoming.consumed import ConsumedEvent
     from tocsin.client.publisher import Publisher
+    from tocsin.client.soap.message import Message
+    from tocsin.client.wse import WseClient
+    from tocsin.client.wsnt import WsntClient
 
-__all__ = ["AsyncConsumer", "AsyncPublisher", "ConsumedEvent", "Consumer", "Publisher"]
+__all__ = [
+    "AsyncConsumer",
+    "AsyncPublisher",
+    "ConsumedEvent",
+    "Consumer",
+    "Message",
+    "Publisher",
+    "WseClient",
+    "WsntClient",
+]
 
 _HOMES = {
     "AsyncConsumer": "async_consumer",
     "AsyncPublisher": "async_publisher",
     "ConsumedEvent": "incoming.consumed",
     "Consumer": "consumer",
+    "Message": "soap.message",
     "Publisher": "publisher",
+    "WseClient": "wse",
+    "WsntClient": "wsnt",
 }
 
 

@@ -1,0 +1,135 @@
+"""One request, and what came of it: what both clients ask a service with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import uuid4
+
+from tocsin.client.soap.line import Line
+from tocsin.client.soap.refused import is_fault, refused
+from tocsin.errors import BadXml, BrokerRefused
+from tocsin.wire.soap.addressing import (
+    EndpointReference,
+    anonymous,
+    reference_headers,
+    write_headers,
+)
+from tocsin.wire.soap.envelope import Envelope, http_headers, read_envelope, write_envelope
+from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.soap.speech import Speech
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request without its envelope. `repeatable`: asked twice it does what it does once."""
+
+    action: str
+    body: bytes
+    repeatable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer may take, and for how long a call is tried again."""
+
+    answer_s: float = 30.0
+    again_s: float = 10.0
+
+
+class Caller:
+    """Asks services in one SOAP and one addressing version."""
+
+    def __init__(self, speech: Speech, patience: Patience) -> None:
+        self.speech = speech
+        self.patience = patience
+        self.line = Line()
+
+    def ask(
+        self, ask: Ask, to: EndpointReference, *, patience: Patience | None = None
+    ) -> Envelope | None:
+        """The answer, None if it is empty; SoapRefused if it is a fault."""
+        wsa = self.speech.wsa
+        header = write_headers(
+            wsa,
+            action=ask.action,
+            message_id=new_message_id(),
+            to=to.address,
+            reply_to=anonymous(wsa) if wsa else None,
+        )
+        body = write_envelope(
+            self.speech.soap, header=header + reference_headers(to, wsa), body=ask.body
+        )
+        return self.send(to.address, body, ask.action, repeatable=ask.repeatable, patience=patience)
+
+    def send(
+        self,
+        url: str,
+        envelope: bytes,
+        action: str,
+        *,
+        repeatable: bool,
+        patience: Patience | None = None,
+    ) -> Envelope | None:
+        """Post an envelope; its answer, as of `ask`."""
+        allowed = patience or self.patience
+        response = self.line.post(
+            url,
+            envelope,
+            http_headers(self.speech.soap, action),
+            timeout_s=allowed.answer_s,
+            patience_s=allowed.again_s,
+            repeatable=repeatable,
+        )
+        answer = None
+        if response.body.strip():
+            try:
+                answer = read_envelope(response.body)
+            except (BadXml, SoapFault):
+                if response.status < 300 and not _is_xml(response.headers):
+                    return None  # a plain consumer's way to say that it is well
+                raise _no_soap(url, response.status, response.body) from None
+        if answer is not None and is_fault(answer):
+            raise refused(answer, response.status)
+        if response.status >= 300:
+            raise _no_soap(url, response.status, response.body)
+        return answer
+
+
+T = TypeVar("T")
+
+
+def answered(answer: Envelope | None, url: str, read: Callable[[Envelope], T]) -> T:
+    """What a reader finds in an answer that must be there."""
+    if answer is None:
+        raise nonsense(url, "is empty")
+    try:
+        return read(answer)
+    except SoapFault as fault:
+        raise nonsense(url, f"cannot be read: {fault.reason}") from None
+
+
+def nonsense(url: str, problem: str) -> BrokerRefused:
+    """An answer that is none."""
+    return BrokerRefused(
+        f"the answer of {url[:200]} {problem}", remedy="Check that it is the service that is meant."
+    )
+
+
+def new_message_id() -> str:
+    """An id for a message that has none."""
+    return f"urn:uuid:{uuid4()}"
+
+
+def _is_xml(headers: dict[str, str]) -> bool:
+    return "xml" in headers.get("content-type", "xml").lower()
+
+
+def _no_soap(url: str, status: int, body: bytes) -> BrokerRefused:
+    excerpt = body[:200].decode("utf-8", "replace").strip()
+    return BrokerRefused(
+        f"{url[:200]} answered with HTTP {status}" + (f": {excerpt}" if excerpt else ""),
+        remedy="Check that the address is that of the Web service itself, path included.",
+        status=status,
+    )

@@ -1,0 +1,383 @@
+"""The shape that both clients have (paper 000, section IV.C): the same calls, whichever
+specification they are made in."""
+
+from __future__ import annotations
+
+import atexit
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from threading import Lock
+from typing import Final, NamedTuple, Self, TypeVar
+
+from tocsin.client.soap.addresses import reached_from, service_url
+from tocsin.client.soap.asking import Ask, Caller, Patience, answered
+from tocsin.client.soap.boxes import PULL_MESSAGES_MAX, Box, Enumerated, make_box
+from tocsin.client.soap.expressions import topic_expression, xpath_expression
+from tocsin.client.soap.inbox import Callback, Inbox
+from tocsin.client.soap.listening import Listening
+from tocsin.client.soap.message import Message
+from tocsin.client.soap.outgoing import Delivery, envelope_of, outgoing_event
+from tocsin.client.soap.reception import Reception
+from tocsin.client.soap.renewals import Renewals
+from tocsin.client.soap.subscription import Expires, Status, Subscription
+from tocsin.client.soap.versions import choice, speech
+from tocsin.client.soap.wish import LEASE, Granted, Wish, written
+from tocsin.errors import BadSetting, NotInSpecification, TocsinError
+from tocsin.wire.soap.addressing import EndpointReference
+from tocsin.wire.soap.envelope import Envelope
+from tocsin.wire.soap.mediation import message_id_of
+
+T = TypeVar("T")
+Address = str | EndpointReference
+NO_NAMESPACES: Final[Mapping[str, str]] = {}
+GOODBYE: Final = Patience(answer_s=5.0, again_s=0.0)
+BOX_FORMS: Final = {"msgbox": "msgbox", "pullpoint": "pullpoint"}
+
+
+class _Destination(NamedTuple):
+    """Where notifications are to go, and what of it is ours."""
+
+    consumer: EndpointReference | None
+    inbox: Inbox | None = None
+    box: Box | None = None
+
+
+class SoapClient(ABC):
+    """Publishes, subscribes and listens. Use it as a context manager, or `close` it; what is open
+    when the program ends is closed then."""
+
+    name: str  # of the specification, for a person
+
+    def __init__(
+        self,
+        broker: str | None,
+        *,
+        spec: str,
+        soap: str | None,
+        addressing: str | None,
+        listen: str,
+        advertise: str | None,
+        timeout_s: float,
+        patience_s: float,
+    ) -> None:
+        self.url = service_url(broker)
+        self.spec = spec
+        self._caller = Caller(speech(spec, soap, addressing), Patience(timeout_s, patience_s))
+        self._listen = listen
+        self._advertise = advertise
+        self._lock = Lock()
+        self._reception: Reception | None = None
+        self._renewals = Renewals()
+        self._subscriptions: list[Subscription] = []
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Publishing
+
+    def publish(
+        self,
+        payload: bytes | str,
+        topic: str | None = None,
+        to: Address | None = None,
+        producer: str | None = None,
+        *,
+        action: str | None = None,
+        message_id: str | None = None,
+        namespaces: Mapping[str, str] = NO_NAMESPACES,
+        raw: bool | None = None,
+    ) -> str:
+        """Publish one XML element to the broker, or straight to a consumer; the message's id.
+
+        If the answer is lost the same message is sent again, with the same id.
+        """
+        event = outgoing_event(
+            payload,
+            topic=topic,
+            namespaces=namespaces,
+            producer=producer,
+            action=action,
+            message_id=message_id,
+        )
+        target = EndpointReference(self.url) if to is None else _reference(to)
+        body, told_action = envelope_of(
+            event,
+            spec=self.spec,
+            form=self._form(raw),
+            speech=self._caller.speech,
+            to=target,
+            delivery=self._delivery,
+        )
+        self._caller.send(target.address, body, told_action, repeatable=True)
+        return message_id_of(event)
+
+    # Subscribing
+
+    def subscribe(
+        self,
+        topic: str | Sequence[str] | None = None,
+        xpath: str | None = None,
+        *,
+        namespaces: Mapping[str, str] = NO_NAMESPACES,
+        consumer: Callback | Address | None = None,
+        expires: Expires = LEASE,
+        raw: bool | None = None,
+        dialect: str | None = None,
+        mode: str | None = None,
+        end_to: Address | None = None,
+        pull: bool = False,
+        box: str | None = None,
+        box_form: str | None = None,
+        renewing: bool = True,
+    ) -> Subscription:
+        """Subscribe at the broker (or whichever producer the client was made for).
+
+        `consumer` is a callback, or the address of somebody else; without it, loop over what this
+        returns. With `pull` a message box keeps the notifications until they are pulled: at the
+        broker, or at the box service that `box` names.
+        """
+        topics = () if topic is None else (topic,) if isinstance(topic, str) else tuple(topic)
+        wanted = topic_expression(topics, self.spec, namespaces, dialect)
+        content = xpath_expression(xpath, self.spec, namespaces)
+        self._check(raw=raw, mode=mode, end_to=end_to)
+        place = _Destination(None)
+        if mode != "pull":
+            pulls = pull or box is not None
+            place = self._destination(consumer, pull=pulls, box=box, form=box_form)
+        wish = Wish(
+            consumer=place.consumer,
+            end_to=self._end_to(end_to, place),
+            topic=wanted,
+            content=content,
+            expires=written(expires),
+            raw=raw,
+            mode=mode,
+        )
+        try:
+            subscription, granted = self._subscribed(wish, place, expires)
+        except TocsinError:
+            self._give_back(place)
+            raise
+        if renewing and granted.lease_s is not None and self._renews:
+            subscription.leased(
+                self._renewals.add(
+                    granted.lease_s,
+                    lambda: self._renew(subscription, subscription.expires).remaining_s,
+                    subscription.lapse,
+                )
+            )
+        self._adopt(subscription)
+        return subscription
+
+    def _subscribed(
+        self, wish: Wish, place: _Destination, expires: Expires
+    ) -> tuple[Subscription, Granted]:
+        answer = self._caller.ask(self._subscribe_ask(wish), EndpointReference(self.url))
+        granted = self._read(answer, lambda envelope: self._granted(envelope, wish.expires))
+        box = place.box
+        if granted.context is not None:
+            box = Enumerated(self._caller, self.url, granted.context)
+        subscription = Subscription(
+            self,
+            reached_from(self.url, granted.manager),
+            expires,
+            consumer=wish.consumer,
+            inbox=place.inbox,
+            box=box,
+            lease_s=granted.lease_s,
+        )
+        return subscription, granted
+
+    def _destination(
+        self,
+        consumer: Callback | Address | None,
+        *,
+        pull: bool,
+        box: str | None,
+        form: str | None,
+    ) -> _Destination:
+        if pull:
+            if consumer is not None:
+                raise BadSetting(
+                    "a subscription is either pulled or has a consumer",
+                    remedy="Leave out consumer, or pull and box.",
+                )
+            chosen = choice("form of message box", form or self._usual_box, BOX_FORMS)
+            made = make_box(self._caller, chosen, box, self.url)
+            return _Destination(made.reference, box=made)
+        if consumer is None or callable(consumer):
+            address, inbox = self._open_reception().open(consumer)
+            return _Destination(EndpointReference(address), inbox)
+        return _Destination(_reference(consumer))
+
+    def _end_to(self, asked: Address | None, place: _Destination) -> EndpointReference | None:
+        if asked is not None:
+            return _reference(asked)
+        return place.consumer if place.inbox is not None else None
+
+    # What is done with a subscription
+
+    def renew(self, subscription: Subscription, expires: Expires = None) -> Status:
+        """Ask for more time: as much as at first, unless told otherwise."""
+        status = self._renew(subscription, subscription.expires if expires is None else expires)
+        if subscription.lease is not None:
+            self._renewals.granted(subscription.lease, status.remaining_s)
+        return status
+
+    def _renew(self, subscription: Subscription, expires: Expires) -> Status:
+        asked = written(expires)
+        answer = self._caller.ask(self._renew_ask(asked), subscription.manager)
+        lease_s = self._read(answer, lambda envelope: self._renewed(envelope, asked))
+        subscription.granted(lease_s)
+        return Status(lease_s)
+
+    def status(self, subscription: Subscription) -> Status:
+        """How long it still has."""
+        answer = self._caller.ask(self._status_ask(), subscription.manager)
+        return Status(self._read(answer, self._told_status))
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription; SoapRefused if the producer knows none."""
+        self._caller.ask(self._unsubscribe_ask(), subscription.manager)
+        self._forget(subscription)
+
+    def pause(self, subscription: Subscription) -> None:
+        """Have notifications held back until `resume`."""
+        raise self._has_no("pausing of subscriptions")
+
+    def resume(self, subscription: Subscription) -> None:
+        """Have them sent again."""
+        raise self._has_no("resuming of subscriptions")
+
+    def current_message(
+        self, topic: str, *, namespaces: Mapping[str, str] = NO_NAMESPACES
+    ) -> Message:
+        """The last message on a topic."""
+        raise self._has_no("asking for the current message")
+
+    def pull(
+        self, subscription: Subscription, count: int = PULL_MESSAGES_MAX, *, wait_s: float = 0.0
+    ) -> list[Message]:
+        """What waits in its box; waits for the first up to `wait_s`."""
+        return subscription.fetch(count, wait_s)
+
+    def end(self, subscription: Subscription) -> None:
+        """End a subscription for good, whether or not its producer can be told."""
+        if not subscription.is_closed:
+            with suppress(TocsinError):
+                self._caller.ask(self._unsubscribe_ask(), subscription.manager, patience=GOODBYE)
+        self._forget(subscription)
+
+    # Listening, and the end
+
+    def listen(self, callback: Callback | None = None) -> Listening:
+        """An address of our own for whoever sends notifications without a subscription."""
+        reception = self._open_reception()
+        return Listening(reception, *reception.open(callback))
+
+    def close(self) -> None:
+        """End what was begun: subscriptions, boxes, the listener and connections."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        atexit.unregister(self.close)
+        self._renewals.close()
+        for subscription in list(self._subscriptions):
+            self.end(subscription)
+        if self._reception is not None:
+            self._reception.close()
+        self._caller.line.close()
+
+    def _open_reception(self) -> Reception:
+        with self._lock:
+            if self._closed:
+                raise BadSetting("this client is closed", remedy="Make another.")
+            if self._reception is None:
+                self._reception = Reception(self._listen, self._advertise, self.url)
+                atexit.register(self.close)
+            return self._reception
+
+    def _adopt(self, subscription: Subscription) -> None:
+        with self._lock:
+            self._subscriptions.append(subscription)
+            atexit.unregister(self.close)
+            atexit.register(self.close)
+
+    def _forget(self, subscription: Subscription) -> None:
+        held = subscription.forget()
+        if held is None:
+            return
+        if subscription.lease is not None:
+            self._renewals.remove(subscription.lease)
+        with self._lock:
+            if subscription in self._subscriptions:
+                self._subscriptions.remove(subscription)
+        self._give_back(_Destination(None, *held))
+
+    def _give_back(self, place: _Destination) -> None:
+        if place.inbox is not None and self._reception is not None:
+            self._reception.shut(place.inbox)
+        if place.box is not None:
+            with suppress(TocsinError):
+                place.box.destroy()
+
+    def _read(self, answer: Envelope | None, read: Callable[[Envelope], T]) -> T:
+        return answered(answer, self.url, read)
+
+    def _has_no(self, what: str) -> NotInSpecification:
+        return NotInSpecification(
+            f"{self.name} has no {what}",
+            remedy="Choose a specification that has it, or do without.",
+        )
+
+    # What each specification says in its own words
+
+    _renews: bool = True
+    _usual_box: str = "msgbox"
+    _delivery: Delivery
+
+    @abstractmethod
+    def _form(self, raw: bool | None) -> str:
+        """How a notification is published: raw or wrapped."""
+
+    @abstractmethod
+    def _check(self, *, raw: bool | None, mode: str | None, end_to: Address | None) -> None:
+        """Refuse what the specification has no words for."""
+
+    @abstractmethod
+    def _subscribe_ask(self, wish: Wish) -> Ask:
+        """The request to subscribe."""
+
+    @abstractmethod
+    def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
+        """What its answer says."""
+
+    @abstractmethod
+    def _renew_ask(self, expires: str | None) -> Ask:
+        """The request for more time."""
+
+    @abstractmethod
+    def _renewed(self, envelope: Envelope, asked: str | None) -> float | None:
+        """How long was granted, in seconds."""
+
+    @abstractmethod
+    def _status_ask(self) -> Ask:
+        """The question how long a subscription still has."""
+
+    @abstractmethod
+    def _told_status(self, envelope: Envelope) -> float | None:
+        """What its answer says, in seconds."""
+
+    @abstractmethod
+    def _unsubscribe_ask(self) -> Ask:
+        """The request to end a subscription."""
+
+
+def _reference(address: Address) -> EndpointReference:
+    return EndpointReference(address) if isinstance(address, str) else address

@@ -1,0 +1,74 @@
+"""A notification to publish: a payload and what is said of it, as an envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tocsin import safexml
+from tocsin.client.soap.asking import new_message_id
+from tocsin.errors import BadXml
+from tocsin.event.event import Event
+from tocsin.event.subscription import SoapTerms
+from tocsin.wire.soap.addressing import EndpointReference, epr_content, reference_headers
+from tocsin.wire.soap.delivery import Pieces, face, message
+from tocsin.wire.soap.envelope import split
+from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE, name_uri
+from tocsin.wire.soap.speech import Speech
+from tocsin.wire.soap.topics import TopicName, topic_context, used_prefixes
+
+Delivery = Callable[[Sequence[Event], SoapTerms], Pieces]
+
+
+def outgoing_event(
+    payload: bytes | str,
+    *,
+    topic: str | None,
+    namespaces: Mapping[str, str],
+    producer: str | None,
+    action: str | None,
+    message_id: str | None,
+) -> Event:
+    """The event that is published; BadXml or BadTopic if it cannot be."""
+    data = payload.encode() if isinstance(payload, str) else bytes(payload)
+    try:
+        root = safexml.parse(safexml.to_utf8(data), what="the payload")
+    except BadXml as error:
+        raise BadXml(error.problem, remedy="Publish one XML element, in bytes or text.") from None
+    path, extensions = "", dict[str, str]()
+    if topic is not None:
+        path, extensions = topic_context(_topic_name(topic, namespaces))
+    return Event(
+        id=message_id or new_message_id(),
+        source=producer or UNNAMED_SOURCE,
+        type=action or name_uri(split(root.tag)),
+        topic=path,
+        datacontenttype=XML_TYPE,
+        extensions={**extensions},
+        data=data,
+    )
+
+
+def _topic_name(topic: str, namespaces: Mapping[str, str]) -> TopicName:
+    scope: dict[str | None, str] = dict(namespaces.items())
+    return TopicName(topic, used_prefixes(topic, scope))
+
+
+def envelope_of(
+    event: Event,
+    *,
+    spec: str,
+    form: str,
+    speech: Speech,
+    to: EndpointReference,
+    delivery: Delivery,
+) -> tuple[bytes, str]:
+    """The message that tells a consumer of the event, and its action."""
+    references = reference_headers(to, speech.wsa).decode()
+    terms = SoapTerms(spec=spec, soap=speech.soap, wsa=speech.wsa, form=form, references=references)
+    pieces = delivery([event], terms)
+    if form == "raw" and speech.wsa and event.source != UNNAMED_SOURCE:
+        # A bare payload has no other place for who produced it.
+        content = epr_content(EndpointReference(event.source), speech.wsa)
+        sender = b'<a:From xmlns:a="%b">%b</a:From>' % (speech.wsa.encode(), content)
+        pieces = Pieces(pieces.action, pieces.header + sender, pieces.before, pieces.after)
+    return message(face(terms, to.address), pieces), pieces.action

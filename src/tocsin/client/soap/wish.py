@@ -1,0 +1,60 @@
+"""What a client asks a producer for, and what it is granted, in nobody's words yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from tocsin.client.soap.subscription import Expires
+from tocsin.wire.soap.addressing import EndpointReference
+from tocsin.wire.soap.times import NS_PER_S, duration, duration_ns, read_expiry
+from tocsin.wire.wse.messages import Expression
+
+LEASE: Final = "PT1H"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A subscription to be. Without a consumer the source itself keeps the notifications."""
+
+    consumer: EndpointReference | None
+    end_to: EndpointReference | None
+    topic: Expression | None
+    content: Expression | None
+    expires: str | None
+    raw: bool | None
+    mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A subscription that is: where it is managed, for how long, and where to pull if one does."""
+
+    manager: EndpointReference
+    lease_s: float | None
+    context: str | None = None
+
+
+def written(expires: Expires) -> str | None:
+    """How long, as the specifications write it."""
+    if isinstance(expires, timedelta):
+        expires = expires.total_seconds()
+    if isinstance(expires, (int, float)):
+        return duration(int(expires * NS_PER_S))
+    return expires
+
+
+def lease_s(granted: str | None, asked: str | None, now_ns: int) -> float | None:
+    """How long was granted; None if that has no end or cannot be read.
+
+    A moment is by the producer's clock. One that is over by ours shows that the clocks differ, and
+    then what was asked for is the better guess.
+    """
+    told = None if granted is None else read_expiry(granted, now_ns, milliseconds=True)
+    if told is not None and told.expires_ns > now_ns:
+        return (told.expires_ns - now_ns) / NS_PER_S
+    if told is None or asked is None:
+        return None
+    length_ns = duration_ns(asked)
+    return length_ns / NS_PER_S if length_ns is not None and length_ns > 0 else None

@@ -85,6 +85,7 @@ def test_an_event_that_is_not_xml_is_asked_in_the_cloudevents_format() -> None:
         ("//w:MessageID = 'm1'", True),
         ("/c/b/a", True),
         ("//s:Body/z", False),
+        ("not(/c)", False),  # true of the envelope, which nobody means
         ("/s:Envelope/s:Header/*[local-name()='Topic'] = 'lead/ohio'", True),
     ],
 )

@@ -67,7 +67,7 @@ class Boxes:
                     f"token {ack} was never handed out", remedy="Give back `next` as it came."
                 )
             box.follower.settle_through(seq)
-            box.told_dropped = box.follower.dropped
+            box.told_dropped = box.answered_dropped
             self._state.moved(box)
             if box.follower.wants_more():
                 self._catchup.add(box.follower)
@@ -79,6 +79,7 @@ class Boxes:
         box.delivered += len(events)
         box.handed_out = max(box.handed_out, last)
         self._state.counters.pulled += len(events)
+        box.answered_dropped = follower.dropped
         self._close(box, pull)
         self._state.reply(
             pull.token, Pulled(events, str(last), follower.dropped - box.told_dropped)

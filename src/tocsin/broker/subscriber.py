@@ -25,6 +25,7 @@ class Subscriber:
     """A subscription at work: its definition, its place in the log and how it fares."""
 
     __slots__ = (
+        "answered_dropped",
         "attempts",
         "dead",
         "delivered",
@@ -63,7 +64,8 @@ class Subscriber:
         self.delivered = 0
         self.failed_attempts = 0
         self.dead = 0
-        self.told_dropped = 0
+        self.told_dropped = 0  # of a box: what its owner has acknowledged to know
+        self.answered_dropped = 0  # and what the last answer said
         self.last_error: str | None = None
         self.last_delivered_ns: int | None = None
 

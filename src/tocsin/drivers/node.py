@@ -21,7 +21,7 @@ from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
 from tocsin.drivers.latest import Latest
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.letters import Letters
-from tocsin.drivers.push.pusher import Pusher, PushOptions
+from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.recent import Recent
 from tocsin.drivers.seen_topics import SeenTopics
@@ -135,6 +135,10 @@ class Node:
     async def latest(self, pattern: TopicPattern) -> Stored | None:
         """The last event on a topic that fits, unless it is too long ago to be looked for."""
         return await self._latest.on(pattern)
+
+    def push_into_boxes(self, send: Send) -> None:
+        """From now on, what is for a message box of this broker goes there by this."""
+        self._pusher.into_boxes = send
 
     def met_corrupt(self, sequences: list[int]) -> None:
         """Tell of records that a reader of the log could not be given."""

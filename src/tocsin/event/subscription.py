@@ -51,6 +51,7 @@ class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     end_to: str | None = None  # who is told when it ends before its time
     end_references: str = ""
     filter_xml: str = ""  # as it was asked for, to show it as a resource property
+    box: bool = False  # its consumer is a message box of this broker
     reliable: str = ""  # the WS-ReliableMessaging namespace, if its rules were asked for
     heartbeat_s: float | None = None
     expires_as: str = "duration"  # how its times are written; or dateTime, milliseconds

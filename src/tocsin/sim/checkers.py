@@ -66,7 +66,9 @@ class Checkers:
         if account is None:
             raise Violation(f"a push for {push.subscription.id}, which nobody asked for")
         who = f"subscription {account.id}"
-        if push.sink not in self.trusted and push.sink not in self.consents:
+        # Consumers of Web services are judged at their door; all others are asked.
+        asked = push.subscription.soap is None and push.sink not in self.trusted
+        if asked and push.sink not in self.consents:
             raise Violation(f"{who}: a push to {push.sink}, which has not agreed")
         self._check_wanted(account, push.events)
         if len(push.events) == 1 and push.events[0].seq in account.given_up:

@@ -69,6 +69,7 @@ class Pusher:
         self._tails = Tails()
         self._attentive = Attentive(loop, Letters(self))
         self.reliably: Send | None = None  # to consumers that acknowledge by number
+        self.into_boxes: Send | None = None  # to message boxes of this broker
         self._lines: dict[int, Line] = {}
         self._probes: set[Line] = set()
         self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
@@ -102,7 +103,9 @@ class Pusher:
     def _sent_otherwise(self, line: Line, head: SoapHead, push: Push, done: Done) -> bool:
         """True for consumers that want more than a POST whose status is the answer."""
         numbered = head.terms.reliable and not isinstance(line, EnvelopeLine)
-        if numbered and self.reliably is not None:
+        if head.terms.box and self.into_boxes is not None:
+            self.into_boxes(push, done)
+        elif numbered and self.reliably is not None:
             self.reliably(push, done)
         elif head.terms.form == "acked":
             self._attentive.send(push, done)

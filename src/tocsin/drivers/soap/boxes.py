@@ -21,7 +21,7 @@ from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import notification_messages
 from tocsin.wire.soap.detect import http_action
 from tocsin.wire.soap.envelope import blocks, elements, split
-from tocsin.wire.soap.fault import SoapFault, fault_of, addressing_fault
+from tocsin.wire.soap.fault import SoapFault, addressing_fault, fault_of
 from tocsin.wire.soap.names import WSMAN, WSMAN_URI, WSN13, WSRM10, WSRM11
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topics import read_topic

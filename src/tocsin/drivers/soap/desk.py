@@ -4,7 +4,7 @@ the caller's own SOAP and addressing versions."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tocsin.drivers.soap.call import SoapAnswer, SoapCall
@@ -77,6 +77,7 @@ class Desk:
         self._kinds: dict[str, tuple[Handlers, Handler]] = {}
         self._publishes = publishes
         self._elsewhere: set[asyncio.Task[None]] = set()
+        self.closes: list[Callable[[], None]] = []  # what ends with the desk
         for service in [self._publishing, *services] if publishes else services:
             self._handlers.update(service.handlers)
             takers: dict[str, Handler] = getattr(service, "takes_all", {})
@@ -218,6 +219,8 @@ class Desk:
         """End what the services have under way."""
         for task in self._elsewhere:
             task.cancel()
+        for end in self.closes:
+            end()
         for service in [*self._services, self._reliable]:
             close = getattr(service, "close", None)
             if close is not None:

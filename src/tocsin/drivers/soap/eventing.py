@@ -11,6 +11,7 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.soap.endings import Endings
 from tocsin.drivers.soap.enumeration import Enumeration
 from tocsin.drivers.soap.heartbeats import Heartbeats
+from tocsin.drivers.soap.own_boxes import is_own_box
 from tocsin.drivers.soap.paths import place_of
 from tocsin.drivers.soap.request import Handlers, Reply, Request
 from tocsin.drivers.soap.sinks import check_consumer
@@ -125,6 +126,7 @@ class EventingService:
                 form=form,
                 references="" if consumer is None else reference_headers(consumer, wsa).decode(),
                 manager=request.address("subscriptions", ""),
+                box=consumer is not None and is_own_box(consumer.address, request.call.base),
                 end_to=None if end_to is None else end_to.address,
                 end_references="" if end_to is None else reference_headers(end_to, wsa).decode(),
                 reliable=asked.reliable if form in ("raw", "wrapped") else "",
@@ -139,7 +141,8 @@ class EventingService:
             raise nowhere_to_deliver(asked.spec)
         if consumer.is_anonymous or consumer.is_none:
             raise unusable_reference(asked.spec, "NotifyTo leads nowhere that we could send to")
-        check_consumer(self._node, consumer.address, request.call.peer)
+        if not is_own_box(consumer.address, request.call.base):
+            check_consumer(self._node, consumer.address, request.call.peer)
         return consumer
 
     def _end_to(self, request: Request, asked: Subscribe) -> EndpointReference | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.soap.own_boxes import is_own_box
 from tocsin.drivers.soap.paths import place_of
 from tocsin.drivers.soap.request import Handlers, Reply, Request
 from tocsin.drivers.soap.sinks import check_consumer
@@ -74,7 +75,9 @@ class NotificationService:
         node = self._node
         if asked.unknown_policies:
             raise faults.unknown_policies(asked.unknown_policies)
-        check_consumer(node, asked.consumer.address, request.call.peer)
+        is_box = is_own_box(asked.consumer.address, request.call.base)
+        if not is_box:
+            check_consumer(node, asked.consumer.address, request.call.peer)
         filters = filters_of(asked, faults, partial(_properties, node, faults.spec))
         expires_ns = ends_at(asked.termination, faults, Operation.SUBSCRIBE)
         manager = request.address("subscriptions", "")
@@ -84,7 +87,9 @@ class NotificationService:
             sink=asked.consumer.address,
             filters=msgspec.Raw(msgspec.json.encode(filters)),
             expires_ns=expires_ns,
-            soap=_terms(asked, faults.spec, request.envelope.soap, manager),
+            soap=msgspec.structs.replace(
+                _terms(asked, faults.spec, request.envelope.soap, manager), box=is_box
+            ),
         )
         view: SubscriptionView = await node.ask(
             lambda token, now_ns: node.broker.subscribe(

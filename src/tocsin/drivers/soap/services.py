@@ -10,6 +10,7 @@ from tocsin.drivers.soap.desk import Desk, Service
 from tocsin.drivers.soap.eventing import EventingService
 from tocsin.drivers.soap.notification import NotificationService
 from tocsin.drivers.soap.onvif import OnvifService
+from tocsin.drivers.soap.own_boxes import OwnBoxes
 from tocsin.drivers.soap.properties import PropertiesService
 from tocsin.drivers.soap.registrations import Registrations
 from tocsin.drivers.soap.reliable import Reliable
@@ -30,4 +31,8 @@ def broker_desk(node: Node) -> Desk:
         properties,
         BrokeredService(node, registrations, properties),
     ]
-    return Desk(node, services, reliable=Reliable(node))
+    desk = Desk(node, services, reliable=Reliable(node))
+    boxes = OwnBoxes(node, desk.answer)
+    node.push_into_boxes(boxes.send)
+    desk.closes.append(boxes.close)
+    return desk

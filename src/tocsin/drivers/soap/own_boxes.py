@@ -1,0 +1,62 @@
+"""Deliveries to message boxes of this very broker: handed to the desk, not to the network.
+
+The address of such a box is how the world reaches us: through a proxy, with TLS, from outside a
+firewall. We need not go out to come in again, and from where we are might not even get through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tocsin.broker.effects import Push
+from tocsin.delivery.outcome import Answered
+from tocsin.delivery.trust import parse_sink
+from tocsin.drivers.push.line import Done
+from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
+from tocsin.drivers.soap.call import Answer, SoapCall
+from tocsin.drivers.soap.paths import place_of
+from tocsin.wire.soap.envelope import content_type
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+
+def is_own_box(address: str, base: str) -> bool:
+    """True if the address is that of a box here, as whoever asks knows us."""
+    return address.startswith(f"{base}/") and place_of(address[len(base) :]).kind == "boxes"
+
+
+class OwnBoxes:
+    """Puts what a subscription asked for into its box."""
+
+    def __init__(self, node: Node, answer: Answer) -> None:
+        self._loop = node.loop
+        self._answer = answer
+        self._renderings = Renderings()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, push: Push, done: Done) -> None:
+        """Deliver; `done(push.lane, outcome)` is called once, later."""
+        task = self._loop.create_task(self._send(push, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, push: Push, done: Done) -> None:
+        head = soap_head(push.subscription)
+        _, message = envelope(head, push.events, self._renderings)
+        call = SoapCall(
+            body=message,
+            content_type=content_type(head.terms.soap),
+            soap_action="",
+            path=parse_sink(push.sink).target,
+            query="",
+            base="",
+            peer="",
+        )
+        answer = await self._answer(call)
+        done(push.lane, Answered(answer.status))
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()

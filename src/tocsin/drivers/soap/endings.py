@@ -75,7 +75,7 @@ def end_message(effect: Ended, terms: SoapTerms, message_id: str) -> bytes:
     subscription_id = effect.subscription.id
     manager = EndpointReference(
         terms.manager + subscription_id,
-        parameters=(identifier(terms.spec, subscription_id),),
+        parameters=(identifier(terms, subscription_id),),
     )
     end = SubscriptionEnd(terms.spec, effect.status, effect.reason, manager)
     header = write_headers(

@@ -223,9 +223,7 @@ def _subscribed(request: Request, made: Subscription, now_ns: int) -> Reply:
     terms = made.soap
     assert terms is not None
     assert made.expires_ns is not None
-    reference = EndpointReference(
-        terms.manager + made.id, parameters=(identifier(terms.spec, made.id),)
-    )
+    reference = EndpointReference(terms.manager + made.id, parameters=(identifier(terms, made.id),))
     answer = SubscribeResponse(
         terms.spec,
         reference,

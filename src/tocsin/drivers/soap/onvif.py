@@ -16,6 +16,7 @@ from tocsin.broker.boxes import PULL_EVENTS_MAX
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.boxes.taking import Taking
+from tocsin.drivers.soap.properties import producer_properties
 from tocsin.drivers.soap.request import Handler, Handlers, Reply, Request
 from tocsin.errors import NoSuchBox, TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
@@ -31,7 +32,6 @@ from tocsin.wire.wsn.filters import filters_of
 from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.messages import Subscribe
 from tocsin.wire.wsn.operations import Operation
-from tocsin.wire.wsn.producer import producer_properties
 from tocsin.wire.wstopics.write import topic_set
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class OnvifService:
         now_ns = node.now_ns()
         asked = events.read_create(request.envelope, request.element)
         faults = Faults(SPEC, now_ns)
-        filters = filters_of(asked, faults, producer_properties)
+        filters = filters_of(asked, faults, lambda: producer_properties(node))
         expires_ns = _ends_at(asked, faults)
         self._check_room()
         manager = request.address("subscriptions", "").rstrip("/")

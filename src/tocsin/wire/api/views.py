@@ -76,6 +76,7 @@ class SubscriptionShown(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     sink: str
     protocol: Literal["HTTP"] = "HTTP"
+    dialect: str  # what its messages are: CloudEvents, or a Web-services specification
     filters: msgspec.Raw
     config: ConfigShown
     state: StateShown

@@ -16,16 +16,17 @@ from tocsin.wire.soap.names import (
     BR13,
     LIFETIME12,
     NAMESPACE_OF,
+    ONVIF_CONCRETE_SET,
     TOPICS13,
     WSA_NAMESPACES,
     WSN12,
     WSN13,
+    XPATH10,
     XSI,
 )
 from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import dialect_uri
 from tocsin.wire.wsn.messages import Expression, Name
-from tocsin.wire.wsn.producer import DIALECTS
 from tocsin.wire.wsn.write import element, write_expression
 from tocsin.wire.wsn_brokered.registration import Registration
 from tocsin.wire.wsrp.document import Properties, Property
@@ -35,6 +36,13 @@ from tocsin.wire.wstopics.write import expressions, topic_set
 _DIALECTS12_START: Final = dialect_uri("wsn12", is_root=True).removesuffix("Simple")
 DIALECTS12: Final = tuple(_DIALECTS12_START + name for name in ("Simple", "Concrete", "Full"))
 _FULL13: Final = dialect_uri("wsn13", is_root=True).removesuffix("Simple") + "Full"
+
+
+DIALECTS: Final = (
+    *(f"{TOPICS13}/TopicExpression/{name}" for name in ("Simple", "Concrete", "Full")),
+    XPATH10,
+    ONVIF_CONCRETE_SET,
+)
 
 
 def _own(namespace: str, name: str, inside: bytes) -> Property:

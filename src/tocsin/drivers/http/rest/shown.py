@@ -8,7 +8,7 @@ from tocsin.broker.effects import Pulled
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.deadletter import DeadLetter
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.subscription import SoapTerms, Subscription
 from tocsin.wire.api.times import shown, shown_or_none
 from tocsin.wire.api.views import (
     AttemptShown,
@@ -30,6 +30,7 @@ def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
     return SubscriptionShown(
         id=subscription.id,
         sink=subscription.sink,
+        dialect=_dialect(subscription.soap),
         filters=subscription.filters,
         config=_config(subscription),
         state=subscription.state.value,
@@ -49,6 +50,24 @@ def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
         next_attempt=shown_or_none(view.next_attempt_ns),
         sink_state=view.sink_state,  # type: ignore[arg-type]  # the broker says no other words
     )
+
+
+_SPECIFICATIONS = {
+    "wse04": "WS-Eventing 2004/08",
+    "wse11": "WS-Eventing 2011/03",
+    "wsn13": "WS-Notification 1.3",
+    "wsn12": "WS-Notification 1.2",
+    "wsn10": "WS-Notification 1.0",
+}
+
+
+def _dialect(terms: SoapTerms | None) -> str:
+    """How the consumer is spoken to, in a few words."""
+    if terms is None:
+        return "CloudEvents"
+    version = terms.wsa.removesuffix("/addressing")[-7:]
+    addressing = f"WS-Addressing {version}" if version else "no addressing"
+    return f"{_SPECIFICATIONS[terms.spec]} {terms.form}, SOAP {terms.soap}, {addressing}"
 
 
 def box_shown(view: SubscriptionView) -> BoxShown:

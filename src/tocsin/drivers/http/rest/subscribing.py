@@ -10,7 +10,7 @@ import msgspec
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.trust import address_is_listed, parse_sink, why_refused
-from tocsin.errors import SinkRefused
+from tocsin.errors import BadSubscription, SinkRefused
 from tocsin.event.subscription import Kind, Subscription
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.subscription_request import (
@@ -60,6 +60,7 @@ async def changed(node: Node, subscription_id: str, asked: SubscriptionChange) -
     """Change a subscription or a box; returns how it is then."""
     if asked.sink is not None:
         check_sink(node, asked.sink)
+    _check_batch(node.broker.view(subscription_id).subscription, asked)
     change = Change(
         state=asked.state,
         expires_ns=asked.expires_ns,
@@ -77,6 +78,18 @@ async def changed(node: Node, subscription_id: str, asked: SubscriptionChange) -
 async def unsubscribe(node: Node, view: SubscriptionView) -> None:
     subscription_id = view.subscription.id
     await node.ask(lambda token, now_ns: node.broker.unsubscribe(subscription_id, token, now_ns))
+
+
+def _check_batch(was: Subscription, asked: SubscriptionChange) -> None:
+    terms, config = was.soap, asked.config
+    if terms is None or config is None or config.batch <= 1:
+        return
+    if terms.form == "events" or (terms.form == "wrapped" and terms.spec.startswith("wsn")):
+        return
+    raise BadSubscription(
+        "messages to this consumer hold one event each",
+        remedy="Leave config.batch at 1, or subscribe for wrapped notifications.",
+    )
 
 
 def check_sink(node: Node, sink: str) -> None:

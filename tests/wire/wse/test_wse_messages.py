@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from schemas import validator
+from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault
@@ -156,7 +157,9 @@ def test_what_is_written_is_what_is_read(data: st.DataObject, wsa: str, soap: st
 
 
 def manager(spec: str) -> EndpointReference:
-    return EndpointReference("http://b.example/s/1", parameters=(identifier(spec, "1"),))
+    return EndpointReference(
+        "http://b.example/s/1", parameters=(identifier(SoapTerms(spec=spec, soap="1.1"), "1"),)
+    )
 
 
 def one_of_each(spec: str) -> list[Message]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, attribute, epr_content
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import (
     NAMESPACE_OF,
+    TOCSIN,
     USUAL_WSA,
+    WSA2005,
     WSE11,
     WSEN,
     WSMAN,
@@ -72,9 +75,16 @@ def element(
     return b"%b>%b</%b>" % (start, content, tag) if content else start + b"/>"
 
 
-def identifier(spec: str, subscription_id: str) -> bytes:
-    """The reference that names a subscription of ours, and comes back in a header."""
-    return element(NAMESPACE_OF[spec], "Identifier", escaped(subscription_id))
+def identifier(terms: SoapTerms, subscription_id: str) -> bytes:
+    """The reference that names a subscription of ours, and comes back in a header.
+
+    A device's client (DPWS: SOAP 1.2 with WS-Addressing 2005/08) marks what it echoes with an
+    attribute, which the schema of WS-Eventing forbids on an Identifier: its own check would stop
+    it from sending one, so it is given an element of ours.
+    """
+    if (terms.soap, terms.wsa) == ("1.2", WSA2005):
+        return element(TOCSIN, "SubscriptionId", escaped(subscription_id))
+    return element(NAMESPACE_OF[terms.spec], "Identifier", escaped(subscription_id))
 
 
 def _eventing(spec: str, name: str, content: bytes = b"", attributes: bytes = b"") -> bytes:

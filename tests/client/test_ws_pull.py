@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -89,16 +90,14 @@ def test_a_pushed_subscription_cannot_be_pulled(broker, topic) -> None:
 def box_service():
     """`tocsin box serve`: boxes and no broker."""
     with tempfile.TemporaryDirectory() as directory:
+        command = ["box", "serve", "--json", "--data", directory, "--http", "127.0.0.1:0"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "tocsin", "box", "serve", "--json", "--data", directory]
-            + ["--http", "127.0.0.1:0"],
+            [sys.executable, "-m", "tocsin", *command],
             stdout=subprocess.PIPE,
             text=True,
         )
         try:
             assert process.stdout is not None
-            import json
-
             yield f"http://{json.loads(process.stdout.readline())['http']}"
         finally:
             process.terminate()

@@ -63,6 +63,8 @@ class HttpListener:
     def close(self) -> None:
         """Stop listening, close every connection and end the threads."""
         self._closing.set()
+        with suppress(OSError):  # wakes the acceptor on Linux; elsewhere its poll does
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
         self._socket.close()
         with self._lock:

@@ -8,7 +8,13 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.delivery.trust import Sink
-from tocsin.drivers.push.soap_letterhead import Renderings, SoapHead, envelope, soap_head
+from tocsin.drivers.push.soap_letterhead import (
+    Renderings,
+    SoapHead,
+    envelope,
+    soap_head,
+    whole_request,
+)
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import handshake_headers, parse_secret, sign
@@ -101,6 +107,8 @@ def request(
     """The bytes of a POST, and the rest of them if they are many. A signature tells the time."""
     first = events[0]
     if head.soap is not None:
+        if len(events) == 1:
+            return whole_request(head.lines, head.soap, first, tails.soap), b""
         block, body = envelope(head.soap, events, tails.soap)
         if not head.lines:
             return envelope_message(head.soap.terms.soap, body), b""  # for a line without HTTP

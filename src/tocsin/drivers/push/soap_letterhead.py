@@ -18,8 +18,7 @@ from tocsin.wire.soap.envelope import BODY_START, ENVELOPE_END, http_headers
 from tocsin.wire.wse import deliver as wse
 from tocsin.wire.wsn import deliver as wsn
 
-FORMATS_MAX: Final = 64  # kept at once; there are about as many combinations that anybody uses
-KEPT_MAX: Final = 1_024
+KEPT_MAX: Final = 4_096
 KEPT_BYTES_MAX: Final = 8 << 20
 
 
@@ -30,6 +29,7 @@ class SoapHead:
     terms: SoapTerms
     face: Face
     form: Form
+    size: int  # of what the consumer adds to a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class Rendered:
     lines: bytes
     before: bytes  # the message between what the consumer adds
     after: bytes
+    size: int  # of both
 
 
 def soap_head(subscription: Subscription) -> SoapHead:
@@ -49,39 +50,32 @@ def soap_head(subscription: Subscription) -> SoapHead:
     reference = b""
     if terms.spec.startswith("wsn"):
         reference = wsn.own_reference(terms, subscription.id)
-    return SoapHead(terms, face(terms, sink or "", reference), form_of(terms))
+    own = face(terms, sink or "", reference)
+    return SoapHead(terms, own, form_of(terms), len(own.start) + len(own.reference))
 
 
 class Renderings:
     """What was rendered for one consumer of an event, for the next of them."""
 
-    __slots__ = ("_by_form", "_bytes")
+    __slots__ = ("_bytes", "_kept")
 
     def __init__(self) -> None:
-        self._by_form: dict[Form, dict[int, tuple[Stored, Rendered]]] = {}
+        self._kept: dict[tuple[int, Form], tuple[Stored, Rendered]] = {}
         self._bytes = 0
 
     def of(self, head: SoapHead, stored: Stored) -> Rendered:
-        by_seq = self._by_form.get(head.form)
-        if by_seq is None:
-            if len(self._by_form) >= FORMATS_MAX:
-                self._forget()
-            by_seq = self._by_form[head.form] = {}
-        kept = by_seq.get(stored.seq)
+        """The event in the format of this consumer, made now or before."""
+        key = (stored.seq, head.form)
+        kept = self._kept.get(key)
         if kept is not None and kept[0] is stored:
             return kept[1]
         made = render([stored.event], head.terms)
-        self._bytes += len(made.before) + len(made.after)
-        if self._bytes > KEPT_BYTES_MAX or len(by_seq) >= KEPT_MAX:
-            self._forget()
-            by_seq = self._by_form[head.form] = {}
-            self._bytes = len(made.before) + len(made.after)
-        by_seq[stored.seq] = (stored, made)
+        if self._bytes + made.size > KEPT_BYTES_MAX or len(self._kept) >= KEPT_MAX:
+            self._kept.clear()
+            self._bytes = 0
+        self._bytes += made.size
+        self._kept[key] = (stored, made)
         return made
-
-    def _forget(self) -> None:
-        self._by_form.clear()
-        self._bytes = 0
 
 
 def render(events: Sequence[Event], terms: SoapTerms) -> Rendered:
@@ -92,7 +86,8 @@ def render(events: Sequence[Event], terms: SoapTerms) -> Rendered:
         f"{name}: {value}\r\n" for name, value in http_headers(terms.soap, pieces.action)
     )
     before = pieces.header + BODY_START + pieces.before
-    return Rendered(pieces, lines.encode("latin-1"), before, pieces.after + ENVELOPE_END)
+    after = pieces.after + ENVELOPE_END
+    return Rendered(pieces, lines.encode("latin-1"), before, after, len(before) + len(after))
 
 
 def envelope(
@@ -105,3 +100,23 @@ def envelope(
         made = render([stored.event for stored in events], head.terms)
     own = head.face
     return made.lines, b"".join((own.start, more_headers, made.before, own.reference, made.after))
+
+
+def whole_request(
+    first_lines: bytes, head: SoapHead, stored: Stored, renderings: Renderings
+) -> bytes:
+    """The bytes of a POST with one event: glued once, as every consumer's is another."""
+    made = renderings.of(head, stored)
+    own = head.face
+    return b"".join(
+        (
+            first_lines,
+            b"tocsin-sequence: %d\r\n" % stored.seq,
+            made.lines,
+            b"content-length: %d\r\n\r\n" % (made.size + head.size),
+            own.start,
+            made.before,
+            own.reference,
+            made.after,
+        )
+    )

@@ -65,10 +65,14 @@ def envelope_of(
     """The message that tells a consumer of the event, and its action."""
     references = reference_headers(to, speech.wsa).decode()
     terms = SoapTerms(spec=spec, soap=speech.soap, wsa=speech.wsa, form=form, references=references)
-    pieces = delivery([event], terms)
-    if form == "raw" and speech.wsa and event.source != UNNAMED_SOURCE:
-        # A bare payload has no other place for who produced it.
-        content = epr_content(EndpointReference(event.source), speech.wsa)
-        sender = b'<a:From xmlns:a="%b">%b</a:From>' % (speech.wsa.encode(), content)
-        pieces = Pieces(pieces.action, pieces.header + sender, pieces.before, pieces.after)
+    pieces = with_sender(delivery([event], terms), event, terms)
     return message(face(terms, to.address), pieces), pieces.action
+
+
+def with_sender(pieces: Pieces, event: Event, terms: SoapTerms) -> Pieces:
+    """Who produced the event, in a header: a bare payload has no other place for that."""
+    if terms.form != "raw" or not terms.wsa or event.source == UNNAMED_SOURCE:
+        return pieces
+    content = epr_content(EndpointReference(event.source), terms.wsa)
+    sender = b'<a:From xmlns:a="%b">%b</a:From>' % (terms.wsa.encode(), content)
+    return Pieces(pieces.action, pieces.header + sender, pieces.before, pieces.after)

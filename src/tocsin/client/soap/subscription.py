@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Protocol, Self
 
 from tocsin.client.soap.boxes import PULL_MESSAGES_MAX, Box
 from tocsin.client.soap.inbox import Inbox
@@ -16,9 +16,6 @@ from tocsin.client.soap.message import Ended, Message
 from tocsin.client.soap.renewals import Lease
 from tocsin.errors import BadSetting
 from tocsin.wire.soap.addressing import EndpointReference
-
-if TYPE_CHECKING:
-    from tocsin.client.soap.client import SoapClient
 
 POLL_S: Final = 0.5
 PULL_PAUSE_S_MIN: Final = 0.1
@@ -35,6 +32,20 @@ class Status:
     remaining_s: float | None
 
 
+class Owner(Protocol):
+    """The client that made a subscription, and can speak of it to its producer."""
+
+    def renew(self, subscription: Subscription, expires: Expires = None) -> Status: ...
+    def status(self, subscription: Subscription) -> Status: ...
+    def pause(self, subscription: Subscription) -> None: ...
+    def resume(self, subscription: Subscription) -> None: ...
+    def unsubscribe(self, subscription: Subscription) -> None: ...
+    def end(self, subscription: Subscription) -> None: ...
+    def pull(
+        self, subscription: Subscription, count: int = ..., *, wait_s: float = ...
+    ) -> list[Message]: ...
+
+
 class Subscription:
     """Iterate over it, in one thread; `close` it, from any, or use it as a context manager.
 
@@ -43,7 +54,7 @@ class Subscription:
 
     def __init__(
         self,
-        client: SoapClient,
+        client: Owner,
         manager: EndpointReference,
         expires: Expires,
         *,

@@ -8,20 +8,34 @@ from typing import Any
 
 from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id, now_text
 from tocsin.console.parser import Parser, add_broker
+from tocsin.console.web_services import add_namespaces, add_specification, refuse
 
 SUMMARY = "Publish an event, or one a line from standard input"
 EXAMPLES = """
   tocsin pub lead/ohio/radar '{"load5": 7}'
   tocsin pub job/done --attr run=42 --data-file result.json
   tail -f app.log | tocsin pub app/log -
+  tocsin pub --as wse --topic lead/ohio/radar sweep.xml
+  tocsin pub --as wsn13 lead/ohio/radar '<load5>7</load5>'
 """
 
 LINES = "-"
 STREAM_PATIENCE_S = 30.0
+_NEEDS_SPECIFICATION: dict[str, object] = {
+    "soap": None,
+    "addressing": None,
+    "to": None,
+    "namespace": [],
+    "filed_under": None,
+}
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("topic", metavar="TOPIC", help="where to file it; - reads lines of events")
+    parser.add_argument(
+        "topic",
+        metavar="TOPIC",
+        help="where to file it; - reads lines of events; with --as and no DATA, a file of XML or -",
+    )
     parser.add_argument(
         "data",
         metavar="DATA",
@@ -52,10 +66,21 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--keep-going", action="store_true", help="pass over bad lines, exit 7 in the end"
     )
+    add_specification(parser)
+    parser.add_argument(
+        "--topic", dest="filed_under", metavar="T", help="with --as: the topic of a file"
+    )
+    parser.add_argument("--to", metavar="URL", help="with --as: a consumer to send it straight to")
+    add_namespaces(parser)
     add_broker(parser)
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.spec is not None:
+        from tocsin.console.web_publishing import publish_as
+
+        return publish_as(arguments)
+    refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
     if LINES in (arguments.topic, arguments.data):
         return _publish_lines(arguments)
     from tocsin.client.pipeline import publish_event

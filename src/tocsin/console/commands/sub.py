@@ -8,6 +8,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tocsin.console.parser import Parser, add_broker
+from tocsin.console.web_services import add_namespaces, add_specification, refuse
 
 if TYPE_CHECKING:
     from tocsin.console.event_lines import Lines
@@ -18,7 +19,20 @@ EXAMPLES = """
   tocsin sub 'lead/**'
   tocsin sub 'topic lead/*/radar and load5 >= 5' --format '{time}\\t{topic}\\t{load5}'
   tocsin sub --all --exit-at-end --json > events.ndjson
+  tocsin sub --as wse 'lead/**' --xpath '//load5 > 5'
+  tocsin sub --as wsn13 --pull --whole --pretty lead/ohio/radar
 """
+
+_NEEDS_SPECIFICATION: dict[str, object] = {
+    "soap": None,
+    "addressing": None,
+    "xpath": None,
+    "namespace": [],
+    "pull": False,
+    "box": None,
+    "listen": None,
+    "pretty": False,
+}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -43,10 +57,26 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--via", choices=("sse", "ws", "box"), default="sse", help="how events come (sse)"
     )
+    add_specification(parser)
+    parser.add_argument("--xpath", metavar="E", help="with --as: what the payload must be like")
+    add_namespaces(parser)
+    parser.add_argument(
+        "--pull", action="store_true", help="with --as: by way of a message box, not pushed"
+    )
+    parser.add_argument("--box", metavar="URL", help="with --as: pull from a box made there")
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT", help="with --as: where to be pushed to (127.0.0.1:0)"
+    )
+    parser.add_argument("--pretty", action="store_true", help="with --as: indent the XML")
     add_broker(parser)
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.spec is not None:
+        from tocsin.console.viewer import view
+
+        return view(arguments)
+    refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
     from tocsin.console.durations import seconds
 
     timeout_s = None if arguments.timeout is None else seconds(arguments.timeout)

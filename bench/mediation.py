@@ -66,7 +66,7 @@ from tocsin.wire.wsn.read import read_notifications
 WSA = names.WSA2005
 PAPER_BYTES = 587
 WARM_UP = 10
-PUBLISHERS = 8
+PUBLISHERS = 32
 TARGET_PARSED = 20_000
 TARGET_FANOUT = 0.5
 SPECIFICATIONS = ("wse", "wsn")

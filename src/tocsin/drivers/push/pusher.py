@@ -95,7 +95,8 @@ class Pusher:
                 return
         now_s = self.loop.time()
         line.used_at_s = now_s
-        if head.soap is not None and self._sent_otherwise(line, head.soap, push, done):
+        soap = head.soap
+        if soap is not None and not soap.is_plain and self._sent_otherwise(line, soap, push, done):
             return
         asked = request(head, push.events, self._tails, self.clock)
         line.ask(asked, done, now_s + push.timeout_s)

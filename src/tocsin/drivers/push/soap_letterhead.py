@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from tocsin.delivery.trust import SOAP_TCP
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import SoapTerms, Subscription
@@ -30,6 +31,7 @@ class SoapHead:
     face: Face
     form: Form
     size: int  # of what the consumer adds to a message
+    is_plain: bool  # a POST is all it wants, and its status the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,18 @@ def soap_head(subscription: Subscription) -> SoapHead:
     if terms.spec.startswith("wsn"):
         reference = wsn.own_reference(terms, subscription.id)
     own = face(terms, sink or "", reference)
-    return SoapHead(terms, own, form_of(terms), len(own.start) + len(own.reference))
+    return SoapHead(
+        terms,
+        own,
+        form_of(terms),
+        len(own.start) + len(own.reference),
+        not (
+            terms.form == "acked"
+            or terms.reliable
+            or terms.box
+            or (sink or "").lower().startswith(f"{SOAP_TCP}:")
+        ),
+    )
 
 
 class Renderings:

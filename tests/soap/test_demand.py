@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from notification_peers import Consumer, Peer, Refused, notify
 from served import Served, served
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.names import WSA2005, WSA200403
+from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn_brokered import messages as brokered
@@ -45,10 +47,17 @@ def at(broker: Served, wsa: str = WSA2005) -> EndpointReference:
 
 
 def register(
-    broker: Served, publisher: Publisher, *topics: say.Expression, peer: Peer = NEW
+    broker: Served,
+    publisher: Publisher,
+    *topics: say.Expression,
+    peer: Peer = NEW,
+    termination: str | None = None,
 ) -> EndpointReference:
     asked = brokered.RegisterPublisher(
-        publisher=EndpointReference(publisher.url, peer.wsa), topics=topics, demand=True
+        publisher=EndpointReference(publisher.url, peer.wsa),
+        topics=topics,
+        demand=True,
+        termination=termination,
     )
     answer = tell(peer, asked, at(broker, peer.wsa))
     assert isinstance(answer, brokered.RegisterPublisherResponse)
@@ -175,6 +184,27 @@ def test_the_end_of_a_registration_ends_the_subscription_at_the_publisher(
     with pytest.raises(Refused) as refused:
         tell(NEW, brokered.DestroyRegistration(), registration)
     assert refused.value.name == "ResourceUnknownFault"
+
+
+def test_a_registration_that_expires_ends_it_too(broker: Served, publisher: Publisher) -> None:
+    ends = date_time(time.time_ns() + 2 * 10**9)
+    register(broker, publisher, own_topic(), termination=ends)
+    publisher.waits_for("Subscribe", "PauseSubscription")
+
+    publisher.waits_for("Unsubscribe")
+
+
+def test_a_registration_that_expires_while_the_broker_is_down_ends_it_too() -> None:
+    with served() as broker, Publisher() as publisher:
+        ends = date_time(time.time_ns() + 2 * 10**9)
+        register(broker, publisher, own_topic(), termination=ends)
+        publisher.waits_for("Subscribe", "PauseSubscription")
+
+        broker.kill()
+        time.sleep(2)
+        broker.start()
+
+        publisher.waits_for("Unsubscribe")
 
 
 def test_a_subscription_that_the_publisher_forgot_is_made_again(

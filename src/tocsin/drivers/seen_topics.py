@@ -16,6 +16,7 @@ from tocsin.wire.wstopics.tree import TopicTree, steps_of
 
 LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
 PAGE_EVENTS = 1_000  # so that other questions come between
+KNOWN_MAX = 20_000  # ways to name a topic, which need not be taken apart again
 
 Reading = Callable[[Callable[[Reader], Page]], Awaitable[Page]]
 """Asks the log something, in the thread for that."""
@@ -28,6 +29,7 @@ class SeenTopics:
         self._recent = recent
         self._looked_to = recent.known_after
         self._tree = TopicTree()
+        self._known: set[tuple[object, ...]] = set()  # how events name topics that are seen to
 
     def tree(self) -> TopicTree:
         """All that is known now."""
@@ -54,7 +56,14 @@ class SeenTopics:
 
     def _add(self, events: Iterable[Stored]) -> None:
         for stored in events:
-            topic = topic_of(stored.event)
+            event = stored.event
+            key = event.topic, event.extensions.get("topicns"), event.extensions.get("wstopic")
+            if key in self._known:
+                continue
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known.add(key)
+            topic = topic_of(event)
             if topic is not None:
                 self.announce(topic)
 

@@ -16,7 +16,7 @@ from tocsin.drivers.soap.sinks import check_consumer
 from tocsin.errors import TocsinError
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.fault import SoapFault, addressing_fault
-from tocsin.wire.soap.names import LIFETIME12, SOAP_NAMESPACES, USUAL_WSA
+from tocsin.wire.soap.names import LIFETIME12, SOAP_NAMESPACES, SPEC_OF, USUAL_WSA
 from tocsin.wire.soap.topics import dialect_kind
 from tocsin.wire.wsn import messages as base
 from tocsin.wire.wsn.lease import ends_at
@@ -139,7 +139,9 @@ class BrokeredService:
 
     def _publish(self, handler: Handler) -> Handler:
         async def publish(request: Request) -> Reply:
-            self._found(request, BrokeredFaults("wsn13", self._node.now_ns()))
+            spec = SPEC_OF.get(request.name[0], "")
+            told_as = spec if spec in say.NAMESPACES else "wsn13"
+            self._found(request, BrokeredFaults(told_as, self._node.now_ns()))
             return await handler(request)
 
         return publish

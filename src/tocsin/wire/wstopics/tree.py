@@ -108,8 +108,9 @@ class TopicTree:
         for step in steps:
             node = None if node is None else node.children.get(step)
             missing += node is None
-        namespaces = self._namespaces.union(namespace for namespace, _ in steps if namespace)
-        return self._nodes + missing <= self._nodes_max and len(namespaces) <= NAMESPACES_MAX
+        fresh = {namespace for namespace, _ in steps if namespace} - self._namespaces
+        has_names = len(self._namespaces) + len(fresh) <= NAMESPACES_MAX
+        return self._nodes + missing <= self._nodes_max and has_names
 
     @property
     def namespaces(self) -> list[str]:

@@ -33,6 +33,7 @@ from tocsin.wire.soap.detect import PUBLISH, MessageType, detect, http_action
 from tocsin.wire.soap.envelope import Envelope, envelope_start, read_envelope, split
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import Notification, to_event
+from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.wse import deliver as wse
 from tocsin.wire.wsn import deliver as wsn
 
@@ -86,18 +87,30 @@ def _read(came: Captured, form: str) -> Found:
         return Found(read_events(kind, {}, came.body, LIMITS), told)
     if not came.body.strip():
         raise BadEvent("the message is empty", remedy=_REMEDY)
-    root = safexml.parse(safexml.to_utf8(came.body), what="the message")
+    raw = safexml.to_utf8(came.body)
+    root = safexml.parse(raw, what="the message")
     if form != "soap" and split(root.tag)[0] == CLOUDEVENTS:
-        return _from_cloudevents_xml(root)
+        return _from_cloudevents_xml(root, raw)
     if form == "cloudevents" or split(root.tag)[1] != "Envelope":
         raise BadEvent(f"its root {split(root.tag)[1][:80]!r} is nothing known", remedy=_REMEDY)
     return _from_soap(came)
 
 
-def _from_cloudevents_xml(root: etree._Element) -> Found:
+def _from_cloudevents_xml(root: etree._Element, raw: bytes) -> Found:
     if split(root.tag)[1] == "batch":
-        return Found([event_from_xml(each) for each in root], "a batch of CloudEvents in XML")
-    return Found([event_from_xml(root)], "a CloudEvent in XML")
+        events = [_cloudevent(each, root, raw) for each in root]
+        return Found(events, "a batch of CloudEvents in XML")
+    return Found([_cloudevent(root, root, raw)], "a CloudEvent in XML")
+
+
+def _cloudevent(element: etree._Element, root: etree._Element, raw: bytes) -> Event:
+    """An event of the XML format; data that is XML is kept as it stands in the message."""
+    event = event_from_xml(element)
+    data = element.find(f"{{{CLOUDEVENTS}}}data")
+    if data is None or not len(data):
+        return event
+    [exact] = cut_out(Envelope("1.1", None, root, root, raw), [data[0]])
+    return msgspec.structs.replace(event, data=exact)
 
 
 def _payload_event(body: bytes) -> Event:

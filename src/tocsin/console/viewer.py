@@ -11,7 +11,8 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
@@ -45,14 +46,15 @@ def view(arguments: Namespace) -> int:
     show = shown_as(arguments)
     signal.signal(signal.SIGTERM, _end)
     with client_of(arguments, listen=arguments.listen or "127.0.0.1:0") as client:
-        subscription = client.subscribe(
-            arguments.filter or None,
-            arguments.xpath,
-            namespaces=namespaces(arguments.namespace),
-            expires=LEASE,
-            pull=arguments.pull,
-            box=arguments.box,
-        )
+        with _undisturbed():
+            subscription = client.subscribe(
+                arguments.filter or None,
+                arguments.xpath,
+                namespaces=namespaces(arguments.namespace),
+                expires=LEASE,
+                pull=arguments.pull,
+                box=arguments.box,
+            )
         if sys.stderr.isatty():
             wanted = " ".join(arguments.filter) or "everything"
             say(f"following {wanted} at {client.url} as {arguments.spec}; Ctrl-C stops")
@@ -141,6 +143,17 @@ def _check_enough(
             f"{came} of {wanted} messages arrived" if count else "no message arrived",
             remedy="Wait longer with -W; try --pull if a firewall may keep messages out.",
         )
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals wait: a subscription whose answer is not read could not be ended by us."""
+    held = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, held)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -24,7 +24,7 @@ def publish_as(arguments: Namespace) -> int:
     """Publish to the broker, or straight to the consumer of `--to`; the exit code."""
     refuse(arguments, _UNUSABLE, "with --as")
     topic, payload = _what(arguments)
-    with client_of(arguments) as client:
+    with client_of(arguments, patience_s=arguments.patience) as client:
         message_id = client.publish(
             payload,
             topic,

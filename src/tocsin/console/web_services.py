@@ -62,8 +62,10 @@ def namespaces(pairs: list[str]) -> dict[str, str]:
     return found
 
 
-def client_of(arguments: argparse.Namespace, *, listen: str = "127.0.0.1:0") -> SoapClient:
-    """The client that the options describe."""
+def client_of(
+    arguments: argparse.Namespace, *, listen: str = "127.0.0.1:0", patience_s: float = 0.0
+) -> SoapClient:
+    """The client that the options describe; it says at once that there is no broker."""
     from tocsin.client.wse import WseClient
     from tocsin.client.wsnt import WsntClient
 
@@ -75,6 +77,7 @@ def client_of(arguments: argparse.Namespace, *, listen: str = "127.0.0.1:0") -> 
         soap=arguments.soap,
         addressing=arguments.addressing,
         listen=listen,
+        patience_s=patience_s,
     )
 
 

@@ -53,17 +53,13 @@ def soap_head(subscription: Subscription) -> SoapHead:
     if terms.spec.startswith("wsn"):
         reference = wsn.own_reference(terms, subscription.id)
     own = face(terms, sink or "", reference)
+    by_dime = (sink or "").lower().startswith(f"{SOAP_TCP}:")
     return SoapHead(
         terms,
         own,
         form_of(terms),
         len(own.start) + len(own.reference),
-        not (
-            terms.form == "acked"
-            or terms.reliable
-            or terms.box
-            or (sink or "").lower().startswith(f"{SOAP_TCP}:")
-        ),
+        not (terms.form == "acked" or terms.reliable or terms.box or by_dime),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from lxml import etree
 
 from tocsin.errors import BadTopic, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
@@ -137,3 +138,23 @@ def test_only_where_a_topic_must_be_there_is_one_made_up() -> None:
 
     assert write_topic("urn:n", nowhere, "wsn13") == b""
     assert b">wseTopic<" in write_topic("urn:n", nowhere, "wsn12")
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [
+        {"wstopic": "x><evil/=urn:t x:a"},
+        {"wstopic": "xml=urn:t xml:a"},
+        {"wstopic": 'p="/><evil/> p:a'},
+        {"wstopic": "p=no{uri p:a"},
+        {"topicns": "no { uri"},
+        {"topicns": ""},
+        {"topicns": "relative"},
+    ],
+)
+def test_an_extension_that_is_no_declaration_is_not_declared(extensions: dict[str, str]) -> None:
+    published = Event("1", "/s", "t", topic="a", extensions={**extensions})
+
+    element = etree.fromstring(write_topic("urn:n", published, "wsn13"))
+
+    assert (element.text, element.nsmap) == ("a", {"wsnt": "urn:n"})

@@ -35,6 +35,8 @@ EXPRESSION_CHARS_MAX: Final = 4_096
 
 _PREFIX = re.compile(r"([^\s:/|*.\[\]()@]+):(?=[^:\s])")
 _NO_PATH = re.compile(r"[\[\]()@$'\"]")
+_PREFIX_NAME = re.compile(r"(?!xml)[^\W\d][\w.-]{0,63}", re.I)
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[!#-;=?-\[\]_a-z~\u00a0-\ud7ff]{0,1024}")
 _DIALECTS12: Final = "http://docs.oasis-open.org/wsn/2004/06/TopicExpression/"
 _ENDINGS: Final = {
     "simple": "simple",
@@ -97,12 +99,17 @@ def topic_of(event: Event) -> TopicName | None:
         *bindings, text = sent.split(" ")
         pairs = tuple((p, uri) for p, _, uri in (each.partition("=") for each in bindings))
         topic = TopicName(text, pairs)
-        if topic.path == event.topic and all(p and uri for p, uri in pairs):
+        if topic.path == event.topic and all(_can_bind(p, uri) for p, uri in pairs):
             return topic
     namespace = event.extensions.get("topicns")
-    if isinstance(namespace, str) and namespace:
+    if isinstance(namespace, str) and _can_bind("tns", namespace):
         return TopicName(f"tns:{event.topic}", (("tns", namespace),))
     return TopicName(event.topic)
+
+
+def _can_bind(prefix: str, uri: str) -> bool:
+    """False for what would not be a namespace declaration: any publisher can set an extension."""
+    return _PREFIX_NAME.fullmatch(prefix) is not None and _URI.fullmatch(uri) is not None
 
 
 def write_topic(namespace: str, event: Event, spec: str) -> bytes:

@@ -353,3 +353,48 @@ def test_somebody_elses_address_can_be_subscribed(broker, topic) -> None:
         message = inbox.take(ARRIVES_S)
         assert message is not None
         assert (message.payload, message.topic) == (b"<n/>", topic)
+
+
+def test_a_callback_may_close_its_own_client_and_its_message_counts_as_taken(broker, topic) -> None:
+    client = WsntClient(broker.url)
+    seen: list[bytes] = []
+    closed = threading.Event()
+
+    def callback(message) -> None:
+        seen.append(message.payload)
+        client.close()
+        closed.set()
+
+    client.subscribe(topic, consumer=callback)
+    with WseClient(broker.url) as publisher:
+        publisher.publish("<n/>", topic=topic)
+
+    assert closed.wait(ARRIVES_S)
+    time.sleep(SILENCE_S)
+    assert seen == [b"<n/>"]
+    assert not [each for each in subscriptions(broker) if topic in str(each)]
+
+
+def test_who_listens_everywhere_is_reached_where_the_broker_can(broker, topic) -> None:
+    with WseClient(broker.url, listen="0.0.0.0:0") as client:
+        messages = client.subscribe(topic)
+        assert messages.consumer is not None
+        assert messages.consumer.address.startswith("http://127.0.0.1:")
+
+        client.publish("<n/>", topic=topic)
+
+        assert messages.take(ARRIVES_S) is not None
+
+
+def test_no_thread_and_no_connection_outlives_its_client(broker, topic) -> None:
+    before = set(threading.enumerate())
+    for kind in (WseClient, WsntClient):
+        with kind(broker.url) as client:
+            messages = client.subscribe(topic, expires=5)
+            client.publish("<n/>", topic=topic)
+            assert messages.take(ARRIVES_S) is not None
+
+    deadline = time.monotonic() + ARRIVES_S
+    while set(threading.enumerate()) - before and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not set(threading.enumerate()) - before

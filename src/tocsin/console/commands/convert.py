@@ -16,7 +16,7 @@ SUMMARY = "Show a notification in the form of another specification"
 EXAMPLES = """
   tocsin convert --to wse notify.xml
   tocsin convert --to all --pretty captured.http
-  curl -s http://127.0.0.1:8400/events/1 | tocsin convert --to wsn13 -
+  tocsin sub 'lead/**' -n 1 --json | tocsin convert --to wsn13 -
 """
 
 EVERY = "all"

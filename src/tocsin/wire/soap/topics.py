@@ -33,7 +33,8 @@ Filters = list[object]
 
 EXPRESSION_CHARS_MAX: Final = 4_096
 
-_PREFIX = re.compile(r"([^\s:/|*.\[\]()@]+):(?=[^:\s])")
+# Only where a name begins: else a long text costs its square.
+_PREFIX = re.compile(r"(?<![^\s:/|*.\[\]()@])([^\s:/|*.\[\]()@]++):(?=[^:\s])")
 _NO_PATH = re.compile(r"[\[\]()@$'\"]")
 _PREFIX_NAME = re.compile(r"(?!xml)[^\W\d][\w.-]{0,63}", re.I)
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}:[!#-;=?-\[\]_a-z~\u00a0-\ud7ff]{0,1024}")

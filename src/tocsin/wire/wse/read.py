@@ -53,7 +53,8 @@ Reader = Callable[[Envelope, Element], Message]
 
 NUMBER_DIGITS_MAX: Final = 9
 _TRUE: Final = ("true", "1")
-_PREFIX = re.compile(r"([^\W\d][\w.\-]*):(?!:)")  # an axis has two colons
+# An axis has two colons. Only where a name begins: else a long text costs its square.
+_PREFIX = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]*+):(?!:)")
 # Policies stand beside the other children of Subscribe, in Delivery, or in a wsp:Policy there.
 _RELIABLE: Final = {f"{{{WSRMP10}}}RMAssertion": WSRM10, f"{{{WSRMP11}}}RMAssertion": WSRM11}
 

@@ -53,8 +53,8 @@ Reader = Callable[[Envelope, Element], Message]
 
 NUMBER_DIGITS_MAX: Final = 9
 _TRUE: Final = ("true", "1")
-# An axis has two colons. Only where a name begins: else a long text costs its square.
-_PREFIX = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]*+):(?!:)")
+# An axis has two colons. No longer than a prefix may be: else a long text costs its square.
+_PREFIX = re.compile(r"([^\W\d][\w.\-]{0,63}+):(?!:)")
 # Policies stand beside the other children of Subscribe, in Delivery, or in a wsp:Policy there.
 _RELIABLE: Final = {f"{{{WSRMP10}}}RMAssertion": WSRM10, f"{{{WSRMP11}}}RMAssertion": WSRM11}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 from pathlib import Path
@@ -17,6 +18,7 @@ from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.store import schema
 from tocsin.store import store as store_module
+from tocsin.store.directory import LOG_NAME
 from tocsin.store.reader import Reader
 from tocsin.store.store import TRIM_BYTES_MAX, TRIM_ROWS_MAX, Store
 
@@ -351,3 +353,12 @@ def test_somebody_who_reads_for_long_keeps_the_broker_from_nothing(
     reader.close()
     again.close()
     shell.close()
+
+
+def test_every_setting_of_a_connection_takes_effect(tmp_path: Path) -> None:
+    Store.open(tmp_path).close()
+    file = tmp_path / LOG_NAME
+    with contextlib.closing(schema.connect_reader(str(file))) as reader:
+        assert reader.pragma("page_size") == schema.PAGE_BYTES
+        assert reader.pragma("cell_size_check") == 1
+        assert reader.pragma("mmap_size") == 0

@@ -65,7 +65,8 @@ def set_up_writer(connection: apsw.Connection, *, alone: bool, synchronous: str)
     if alone:  # then SQLite needs no shared memory, which a VFS in Python does not have
         run("PRAGMA locking_mode=EXCLUSIVE")
     # No memory map: a failing disk would end the process with a signal, not with an error.
-    run(f"PRAGMA mmap_size=0; PRAGMA page_size={PAGE_BYTES}; PRAGMA auto_vacuum=NONE")
+    # Fetched, because a statement that gives a row holds up those after it.
+    run(f"PRAGMA mmap_size=0; PRAGMA page_size={PAGE_BYTES}; PRAGMA auto_vacuum=NONE").fetchall()
     run("PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF; PRAGMA temp_store=MEMORY")
     (mode,) = run("PRAGMA journal_mode=WAL").fetchall()[0]
     if mode != "wal":
@@ -79,7 +80,8 @@ def set_up_writer(connection: apsw.Connection, *, alone: bool, synchronous: str)
 def connect_reader(path: str) -> apsw.Connection:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(BUSY_WAIT_MS_MAX)
-    connection.execute("PRAGMA mmap_size=0; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF")
+    settings = "PRAGMA mmap_size=0; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF"
+    connection.execute(settings).fetchall()
     return connection
 
 

@@ -10,11 +10,23 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from tocsin.delivery.trust import address_is_listed, is_trusted, parse_sink, why_refused
+from tocsin.delivery.trust import (
+    address_is_listed,
+    is_trusted,
+    name_is_listed,
+    parse_sink,
+    why_refused,
+)
 from tocsin.errors import SinkRefused
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
+
+
+def is_this_machine(host: str) -> bool:
+    """True for the name that always leads back to where it is said (RFC 6761)."""
+    name = host.lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def check_consumer(node: Node, address: str, peer: str) -> None:
@@ -22,10 +34,12 @@ def check_consumer(node: Node, address: str, peer: str) -> None:
     host = parse_sink(address, soap_tcp=True).host
     rules = node.rules
     try:
-        number = ip_address(host)
+        # A name is judged when it is looked up, at each delivery; this one needs no looking up.
+        number = ip_address("127.0.0.1" if is_this_machine(host) else host)
     except ValueError:
         number = None
-    if number is not None and not address_is_listed(number, rules.trusted):
+    is_listed = name_is_listed(host, rules.trusted)
+    if number is not None and not (is_listed or address_is_listed(number, rules.trusted)):
         kind = why_refused(number, allow_private=rules.allow_private)
         if kind is not None:
             raise SinkRefused(

@@ -38,6 +38,7 @@ class Hand:
         trusted: bool = True,
         snapshot: Snapshot | None = None,
         log: list[Stored] | None = None,
+        stopwatch: Callable[[], int] = lambda: 0,
     ) -> None:
         numbers = count(1)
         self.now = 1_000 * S
@@ -52,6 +53,7 @@ class Hand:
             new_id=lambda: f"id{next(numbers)}",
             jitter=lambda: 0.0,
             is_trusted=lambda sink: trusted,
+            stopwatch=stopwatch,
         )
         if snapshot is not None:
             self.broker.recover(snapshot, self.now)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from broker.harness import Hand
-from tocsin.broker.effects import Note
+from broker.harness import Hand, S, event, only, seqs
+from tocsin.broker.effects import Commit, Note, ReadLog
+from tocsin.broker.state import MATCHING_NS_MAX
 from tocsin.event.event import Event
 
 
@@ -23,3 +24,34 @@ def test_what_was_not_asked_is_told_once_and_counted_each_time() -> None:
     assert len(notes) == 1
     assert hand.broker.counters.unasked == 2
     assert "event 1 was not matched" in (hand.broker.view(sub).last_error or "")
+
+
+def test_filters_that_take_long_do_not_keep_the_broker_from_everything_else() -> None:
+    elapsed_ns = iter(range(0, 10**18, MATCHING_NS_MAX // 2))  # each look at the watch takes long
+    hand = Hand(stopwatch=lambda: next(elapsed_ns))
+    sub = hand.subscribe()
+    box = hand.subscribe(sink=None)
+
+    hand.publish(*(event(number) for number in range(20)))
+
+    assert len(only(ReadLog, hand.seen)) > 5  # a little at a time
+    assert hand.broker.view(sub).waiting == 20
+    assert seqs([hand.pull(box)]) == list(range(1, 21))
+
+
+def test_what_is_still_to_be_matched_when_power_fails_is_matched_after_it() -> None:
+    elapsed_ns = iter(range(0, 10**18, MATCHING_NS_MAX))
+    hand = Hand(stopwatch=lambda: next(elapsed_ns))
+    hand.subscribe(sink=None)
+    late = hand.subscribe(sink=None, filters=[{"exact": {"id": "19"}}])
+    hand.pass_s(60)
+    hand.broker.publish([event(number) for number in range(20)], object())
+    hand.do(only(Commit, hand.flush())[0])
+    hand.now += 60 * S  # cursors are saved now and then
+    hand.do(only(Commit, hand.flush())[0])
+    assert hand.broker.view(late).waiting == 0
+
+    again = hand.crash()
+    again.settle()
+
+    assert seqs([again.pull(late)]) == [20]

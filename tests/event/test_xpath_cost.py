@@ -21,6 +21,20 @@ SHAPES = {
     "bushy": (b"<a><a><a/><a/></a><a><a/><a/></a></a>", 0),
     "texts": (b"<a x='aaaa'>" + b"a" * 40 + b"<a>" + b"a" * 20 + b"</a></a>", 0),
     "one text": (b"<a>x</a>", 60_000),
+    "many names": (
+        b"".join(
+            b"<a %b>" % b" ".join(b"xmlns:n%dx%d='u'" % (level, n) for n in range(100))
+            for level in range(30)
+        )
+        + b"</a>" * 30,
+        0,
+    ),
+    "many attributes": (
+        (b"<a %b>" % b" ".join(b"x%d=''" % n for n in range(200))) * 90
+        + b"<a/>" * 500
+        + b"</a>" * 90,
+        0,
+    ),
 }
 
 EXPRESSIONS = """
@@ -56,6 +70,8 @@ substring-before(concat(/, /, /), concat(/, 'b'))
 sum(//a/@x) > 3
 //a[sum(.//@x) > 3]
 //namespace::*[z]
+//a[namespace::z]
+//a[lang('z')]
 //node() < string(.)
 node()[string(/.) = 'z']
 //*[string-length() > string-length(..)]/z

@@ -20,7 +20,7 @@ from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Change, Registry
 from tocsin.broker.retention import Retention
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import State
+from tocsin.broker.state import MATCHING_NS_MAX, State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
 from tocsin.broker.unasked import Unasked
@@ -56,13 +56,13 @@ class Broker:
         self.options = options
         self.counters = state.counters
         self._intake = Intake(options)
-        self._catchup = Catchup(state)
+        self._unasked = Unasked(state)
+        self._catchup = Catchup(state, self._unasked)
         self._pushing = Pushing(state, self._catchup)
         self._boxes = Boxes(state, self._catchup)
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
         self._kept = Kept(state)
-        self._unasked = Unasked(state)
         self._retention = Retention(state, self._catchup, self._streams)
         self._committing: UnderWay | None = None
         self._save_at_ns = 0
@@ -241,7 +241,11 @@ class Broker:
         matcher, by_key = state.matcher, state.by_key
         direct: dict[int, list[Stored]] = {}
         woken: dict[int, Subscriber] = {}
+        until_ns = state.stopwatch() + MATCHING_NS_MAX
         for stored in events:
+            if state.stopwatch() > until_ns:
+                self._catchup.take_over(stored.seq - 1)
+                break
             for key in matcher.match(stored.event):
                 reader = by_key[key]
                 follower = reader.follower

@@ -2,6 +2,9 @@
 
 After a restart everybody is behind; one pass from the lowest place serves them all. Nobody's own
 filter is run over the log alone: the matcher is asked once per event, as when it was new.
+
+Everybody is also left behind on purpose, when filters take so long that nothing else would get its
+turn: what is read from the log can be matched a little at a time.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from tocsin.broker.effects import ReadLog
-from tocsin.broker.state import State
+from tocsin.broker.state import MATCHING_NS_MAX, State
 from tocsin.broker.subscriber import Stream, Subscriber
+from tocsin.broker.unasked import Unasked
 from tocsin.delivery.follower import Follower
 from tocsin.event.stored import Stored
 
@@ -18,8 +22,9 @@ from tocsin.event.stored import Stored
 class Catchup:
     """Who is behind, and the one read of the log that is under way for them."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, unasked: Unasked) -> None:
         self._state = state
+        self._unasked = unasked
         self._behind: dict[int, Follower] = {}
         self._reading: tuple[int, int] | None = None  # after, and the head when it was asked
         self._in_turn = False  # the next read is for whoever's turn it is
@@ -27,6 +32,17 @@ class Catchup:
     def add(self, follower: Follower) -> None:
         """This one wants to be caught up when it has room."""
         self._behind[follower.key] = follower
+
+    def take_over(self, through: int) -> None:
+        """Everybody who was up to date was matched so far, and is caught up from there."""
+        for reader in self._state.by_key.values():
+            follower = reader.follower
+            if follower.live:
+                follower.live = False
+                follower.scanned_to = through
+                self.add(follower)
+                if isinstance(reader, Subscriber):
+                    self._state.moved(reader)
 
     def forget(self, follower: Follower) -> None:
         self._behind.pop(follower.key, None)
@@ -74,7 +90,7 @@ class Catchup:
             for key, follower in self._behind.items()
             if follower.wants_more() and after <= follower.scanned_to < through
         }
-        woken = self._hand_out(events, open_ones)
+        woken, through = self._hand_out(events, through, open_ones)
         for follower in open_ones.values():
             follower.scanned_to = max(follower.scanned_to, through)
             if follower.scanned_to >= self._state.head and not follower.parked:
@@ -82,14 +98,19 @@ class Catchup:
         return woken
 
     def _hand_out(
-        self, events: list[Stored], open_ones: dict[int, Follower]
-    ) -> list[Subscriber | Stream]:
+        self, events: list[Stored], through: int, open_ones: dict[int, Follower]
+    ) -> tuple[list[Subscriber | Stream], int]:
+        """Who got something, and how far it went: not through all, if that would take too long."""
         woken: dict[int, Subscriber | Stream] = {}
         state = self._state
-        state.counters.read_back += len(events)
+        until_ns = state.stopwatch() + MATCHING_NS_MAX
         for stored in events:
             if not open_ones:
                 break
+            if stored is not events[0] and state.stopwatch() > until_ns:
+                through = stored.seq - 1
+                break
+            state.counters.read_back += 1
             for key in _among(state.matcher.match(stored.event), open_ones):
                 follower = open_ones[key]
                 if follower.scanned_to >= stored.seq:
@@ -101,7 +122,9 @@ class Catchup:
                     follower.scanned_to = stored.seq - 1
                     del open_ones[key]
                 state.counters.dropped += follower.dropped - dropped
-        return list(woken.values())
+            if state.matcher.gave_up:
+                self._unasked.tell(state.matcher.gave_up, stored)
+        return list(woken.values()), through
 
     def _is_live(self, follower: Follower) -> None:
         follower.live = True

@@ -26,6 +26,10 @@ IDLE = -1
 """A saved cursor that says: nothing waits, I am where the watermark is."""
 
 
+MATCHING_NS_MAX = 250_000_000
+"""So long events are matched in one go; others want something of the broker, too."""
+
+
 class State:
     """The tables of a broker. Whoever changes one keeps the others in step."""
 
@@ -39,6 +43,7 @@ class State:
         self.options = options
         self.new_id = new_id
         self.jitter = jitter
+        self.stopwatch = stopwatch
         self.out: list[Effect] = []
         self.counters = Counters()
         self.timers = Timers()

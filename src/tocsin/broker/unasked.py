@@ -6,6 +6,7 @@ its subscription.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tocsin.broker.state import State
@@ -26,24 +27,27 @@ class Unasked:
     def tell(self, expressions: list[XPath], stored: Stored) -> None:
         state = self._state
         state.counters.unasked += len(expressions)
-        for expression in expressions:
-            if expression in self._told or len(self._told) >= TOLD_MAX:
-                continue
+        untold = [each for each in dict.fromkeys(expressions) if each not in self._told]
+        problems: dict[XPath, str] = {}
+        for expression in untold[: TOLD_MAX - len(self._told)]:
             self._told.add(expression)
             shown = expression.expression[:SHOWN_MAX]
-            problem = f"event {stored.seq} was not matched: {shown!r} could take too long for it"
             state.note("warning", "an XPath filter was not asked", expression=shown, seq=stored.seq)
-            for subscriber in state.by_id.values():
-                if _has(subscriber.filter, expression):
-                    subscriber.last_error = problem
+            problems[expression] = (
+                f"event {stored.seq} was not matched: {shown!r} could take too long for it"
+            )
+        for subscriber in state.by_id.values() if problems else ():
+            for expression in _expressions(subscriber.filter):
+                if expression in problems:
+                    subscriber.last_error = problems[expression]
 
 
-def _has(filter: Filter, expression: XPath) -> bool:
+def _expressions(filter: Filter) -> Iterator[XPath]:
     match filter:
         case XPath():
-            return filter == expression
+            yield filter
         case All(parts) | AnyOf(parts):
-            return any(_has(part, expression) for part in parts)
+            for part in parts:
+                yield from _expressions(part)
         case Not(part):
-            return _has(part, expression)
-    return False
+            yield from _expressions(part)

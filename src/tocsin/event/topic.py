@@ -81,7 +81,11 @@ class TopicPattern:
         texts = text.split("|") if dialect == "full" else [text]
         if len(texts) > ALTERNATIVES_MAX:
             raise _refused(text, f"has more than {ALTERNATIVES_MAX} alternatives")
-        return tuple(cls(_checked(each, _READERS[dialect](each))) for each in texts)
+        try:
+            return tuple(cls(_checked(each, _READERS[dialect](each))) for each in texts)
+        except BadTopicPattern as error:
+            remedy = _REMEDIES.get(dialect, error.remedy)
+            raise BadTopicPattern(error.problem, remedy=remedy) from None
 
     def matches(self, topic: str) -> bool:
         """True if the topic fits; the empty text is the topic of an event that has none."""
@@ -151,6 +155,14 @@ _READERS: dict[str, Callable[[str], list[str]]] = {
     "concrete": _concrete_levels,
     "full": _full_levels,
     "nats": _nats_levels,
+}
+
+
+# How to write a pattern, in dialects that write it otherwise than we do.
+_REMEDIES: dict[str, str] = {
+    "simple": "Name one root topic, as in weather.",
+    "concrete": "Name one topic, level by level, as in weather/alps/radar.",
+    "full": "Write levels, or * for one level and // for any number, as in weather/*//radar.",
 }
 
 

@@ -20,6 +20,7 @@ from tocsin.event.xpath_syntax import Binary, Call, Expression, Literal, Path, S
 
 VISIT_NS = 250.0  # a node looked at, or an operator or function applied
 COMPARE_NS = 2.0  # a node compared with another, to find doubles
+NAMESPACE_NS = 4.0  # a namespace in scope compared with another, for the same
 SORT_NS = 8.0  # a sibling walked over while sorting, times the few rounds that sorting takes
 TEXT_NS = 60.0  # the text that one node stands for, copied
 EQUAL_NS = 20.0  # two texts compared
@@ -136,12 +137,14 @@ class _Estimate:
     def _step(self, step: Step, before: _Found, *, is_top: bool) -> _Found:
         axis = step.axis
         visited = self._visited(axis, before, is_top=is_top)
-        if axis == "namespace":
-            visited *= self.depth
+        if axis == "namespace":  # every one may be in the scope of every node
+            visited = before.nodes * self.nodes
         finds_twice = before.is_many and axis not in _DOWN - _DEEP
         # From one node the other axes find different nodes, and all that are found are counted.
         is_each_once = axis not in _UP and (axis != "self" or before.is_below)
         cost = visited * (VISIT_NS + self._predicates(step.predicates, is_below=is_each_once))
+        if axis == "namespace":
+            cost += NAMESPACE_NS * self.nodes * visited
         if finds_twice:
             cost += COMPARE_NS * self.nodes * visited
         is_order_kept = axis in {"self", "attribute"} or not before.is_nested
@@ -208,7 +211,8 @@ class _Estimate:
         if call.name in {"count", "boolean", "not", "local-name", "name", "namespace-uri"}:
             return cost
         if call.name in {"sum", "id", "lang"}:
-            shares = [self.nodes if call.name == "id" else self.depth]
+            # For lang every attribute of the node's ancestors is looked at.
+            shares = [self.depth if call.name == "sum" else self.nodes]
             if finds_nodes(call.arguments[0]):
                 shares.append(self._texts(self.found(call.arguments[0], is_top=is_top)))
             return cost + TEXT_NS * sum(shares)

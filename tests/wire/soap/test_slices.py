@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
 from tocsin.wire.soap.envelope import elements, read_envelope
+from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.slices import cut_out
 
 SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
@@ -112,3 +115,47 @@ def test_many_payloads_of_one_message_are_each_their_own() -> None:
     pieces = cut_out(envelope, [child[0] for child in envelope.content])
 
     assert pieces == [b"<m>%d</m>" % n for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<p:c z=' xmlns:p=' p:q='1'/>",
+        "<c/>text that ends like a tag>",
+        "<!-- a name of the fifth edition --><\U00010000 \u0370='1'/>",
+        "<c><!-- > ' --><![CDATA[</c>]]><?pi </c>?></c>",
+    ],
+)
+def test_no_payload_can_be_written_that_is_not_one_element_alone(body: str) -> None:
+    message = f'<s:Envelope xmlns:s="{SOAP}" xmlns:p="urn:p"><s:Body>{body}</s:Body></s:Envelope>'
+    envelope = read_envelope(message.encode())
+
+    [piece] = cut_out(envelope, elements(envelope.body))
+
+    alone = etree.fromstring(piece, etree.XMLParser(remove_pis=True))
+    assert meaning(alone) == meaning(elements(envelope.body)[0])
+
+
+def test_thousands_of_namespaces_around_a_payload_are_refused() -> None:
+    declared = "".join(f' xmlns:n{n}="urn:n"' for n in range(200))
+    message = (
+        f'<s:Envelope xmlns:s="{SOAP}"{declared}><s:Body{declared.replace(":n", ":o")}><c/>'
+        "</s:Body></s:Envelope>"
+    )
+    envelope = read_envelope(message.encode())
+
+    with pytest.raises(SoapFault, match="401 namespace declarations"):
+        cut_out(envelope, elements(envelope.body))
+
+
+def test_a_large_payload_in_the_scope_of_many_namespaces_is_cut_out_quickly() -> None:
+    declared = "".join(f' xmlns:n{n}="urn:n"' for n in range(250))
+    text = "n1:a " * 1_000_000
+    message = f'<s:Envelope xmlns:s="{SOAP}"{declared}><s:Body><c>{text}</c></s:Body></s:Envelope>'
+    envelope = read_envelope(message.encode())
+
+    began = time.process_time()
+    [piece] = cut_out(envelope, elements(envelope.body))
+
+    assert time.process_time() - began < 1.0
+    assert etree.fromstring(piece).nsmap["n1"] == "urn:n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tocsin.broker.effects import Accepted
 from tocsin.drivers.soap.paths import place_of, topic_block
@@ -12,15 +12,13 @@ from tocsin.event.event import Event
 from tocsin.wire.soap import names
 from tocsin.wire.soap.envelope import elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
-from tocsin.wire.soap.mediation import Notification, to_event
+from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification, to_event
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topics import TopicName, read_topic
 from tocsin.wire.wsn.read import read_notifications
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
-
-NOTIFICATIONS_MAX: Final = 1_000  # in one message
 
 
 class Publishing:
@@ -68,6 +66,8 @@ class Publishing:
     async def batch(self, request: Request) -> Reply:
         """WS-Management's batch of events."""
         events = elements(request.element)
+        if len(events) > NOTIFICATIONS_MAX:
+            raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
         if not events or any(len(elements(event)) != 1 for event in events):
             raise SoapFault("Sender", "each wsman:Event holds one element")
         inner = [elements(event)[0] for event in events]
@@ -97,8 +97,6 @@ class Publishing:
     async def _publish(
         self, request: Request, found: list[Notification], *, default_topic: str
     ) -> Accepted:
-        if len(found) > NOTIFICATIONS_MAX:
-            raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
         default = place_of(request.call.path).topic or default_topic
         events = [event_of(notification, default) for notification in found]
         node = self._node

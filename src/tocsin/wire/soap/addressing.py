@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from lxml import etree
 
+from tocsin import safexml
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import addressing_fault, escaped, quoted
 from tocsin.wire.soap.names import WSA2005, WSA200408, WSA_NAMESPACES
@@ -20,6 +21,7 @@ REFERENCES_BYTES_MAX: Final = 16 << 10  # all that one reference asks to be echo
 REFERENCES_MAX: Final = 32
 
 _TAG_NAME = re.compile(rb"<[^\s/>]+")
+_MARK: Final = b"IsReferenceParameter"
 _NAMESPACES: Final = frozenset(WSA_NAMESPACES)
 
 
@@ -131,8 +133,7 @@ def read_epr(envelope: Envelope, element: Element) -> EndpointReference:
 
 
 def _kept(envelope: Envelope, wanted: list[Element]) -> tuple[bytes, ...]:
-    # One by one: they are siblings, and so not the only child of anything.
-    return tuple(piece for element in wanted for piece in cut_out(envelope, [element]))
+    return tuple(cut_out(envelope, wanted))
 
 
 def epr_content(reference: EndpointReference, wsa: str) -> bytes:
@@ -157,8 +158,18 @@ def reference_headers(reference: EndpointReference, wsa: str) -> bytes:
     blocks = reference.properties + reference.parameters
     if wsa != WSA2005:
         return b"".join(blocks)
-    mark = b' xmlns:wsaref="%b" wsaref:IsReferenceParameter="true"' % WSA2005.encode()
-    return b"".join(_TAG_NAME.sub(lambda tag: tag[0] + mark, block, count=1) for block in blocks)
+    return b"".join(map(_marked, blocks))
+
+
+def _marked(block: bytes) -> bytes:
+    """The block with the mark, unless whoever wrote it has put that there."""
+    if _MARK in block and safexml.parse(block).get(f"{{{WSA2005}}}{_MARK.decode()}") is not None:
+        return block
+    prefix = b"wsaref"
+    while prefix in block:
+        prefix += b"0"
+    mark = b' xmlns:%b="%b" %b:%b="true"' % (prefix, WSA2005.encode(), prefix, _MARK)
+    return _TAG_NAME.sub(lambda tag: tag[0] + mark, block, count=1)
 
 
 def write_headers(

@@ -37,6 +37,8 @@ UNDERSTOOD: Final = frozenset(
     {*WSA_NAMESPACES, WSE04, WSE11, WSMAN, WSN10, WSRM10, WSRM11, WSSE, TOCSIN}
 )
 HEADER_BLOCKS_MAX: Final = 100
+HEADER_ELEMENTS_MAX: Final = 2_000  # each block may be looked for among all of them
+TAGS_MAX: Final = 400_000  # in one message; 8 MB of notifications have fewer
 TAGS_KEPT: Final = 4_096  # names taken apart; real peers use a few hundred
 
 
@@ -53,6 +55,9 @@ class Envelope(msgspec.Struct, frozen=True):
 def read_envelope(data: bytes) -> Envelope:
     """The message; raises BadXml, or a SoapFault that says what kind of envelope it is not."""
     raw = safexml.to_utf8(data)
+    tags = raw.count(b"<")
+    if tags > TAGS_MAX:
+        raise SoapFault("Sender", f"the message has {tags} tags; at most {TAGS_MAX} are read")
     root = safexml.parse(raw, what="the message")
     namespace, name = split(root.tag)
     if name != "Envelope":
@@ -72,7 +77,12 @@ def read_envelope(data: bytes) -> Envelope:
         raise SoapFault("Sender", "the envelope has no Body")
     if header is not None and len(header) > HEADER_BLOCKS_MAX:
         raise SoapFault("Sender", f"the envelope has more than {HEADER_BLOCKS_MAX} header blocks")
+    if header is not None and tags > HEADER_ELEMENTS_MAX and _COUNT(header) > HEADER_ELEMENTS_MAX:
+        raise SoapFault("Sender", f"the header has more than {HEADER_ELEMENTS_MAX} elements")
     return Envelope(soap, header, body, first_element(body), raw)
+
+
+_COUNT: Final = etree.XPath("count(.//*)")
 
 
 def _split(tag: object) -> tuple[str, str]:
@@ -138,11 +148,14 @@ def _is_reference(block: Element) -> bool:
 
 def _not_understood(unknown: list[Element]) -> bytes:
     """The NotUnderstood headers of SOAP 1.2 part 1, section 5.4.8."""
-    return b"".join(
-        b'<s:NotUnderstood xmlns:s="%b" xmlns:q="%b" qname="q:%b"/>'
-        % (SOAP12.encode(), quoted(namespace), quoted(name))
-        for namespace, name in (split(block.tag) for block in unknown)
-    )
+    return b"".join(_not_understood_block(*split(block.tag)) for block in unknown)
+
+
+def _not_understood_block(namespace: str, name: str) -> bytes:
+    start = b'<s:NotUnderstood xmlns:s="%b"' % SOAP12.encode()
+    if not namespace:  # a prefix cannot stand for none
+        return b'%b qname="%b"/>' % (start, quoted(name))
+    return b'%b xmlns:q="%b" qname="q:%b"/>' % (start, quoted(namespace), quoted(name))
 
 
 # What the broker offers to whoever speaks an unknown SOAP (SOAP 1.2 part 1, section 5.4.7).

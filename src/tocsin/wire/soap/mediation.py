@@ -22,6 +22,7 @@ Element = etree._Element
 
 XML_TYPE = "application/xml"
 UNNAMED_SOURCE = "/soap"
+NOTIFICATIONS_MAX = 1_000  # in one message
 _URI_KEPT = ":/?#[]@!$&'()*+,;=%~"
 
 

@@ -3,7 +3,8 @@ same alone.
 
 Nearly always the elements wanted are the only children of elements with one name (`Body`,
 `Message`), and a search for that name finds them. Where it could find something else as well
-(comments, CDATA, the same name elsewhere) a second parse with expat tells the offsets for sure.
+(comments, CDATA, the same name elsewhere) every tag is counted: the message is well-formed, so its
+tags can be told apart by how they begin.
 """
 
 from __future__ import annotations
@@ -11,19 +12,29 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from xml.parsers import expat
+from typing import Final
 
 from lxml import etree
 
 from tocsin.wire.soap.envelope import Envelope, split
-from tocsin.wire.soap.fault import quoted
+from tocsin.wire.soap.fault import SoapFault, quoted
 
 Element = etree._Element
+
+NAMESPACES_IN_SCOPE_MAX: Final = 256  # around one element; some stacks declare all they know
+SOUGHT_BYTES_MAX: Final = 64 << 20  # times a prefix is looked for; past it all are declared
 
 _START_TAG = re.compile(
     rb"""<(?P<name>[^\s/>]+)(?P<rest>(?:\s+[^\s=]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*(?P<empty>/?)>"""
 )
+_ATTRIBUTE = re.compile(rb"""\s+([^\s=]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
+_TOKEN = re.compile(
+    rb"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(?P<end></[^>]*>)
+    |(?P<start><(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""",
+    re.DOTALL | re.VERBOSE,
+)
 _NAMES_KEPT = 256
+_SLASH: Final = ord("/")
 
 
 def cut_out(envelope: Envelope, wanted: Sequence[Element]) -> list[bytes]:
@@ -45,6 +56,8 @@ def _tags(name: str) -> tuple[re.Pattern[bytes], bytes]:
 def _by_parents(raw: bytes, wanted: Sequence[Element]) -> list[bytes] | None:
     """The content of the parents, if their name stands for them alone."""
     if b"<!" in raw or b"<?" in raw:
+        return None
+    if any(element.tail and not element.tail.isspace() for element in wanted):
         return None
     parents = [element.getparent() for element in wanted]
     name: str | None = None
@@ -77,59 +90,59 @@ def _by_parents(raw: bytes, wanted: Sequence[Element]) -> list[bytes] | None:
 
 def _by_offsets(envelope: Envelope, wanted: Sequence[Element]) -> list[bytes]:
     raw = envelope.raw
-    starts: list[int] = []
-    ends: dict[int, int] = {}
-    open_elements: list[int] = []
-    parser = expat.ParserCreate()
-
-    def begin(name: str, attributes: dict[str, str]) -> None:
-        open_elements.append(len(starts))
-        starts.append(parser.CurrentByteIndex)
-
-    def finish(name: str) -> None:
-        ends[open_elements.pop()] = parser.CurrentByteIndex
-
-    parser.StartElementHandler = begin
-    parser.EndElementHandler = finish
-    parser.Parse(raw, True)
-    root = envelope.body.getroottree().getroot()
-    order = {element: index for index, element in enumerate(root.iter(etree.Element))}
-    pieces: list[bytes] = []
-    for element in wanted:
-        index = order[element]
-        start = starts[index]
-        tag = _START_TAG.match(raw, start)
-        assert tag is not None, "expat says that a start tag is here"
-        # Of an empty element expat tells the end; of any other, where its end tag begins.
-        end = tag.end() if tag["empty"] else raw.index(b">", ends[index]) + 1
-        pieces.append(raw[start:end])
-    return pieces
+    following = envelope.body.getroottree().getroot().iter(etree.Element)
+    sought = set(wanted)
+    found: dict[Element, bytes] = {}
+    open_elements: list[tuple[Element, int]] = []
+    for token in _TOKEN.finditer(raw):
+        if token.lastgroup == "start":
+            element, start = next(following), token.start()
+            if raw[token.end() - 2] != _SLASH:
+                open_elements.append((element, start))
+                continue
+        elif token.lastgroup == "end":
+            element, start = open_elements.pop()
+        else:
+            continue
+        if element in sought:
+            found[element] = raw[start : token.end()]
+            if len(found) == len(sought):
+                break
+    return [found[element] for element in wanted]
 
 
 def _in_scope(piece: bytes, element: Element) -> bytes:
     """The piece with the declarations that it needs from around it."""
     parent = element.getparent()
     inherited = {} if parent is None else parent.nsmap
-    missing = b""
-    tag: re.Match[bytes] | None = None
-    for prefix, uri in inherited.items():
-        # A prefix may be used in any name, and in values such as xsi:type: look for it anywhere.
-        if prefix is not None and not _names(piece, prefix.encode()):
-            continue
-        tag = tag or _START_TAG.match(piece)
-        assert tag is not None, "an element begins with its start tag"
-        declared = b"xmlns" if prefix is None else b"xmlns:" + prefix.encode()
-        if not re.search(rb"\s%b\s*=" % re.escape(declared), tag["rest"]):
-            missing += b' %b="%b"' % (declared, quoted(uri))
-    if not missing:
+    if len(inherited) > NAMESPACES_IN_SCOPE_MAX:
+        raise SoapFault(
+            "Sender", f"an element stands in the scope of {len(inherited)} namespace declarations"
+        )
+    looks = len(piece) * len(inherited) <= SOUGHT_BYTES_MAX
+    # A prefix may be used in any name, and in values such as xsi:type: look for it anywhere.
+    needed = [
+        (b"xmlns" if prefix is None else b"xmlns:" + prefix.encode(), uri)
+        for prefix, uri in inherited.items()
+        if prefix is None or not looks or _names(piece, prefix.encode())
+    ]
+    if not needed:
         return piece
-    assert tag is not None
+    tag = _START_TAG.match(piece)
+    assert tag is not None, "an element begins with its start tag"
+    own = set(_ATTRIBUTE.findall(tag["rest"]))
+    missing = b"".join(
+        b' %b="%b"' % (declared, quoted(uri)) for declared, uri in needed if declared not in own
+    )
     at = tag.end("name")
-    return piece[:at] + missing + piece[at:]
+    return piece[:at] + missing + piece[at:] if missing else piece
 
 
 def _names(piece: bytes, prefix: bytes) -> bool:
     """True if the prefix may be used: it stands before a colon, and at the start of a word."""
-    if piece.find(prefix + b":") < 0:
-        return False
-    return re.search(rb"(?<![\w.\-\x80-\xff])%b:" % re.escape(prefix), piece) is not None
+    return piece.find(prefix + b":") >= 0 and _use_of(prefix).search(piece) is not None
+
+
+@lru_cache(maxsize=NAMESPACES_IN_SCOPE_MAX)
+def _use_of(prefix: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![\w.\-\x80-\xff])%b:" % re.escape(prefix))

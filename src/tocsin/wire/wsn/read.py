@@ -10,7 +10,7 @@ from lxml import etree
 from tocsin.wire.soap.addressing import Addressing, EndpointReference, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, first_element, split, text_of
 from tocsin.wire.soap.fault import SoapFault
-from tocsin.wire.soap.mediation import Notification
+from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification
 from tocsin.wire.soap.names import SPEC_OF, WSA_NAMESPACES, WSN10, WSN12, WSN13
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.times import moment_ns
@@ -158,8 +158,8 @@ def _read_if(envelope: Envelope, element: Element | None) -> EndpointReference |
 def read_notifications(envelope: Envelope, addressing: Addressing) -> list[Notification]:
     """A broker's view of Notify, for the events that it brings. One message that brings several
     has one id; theirs are that id and their number."""
-    assert envelope.content is not None
-    holders, contents = _holders(envelope.content)
+    # Where only the action says that it is Notify, the body is as empty as a Notify can be.
+    holders, contents = _holders(envelope.body if envelope.content is None else envelope.content)
     payloads = cut_out(envelope, contents)
     message_id = addressing.message_id
     several = len(holders) > 1
@@ -197,6 +197,8 @@ def _holders(notify: Element) -> tuple[list[dict[str, Element]], list[Element]]:
         if len(inside) != 1:
             found = "no element" if not inside else f"{len(inside)} elements"
             raise SoapFault("Sender", f"a Message holds exactly one element, and this has {found}")
+        if len(holders) == NOTIFICATIONS_MAX:
+            raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
         holders.append(parts)
         contents.append(inside[0])
     if not holders:

@@ -9,8 +9,13 @@ import pytest
 
 from served import Served, served
 from soap.wse_source import Client, Consumer, consumer, publish, subscriptions
-from tocsin.wire.soap.addressing import EndpointReference, header_text, read_addressing
-from tocsin.wire.soap.envelope import split
+from tocsin.wire.soap.addressing import (
+    EndpointReference,
+    header_text,
+    read_addressing,
+    write_headers,
+)
+from tocsin.wire.soap.envelope import split, write_envelope
 from tocsin.wire.soap.names import (
     NAMESPACE_OF,
     WSA2005,
@@ -24,6 +29,7 @@ from tocsin.wire.soap.names import (
 )
 from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.wse.messages import (
+    ACK_ACTION,
     EVENTS,
     PUSH_WITH_ACK,
     WRAP,
@@ -278,6 +284,19 @@ def test_acknowledged_pushes_ask_for_it(broker: Served, sink: Consumer) -> None:
     assert header_text(first.envelope, wsman, "AckRequested") == ""
 
 
+def test_the_acknowledgement_of_another_message_is_none(broker: Served, sink: Consumer) -> None:
+    client = Client(broker, wsa=WSA200408, path="/wsman")
+    said = write_headers(WSA200408, action=ACK_ACTION, relates_to="urn:example:another")
+    sink.answer = (200, write_envelope("1.2", header=said))
+    made = client.subscribe(sink.url, mode=PUSH_WITH_ACK)
+
+    publish(broker, "<a/>")
+    first, again = sink.next(), sink.next()
+    end(client, made)
+
+    assert first.body == again.body
+
+
 @pytest.mark.parametrize("wsrm", [WSRM10, WSRM11])
 def test_who_asks_for_reliable_messages_is_offered_a_sequence_first(
     broker: Served, sink: Consumer, wsrm: str
@@ -318,6 +337,11 @@ FAULTS: list[tuple[str, dict[str, object], str]] = [
     ("wse04", {"bookmarks": True}, "UnsupportedFeature"),
     ("wse04", {"heartbeats": "PT0.01S"}, "UnsupportedFeature"),
     ("wse04", {"heartbeats": "often"}, "InvalidMessage"),
+    (
+        "wse04",
+        {"mode": PUSH_WITH_ACK, "notify_to": EndpointReference("soap.tcp://127.0.0.1:9/")},
+        "DeliveryModeRequestedUnavailable",
+    ),
 ]
 
 

@@ -6,14 +6,14 @@ import pytest
 from lxml import etree
 
 from schemas import CAPTURES, validator
-from tocsin.errors import Busy, NoSuchBox, TooManySubscriptions
+from tocsin.errors import BadRequest, Busy, NoSuchBox, TooManySubscriptions
 from tocsin.event.event import Event
 from tocsin.wire.msgbox.content import BoxMessage
 from tocsin.wire.pullpoint import operations
 from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import event_message, notification_messages
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
-from tocsin.wire.soap.fault import SoapFault, write_fault
+from tocsin.wire.soap.fault import write_fault
 from tocsin.wire.soap.names import WSA2003, WSA2005, WSE11, WSMAN, WSN12, WSN13
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topics import TopicName
@@ -79,7 +79,7 @@ def test_how_many_are_wanted_is_read_and_what_is_no_number_refused() -> None:
     assert operations.read_maximum(asked(b" 10 ")) == 10
     assert operations.read_maximum(etree.fromstring(operations.get_request(None))) is None
     for wrong in (b"", b"0", b"-1", b"many", b"9" * 30):
-        with pytest.raises(SoapFault):
+        with pytest.raises(BadRequest):
             operations.read_maximum(asked(wrong))
 
 

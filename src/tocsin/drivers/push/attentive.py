@@ -15,6 +15,7 @@ from tocsin.errors import PeerFailed, TocsinError
 from tocsin.wire.soap.addressing import read_addressing
 from tocsin.wire.soap.envelope import http_headers, read_envelope
 from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.soap.mediation import message_id_of
 from tocsin.wire.soap.names import WSMAN_URI
 
 ACK_ACTION: Final = f"{WSMAN_URI}/Ack"
@@ -46,7 +47,7 @@ class Attentive:
                 **dict(http_headers(head.terms.soap, action)),
             }
             answer = await self._letters.post(push.sink, body, headers, timeout_s=push.timeout_s)
-            outcome = judged(answer)
+            outcome = judged(answer, message_id_of(push.events[0].event))
         except asyncio.CancelledError:
             raise
         except PeerFailed as error:
@@ -60,14 +61,15 @@ class Attentive:
             task.cancel()
 
 
-def judged(answer: LetterAnswer) -> Outcome:
-    """Delivered if the acknowledgement is there."""
+def judged(answer: LetterAnswer, message_id: str) -> Outcome:
+    """Delivered if the acknowledgement is there, and names no other message."""
     if not 200 <= answer.status < 300:
         asked = answer.headers.get("retry-after")
         wait_s = None if asked is None else retry_after_s(asked, 0.0)
         return Answered(answer.status, wait_s, excerpt(answer.body))
     try:
-        if read_addressing(read_envelope(answer.body)).action == ACK_ACTION:
+        said = read_addressing(read_envelope(answer.body))
+        if said.action == ACK_ACTION and said.relates_to in (None, message_id):
             return Answered(answer.status)
     except (SoapFault, TocsinError):
         pass

@@ -17,6 +17,7 @@ from tocsin.errors import TocsinError, TooLarge
 from tocsin.wire.soap.addressing import (
     Addressing,
     EndpointReference,
+    header_text,
     read_addressing,
     reference_headers,
     write_headers,
@@ -26,6 +27,7 @@ from tocsin.wire.soap.envelope import (
     UNDERSTOOD,
     UPGRADE,
     Envelope,
+    blocks,
     check_understood,
     content_type,
     http_headers,
@@ -41,7 +43,7 @@ from tocsin.wire.soap.fault import (
     http_status,
     write_fault,
 )
-from tocsin.wire.soap.names import SOAP_NAMESPACES, WSRM10, WSRM11
+from tocsin.wire.soap.names import SOAP_NAMESPACES, WSA_NAMESPACES, WSRM10, WSRM11
 from tocsin.wire.soap.speech import Speech
 
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ class Desk:
             _check_call(call)
             envelope = read_envelope(call.body)
             soap = envelope.soap
-            addressing = read_addressing(envelope)
+            addressing = _addressing(envelope)
             check_understood(envelope, UNRELIABLE if self._reliable is None else UNDERSTOOD)
             elsewhere = self._elsewhere_of(addressing, call)
             request = self._request(call, envelope, addressing)
@@ -103,6 +105,8 @@ class Desk:
                 reply = await self._process(request)
             else:
                 reply = await self._reliable.through(request, self._process)
+        except _Misaddressed as misaddressed:
+            return self._refused(misaddressed.fault, soap, misaddressed.known)
         except SoapFault as fault:
             return self._refused(fault, soap, addressing)
         except TocsinError as error:
@@ -225,6 +229,25 @@ class Desk:
             close = getattr(service, "close", None)
             if close is not None:
                 await close()
+
+
+class _Misaddressed(Exception):
+    """The addressing headers are wrong; of them is known only what an answer needs."""
+
+    def __init__(self, fault: SoapFault, known: Addressing) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+        self.known = known
+
+
+def _addressing(envelope: Envelope) -> Addressing:
+    try:
+        return read_addressing(envelope)
+    except SoapFault as fault:
+        spaces = (split(block.tag)[0] for block in blocks(envelope))
+        wsa = next((space for space in spaces if space in WSA_NAMESPACES), "")
+        message_id = header_text(envelope, wsa, "MessageID") or None
+        raise _Misaddressed(fault, Addressing(wsa, message_id=message_id)) from None
 
 
 def _check_call(call: SoapCall) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.delivery.trust import parse_sink
 from tocsin.drivers.soap.endings import Endings
 from tocsin.drivers.soap.enumeration import Enumeration
 from tocsin.drivers.soap.heartbeats import Heartbeats
@@ -39,6 +40,7 @@ from tocsin.wire.wse.messages import (
     FORMATS,
     MODES,
     PUSH,
+    PUSH_WITH_ACK,
     UNWRAP,
     GetStatusResponse,
     Message,
@@ -141,6 +143,8 @@ class EventingService:
             raise nowhere_to_deliver(asked.spec)
         if consumer.is_anonymous or consumer.is_none:
             raise unusable_reference(asked.spec, "NotifyTo leads nowhere that we could send to")
+        if asked.mode == PUSH_WITH_ACK and parse_sink(consumer.address, soap_tcp=True).soap_tcp:
+            raise mode_unavailable(PUSH_WITH_ACK)  # what is sent by SOAP.TCP is not answered
         if not is_own_box(consumer.address, request.call.base):
             check_consumer(self._node, consumer.address, request.call.peer)
         return consumer

@@ -12,7 +12,8 @@ from lxml import etree
 from tocsin.wire.soap import names
 from tocsin.wire.soap.envelope import Envelope, blocks, split, text_of
 
-PREFIXES: Final = ("/soap", "/axis2/services/", "/wsman", "/onvif/")
+WHOLE: Final = ("/soap", "/wsman")  # these, and what is below them
+PREFIXES: Final = ("/soap/", "/wsman/", "/axis2/services/", "/onvif/")
 ID_CHARS_MAX: Final = 128
 
 _OURS = re.compile(r"/soap/(subscriptions|boxes|registrations)/([^/]+)/?")
@@ -63,7 +64,7 @@ def identifier(envelope: Envelope) -> str | None:
 
 def is_soap_path(path: str) -> bool:
     """True if the SOAP door answers at this path."""
-    return path == "/soap" or path.startswith(("/soap/", *PREFIXES[1:]))
+    return path in WHOLE or path.startswith(PREFIXES)
 
 
 def topic_block(envelope: Envelope) -> etree._Element | None:

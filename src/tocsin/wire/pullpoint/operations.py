@@ -7,6 +7,7 @@ from typing import Final
 
 from lxml import etree
 
+from tocsin.errors import BadRequest
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, text_of
 from tocsin.wire.soap.fault import SoapFault
@@ -60,7 +61,10 @@ def read_maximum(element: Element) -> int | None:
         return None
     text = text_of(number).removeprefix("+")
     if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS_MAX or not int(text):
-        raise SoapFault("Sender", "MaximumNumber is a whole number, 1 or more")
+        raise BadRequest(
+            f"MaximumNumber is {text[:40]!r}",
+            remedy="Ask for a whole number of messages, 1 or more.",
+        )
     return int(text)
 
 

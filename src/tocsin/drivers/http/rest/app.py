@@ -19,6 +19,7 @@ from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
+from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
 
 if TYPE_CHECKING:
@@ -77,9 +78,10 @@ def _unrouted(routes: list[Route]) -> object:
 
 
 def _methods_at(routes: list[Route], path: str) -> list[str]:
-    return [
+    found = [
         method for route in routes if route.path_regex.match(path) for method in route.methods or ()
     ]
+    return [*found, "POST"] if is_soap_path(path) else found
 
 
 def _hint(routes: list[Route], path: str) -> str:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from served import ROOT
 from tocsin.errors import BadXml
-from tocsin.safexml import ATTRIBUTES_MAX, DEPTH_MAX, parse, to_utf8
+from tocsin.safexml import ATTRIBUTES_MAX, DEPTH_MAX, carried_as, parse, to_utf8
 
 HOSTILE = ROOT.parent / "shared" / "data" / "hostile"
 KINDS = {".xml", ".svg", ".xsl", ".ent", ".dtd", ".xsd"}
@@ -182,3 +182,41 @@ def test_every_encoding_gives_the_same_text(text: str, encoding: str) -> None:
 def test_anything_is_read_or_refused(data: bytes) -> None:
     is_refused(data)
     is_refused(b"<a>" + data + b"</a>")
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding", "charset"),
+    [
+        ("", "iso-8859-1", "ISO-8859-1"),
+        ("", "windows-1252", "windows-1252"),
+        ("", "shift_jis", "Shift_JIS"),
+        ("", "utf-8", "utf-8"),
+        ("utf-8", "iso-8859-1", "iso-8859-1"),
+        ("iso-8859-1", "utf-8", "UTF-8"),
+        ("iso-8859-1", "iso-8859-1", "utf-8"),  # plainly wrong: it is not UTF-8
+        ("iso-8859-1", "iso-8859-1", "zip"),  # not known
+        ("utf-16", "utf-16", "iso-8859-1"),  # a byte order mark is never wrong
+        ("", "utf-8-sig", "iso-8859-1"),
+    ],
+)
+def test_what_carries_a_document_may_say_how_it_is_encoded(
+    declared: str, encoding: str, charset: str
+) -> None:
+    declaration = f'<?xml version="1.0" encoding="{declared}"?>' if declared else ""
+    word = "\u30c6\u30b9\u30c8" if encoding == "shift_jis" else "gr\u00fc\u00df"
+    sent = f"{declaration}<a>{word}</a>".encode(encoding)
+
+    assert parse(carried_as(sent, charset)).text == word
+
+
+def test_new_names_are_read_however_many_there_were_before() -> None:
+    held = parse(b"<held><inside a='1'/></held>")
+    finds = etree.XPath("//inside[@a = '1']")
+    for number in range(5_000):  # 250 MB of names; libxml2 keeps some 100 MB of them
+        parse(b"<n%d%b/>" % (number, b"x" * 49_990))
+
+    later = parse(b"<a-name-that-nobody-used-yet><inside a='1'/></a-name-that-nobody-used-yet>")
+
+    assert later.tag == "a-name-that-nobody-used-yet"
+    assert len(finds(held)) == len(finds(later)) == 1
+    assert parse(b"<held/>").tag == held.tag

@@ -7,12 +7,14 @@ always an element and a text is never cut in two by a comment.
 
 Most messages are small and plain, and pay for counting two characters and nothing more.
 
-libxml2 keeps every distinct name it has met for as long as the process lives, and lxml has no way
-to drop them: a stranger who sends nothing but new names makes the broker grow by what it was sent.
+libxml2 keeps every distinct name it has met in a dictionary of the thread, and at some 100 MB takes
+no new ones any more: a stranger who sends nothing but new names would close this door for ever. lxml
+has no way to drop them, so the dictionary is exchanged after every `NAMES_BYTES_MAX` of XML.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 from functools import lru_cache
 
@@ -22,6 +24,8 @@ from tocsin.errors import BadXml
 
 DEPTH_MAX = 100  # elements inside each other; real notifications have about 20
 ATTRIBUTES_MAX = 256  # of one element, namespace declarations included
+
+NAMES_BYTES_MAX = 32 << 20  # of XML, all of which may be names, before they are forgotten
 
 _PROBLEM_CHARS_MAX = 200
 _BYTE_ORDER_MARKS = (
@@ -36,6 +40,7 @@ _BYTE_ORDER_MARKS = (
     (b"<\x00", "utf-16-le"),
     (b"\x00<", "utf-16-be"),
 )
+_MARKS = tuple(mark for mark, _ in _BYTE_ORDER_MARKS)
 _DECLARATION = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:'1\.[0-9]+'|\"1\.[0-9]+\")"
     rb"(?:\s+encoding\s*=\s*(?:'([A-Za-z][\w.-]*)'|\"([A-Za-z][\w.-]*)\"))?"
@@ -54,31 +59,69 @@ _START_TAG = re.compile(rb"[^\s!?/<>\"'](?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>")
 _QUOTED = re.compile(rb"\"[^\"]*\"|'[^']*'")
 _PROLOG = re.compile(rb"(?:\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
 
-_PARSER = etree.XMLParser(
-    encoding="utf-8",
-    resolve_entities=False,
-    load_dtd=False,
-    dtd_validation=False,
-    attribute_defaults=False,
-    no_network=True,
-    huge_tree=False,
-    recover=False,
-    remove_comments=True,
-    remove_pis=True,
-    collect_ids=False,
-)
+
+def _new_parser() -> etree.XMLParser[etree._Element]:
+    return etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        no_network=True,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+        collect_ids=False,
+    )
+
+
+class _Parsing:
+    """The parser in use, and how much XML its thread's dictionary may hold the names of."""
+
+    def __init__(self) -> None:
+        self.parser = _new_parser()
+        self.bytes = 0
+
+    def count(self, size: int) -> None:
+        self.bytes += size
+        if self.bytes > NAMES_BYTES_MAX:
+            self._forget_names()
+
+    def _forget_names(self) -> None:
+        """Begin with a new dictionary. Documents that there are hold on to the one they came from.
+
+        lxml looks for it among the values of its thread, which only C can reach, and if there is
+        none takes up that of the next parser it sees: so that must be a new one, and used at once.
+        """
+        self.bytes = 0
+        values = _thread_values()
+        if values:
+            ctypes.cast(values, ctypes.py_object).value.pop("_ParserDictionaryContext", None)
+        self.parser = _new_parser()
+        etree.fromstring(b"<x/>", self.parser)
+
+
+_thread_values = ctypes.pythonapi.PyThreadState_GetDict
+_thread_values.argtypes = ()
+_thread_values.restype = (
+    ctypes.c_void_p
+)  # borrowed: an object here would be let go of once too often
+
+_parsing = _Parsing()
 
 
 def parse(data: bytes, *, what: str = "the XML", depth_max: int = DEPTH_MAX) -> etree._Element:
     """The root element of the document; BadXml if it is malformed or over a limit."""
     data = to_utf8(data)
+    _parsing.count(len(data))
     has_doctype_text = _DOCTYPE in data  # which a comment or a CDATA section may hold
     if has_doctype_text and _has_document_type(data):
         raise _no_document_type(what)
     if data.count(b"=") > ATTRIBUTES_MAX:
         _check_attributes(data, what)
     try:
-        root = etree.fromstring(data, _PARSER)
+        root = etree.fromstring(data, _parsing.parser)
     except (etree.XMLSyntaxError, ValueError) as bad:
         raise BadXml(
             f"{what} is not well-formed: {str(bad)[:_PROBLEM_CHARS_MAX]}",
@@ -110,6 +153,22 @@ def to_utf8(data: bytes) -> bytes:
     if name in _UTF_8_NAMES:
         return data[declared.end() :]
     return _undeclared(_recoded(data, _codec(name)))
+
+
+def carried_as(data: bytes, charset: str) -> bytes:
+    """The document in UTF-8, where what carried it says how it is encoded.
+
+    That counts more than the document's own declaration and less than a byte order mark (RFC 7303,
+    section 3); a name that we do not know, or that is plainly wrong, does not count.
+    """
+    name = charset.lower()
+    if data.startswith(_MARKS) or not (name in _UTF_8_NAMES or _OTHER_NAMES.fullmatch(name)):
+        return data
+    try:
+        text = data.decode("utf-8" if name in _UTF_8_NAMES else name)
+    except (UnicodeError, LookupError):
+        return data
+    return _undeclared(text.encode())
 
 
 def depth_exceeds(root: etree._Element, depth: int) -> bool:

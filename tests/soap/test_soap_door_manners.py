@@ -92,4 +92,22 @@ def test_a_bad_topic_is_mended_in_the_words_of_its_dialect(broker: Served) -> No
     assert b"**" not in answer
 
 
+def test_the_encoding_that_http_names_counts(broker: Served) -> None:
+    message = write_envelope("1.1", body="<a>gr\u00fc\u00df</a>".encode())
+    undeclared = message[message.index(b"?>") + 2 :].decode()
+
+    status, _ = post(
+        f"{broker.url}/soap/topic/encoded",
+        undeclared.encode("iso-8859-1"),
+        [("content-type", "text/xml; charset=ISO-8859-1"), ("soapaction", '""')],
+    )
+    ask = f'<w:GetCurrentMessage xmlns:w="{WSN13}"><w:Topic>encoded</w:Topic></w:GetCurrentMessage>'
+    _, answer = post(
+        f"{broker.url}/soap", write_envelope("1.2", body=ask.encode()), http_headers("1.2", "")
+    )
+
+    assert status == 202
+    assert "<a>gr\u00fc\u00df</a>".encode() in answer
+
+
 DIALECT = "http://docs.oasis-open.org/wsn/t-1/TopicExpression/Concrete"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from math import inf
 
 from tocsin.drivers.http import answers
@@ -11,6 +12,9 @@ from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.soap.call import Answer, SoapCall
 from tocsin.errors import TocsinError
+from tocsin.safexml import carried_as
+
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
 class SoapExchange:
@@ -37,9 +41,14 @@ class SoapExchange:
                 body = unpacked(body, coding, door.limits.body_bytes_max)
             except TocsinError as error:
                 refused = error
+        kind = headers.get(b"content-type", b"").decode("latin-1")
+        charset = _CHARSET.search(kind)
+        # UTF-8 without a declaration is what nearly everybody sends: nothing to do.
+        if charset and not (charset[1].lower() == "utf-8" and body[:2] != b"<?"):
+            body = carried_as(body, charset[1])
         call = SoapCall(
             body=body,
-            content_type=headers.get(b"content-type", b"").decode("latin-1"),
+            content_type=kind,
             soap_action=headers.get(b"soapaction", b"").decode("latin-1"),
             path=request.path,
             query=request.query.decode("latin-1"),

@@ -12,6 +12,7 @@ from time import perf_counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lxml import etree
 
 from served import ROOT
 from tocsin.errors import BadXml

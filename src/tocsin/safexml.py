@@ -8,8 +8,8 @@ always an element and a text is never cut in two by a comment.
 Most messages are small and plain, and pay for counting two characters and nothing more.
 
 libxml2 keeps every distinct name it has met in a dictionary of the thread, and at some 100 MB takes
-no new ones any more: a stranger who sends nothing but new names would close this door for ever. lxml
-has no way to drop them, so the dictionary is exchanged after every `NAMES_BYTES_MAX` of XML.
+no new ones any more: a stranger who sends nothing but new names would close this door for ever.
+lxml cannot drop them, so the dictionary is exchanged after every `NAMES_BYTES_MAX` of XML.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tocsin.drivers.soap.paths import place_of, topic_block
 from tocsin.drivers.soap.request import ACCEPTED, Handlers, Reply, Request
 from tocsin.event.event import Event
 from tocsin.wire.soap import names
-from tocsin.wire.soap.envelope import elements, split, text_of
+from tocsin.wire.soap.envelope import blocks, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
 from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification, to_event
 from tocsin.wire.soap.slices import cut_out
@@ -167,7 +167,5 @@ def _tracked(namespace: str, name: str, action: str, accepted: Accepted) -> Repl
 
 
 def _acknowledged(request: Request) -> Reply:
-    wants = any(
-        split(b.tag) == (names.WSMAN, "AckRequested") for b in request.envelope.header or ()
-    )
+    wants = any(split(b.tag) == (names.WSMAN, "AckRequested") for b in blocks(request.envelope))
     return Reply(b"", f"{names.WSMAN_URI}/Ack") if wants else ACCEPTED

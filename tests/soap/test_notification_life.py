@@ -278,6 +278,20 @@ def test_the_current_message_is_the_last_on_its_topic(broker: Served) -> None:
         assert ask(peer, question, to) == say.GetCurrentMessageResponse(b"<e>2</e>")
 
 
+def test_a_namesake_in_another_namespace_is_another_topic(broker: Served) -> None:
+    peer = PEERS[0]
+    topic = own_topic()
+    namesake = TopicName(topic.text, (("t", "urn:other"),))
+
+    publish(broker, topic, b"<e>mine</e>")
+    publish(broker, namesake, b"<e>theirs</e>")
+
+    for asked, payload in ((topic, b"<e>mine</e>"), (namesake, b"<e>theirs</e>")):
+        question = say.GetCurrentMessage(about(asked, peer.spec)[0])
+        answer = ask(peer, question, source(broker, peer.wsa))
+        assert answer == say.GetCurrentMessageResponse(payload)
+
+
 def test_a_client_without_addressing_is_answered_without(
     broker: Served, consumer: Consumer
 ) -> None:

@@ -46,6 +46,9 @@ class BoxDoor(HttpDoor):
         self.door.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
+        if request.target == b"/soap?wsdl":
+            # Of all that a broker describes, this is what is here (and ?wsdl=wsn13.PullPoint).
+            request = replace(request, target=b"/soap?wsdl=msgbox")
         if request.path in _ALSO_HERE or (request.method == b"POST" and is_soap_path(request.path)):
             return super()._exchange(connection, request)
         raise _not_here(request.path)

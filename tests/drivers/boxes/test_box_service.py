@@ -198,3 +198,11 @@ def test_a_box_service_open_to_the_world_must_be_meant() -> None:
 
     assert answer.returncode == 2
     assert "T002" in answer.stderr
+
+
+def test_a_box_service_alone_describes_itself_and_no_broker(outside: BoxServed) -> None:
+    with urlopen(f"{outside.url}/soap?wsdl", timeout=10) as described:
+        document = described.read()
+
+    assert b"createMsgBox" in document
+    assert b"wsn/bw-2" not in document

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.latest import LOOK_BACK_EVENTS
 from tocsin.drivers.soap.own_boxes import is_own_box
 from tocsin.drivers.soap.paths import place_of
 from tocsin.drivers.soap.request import Handlers, Reply, Request
 from tocsin.drivers.soap.sinks import check_consumer
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, SoapTerms, State, Subscription
+from tocsin.event.topic import TopicPattern
 from tocsin.wire.soap.addressing import reference_headers
 from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import USUAL_WSA
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 Act = Callable[[Request, say.Request, Faults], Awaitable[say.Response]]
+
+
+NAMESAKES_MAX: Final = 100  # messages of topics with the same path and another namespace
 
 
 class NotificationService:
@@ -150,12 +157,22 @@ class NotificationService:
         assert isinstance(asked, say.GetCurrentMessage)
         pattern, namespace = one_topic(asked.topic, faults)
         stored = await self._node.latest(pattern)
-        event = None if stored is None else stored.event
-        if event is None or (namespace and event.extensions.get("topicns", namespace) != namespace):
+        for _ in range(NAMESAKES_MAX):
+            if stored is None or _is_of(stored.event, namespace):
+                break
+            stored = await self._before(stored.seq, pattern)
+        if stored is None or not _is_of(stored.event, namespace):
             raise faults.fault(
                 "NoCurrentMessageOnTopicFault", f"nothing was published on {pattern} of late"
             )
-        return say.GetCurrentMessageResponse(payload_of(event))
+        return say.GetCurrentMessageResponse(payload_of(stored.event))
+
+    async def _before(self, seq: int, pattern: TopicPattern) -> Stored | None:
+        """The last event on the topic before this one, which is on a namesake."""
+        above = max(0, seq - 1 - LOOK_BACK_EVENTS)
+        return await self._node.read(
+            lambda log: log.last_on(pattern=pattern, above=above, through=seq - 1)
+        )
 
     def _found(self, request: Request) -> SubscriptionView:
         if request.resource is None:
@@ -207,3 +224,8 @@ def _terms(asked: say.Subscribe, spec: str, soap: str, manager: str) -> SoapTerm
         reliable=asked.reliable,
         expires_as="dateTime",
     )
+
+
+def _is_of(event: Event, namespace: str) -> bool:
+    """True if the topic may be one of this namespace; none at all may be any."""
+    return not namespace or event.extensions.get("topicns", namespace) == namespace

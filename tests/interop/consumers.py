@@ -77,7 +77,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
+        length = self.headers["content-length"]
+        body = self._chunks() if length is None else self.rfile.read(int(length))
         names = {name.lower(): value for name, value in self.headers.items()}
         delivery = Delivery(self.path, names, body)
         self.server.arrived.put(delivery)
@@ -88,6 +89,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
+
+    def _chunks(self) -> bytes:
+        parts = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
 
     def log_message(self, format: str, *args: object) -> None:
         """A test's output is the test's."""

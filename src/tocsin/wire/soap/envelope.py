@@ -12,6 +12,8 @@ from lxml import etree
 from tocsin import safexml
 from tocsin.wire.soap.fault import SoapFault, quoted
 from tocsin.wire.soap.names import (
+    BR13_ACTIONS,
+    PROPERTIES13_ACTIONS,
     ROLE_NEXT,
     ROLE_ULTIMATE,
     SOAP11,
@@ -24,6 +26,7 @@ from tocsin.wire.soap.names import (
     WSE11,
     WSMAN,
     WSN10,
+    WSN13_ACTIONS,
     WSRM10,
     WSRM11,
     WSSE,
@@ -198,8 +201,14 @@ def http_headers(soap: str, action: str) -> list[tuple[str, str]]:
     """The HTTP headers of a request with a message of this version."""
     headers = [("content-type", content_type(soap, action))]
     if soap == "1.1":
-        headers.append(("soapaction", f'"{_header_safe(action)}"'))
+        named = "" if action.startswith(_UNBOUND) else _header_safe(action)
+        headers.append(("soapaction", f'"{named}"'))
     return headers
+
+
+# The WSDLs of WS-Notification 1.3 bind no SOAPAction, and several port types share an operation.
+# Apache CXF drops a Notify, having said 202, that names another port type than its own.
+_UNBOUND: Final = (f"{WSN13_ACTIONS}/", f"{BR13_ACTIONS}/", f"{PROPERTIES13_ACTIONS}/")
 
 
 def _header_safe(action: str) -> str:

@@ -60,6 +60,10 @@ class Listener(Protocol):
         """The last request asked for another protocol, to which the rest belongs."""
 
 
+# What makes an offer of another protocol, in a head.
+_OFFER: Final = frozenset({b"upgrade", b"connection", b"http2-settings"})
+
+
 class RequestReader:
     """A parser with its half-read request."""
 
@@ -74,6 +78,7 @@ class RequestReader:
         "_listener",
         "_parser",
         "_parts",
+        "_passed_over",
         "_refusal",
         "_target",
         "_version",
@@ -102,6 +107,8 @@ class RequestReader:
         self._body_bytes = 0
         self._fed_bytes = 0  # since the request began
         self._is_last = False  # nothing after this request is to be read
+        # The head of a request that offered another protocol, without the offer.
+        self._passed_over: list[tuple[bytes, bytes]] = []
         self._refusal: TocsinError | None = None
 
     def feed(self, data: bytes) -> None:
@@ -134,11 +141,32 @@ class RequestReader:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self.feeding = False
-            self._listener.upgraded(data[upgrade.args[0] :])
+            rest = data[upgrade.args[0] :]
+            if self._passed_over:
+                self._parse_without_offer(rest)
+            else:
+                self._listener.upgraded(rest)
         except httptools.HttpParserError as error:
             self.feeding = False
             self._unreadable(error)
         self.feeding = False
+
+    def _parse_without_offer(self, rest: bytes) -> None:
+        """Read a request that offers a protocol we do not speak as if it offered none.
+
+        The parser stops at its head, as if the offer were accepted; RFC 9110, section 7.8, lets us
+        pass over it. Java's HTTP client offers HTTP/2 with every first request.
+        """
+        head = b"%b %b HTTP/1.1\r\n" % (self.method, self._target)
+        for name, value in self._passed_over:
+            head += b"%b: %b\r\n" % (name, value)
+        self._passed_over = []
+        self._target = b""
+        self._fields = []
+        self.phase = IDLE
+        self._fed_bytes = 0
+        self._parser = httptools.HttpRequestParser(self)
+        self._parse(head + b"\r\n" + rest)
 
     def check_incomplete(self) -> None:
         """Part of a request is still to come: refuse one that is too large to ever be read."""
@@ -191,6 +219,12 @@ class RequestReader:
         except TocsinError as error:
             self._refusal = error
             raise
+        if not self.is_plain and self._offers_another_protocol():
+            self._passed_over = [
+                (name, value) for name, value in self._fields if name.lower() not in _OFFER
+            ]
+            if b"close" in self._headers.get(b"connection", b"").lower():
+                self._passed_over.append((b"connection", b"close"))
         self.phase = BODY
         self.since_s = 0.0
         self._fields = []  # of what follows, these are the trailers, and nobody reads those
@@ -234,7 +268,13 @@ class RequestReader:
             raise self._refusal
         self._parts.append(part)
 
+    def _offers_another_protocol(self) -> bool:
+        offered = self._headers.get(b"upgrade", b"").strip().lower()
+        return bool(self._parser.should_upgrade()) and offered not in (b"", b"websocket")
+
     def on_message_complete(self) -> None:
+        if self._passed_over:
+            return  # it is read again, with its body
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()

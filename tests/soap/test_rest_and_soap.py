@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from notification_peers import Consumer, Peer, ask
+from notification_peers import Consumer, Peer, Refused, ask
 
 from served import Served, served
 from tocsin.wire.soap.addressing import EndpointReference
@@ -81,3 +81,14 @@ def test_a_message_that_is_the_event_itself_cannot_hold_three(
     assert status == 400
     assert "one event each" in problem["detail"]
     broker.call("DELETE", f"/subscriptions/{made}")
+
+
+def test_a_broker_is_not_subscribed_to_itself(broker: Served) -> None:
+    source = EndpointReference(f"{broker.url}/soap", WSA2005)
+    port = broker.address.rpartition(":")[2]
+
+    for address in (f"{broker.url}/soap", f"http://localhost:{port}/events"):
+        with pytest.raises(Refused, match="hear itself"):
+            ask(PEER, say.Subscribe(EndpointReference(address, WSA2005)), source)
+
+    assert broker.call("GET", "/subscriptions")[1]["subscriptions"] == []

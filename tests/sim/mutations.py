@@ -83,12 +83,12 @@ def skip_an_event_when_catching_up(patch: pytest.MonkeyPatch) -> None:
     """Go on one too far when a window is full in the middle of a page."""
     hand_out = Catchup._hand_out
 
-    def skipping(self: Catchup, events: Any, open_ones: dict[int, Follower]) -> Any:
+    def skipping(self: Catchup, events: Any, through: int, open_ones: dict[int, Follower]) -> Any:
         asked = dict(open_ones)
-        woken = hand_out(self, events, open_ones)
+        handed_out = hand_out(self, events, through, open_ones)
         for key in asked.keys() - open_ones.keys():
             asked[key].scanned_to += 1
-        return woken
+        return handed_out
 
     patch.setattr(Catchup, "_hand_out", skipping)
 

@@ -22,6 +22,8 @@ NEW = Peer("wsn13", "1.2", WSA2005)
 OLD = Peer("wsn12", "1.1", WSA200403)
 NUMBERS = itertools.count(1)
 
+ON_DISK_S = 1.0  # for the broker to write down what the publisher answered
+
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Served]:
@@ -248,6 +250,7 @@ def test_taps_are_taken_up_after_a_power_cut() -> None:
         publisher.waits_for("Subscribe", "PauseSubscription")
         subscription = consume(broker, consumer, topic)
         publisher.waits_for("ResumeSubscription")
+        time.sleep(ON_DISK_S)
 
         broker.kill()
         broker.start()

@@ -27,6 +27,7 @@ BENCHMARKS = (
     ("blackboard", "The blackboard's shape", False),
     ("store", "The log alone", False),
     ("matching", "Matching", True),
+    ("mediation", "Mediation between Web-services specifications", True),
     ("xpath", "XPath filters", False),
 )
 
@@ -43,6 +44,14 @@ RATIOS = (
     ("webhook POSTs per CPU-s / aiohttp", "fanout", ("broker_over_aiohttp",), 8.0, True),
     ("webhook POSTs per CPU-s / bare uvloop", "fanout", ("broker_over_bare",), 0.4, True),
     ("blackboard, durable / the paper's 1,600/s", "blackboard", (0, "times_the_paper"), 30.0, True),
+    (
+        "SOAP in, WS-Eventing out, per CPU-s / CloudEvents",
+        "mediation",
+        ("fanout", "broker_over_ready_made"),
+        0.5,
+        True,
+    ),
+    ("SOAP messages read per CPU-s / 20,000", "mediation", ("parse", "of_target"), 1.0, True),
     (
         "`tocsin pub --help` / bare interpreter",
         "startup",

@@ -14,7 +14,14 @@ from tocsin.delivery.retry import RetryOptions
 from tocsin.errors import Busy, DiskFull, NoSuchDeadLetter, NoSuchSubscription, RedriveFailed
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING
-from tocsin.event.subscription import Config, Kind, State, Subscription, from_definition
+from tocsin.event.subscription import (
+    Config,
+    Kind,
+    SoapTerms,
+    State,
+    Subscription,
+    from_definition,
+)
 from tocsin.wire.cloudevents.webhook import Allowed
 
 TOPIC_B: list[object] = [{"topic": "b"}]
@@ -130,6 +137,19 @@ def test_a_dead_letter_is_not_sent_to_a_sink_that_has_not_agreed() -> None:
     answer = hand.ask(lambda token: hand.broker.redrive(letter, token, hand.now))
 
     assert isinstance(answer, RedriveFailed)
+
+
+def test_a_dead_letter_of_an_ended_subscription_still_speaks_its_consumers_language() -> None:
+    hand = Hand()
+    terms = SoapTerms(spec="wsn12")
+    subscription = hand.subscribe(soap=terms)
+    letter = given_up(hand)
+    hand.ask(lambda token: hand.broker.unsubscribe(subscription, token, hand.now))
+    hand.broker.redrive(letter, "again", hand.now)
+
+    (push,) = pushes(hand.settle())
+
+    assert push.subscription.soap == terms
 
 
 def box() -> Subscription:

@@ -42,6 +42,7 @@ class DeadLetters:
             reason=reason,
             attempts=list(who.attempts),
             event=stored.event,
+            soap=subscription.soap,
         )
         state.unsaved.dead[letter.id] = record(letter)
         state.counters.dead_letters += 1
@@ -73,11 +74,14 @@ class DeadLetters:
         self._redriving.add(letter.id)
 
     def subscription_of(self, letter: DeadLetter) -> Subscription:
-        """As which subscription it goes out; if that is gone, in the plain form, unsigned."""
+        """As which subscription it goes out; if that is gone, plain and unsigned, in the
+        specification that its consumer speaks."""
         known = self._state.by_id.get(letter.subscription)
         if known is not None:
             return known.subscription
-        return Subscription(id=letter.subscription, kind=Kind.PUSH, sink=letter.sink)
+        return Subscription(
+            id=letter.subscription, kind=Kind.PUSH, sink=letter.sink, soap=letter.soap
+        )
 
     def redriven(self, redrive: Redrive, outcome: Outcome, now_ns: int) -> bool:
         """It was sent again. True if the sink took it, and then it is removed."""

@@ -7,6 +7,7 @@ import msgspec
 from tocsin.delivery.outcome import Answered, Outcome, describe
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
+from tocsin.event.subscription import SoapTerms
 
 ATTEMPTS_KEPT_MAX = 32
 
@@ -39,6 +40,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     reason: str
     attempts: list[Attempt]
     event: Event
+    soap: SoapTerms | None = None  # how its consumer is spoken to, if by Web services
 
     def stored(self) -> Stored:
         """The event as it was in the log, which may have let go of it by now."""

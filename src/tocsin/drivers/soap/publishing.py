@@ -9,6 +9,7 @@ from tocsin.broker.effects import Accepted
 from tocsin.drivers.soap.paths import place_of, topic_block
 from tocsin.drivers.soap.request import ACCEPTED, Handlers, Reply, Request
 from tocsin.event.event import Event
+from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.soap import names
 from tocsin.wire.soap.envelope import blocks, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
@@ -26,6 +27,7 @@ class Publishing:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._limits = node.settings.event_limits()
         self.handlers: Handlers = {
             (names.WSN13, "Notify"): self.notify,
             (names.WSN12, "Notify"): self.notify,
@@ -100,6 +102,8 @@ class Publishing:
         default = place_of(request.call.path).topic or default_topic
         events = [event_of(notification, default) for notification in found]
         node = self._node
+        for event in events:
+            check_event(event, self._limits)
         accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
         return accepted
 

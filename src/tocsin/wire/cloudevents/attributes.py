@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tocsin.errors import BadEvent
-from tocsin.event.event import Event
+from tocsin.errors import BadEvent, TooLarge
+from tocsin.event.event import Event, context
 from tocsin.event.topic import valid_topic
-from tocsin.event.value import Scalar
+from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents import typed
 from tocsin.wire.cloudevents.limits import (
     ATTRIBUTE_NAME_CHARS_MAX,
@@ -89,6 +89,30 @@ def event_of(given: dict[str, Scalar], data: bytes | None, limits: Limits) -> Ev
         extensions=given,
         attributes=attributes,
         data=data,
+    )
+
+
+def check_event(event: Event, limits: Limits) -> None:
+    """Hold an event that another door made to what is asked of every event: some consumer gets it
+    in headers, and the log must be able to keep it."""
+    if event.data is not None and len(event.data) > limits.event_bytes_max:
+        raise too_long(len(event.data), limits)
+    given: dict[str, Scalar] = {
+        name: value for name, value in context(event).items() if isinstance(value, str)
+    }
+    if reserved := given.keys() & event.extensions.keys():
+        raise BadEvent(
+            f"{min(reserved)} is given twice", remedy="Give an extension a name of its own."
+        )
+    event_of({**event.extensions, **given, "specversion": "1.0"}, None, limits)
+    for name, value in event.attributes.items():
+        check_value(name, value.value if isinstance(value, Quantity) else value, limits)
+
+
+def too_long(size: int, limits: Limits) -> TooLarge:
+    return TooLarge(
+        f"the event has {size} bytes",
+        remedy=f"Send at most {limits.event_bytes_max}, or raise the limit on events.",
     )
 
 

@@ -22,6 +22,7 @@ from tocsin.wire.cloudevents.attributes import (
     event_of,
     is_time,
     refused,
+    too_long,
 )
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
 from tocsin.wire.cloudevents.nesting import is_too_deep
@@ -96,7 +97,7 @@ def read_events(
     if mode is Mode.BATCH:
         return _batch(body, limits)
     if len(body) > limits.event_bytes_max:
-        raise _too_long(len(body), limits)
+        raise too_long(len(body), limits)
     if mode is Mode.STRUCTURED:
         return [_structured(body, limits)]
     return [_binary(content_type, headers, body, limits)]
@@ -336,7 +337,7 @@ def _element(index: int, raw: msgspec.Raw, limits: Limits) -> Event:
     try:
         size = len(memoryview(raw))
         if size > limits.event_bytes_max:
-            raise _too_long(size, limits)
+            raise too_long(size, limits)
         return _structured(raw, limits)
     except TocsinError as error:
         raise type(error)(
@@ -384,11 +385,4 @@ def _malformed(error: Exception) -> BadEvent:
     return BadEvent(
         f"the event cannot be read: {error}",
         remedy="Check the JSON at that byte, for instance with python -m json.tool.",
-    )
-
-
-def _too_long(size: int, limits: Limits) -> TooLarge:
-    return TooLarge(
-        f"the event has {size} bytes",
-        remedy=f"Send at most {limits.event_bytes_max}, or raise the limit on events.",
     )

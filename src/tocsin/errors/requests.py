@@ -95,3 +95,27 @@ class BadFrame(TocsinError):
     """
 
     code = "T212"
+
+
+class BadMessage(TocsinError):
+    """A message of the producer/consumer protocol is not what it must be. Nothing was changed.
+
+    A request that can be recognised gets its reply, with Failure and this as the ReturnDetail;
+    anything else closes the connection, because nobody could be told otherwise.
+    """
+
+    code = "T213"
+
+    def __init__(self, problem: str, *, remedy: str, refusal: object = None) -> None:
+        super().__init__(problem, remedy=remedy)
+        self.refusal = refusal  # the reply that says so, where there is somebody to reply to
+
+
+class BrokenConversation(TocsinError):
+    """A message came that nothing leads to: a reply to no request, an event of no subscription.
+
+    The two ends no longer agree on what was said, so the connection is closed. Connect again and
+    subscribe anew.
+    """
+
+    code = "T214"

@@ -35,7 +35,7 @@ _PAYLOADS_KEPT = 8
 
 _TYPES = {"source": "uriRef", "dataschema": "uri", "time": "timestamp"}
 _HEAD = f'<ce:event xmlns:ce="{CLOUDEVENTS}" xmlns:xs="{XSD}" xmlns:xsi="{XSI}" specversion="1.0">'
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile("[a-z_][a-z0-9_]*")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;"})
 _REMEDY = f"Send an event of the CloudEvents XML format, namespace {CLOUDEVENTS}."
@@ -44,7 +44,7 @@ _REMEDY = f"Send an event of the CloudEvents XML format, namespace {CLOUDEVENTS}
 def payload_xml(event: Event) -> bytes:
     """One XML element with every namespace it needs, in UTF-8, without a declaration."""
     data = event.data
-    if data and is_xml(event.datacontenttype) and (element := _element_of(data)) is not None:
+    if data and is_xml(event.datacontenttype) and (element := payload_element(data)) is not None:
         return element
     return event_xml(event)
 
@@ -58,8 +58,8 @@ def is_xml(media_type: str | None) -> bool:
 
 
 @lru_cache(maxsize=_PAYLOADS_KEPT)
-def _element_of(data: bytes) -> bytes | None:
-    """The one element of the document to the byte, or None if this is no document of ours."""
+def payload_element(data: bytes) -> bytes | None:
+    """The one element of a document to the byte, or None if these bytes are no document."""
     if data.lstrip()[:1] not in (b"<", b"\xef", b"\xff", b"\xfe", b"\x00"):
         return None
     try:
@@ -78,7 +78,7 @@ def event_xml(event: Event) -> bytes:
     exact: dict[str, dict[str, object]] = {"context": {}, "extensions": {}, "attributes": {}}
     parts = [_HEAD]
     for name, text in _context(event):
-        if _FORBIDDEN.search(text):
+        if FORBIDDEN.search(text):
             exact["context"][name] = text
         parts.append(_attribute(name, _TYPES.get(name, "string"), text))
     for name, value in event.extensions.items():
@@ -153,7 +153,7 @@ def _context(event: Event) -> list[tuple[str, str]]:
 
 def _fits(name: str, value: Scalar) -> bool:
     """True if the format has a place for it; it knows texts, truths and whole numbers."""
-    if isinstance(value, float) or (isinstance(value, str) and _FORBIDDEN.search(value)):
+    if isinstance(value, float) or (isinstance(value, str) and FORBIDDEN.search(value)):
         return False
     return bool(_NAME.fullmatch(name)) and name not in CONTEXT_NAMES and name != "data"
 
@@ -177,7 +177,7 @@ def _plain(value: Value) -> object:
 
 
 def _data(data: bytes, media_type: str | None) -> str:
-    if media_type is not None and is_xml(media_type) and _element_of(data) == data:
+    if media_type is not None and is_xml(media_type) and payload_element(data) == data:
         return f'<ce:data xsi:type="xs:any">{data.decode()}</ce:data>'
     if is_json(media_type) or (media_type or "").startswith("text/"):
         try:
@@ -185,14 +185,14 @@ def _data(data: bytes, media_type: str | None) -> str:
         except UnicodeDecodeError:
             pass
         else:
-            if not _FORBIDDEN.search(text):
+            if not FORBIDDEN.search(text):
                 return f'<ce:data xsi:type="xs:string">{escaped(text)}</ce:data>'
     return f'<ce:data xsi:type="xs:base64Binary">{b64encode(data).decode()}</ce:data>'
 
 
 def escaped(text: str) -> str:
     """The text as content of an element or attribute; U+FFFD for what XML cannot hold."""
-    return _FORBIDDEN.sub("\ufffd", text).translate(_ESCAPES)
+    return FORBIDDEN.sub("\ufffd", text).translate(_ESCAPES)
 
 
 def _type(element: etree._Element) -> str:

@@ -9,10 +9,11 @@ from tocsin.client.soap.asking import new_message_id
 from tocsin.errors import BadXml
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
+from tocsin.event.xml_name import name_uri
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, reference_headers
 from tocsin.wire.soap.delivery import Pieces, face, message
 from tocsin.wire.soap.envelope import split
-from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE, name_uri
+from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE
 from tocsin.wire.soap.speech import Speech
 from tocsin.wire.soap.topics import TopicName, topic_context, used_prefixes
 

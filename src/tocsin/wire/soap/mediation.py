@@ -15,6 +15,7 @@ from lxml import etree
 from tocsin import safexml
 from tocsin.event.event import Event
 from tocsin.event.xml_form import CLOUDEVENTS, event_from_xml, payload_xml
+from tocsin.event.xml_name import name_uri
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.topics import TopicName, topic_context
 
@@ -62,14 +63,6 @@ def _unwrapped(payload: bytes, path: str, default: str, extensions: dict[str, st
         return event
     kept = {**event.extensions, **extensions}
     return msgspec.structs.replace(event, topic=path or event.topic, extensions=kept)
-
-
-def name_uri(name: tuple[str, str]) -> str:
-    """An element's name as one URI: what the event is, where its message does not say."""
-    namespace, local = name
-    if not namespace:
-        return local
-    return f"{namespace}{'' if namespace[-1] in '/#:' else '/'}{local}"
 
 
 def payload_name(element: Element) -> tuple[str, str]:

@@ -40,9 +40,14 @@ _SLASH: Final = ord("/")
 def cut_out(envelope: Envelope, wanted: Sequence[Element]) -> list[bytes]:
     """The bytes of each element, in document order, with the namespaces that it inherits and uses
     declared on it. What declares all it uses stays as it was sent."""
+    return cut_from(envelope.raw, wanted)
+
+
+def cut_from(raw: bytes, wanted: Sequence[Element]) -> list[bytes]:
+    """As `cut_out`, of a document that need be no envelope; `raw` is what was parsed, in UTF-8."""
     if not wanted:
         return []
-    pieces = _by_parents(envelope.raw, wanted) or _by_offsets(envelope, wanted)
+    pieces = _by_parents(raw, wanted) or _by_offsets(raw, wanted)
     return [_in_scope(piece, element) for piece, element in zip(pieces, wanted, strict=True)]
 
 
@@ -88,9 +93,8 @@ def _by_parents(raw: bytes, wanted: Sequence[Element]) -> list[bytes] | None:
     return pieces
 
 
-def _by_offsets(envelope: Envelope, wanted: Sequence[Element]) -> list[bytes]:
-    raw = envelope.raw
-    following = envelope.body.getroottree().getroot().iter(etree.Element)
+def _by_offsets(raw: bytes, wanted: Sequence[Element]) -> list[bytes]:
+    following = wanted[0].getroottree().getroot().iter(etree.Element)
     sought = set(wanted)
     found: dict[Element, bytes] = {}
     open_elements: list[tuple[Element, int]] = []

@@ -1,0 +1,70 @@
+"""Frames: messages with their length in front, cut from a stream of bytes (paper 002, section 4.1).
+
+The length is four bytes in network order. A frame is judged by its length, before any of what
+follows is kept; where the stream was cut on its way makes no difference.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tocsin.errors import BadFrame
+
+HEAD = struct.Struct(">I")
+HEAD_BYTES = HEAD.size
+
+
+def framed(message: bytes) -> bytes:
+    """The message with its length in front."""
+    return HEAD.pack(len(message)) + message
+
+
+class FrameCutter:
+    """Takes a stream as it comes, and gives out the messages in it."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._buffer = bytearray()
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of a message have come that is not yet whole."""
+        return len(self._buffer)
+
+    def cut(self, data: bytes) -> list[bytes]:
+        """The messages that are whole now; BadFrame if the next cannot be one."""
+        buffer = self._buffer
+        source: bytes | bytearray = data
+        if buffer:
+            buffer += data
+            source = buffer
+        found: list[bytes] = []
+        start, end = 0, len(source)
+        while end - start >= HEAD_BYTES:
+            (size,) = HEAD.unpack_from(source, start)
+            if not 0 < size <= self._bytes_max:
+                raise self._refused(size, bytes(source[start : start + HEAD_BYTES]))
+            begin = start + HEAD_BYTES
+            if end - begin < size:
+                break
+            found.append(bytes(source[begin : begin + size]))
+            start = begin + size
+        if source is buffer:
+            del buffer[:start]
+        elif start < end:
+            buffer += data[start:]
+        return found
+
+    def _refused(self, size: int, head: bytes) -> BadFrame:
+        if not size:
+            return BadFrame("a frame of length 0 came", remedy="Send a message in every frame.")
+        if head in (b"GET ", b"POST", b"PUT ", b"HEAD") or head[:3] == b"\x16\x03\x01":
+            spoken = "TLS" if head[0] == 0x16 else "HTTP"
+            return BadFrame(
+                f"{spoken} came where frames with a length in front are spoken",
+                remedy="Send to the port that speaks it; each door has its own.",
+            )
+        return BadFrame(
+            f"a frame of {size} bytes was announced",
+            remedy=f"Send at most {self._bytes_max}, the length as four bytes in network order.",
+        )

@@ -1,0 +1,371 @@
+"""Conversation: one side of what two parties say to each other, and what may follow what.
+
+Pure: messages go in by `receive`, and what they mean comes out; what this side wants to say is made
+here, so that its ids are unique and its replies are expected. Either party may be producer,
+consumer or both, either may subscribe and unsubscribe, and each knows a subscription by its own id:
+
+    who     says                  is then          who may follow
+    either  SubscribeRequest      asked            the other: SubscribeReply
+            ... Success           open             producer: Event; either: UnsubscribeRequest
+            ... Failure           gone
+    either  UnsubscribeRequest    gone             the other: UnsubscribeReply
+
+A request of a consumer and one of a producer are the same message (section 4.3). Who only consumes
+takes each for an offer, who only produces for a wish. Who does both looks at the role that our
+`Options` may say, and without it goes by what happens: whoever sends an event is the producer.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from itertools import count
+
+import msgspec
+
+from tocsin.errors import BrokenConversation
+from tocsin.wire.gma import messages as m
+
+PRODUCER = "producer"
+CONSUMER = "consumer"
+
+SUBSCRIPTIONS_MAX = 1_000  # of one conversation
+ASKED_MAX = 1_000  # requests of the peer that wait for their reply
+WAITING_MAX = 1_000  # requests of ours that do
+REMEMBERED_MAX = 1_000  # what ended of late: messages on their way may still speak of it
+
+
+class Subscription(msgspec.Struct, eq=False):
+    """Events flow, or will. The peer's messages call it by `own_id`, ours by `peer_id`."""
+
+    own_id: str
+    parameters: m.Parameters
+    filter: str | None = None
+    options: m.Options | None = None  # of the request
+    peer_id: str | None = None  # not known before the reply
+    peer_role: str | None = None  # not known before somebody shows it
+    agreed: m.Options | None = None  # of the reply
+    number: int = 0  # of the last event that asks for an answer
+
+
+class SubscribeAsked(msgspec.Struct, frozen=True):
+    """The peer wants to: call `accept` or `refuse`."""
+
+    request: m.SubscribeRequest
+
+
+class Subscribed(msgspec.Struct, frozen=True):
+    """The peer agreed to what we asked."""
+
+    subscription: Subscription
+    detail: str | None
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The peer did not."""
+
+    subscription: Subscription
+    detail: str | None
+
+
+class EventArrived(msgspec.Struct, frozen=True):
+    """An event, or an error in its place. `settled`: only this shows that the peer produces."""
+
+    subscription: Subscription
+    message: m.EventMessage
+    settled: bool = False
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The peer ended it: send the reply."""
+
+    subscription: Subscription
+    reply: m.UnsubscribeReply
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """The peer asks for an event, or which there are: send a reply, then call `replied`."""
+
+    request: m.QueryRequest | m.EventNamesRequest
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The peer replied to what we asked, or to an event that we sent."""
+
+    request: m.Request | m.EventMessage
+    reply: m.Reply
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """What the peer asked cannot be: send the reply."""
+
+    reply: m.Reply
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """It is about what has just ended: nothing to do."""
+
+    message: m.Message
+
+
+Happening = (
+    SubscribeAsked
+    | Subscribed
+    | Refused
+    | EventArrived
+    | Ended
+    | Asked
+    | Answered
+    | Refusal
+    | Stale
+)
+
+
+class Conversation:
+    """One side. `plays` is what this side can be; `new_id` names its subscriptions."""
+
+    def __init__(
+        self,
+        plays: frozenset[str] = frozenset({PRODUCER, CONSUMER}),
+        new_id: Callable[[], str] | None = None,
+        *,
+        subscriptions_max: int = SUBSCRIPTIONS_MAX,
+    ) -> None:
+        numbers = count(1)
+        self._plays = plays
+        self._new_id = new_id or (lambda: str(next(numbers)))
+        self._subscriptions_max = subscriptions_max
+        self._requests = count(1)
+        self._open: dict[str, Subscription] = {}  # by our id
+        self._peer_ids: set[str] = set()  # of what the peer asked for
+        self._waiting: OrderedDict[str, m.Request | m.EventMessage] = OrderedDict()
+        self._asking: dict[str, Subscription] = {}  # by the id of our SubscribeRequest
+        self._ending: dict[str, Subscription] = {}  # by the id of our UnsubscribeRequest
+        self._asked: set[str] = set()
+        self._former: OrderedDict[str, None] = OrderedDict()  # our ids of what ended
+        self._given_up: OrderedDict[str, None] = OrderedDict()  # requests that wait no longer
+
+    @property
+    def subscriptions(self) -> list[Subscription]:
+        """Those that are open."""
+        return list(self._open.values())
+
+    # What this side says
+
+    def subscribe(
+        self,
+        parameters: m.Parameters,
+        *,
+        filter: str | None = None,
+        options: m.Options | None = None,
+        peer_role: str | None = None,
+    ) -> tuple[m.SubscribeRequest, Subscription]:
+        """Ask for events, or offer them if the peer is to be the consumer."""
+        subscription = Subscription(
+            self._new_id(), parameters, filter, options, peer_role=peer_role
+        )
+        request = m.SubscribeRequest(
+            self._next_request(), subscription.own_id, parameters, filter, options
+        )
+        self._wait_for(request.request_id, request)
+        self._asking[request.request_id] = subscription
+        return request, subscription
+
+    def accept(
+        self,
+        request: m.SubscribeRequest,
+        *,
+        detail: str | None = None,
+        agreed: m.Options | None = None,
+    ) -> tuple[m.SubscribeReply, Subscription]:
+        """Agree to what the peer asked."""
+        subscription = Subscription(
+            self._new_id(),
+            request.parameters,
+            request.filter,
+            request.options,
+            request.subscription_id,
+            self._role_of(request),
+            agreed,
+        )
+        self._open[subscription.own_id] = subscription
+        self._asked.discard(request.request_id)
+        reply = m.SubscribeReply(request.request_id, m.SUCCESS, detail, subscription.own_id, agreed)
+        return reply, subscription
+
+    def refuse(self, request: m.Request, detail: str) -> m.Reply:
+        """Say no, and why."""
+        if isinstance(request, m.SubscribeRequest):
+            self._peer_ids.discard(request.subscription_id)
+        self._asked.discard(request.request_id)
+        return m.failure(type(request), request.request_id, detail)
+
+    def replied(self, request: m.Request) -> None:
+        """The reply to what was `Asked` is on its way."""
+        self._asked.discard(request.request_id)
+
+    def unsubscribe(self, subscription: Subscription) -> m.UnsubscribeRequest:
+        """End it from this side."""
+        assert subscription.peer_id is not None, "an open one is known to both sides"
+        request = m.UnsubscribeRequest(self._next_request(), subscription.peer_id)
+        self._forget(subscription)
+        self._wait_for(request.request_id, request)
+        self._ending[request.request_id] = subscription
+        return request
+
+    def query(self, parameters: m.Parameters, filter: str | None = None) -> m.QueryRequest:
+        request = m.QueryRequest(self._next_request(), parameters, filter)
+        self._wait_for(request.request_id, request)
+        return request
+
+    def event_names(self) -> m.EventNamesRequest:
+        request = m.EventNamesRequest(self._next_request())
+        self._wait_for(request.request_id, request)
+        return request
+
+    def give_up(self, request_id: str) -> None:
+        """No reply came in time; if one comes yet, it is no surprise."""
+        if self._waiting.pop(request_id, None) is not None:
+            self._asking.pop(request_id, None)
+            self._ending.pop(request_id, None)
+            _remember(self._given_up, request_id)
+
+    # What the peer says
+
+    def receive(self, message: m.Message) -> Happening:
+        """What a message means; BrokenConversation if nothing led to it."""
+        if isinstance(message, m.EventMessage):
+            return self._event(message)
+        if isinstance(message, m.Reply):
+            return self._reply(message)
+        if message.request_id in self._asked:
+            return _no(message, f"requestID {message.request_id} is in use by an earlier request")
+        if len(self._asked) >= ASKED_MAX:
+            return _no(message, f"{ASKED_MAX} requests wait for their reply already")
+        if isinstance(message, m.UnsubscribeRequest):
+            return self._unsubscribe(message)
+        if isinstance(message, m.SubscribeRequest):
+            return self._subscribe(message)
+        if PRODUCER not in self._plays:
+            return _no(message, "this is a consumer: it has no events to give")
+        self._asked.add(message.request_id)
+        return Asked(message)
+
+    def _subscribe(self, request: m.SubscribeRequest) -> Happening:
+        said = request.options.role if request.options else None
+        if said is not None and not self._plays - {said}:
+            return _no(request, f"both sides would be the {said}")
+        if request.subscription_id in self._peer_ids:
+            return _no(request, f"SubscriptionID {request.subscription_id} is in use; end it first")
+        if len(self._open) + len(self._asked) >= self._subscriptions_max:
+            return _no(request, f"{self._subscriptions_max} subscriptions are open already")
+        self._peer_ids.add(request.subscription_id)
+        self._asked.add(request.request_id)
+        return SubscribeAsked(request)
+
+    def _role_of(self, request: m.SubscribeRequest) -> str | None:
+        if len(self._plays) == 1:
+            return CONSUMER if PRODUCER in self._plays else PRODUCER
+        return request.options.role if request.options else None
+
+    def _unsubscribe(self, request: m.UnsubscribeRequest) -> Happening:
+        subscription = self._open.get(request.subscription_id)
+        if subscription is None:
+            if request.subscription_id in self._former:
+                # Both ended it at once: each gets a reply, and neither is wrong.
+                detail = "it has ended already"
+                return Refusal(m.UnsubscribeReply(request.request_id, m.SUCCESS, detail))
+            return _no(request, f"there is no subscription {request.subscription_id}")
+        self._forget(subscription)
+        return Ended(subscription, m.UnsubscribeReply(request.request_id))
+
+    def _event(self, message: m.EventMessage) -> Happening:
+        subscription = self._open.get(message.subscription_id)
+        if subscription is None:
+            if message.subscription_id in self._former:
+                return Stale(message)
+            raise BrokenConversation(
+                f"an event came for the subscription {message.subscription_id[:80]!r}, "
+                "which there is not",
+                remedy="Send events with the SubscriptionID that the consumer gave.",
+            )
+        settled = subscription.peer_role is None
+        if subscription.peer_role == CONSUMER:
+            raise BrokenConversation(
+                f"the consumer of the subscription {message.subscription_id[:80]!r} sent an event",
+                remedy="Subscribe as a producer to send events.",
+            )
+        subscription.peer_role = PRODUCER
+        return EventArrived(subscription, message, settled)
+
+    def _reply(self, reply: m.Reply) -> Happening:
+        request = self._waiting.get(reply.request_id)
+        if request is None:
+            if reply.request_id in self._given_up:
+                return Stale(reply)
+            raise BrokenConversation(
+                f"a {type(reply).__name__} came to no request ({reply.request_id[:80]!r})",
+                remedy="Reply with the requestID of the request.",
+            )
+        if m.REPLY_TO[type(request)] is not type(reply):
+            raise BrokenConversation(
+                f"a {type(reply).__name__} came to a {type(request).__name__}",
+                remedy=f"Reply with a {m.REPLY_TO[type(request)].__name__}.",
+            )
+        del self._waiting[reply.request_id]
+        if isinstance(reply, m.SubscribeReply):
+            return self._subscribed(self._asking.pop(reply.request_id), reply)
+        self._ending.pop(reply.request_id, None)
+        return Answered(request, reply)
+
+    def _subscribed(self, subscription: Subscription, reply: m.SubscribeReply) -> Happening:
+        if reply.returned != m.SUCCESS:
+            _remember(self._former, subscription.own_id)
+            return Refused(subscription, reply.detail)
+        if reply.subscription_id is None:
+            raise BrokenConversation(
+                "the reply says Success, and no SubscriptionID",
+                remedy="Name the subscription in the reply, so that it can be ended.",
+            )
+        subscription.peer_id = reply.subscription_id
+        subscription.agreed = reply.options
+        self._open[subscription.own_id] = subscription
+        return Subscribed(subscription, reply.detail)
+
+    # Events of ours
+
+    def event(self, subscription: Subscription, event: m.PerformanceEvent) -> m.EventMessage:
+        """The message that brings the peer an event; numbered, if it agreed to answer."""
+        assert subscription.peer_id is not None, "an open one is known to both sides"
+        request_id = None
+        if subscription.agreed is not None and subscription.agreed.acknowledge is not None:
+            subscription.number += 1
+            request_id = f"{subscription.own_id}.{subscription.number}"
+        message = m.EventMessage(subscription.peer_id, event, request_id=request_id)
+        if request_id is not None:
+            self._wait_for(request_id, message)
+        return message
+
+    def _next_request(self) -> str:
+        return str(next(self._requests))
+
+    def _wait_for(self, request_id: str, request: m.Request | m.EventMessage) -> None:
+        self._waiting[request_id] = request
+        while len(self._waiting) > WAITING_MAX:
+            self.give_up(next(iter(self._waiting)))
+
+    def _forget(self, subscription: Subscription) -> None:
+        self._open.pop(subscription.own_id, None)
+        if subscription.peer_id is not None:
+            self._peer_ids.discard(subscription.peer_id)
+        _remember(self._former, subscription.own_id)
+
+
+def _no(request: m.Request, detail: str) -> Refusal:
+    return Refusal(m.failure(type(request), request.request_id, detail))
+
+
+def _remember(memory: OrderedDict[str, None], key: str) -> None:
+    memory[key] = None
+    if len(memory) > REMEMBERED_MAX:
+        memory.popitem(last=False)

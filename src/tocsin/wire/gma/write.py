@@ -1,0 +1,238 @@
+"""Messages to bytes, in the plain default-namespace form of the paper's examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from tocsin.errors import BadMessage
+from tocsin.event.value import Scalar
+from tocsin.event.xml_form import FORBIDDEN
+from tocsin.event.xml_name import is_xml_name
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.names import EXTENSION, PARAMETERS, PROTOCOL, XSD, XSI, EventName
+from tocsin.wire.gma.values import needs_type, text_of
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_ATTRIBUTE_ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
+_STRING = f' xmlns:xsi="{XSI}" xmlns:xsd="{XSD}" xsi:type="xsd:string"'
+_EVENT_BEGINS = f'<Event xmlns="{PROTOCOL}" subscriptionID='
+
+
+def write(message: m.Message) -> bytes:
+    """The message; BadMessage if something in it cannot be sent as XML."""
+    return _WRITERS[type(message)](message).encode()
+
+
+def event_element(event: m.PerformanceEvent) -> str:
+    """An event as the one element it is, the time stamp last as in the examples."""
+    name = event.name
+    parts = [_opening(name.local, name.namespace)]
+    for element in event.elements:
+        _add(parts, element)
+    parts.append(f"<TimeStamp>{_text(event.time)}</TimeStamp></{name.local}>")
+    return "".join(parts)
+
+
+def event_message(subscription_id: str, content: bytes, context: m.Context | None = None) -> bytes:
+    """An event message around an event that is written already."""
+    tail = "" if context is None else _context(context)
+    return b"%b%b%b</Event>" % (_event_head(subscription_id), content, tail.encode())
+
+
+@lru_cache(maxsize=4_096)
+def _event_head(subscription_id: str) -> bytes:
+    return f"{_EVENT_BEGINS}{_attribute(subscription_id)}>".encode()
+
+
+@lru_cache(maxsize=4_096)
+def _opening(local: str, namespace: str) -> str:
+    if not is_xml_name(local):
+        raise _unsendable(f"{local[:40]!r} cannot be the name of an element")
+    return f"<{local} xmlns={_attribute(namespace)}>"
+
+
+@lru_cache(maxsize=4_096)
+def _tags(name: str, units: str | None, accuracy: str | None, is_string: bool) -> tuple[str, str]:
+    if not is_xml_name(name):
+        raise _unsendable(f"{name[:40]!r} cannot be the name of an element")
+    told = "" if units is None else f" units={_attribute(units)}"
+    told += "" if accuracy is None else f" accuracy={_attribute(accuracy)}"
+    told += _STRING if is_string else ""
+    return f"<{name}{told}>", f"</{name}>"
+
+
+def _add(parts: list[str], element: m.Element) -> None:
+    value = element.value
+    if type(value) is tuple:
+        opening, closing = _tags(element.name, element.units, element.accuracy, False)
+        parts.append(opening)
+        for inner in value:
+            _add(parts, inner)
+        parts.append(closing)
+        return
+    is_string = type(value) is str and needs_type(value)
+    opening, closing = _tags(element.name, element.units, element.accuracy, is_string)
+    parts += (opening, _value(value), closing)  # type: ignore[arg-type]  # no tuple is left
+
+
+def _value(value: Scalar) -> str:
+    return _text(value) if isinstance(value, str) else text_of(value)
+
+
+def _text(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        if "&" in text or "<" in text or ">" in text:
+            return text.translate(_ESCAPES)
+        return text
+    if FORBIDDEN.search(text):
+        raise _unsendable("a text holds a character that XML cannot hold")
+    return text.translate(_ESCAPES)
+
+
+def _attribute(text: str) -> str:
+    if FORBIDDEN.search(text):
+        raise _unsendable("an attribute holds a character that XML cannot hold")
+    return quoteattr(text, _ATTRIBUTE_ESCAPES)
+
+
+def _unsendable(problem: str) -> BadMessage:
+    return BadMessage(problem, remedy="Send text that XML 1.0 can hold, under names that it has.")
+
+
+def _message(name: str, request_id: str, content: str) -> str:
+    head = f'<{name} xmlns="{PROTOCOL}" requestID={_attribute(request_id)}'
+    return f"{head}>{content}</{name}>" if content else f"{head}/>"
+
+
+def _parameters(parameters: m.Parameters) -> str:
+    name = parameters.name
+    namespace = PARAMETERS if name.is_grid_forum else name.namespace
+    parts = [_opening(name.local, namespace)]
+    for element in parameters.elements:
+        _add(parts, element)
+    if len(parts) == 1:
+        return f"{parts[0][:-1]}/>"
+    return "".join((*parts, f"</{name.local}>"))
+
+
+def _filter(text: str | None) -> str:
+    return "" if text is None else f'<Filter xmlns="{EXTENSION}">{_text(text)}</Filter>'
+
+
+def _options(options: m.Options | None) -> str:
+    if options is None:
+        return ""
+    told = [f"<Options xmlns={_attribute(EXTENSION)}"]
+    if options.role is not None:
+        told.append(f"role={_attribute(options.role)}")
+    if options.after is not None:
+        told.append(f'after="{options.after}"')
+    if options.acknowledge is not None:
+        told.append(f"acknowledge={_attribute(options.acknowledge)}")
+    told += [f'{name}="true"' for name in ("context", "filtered") if getattr(options, name)]
+    return f"{' '.join(told)}/>"
+
+
+def _context(context: m.Context) -> str:
+    return (
+        f'<Context xmlns="{EXTENSION}" seq="{context.seq}" id={_attribute(context.id)}'
+        f" source={_attribute(context.source)} topic={_attribute(context.topic)}/>"
+    )
+
+
+def _subscription_id(text: str) -> str:
+    return f"<SubscriptionID>{_text(text)}</SubscriptionID>"
+
+
+def _subscribe_request(message: m.SubscribeRequest) -> str:
+    content = (
+        _subscription_id(message.subscription_id)
+        + _parameters(message.parameters)
+        + _filter(message.filter)
+        + _options(message.options)
+    )
+    return _message("SubscribeRequest", message.request_id, content)
+
+
+def _returned(message: m.Reply) -> str:
+    detail = message.detail
+    told = "" if detail is None else f"<ReturnDetail>{_text(detail)}</ReturnDetail>"
+    return f"<Return>{_text(message.returned)}</Return>{told}"
+
+
+def _subscribe_reply(message: m.SubscribeReply) -> str:
+    content = _returned(message)
+    if message.subscription_id is not None:
+        content += _subscription_id(message.subscription_id)
+    return _message("SubscribeReply", message.request_id, content + _options(message.options))
+
+
+def _unsubscribe_request(message: m.UnsubscribeRequest) -> str:
+    return _message(
+        "UnsubscribeRequest", message.request_id, _subscription_id(message.subscription_id)
+    )
+
+
+def _unsubscribe_reply(message: m.UnsubscribeReply) -> str:
+    return _message("UnsubscribeReply", message.request_id, _returned(message))
+
+
+def _event(message: m.EventMessage) -> str:
+    parts = [_EVENT_BEGINS, _attribute(message.subscription_id)]
+    if message.request_id is not None:
+        parts.append(f" requestID={_attribute(message.request_id)}")
+    parts.append(">")
+    if message.event is not None:
+        parts.append(event_element(message.event))
+    if message.error is not None:
+        parts.append(f"<Error>{_text(message.error)}</Error>")
+    if message.error_detail is not None:
+        parts.append(f"<ErrorDetail>{_text(message.error_detail)}</ErrorDetail>")
+    if message.context is not None:
+        parts.append(_context(message.context))
+    parts.append("</Event>")
+    return "".join(parts)
+
+
+def _event_reply(message: m.EventReply) -> str:
+    return _message("EventReply", message.request_id, _returned(message))
+
+
+def _query_request(message: m.QueryRequest) -> str:
+    content = _parameters(message.parameters) + _filter(message.filter)
+    return _message("QueryRequest", message.request_id, content)
+
+
+def _query_reply(message: m.QueryReply) -> str:
+    event = "" if message.event is None else event_element(message.event)
+    return _message("QueryReply", message.request_id, _returned(message) + event)
+
+
+def _event_names_request(message: m.EventNamesRequest) -> str:
+    return _message("EventNamesRequest", message.request_id, "")
+
+
+def _event_names_reply(message: m.EventNamesReply) -> str:
+    names = "".join(map(_listed, message.names))
+    return _message("EventNamesReply", message.request_id, _returned(message) + names)
+
+
+def _listed(name: EventName) -> str:
+    return f"<Event name={_attribute(name.local)} namespace={_attribute(name.namespace)}/>"
+
+
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    m.SubscribeRequest: _subscribe_request,
+    m.SubscribeReply: _subscribe_reply,
+    m.UnsubscribeRequest: _unsubscribe_request,
+    m.UnsubscribeReply: _unsubscribe_reply,
+    m.EventMessage: _event,
+    m.EventReply: _event_reply,
+    m.QueryRequest: _query_request,
+    m.QueryReply: _query_reply,
+    m.EventNamesRequest: _event_names_request,
+    m.EventNamesReply: _event_names_reply,
+}

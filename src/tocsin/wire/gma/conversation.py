@@ -45,7 +45,6 @@ class Subscription(msgspec.Struct, eq=False):
     peer_id: str | None = None  # not known before the reply
     peer_role: str | None = None  # not known before somebody shows it
     agreed: m.Options | None = None  # of the reply
-    number: int = 0  # of the last event that asks for an answer
 
 
 class SubscribeAsked(msgspec.Struct, frozen=True):
@@ -334,13 +333,11 @@ class Conversation:
 
     # Events of ours
 
-    def event(self, subscription: Subscription, event: m.PerformanceEvent) -> m.EventMessage:
-        """The message that brings the peer an event; numbered, if it agreed to answer."""
+    def event(
+        self, subscription: Subscription, event: m.PerformanceEvent, request_id: str | None = None
+    ) -> m.EventMessage:
+        """The message that brings the peer an event; with a number, if it agreed to answer."""
         assert subscription.peer_id is not None, "an open one is known to both sides"
-        request_id = None
-        if subscription.agreed is not None and subscription.agreed.acknowledge is not None:
-            subscription.number += 1
-            request_id = f"{subscription.own_id}.{subscription.number}"
         message = m.EventMessage(subscription.peer_id, event, request_id=request_id)
         if request_id is not None:
             self._wait_for(request_id, message)

@@ -21,6 +21,7 @@ class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
     event: Event
     structured: bytes | None = None
     binary: tuple[bytes, bytes] | None = None  # the block of headers, and the body
+    performance: bytes | None = None  # as a performance event: its one element
     weight: int = 0  # about how many bytes of memory it holds, once somebody has asked
 
     __hash__ = None  # type: ignore[assignment]

@@ -241,7 +241,12 @@ def run_sender(name: str, port: int, each: int, told: Pipe) -> None:
 def run_broker(directory: str, ready: Pipe) -> None:
     from tocsin.drivers.serve import run
 
-    flags = {"http.address": "127.0.0.1:0", "soap_tcp.address": "off", "log.directory": directory}
+    flags = {
+        "http.address": "127.0.0.1:0",
+        "frames.address": "off",
+        "soap_tcp.address": "off",
+        "log.directory": directory,
+    }
     settings, _ = load(flags, {})
     run(settings, ready.send)
 

@@ -57,6 +57,27 @@ class HttpSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class FramesSettings:
+    """[frames]: where producers and consumers of performance events come in, and how they may."""
+
+    address: str = "127.0.0.1:8401"  # TCP, and UDP on the same port; or off, for no such door
+    archive: str = OFF  # another such address, where everybody who subscribes is a producer
+    message_bytes_max: int = 4 << 20
+    message_deadline_s: float = 30.0
+    bytes_per_s_min: int = 1024  # a message may take longer than the deadline if it flows
+    idle_s: float = 600.0  # without a subscription; with one, dead peers are found by TCP itself
+    stalled_reader_s: float = 60.0  # who takes nothing for so long is cut off
+    connections_max: int = 10_000
+    subscriptions_max: int = 1_000  # of one connection
+    datagram_lease_s: float = 600.0  # a subscription by UDP ends if it is not asked for again
+    datagram_subscriptions_max: int = 1_000
+
+    @property
+    def is_off(self) -> bool:
+        return self.address == OFF
+
+
+@dataclass(frozen=True, slots=True)
 class SoapTcpSettings:
     """[soap_tcp]: where SOAP in DIME messages comes in, and how much and how slowly it may."""
 
@@ -134,6 +155,7 @@ class Settings:
     """Everything that can be set."""
 
     http: HttpSettings = field(default_factory=HttpSettings)
+    frames: FramesSettings = field(default_factory=FramesSettings)
     soap_tcp: SoapTcpSettings = field(default_factory=SoapTcpSettings)
     log: LogSettings = field(default_factory=LogSettings)
     events: EventSettings = field(default_factory=EventSettings)
@@ -163,7 +185,12 @@ class Settings:
 
     def addresses(self) -> dict[str, str]:
         """Where the doors shall listen, by the setting that says so."""
-        wanted = {"http.address": self.http.address, "soap_tcp.address": self.soap_tcp.address}
+        wanted = {
+            "http.address": self.http.address,
+            "frames.address": self.frames.address,
+            "frames.archive": self.frames.archive,
+            "soap_tcp.address": self.soap_tcp.address,
+        }
         return {setting: address for setting, address in wanted.items() if address != OFF}
 
     def event_limits(self) -> Limits:

@@ -499,7 +499,13 @@ def test_a_quick_load_tells_rate_and_latency(tocsin) -> None:
 def test_the_broker_says_what_to_try_next(tmp_path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     serving = subprocess.Popen(
-        [sys.executable, "-m", "tocsin", "serve", "--http", "127.0.0.1:0", "--soap-tcp", "off"],
+        [
+            sys.executable,
+            "-m",
+            "tocsin",
+            "serve",
+            *["--http", "127.0.0.1:0", "--frames", "off", "--soap-tcp", "off"],
+        ],
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 from tocsin.drivers.recent import Recent
 from tocsin.errors import Busy
+from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.store.reader import Reader
@@ -38,24 +40,36 @@ class Latest:
         found = self._recent.latest(pattern)
         if found is not None:
             return found
+        async with self._turn():
+            found = await self._look_back(pattern)
+        return self._recent.latest(pattern) or found  # one may have come meanwhile
+
+    async def where(self, holds: Callable[[Event], bool]) -> Stored | None:
+        """The last event in the log for which this holds, as far back as we look."""
+        async with self._turn():
+            through = self._recent.head
+            return await self._search(holds, max(0, through - LOOK_BACK_EVENTS), through)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One search at a time, and not too many who wait for theirs."""
         if self._waiting >= WAITING_MAX:
             raise Busy(
-                f"{self._waiting} others ask for the latest event of a topic",
+                f"{self._waiting} others ask for the latest event",
                 remedy="Ask again in a second.",
             )
         self._waiting += 1
         try:
             async with self._one_at_a_time:
-                found = await self._look_back(pattern)
+                yield
         finally:
             self._waiting -= 1
-        return self._recent.latest(pattern) or found  # one may have come meanwhile
 
     async def _look_back(self, pattern: TopicPattern) -> Stored | None:
         through = self._recent.known_after
         looked_to, seq = self._looked.get(pattern, (0, None))
         above = max(looked_to, through - LOOK_BACK_EVENTS)
-        found = await self._search(pattern, above, through)
+        found = await self._search(lambda event: pattern.matches(event.topic), above, through)
         if found is not None:
             seq = found.seq
         elif above > looked_to:
@@ -66,10 +80,12 @@ class Latest:
         known = seq
         return await self._read(lambda reader: reader.read_one(known))
 
-    async def _search(self, pattern: TopicPattern, above: int, through: int) -> Stored | None:
+    async def _search(
+        self, holds: Callable[[Event], bool], above: int, through: int
+    ) -> Stored | None:
         while through > above:
             low = max(above, through - PAGE_EVENTS)
-            work = partial(Reader.last_on, pattern=pattern, above=low, through=through)
+            work = partial(Reader.last_where, holds=holds, above=low, through=through)
             found = await self._read(work)
             if found is not None:
                 return found

@@ -25,6 +25,7 @@ from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.recent import Recent
 from tocsin.drivers.seen_topics import SeenTopics
+from tocsin.drivers.seen_types import SeenTypes
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
@@ -78,6 +79,7 @@ class Node:
         self._recent = Recent(self.broker.head)
         self._latest = Latest(self._recent, self._readers.ask)
         self.topics = SeenTopics(self._recent)
+        self.types = SeenTypes(self.broker.head)
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False
@@ -135,6 +137,10 @@ class Node:
     async def latest(self, pattern: TopicPattern) -> Stored | None:
         """The last event on a topic that fits, unless it is too long ago to be looked for."""
         return await self._latest.on(pattern)
+
+    async def latest_where(self, holds: Callable[[Event], bool]) -> Stored | None:
+        """The last event for which this holds, unless it is too long ago to be looked for."""
+        return self._recent.last_where(holds) or await self._latest.where(holds)
 
     def push_into_boxes(self, send: Send) -> None:
         """From now on, what is for a message box of this broker goes there by this."""
@@ -240,6 +246,7 @@ class Node:
         try:
             if failure is None:
                 self._recent.add(self._committing.events, self._committing.events_bytes)
+                self.types.add(self._committing.events)
                 self.broker.committed(self._store.first_seq, self._clock.now_ns())
             else:
                 self.broker.commit_failed(failure, self._clock.now_ns())

@@ -8,8 +8,10 @@ longer, for those who ask what is current.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from tocsin.delivery.follower import weight
+from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 
@@ -31,6 +33,11 @@ class Recent:
         self._events: list[Stored] = []
         self._sizes: deque[tuple[int, int]] = deque()  # how many, and their bytes, a commit
         self._bytes = 0
+
+    @property
+    def head(self) -> int:
+        """The last event that is known."""
+        return self._events[-1].seq if self._events else self.known_after
 
     def add(self, events: list[Stored], size: int) -> None:
         """These were committed, behind all that are here; `size` is their bytes."""
@@ -90,6 +97,14 @@ class Recent:
             return self._by_topic.get(name)
         fitting = (s for topic, s in self._by_topic.items() if pattern.matches(topic))
         return max(fitting, key=_seq, default=None)
+
+    def last_where(self, holds: Callable[[Event], bool]) -> Stored | None:
+        """The last event for which this holds; also before `known_after`, if it is still here."""
+        for stored in reversed(self._events):
+            if holds(stored.event):
+                return stored
+        older = sorted(self._by_topic.values(), key=_seq, reverse=True)
+        return next((stored for stored in older if holds(stored.event)), None)
 
     def each_topic(self, after: int) -> list[Stored]:
         """The last event of each topic that is known and had one after this."""

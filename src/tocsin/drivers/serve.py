@@ -14,7 +14,11 @@ from dataclasses import replace
 
 import uvloop
 
-from tocsin.config import Settings, is_loopback
+from tocsin.config import OFF, Settings, is_loopback
+from tocsin.drivers.frames.desk import Desk as FramesDesk
+from tocsin.drivers.frames.door import FramesDoor
+from tocsin.drivers.frames.door import listen as listen_frames
+from tocsin.drivers.frames.session import ARCHIVE
 from tocsin.drivers.http.server import HttpDoor, host_and_port, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -37,6 +41,7 @@ SINKS_SHARE = 0.5  # of the descriptors we may have: publishers and the log need
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
+Doors = dict[str, HttpDoor | FramesDoor | SoapTcpDoor]
 
 
 def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
@@ -78,7 +83,7 @@ async def _serve(
         loop.add_signal_handler(number, told_to_stop.set)
     node = Node(settings, store, notes)
     desk = broker_desk(node)
-    doors: dict[str, HttpDoor | SoapTcpDoor] = {}
+    doors: Doors = {}
     try:
         await _open(doors, node, desk, tls)
     except BaseException:
@@ -95,20 +100,30 @@ async def _serve(
     return _exit_code(node.failure)
 
 
-async def _open(
-    doors: dict[str, HttpDoor | SoapTcpDoor], node: Node, desk: Desk, tls: ssl.SSLContext | None
-) -> None:
+async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
     doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls)
     node.address = doors["http"].address
+    await _open_frames(doors, node, tls)
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
             desk.answer, settings.soap_tcp.address, settings.soap_tcp, node.note, tls=tls
         )
 
 
-async def _close(doors: dict[str, HttpDoor | SoapTcpDoor], node: Node, desk: Desk) -> None:
+async def _open_frames(doors: Doors, node: Node, tls: ssl.SSLContext | None) -> None:
+    settings = node.settings.frames
+    desk = FramesDesk(node)
+    if not settings.is_off:
+        doors["frames"] = await listen_frames(desk, settings.address, flag="--frames", tls=tls)
+    if settings.archive != OFF:
+        doors["archive"] = await listen_frames(
+            desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls
+        )
+
+
+async def _close(doors: Doors, node: Node, desk: Desk) -> None:
     node.stopping = True
     await asyncio.gather(*(door.close() for door in doors.values()))
     await desk.close()

@@ -11,6 +11,7 @@ from typing import Self
 import apsw
 
 from tocsin.errors import CorruptLog
+from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.store.directory import LOG_NAME
@@ -122,11 +123,15 @@ class Reader:
 
     def last_on(self, pattern: TopicPattern, above: int, through: int) -> Stored | None:
         """The last event in (above, through] on a topic that fits, but for unreadable ones."""
+        return self.last_where(lambda event: pattern.matches(event.topic), above, through)
+
+    def last_where(self, holds: Callable[[Event], bool], above: int, through: int) -> Stored | None:
+        """The last event in (above, through] for which this holds, but for unreadable ones."""
         with self._snapshot() as marks:
             above, through = max(above, marks.trimmed_to), min(through, marks.last_seq)
             for row in self._backwards(above, through):
                 stored = decode_row(row)
-                if pattern.matches(stored.event.topic):
+                if holds(stored.event):
                     return stored
         return None
 

@@ -21,6 +21,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--data", metavar="DIR", help="where events are kept (tocsin-data)")
     parser.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
     parser.add_argument(
+        "--frames",
+        metavar="HOST:PORT",
+        help="where to listen for performance events, on TCP and UDP, or off (127.0.0.1:8401)",
+    )
+    parser.add_argument(
+        "--archive",
+        metavar="HOST:PORT",
+        help="where else, for producers alone: nobody there is ever sent an event (off)",
+    )
+    parser.add_argument(
         "--soap-tcp",
         metavar="HOST:PORT",
         help="where to listen for SOAP in DIME messages, or off (127.0.0.1:8402)",
@@ -57,6 +67,8 @@ def run(arguments: Namespace) -> int:
         "http.open": arguments.open,
         "http.tls_certificate": arguments.tls_cert,
         "http.tls_key": arguments.tls_key,
+        "frames.address": arguments.frames,
+        "frames.archive": arguments.archive,
         "soap_tcp.address": arguments.soap_tcp,
         "delivery.trusted": arguments.trust,
     }
@@ -68,7 +80,7 @@ def run(arguments: Namespace) -> int:
             _flush()
         else:
             url = f"{settings.http.scheme}://{addresses['http']}"
-            say(_welcome(url, str(addresses.get("soap_tcp", "")), settings.log.directory))
+            say(_welcome(url, addresses, settings.log.directory))
 
     return serve.run(settings, ready, Notes(as_json=arguments.log_format == "json"))
 
@@ -79,9 +91,12 @@ def _flush() -> None:
     sys.stdout.flush()
 
 
-def _welcome(url: str, soap_tcp: str, directory: str) -> str:
+def _welcome(url: str, addresses: dict[str, object], directory: str) -> str:
     named = "" if url == "http://127.0.0.1:8400" else f" --broker {url}"
-    also = f" and soap.tcp://{soap_tcp}" if soap_tcp else ""
+    others = {"frames": "gma", "soap_tcp": "soap.tcp"}
+    also = "".join(
+        f", {scheme}://{addresses[door]}" for door, scheme in others.items() if door in addresses
+    )
     return (
         f"tocsin listens on {url}{also} and keeps events in {directory}\n"
         f"Follow events:    tocsin sub{named} 'lead/**'\n"

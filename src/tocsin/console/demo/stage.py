@@ -30,6 +30,7 @@ class Stage:
         self.results: dict[str, Any] = {}
         self._quiet = quiet
         self._address = "127.0.0.1:0"
+        self.frames = "127.0.0.1:0"
         self._broker: subprocess.Popen[bytes] | None = None
 
     @property
@@ -56,7 +57,8 @@ class Stage:
         """Start the broker, on the port it had before. Returns the seconds until it was ready."""
         begun = time.perf_counter()
         command = [sys.executable, "-m", "tocsin", "serve", "--json"]
-        command += ["--data", str(self.directory), "--http", self._address, "--soap-tcp", "off"]
+        command += ["--data", str(self.directory), "--http", self._address]
+        command += ["--frames", self.frames, "--soap-tcp", "off"]
         with open(os.devnull, "wb") as nowhere:
             self._broker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=nowhere)
         assert self._broker.stdout is not None
@@ -65,7 +67,8 @@ class Stage:
             raise NothingArrived(
                 "the broker did not start", remedy=f"Run: {' '.join(command)}, and read why."
             )
-        self._address = json.loads(line)["http"]
+        addresses = json.loads(line)
+        self._address, self.frames = addresses["http"], addresses["frames"]
         return time.perf_counter() - begun
 
     def kill(self) -> None:

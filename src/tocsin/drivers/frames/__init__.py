@@ -1,0 +1,1 @@
+"""The frames door: producers and consumers of performance events (paper 002)."""

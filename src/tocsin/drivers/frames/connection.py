@@ -1,0 +1,205 @@
+"""Connection: one peer on TCP or TLS. What it sends waits here, in order and in bounds, until the
+session has taken what came before; a peer that sends faster than we store is held back by TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from math import inf
+from typing import TYPE_CHECKING, cast
+
+from tocsin.drivers.frames.session import Session
+from tocsin.errors import TocsinError, TooSlow
+from tocsin.wire.framing import HEAD, FrameCutter
+
+if TYPE_CHECKING:
+    from tocsin.drivers.frames.door import FramesDoor
+
+WAITING_BYTES_MAX = 256 << 10
+WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits for it
+UNREAD_BYTES_MAX = 8 << 20  # of replies that a peer asks for and does not read
+KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_KEEPCNT, 3))
+CLOSING_S = 1.0
+
+
+class Connection(asyncio.Protocol):
+    """Frames in, frames out."""
+
+    def __init__(self, door: FramesDoor) -> None:
+        self._door = door
+        self._limits = door.desk.limits
+        self._cutter = FrameCutter(self._limits.message_bytes_max)
+        self._frames: list[bytes] = []
+        self._waiting_bytes = 0
+        self._worker: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._session: Session | None = None
+        self._began_s = 0.0  # the message that is not yet whole
+        self._came_bytes = 0
+        self._heard_s = 0.0
+        self._stalled_s = inf  # since when the peer reads nothing
+        self._closing_s = inf
+        self._ends = False
+        self.peer = ""
+
+    # Called by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.peer = _text(transport.get_extra_info("peername"))
+        if not self._door.admit(self):
+            self._transport.abort()
+            return
+        handle = transport.get_extra_info("socket")
+        if handle is not None and handle.family in (socket.AF_INET, socket.AF_INET6):
+            handle.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in KEEPALIVE:
+                handle.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._heard_s = self._door.now_s
+        host = self.peer.rpartition(":")[0]
+        self._session = Session(self._door.desk, self, host, self._door.plays)
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing_s != inf:
+            return
+        self._heard_s = now_s = self._door.now_s
+        if not self._cutter.waiting:
+            self._began_s, self._came_bytes = now_s, 0
+        try:
+            frames = self._cutter.cut(data)
+        except TocsinError as error:
+            self._fail(error)
+            return
+        if frames:
+            self._began_s, self._came_bytes = now_s, 0
+            self._frames += frames
+            self._waiting_bytes += sum(map(len, frames))
+            if self._worker is None:
+                self._worker = self._door.loop.create_task(self._work())
+            elif self._waiting_bytes > WAITING_BYTES_MAX and self._transport is not None:
+                self._transport.pause_reading()
+        self._came_bytes += len(data)
+
+    def eof_received(self) -> bool:
+        """The peer has said all: answer what it asked, then hang up."""
+        self._ends = True
+        if self._worker is None:
+            self._hang_up()
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._door.forget(self)
+        if self._session is not None:
+            self._session.lost()
+
+    def pause_writing(self) -> None:
+        self._stalled_s = self._door.now_s
+
+    def resume_writing(self) -> None:
+        self._stalled_s = inf
+        if self._session is not None:
+            self._session.writable()
+
+    # Called by the session
+
+    def send(self, messages: list[bytes]) -> bool:
+        transport = self._transport
+        if transport is None or not messages:
+            return self._stalled_s == inf
+        pack = HEAD.pack
+        transport.write(b"".join([part for each in messages for part in (pack(len(each)), each)]))
+        if transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
+            self._fail(_unread())
+        return self._stalled_s == inf
+
+    # Called by the door
+
+    def tick(self, now_s: float) -> None:
+        """Look whether a deadline has passed."""
+        limits = self._limits
+        if now_s >= self._closing_s:
+            self.abort()
+        elif now_s >= self._stalled_s + limits.stalled_reader_s:
+            self._note(_unread())
+            self.abort()
+        elif self._worker is not None:
+            return
+        elif self._cutter.waiting:
+            flow_s = self._came_bytes / limits.bytes_per_s_min
+            if now_s >= self._began_s + limits.message_deadline_s + flow_s:
+                self._fail(
+                    TooSlow(
+                        f"of a message only {self._cutter.waiting} bytes came in time",
+                        remedy="Send it faster, or raise frames.message_deadline_s.",
+                    )
+                )
+        elif now_s >= self._heard_s + limits.idle_s and not self._is_subscribed():
+            self._hang_up()
+
+    def stop(self) -> None:
+        """The broker stops: let what is under way end, say goodbye, hang up."""
+        self._ends = True
+        if self._worker is None:
+            self._hang_up()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _is_subscribed(self) -> bool:
+        return self._session is not None and self._session.is_subscribed
+
+    async def _work(self) -> None:
+        session = self._session
+        assert session is not None, "there was a connection"
+        try:
+            while self._frames and self._closing_s == inf:
+                frames, self._frames, self._waiting_bytes = self._frames, [], 0
+                if self._transport is not None:
+                    self._transport.resume_reading()
+                await session.take(frames)
+        except TocsinError as error:
+            self._fail(error)
+        except Exception as error:  # a bug: it costs this connection and is told; the others go on
+            self._door.note_failure(error, self.peer)
+            self._hang_up()
+        finally:
+            self._worker = None
+        if self._ends:
+            self._hang_up()
+
+    def _fail(self, error: TocsinError) -> None:
+        if self._closing_s == inf:
+            self._note(error)
+            self._hang_up()
+
+    def _note(self, error: TocsinError) -> None:
+        self._door.failed += 1
+        self._door.note("warning", error.problem, code=error.code, peer=self.peer)
+
+    def _hang_up(self) -> None:
+        """Close when what was said has been sent, or soon."""
+        if self._closing_s != inf:
+            return
+        if self._session is not None and self._transport is not None:
+            self._session.end()
+        self._closing_s = self._door.now_s + CLOSING_S
+        if self._transport is not None:
+            self._transport.close()
+
+
+def _unread() -> TooSlow:
+    return TooSlow(
+        "the peer does not read what it is sent",
+        remedy="Read it as it comes, or raise frames.stalled_reader_s.",
+    )
+
+
+def _text(name: object) -> str:
+    """A socket's name as host:port."""
+    if not isinstance(name, tuple) or len(name) < 2:
+        return ""
+    host, port = str(name[0]), name[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,90 @@
+"""Desk: what the broker does for producers and consumers of performance events, by any transport.
+
+To a consumer the broker is the producer of everything that flows through it; to a producer it is a
+consumer that keeps everything: an archive.
+"""
+
+from __future__ import annotations
+
+import secrets
+from itertools import count
+from typing import TYPE_CHECKING
+
+from tocsin.errors import TocsinError
+from tocsin.event.event import Event
+from tocsin.event.filter_eval import passes, seen
+from tocsin.wire.cloudevents.attributes import check_event
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.normal import to_event
+from tocsin.wire.gma.parameters import wanted
+from tocsin.wire.gma.producer_error import producer_error
+from tocsin.wire.gma.ready import query_reply
+from tocsin.wire.gma.shared import performance_element
+from tocsin.wire.gma.write import write
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+    from tocsin.wire.gma.conversation import Subscription
+
+NAMES_SHOWN_MAX = 10
+
+
+class Desk:
+    """One for the broker."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.limits = node.settings.frames
+        self._event_limits = node.settings.event_limits()
+        self._ids = count(1)
+        self.received = 0  # events of producers
+        self.unreadable = 0  # messages that were refused, or cost their sender the connection
+
+    def new_id(self) -> str:
+        """For a subscription, unique among all of this broker."""
+        return str(next(self._ids))
+
+    def event_of(
+        self, subscription: Subscription, message: m.EventMessage, content: bytes | None, peer: str
+    ) -> Event:
+        """The broker's event; raises what is wrong with it."""
+        performance = message.event
+        if performance is None:
+            performance, content = producer_error(subscription, message, self.node.now_ns())
+        assert content is not None, "an event has a content"
+        agreed = subscription.agreed
+        if message.request_id is not None and agreed is not None and agreed.acknowledge is not None:
+            event_id = f"{agreed.acknowledge}/{message.request_id}"
+        else:
+            event_id = secrets.token_hex(12)
+        event = to_event(performance, content, event_id=event_id, sender=peer)
+        check_event(event, self._event_limits)
+        return event
+
+    async def names(self, request: m.EventNamesRequest) -> bytes:
+        """Every kind of event that was published of late."""
+        await self.node.types.look_back(self.node.read)
+        return write(m.EventNamesReply(request.request_id, names=self.node.types.names()))
+
+    async def query(self, request: m.QueryRequest) -> bytes:
+        """The last event of that name, and with those elements."""
+        try:
+            filter = wanted(request.parameters, request.filter)
+            kind = request.parameters.name.type
+            found = await self.node.latest_where(
+                lambda event: event.type == kind and passes(filter, seen(event))
+            )
+        except TocsinError as error:
+            return write(m.QueryReply(request.request_id, m.FAILURE, str(error)))
+        if found is None:
+            detail = await self._nothing_like(request.parameters)
+            return write(m.QueryReply(request.request_id, m.FAILURE, detail))
+        return query_reply(request.request_id, performance_element(found))
+
+    async def _nothing_like(self, parameters: m.Parameters) -> str:
+        await self.node.types.look_back(self.node.read)
+        names = self.node.types.names()
+        if parameters.name in names:
+            return f"no event {parameters.name} like that has come of late"
+        known = ", ".join(map(str, names[:NAMES_SHOWN_MAX])) or "none yet"
+        return f"no event {parameters.name} has come of late; EventNamesRequest lists: {known}"

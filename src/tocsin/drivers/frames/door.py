@@ -1,0 +1,135 @@
+"""The frames door on TCP and TLS: connections come in here, and are looked after while they are."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import traceback
+from typing import TYPE_CHECKING, Final
+
+from tocsin.drivers.frames.connection import Connection
+from tocsin.drivers.frames.session import BROKER
+from tocsin.drivers.http.server import host_and_port
+from tocsin.errors import BadSetting
+
+if TYPE_CHECKING:
+    from tocsin.drivers.frames.desk import Desk
+
+BACKLOG: Final = 1_024
+SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
+CLOSING_S: Final = 0.7  # for what is under way; whoever is not done then is cut off
+TLS_HANDSHAKE_S: Final = 10.0
+_POLL_S: Final = 0.01
+
+
+class FramesDoor:
+    """An open door. `plays` is what the broker is to those who come in here."""
+
+    def __init__(self, desk: Desk, flag: str, plays: frozenset[str] = BROKER) -> None:
+        self.desk = desk
+        self.plays = plays
+        self.note = desk.node.note
+        self.loop = desk.node.loop
+        self.now_s = self.loop.time()
+        self.turned_away = 0
+        self.failed = 0  # connections closed for what came by them
+        self.host = ""
+        self.port = 0
+        self._flag = flag
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+        self._closing = False
+        self._full = False
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
+        self.host, port = host_and_port(address)
+        try:
+            self._server = await self.loop.create_server(
+                lambda: Connection(self),
+                self.host,
+                port,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else TLS_HANDSHAKE_S,
+            )
+        except (OSError, UnicodeError) as error:
+            raise BadSetting(
+                f"cannot listen on {address}: {error}",
+                remedy=f"Choose another address with {self._flag} HOST:PORT; port 0 takes any free "
+                f"one, and {self._flag} off does without this door.",
+            ) from None
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._sweep = self.loop.call_later(SWEEP_S, self._turn)
+
+    async def close(self) -> None:
+        """Take no more, let what is under way end, say goodbye."""
+        self._closing = True
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.stop()
+        deadline_s = self.loop.time() + CLOSING_S
+        while self._connections and self.loop.time() < deadline_s:
+            await asyncio.sleep(_POLL_S)
+        for connection in list(self._connections):
+            connection.abort()
+        if self._sweep is not None:
+            self._sweep.cancel()
+        await asyncio.sleep(0)
+
+    def admit(self, connection: Connection) -> bool:
+        """False if there are as many connections as there may be."""
+        if self._closing or len(self._connections) >= self.desk.limits.connections_max:
+            self.turned_away += 1
+            if not self._full and not self._closing:
+                self._full = True  # told once, and again when there was room in between
+                self.note(
+                    "warning",
+                    "the frames door has as many connections as frames.connections_max allows",
+                    connections=len(self._connections),
+                )
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._full = False
+
+    def note_failure(self, cause: Exception, peer: str) -> None:
+        """Write a failure of ours to the log, with the place where it happened."""
+        frames = traceback.extract_tb(cause.__traceback__)[-4:]
+        where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
+        told = f"{type(cause).__name__}: {cause}"
+        self.note("error", "a frames connection failed", error=told, where=where, peer=peer)
+
+    def _turn(self) -> None:
+        self._sweep = self.loop.call_later(SWEEP_S, self._turn)
+        self.now_s = now_s = self.loop.time()
+        for connection in list(self._connections):
+            connection.tick(now_s)
+
+
+async def listen(
+    desk: Desk,
+    address: str,
+    *,
+    flag: str,
+    plays: frozenset[str] = BROKER,
+    tls: ssl.SSLContext | None = None,
+) -> FramesDoor:
+    """Open the door; `flag` is the option that says where it is."""
+    door = FramesDoor(desk, flag, plays)
+    await door.open(address, tls)
+    return door

@@ -1,0 +1,215 @@
+"""Session: the broker's side of one conversation, whatever carries its messages.
+
+Messages are taken in their order, and a reply is sent only when every event that came before its
+request is on disk: so any reply tells a producer how far its events are safe.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tocsin.drivers.frames.flow import Flow, Outlet
+from tocsin.errors import BadMessage, TocsinError
+from tocsin.event.event import Event
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.conversation import (
+    CONSUMER,
+    PRODUCER,
+    Asked,
+    Conversation,
+    Ended,
+    EventArrived,
+    Refusal,
+    SubscribeAsked,
+    Subscription,
+)
+from tocsin.wire.gma.parameters import period_of, wanted
+from tocsin.wire.gma.read import read_content
+from tocsin.wire.gma.write import write
+
+if TYPE_CHECKING:
+    from tocsin.drivers.frames.desk import Desk
+
+BROKER = frozenset({PRODUCER, CONSUMER})
+ARCHIVE = frozenset({CONSUMER})
+
+
+class Session:
+    """One peer, and what flows to and from it."""
+
+    def __init__(
+        self, desk: Desk, outlet: Outlet, peer: str, plays: frozenset[str] = BROKER
+    ) -> None:
+        self._desk = desk
+        self._node = desk.node
+        self._outlet = outlet
+        self._peer = peer
+        self._plays = plays
+        self._conversation = Conversation(
+            plays, desk.new_id, subscriptions_max=desk.limits.subscriptions_max
+        )
+        self._flows: dict[str, tuple[Flow, int]] = {}  # by our id; the stream's number
+        self._arrived: list[tuple[Event, str | None]] = []  # and the number that asks for a reply
+
+    @property
+    def is_subscribed(self) -> bool:
+        """True if the peer may be silent for long: events flow, or will."""
+        return bool(self._conversation.subscriptions)
+
+    async def take(self, messages: list[bytes]) -> None:
+        """Do what these say; raises a TocsinError if the peer cannot be told otherwise."""
+        try:
+            for data in messages:
+                await self._take(data)
+        finally:
+            await self._store()
+
+    async def _take(self, data: bytes) -> None:
+        try:
+            message, content = read_content(data)
+            if isinstance(message, m.EventMessage):
+                self._event(message, content)
+                return
+        except BadMessage as error:
+            self._desk.unreadable += 1
+            if error.refusal is None:
+                raise
+            await self._store()
+            self._say(error.refusal)  # type: ignore[arg-type]  # what `read` puts there
+            return
+        if self._arrived:
+            await self._store()
+        await self._follow(message)
+
+    def _event(self, message: m.EventMessage, content: bytes | None) -> None:
+        happening = self._conversation.receive(message)
+        if not isinstance(happening, EventArrived):
+            if message.request_id is not None:
+                detail = f"the subscription {message.subscription_id} has ended"
+                self._say(m.EventReply(message.request_id, m.FAILURE, detail))
+            return
+        subscription = happening.subscription
+        if happening.settled:
+            self._close_flow(subscription)
+        agreed = subscription.agreed
+        is_answered = agreed is not None and agreed.acknowledge is not None
+        number = message.request_id if is_answered else None
+        try:
+            event = self._desk.event_of(subscription, message, content, self._peer)
+        except TocsinError as error:
+            refusal = None if number is None else m.EventReply(number, m.FAILURE, str(error))
+            raise BadMessage(error.problem, remedy=error.remedy, refusal=refusal) from None
+        self._desk.received += 1
+        self._arrived.append((event, number))
+
+    async def _store(self) -> None:
+        """Put on disk what has arrived, then say so to those who want to know."""
+        arrived, self._arrived = self._arrived, []
+        if not arrived:
+            return
+        events = [event for event, _ in arrived]
+        node = self._node
+        returned, detail, failure = m.SUCCESS, None, None
+        try:
+            await node.ask(lambda token, _: node.broker.publish(events, token))
+        except TocsinError as error:
+            returned, detail, failure = m.FAILURE, str(error), error
+        numbers = [number for _, number in arrived if number is not None]
+        self._outlet.send([write(m.EventReply(number, returned, detail)) for number in numbers])
+        if failure is not None and len(numbers) < len(arrived):
+            raise failure  # who cannot be told by a reply learns it from the closed connection
+
+    async def _follow(self, message: m.Message) -> None:
+        happening = self._conversation.receive(message)
+        match happening:
+            case SubscribeAsked(request):
+                self._subscribe(request)
+            case Ended(subscription, reply):
+                self._close_flow(subscription)
+                self._say(reply)
+            case Refusal(reply):
+                self._say(reply)
+            case Asked(m.QueryRequest() as query):
+                self._outlet.send([await self._desk.query(query)])
+                self._conversation.replied(query)
+            case Asked(m.EventNamesRequest() as request):
+                self._outlet.send([await self._desk.names(request)])
+                self._conversation.replied(request)
+            case _:
+                pass  # a reply to our goodbye, or what came too late
+
+    def _subscribe(self, request: m.SubscribeRequest) -> None:
+        asked = request.options or m.Options()
+        is_producer = PRODUCER not in self._plays or asked.role == PRODUCER
+        opened: tuple[Flow, int] | None = None
+        try:
+            period_s = period_of(request.parameters)
+            filter = wanted(request.parameters, request.filter)
+            if not is_producer:
+                flow = Flow(
+                    self._outlet,
+                    request.subscription_id,
+                    tells_context=asked.context,
+                    period_s=period_s,
+                    ended=self._broker_ends,
+                )
+                name = f"{request.parameters.name} to {self._peer}"
+                opened = flow, self._node.open_stream(flow, filter, asked.after, name)
+        except TocsinError as error:
+            self._say(self._conversation.refuse(request, str(error)))
+            return
+        reply, subscription = self._conversation.accept(
+            request,
+            detail=None if is_producer else _narrowed(request.parameters),
+            agreed=_agreed(request, is_producer),
+        )
+        if opened is not None:
+            self._flows[subscription.own_id] = opened
+        self._say(reply)
+
+    def _broker_ends(self, ended: Flow, reason: str) -> None:
+        for subscription in self._conversation.subscriptions:
+            flow, _ = self._flows.get(subscription.own_id, (None, 0))
+            if flow is ended:
+                self._close_flow(subscription)
+                self._say(self._conversation.unsubscribe(subscription))
+
+    def writable(self) -> None:
+        """The peer has read enough for more to be sent."""
+        for _, stream in list(self._flows.values()):
+            self._node.stream_ready(stream)
+
+    def end(self) -> None:
+        """Say goodbye: the broker stops."""
+        for subscription in self._conversation.subscriptions:
+            self._close_flow(subscription)
+            self._say(self._conversation.unsubscribe(subscription))
+
+    def lost(self) -> None:
+        """The peer is gone."""
+        for _, stream in self._flows.values():
+            self._node.close_stream(stream)
+        self._flows.clear()
+
+    def _close_flow(self, subscription: Subscription) -> None:
+        _, stream = self._flows.pop(subscription.own_id, (None, None))
+        if stream is not None:
+            self._node.close_stream(stream)
+
+    def _say(self, message: m.Message) -> None:
+        self._outlet.send([write(message)])
+
+
+def _agreed(request: m.SubscribeRequest, is_producer: bool) -> m.Options | None:
+    """What of our own extensions is understood; nothing to who asked for none."""
+    asked = request.options or m.Options()
+    if is_producer:
+        return (asked.acknowledge and m.Options(acknowledge=asked.acknowledge)) or None
+    agreed = m.Options(context=asked.context, filtered=request.filter is not None)
+    return agreed if agreed != m.Options() else None
+
+
+def _narrowed(parameters: m.Parameters) -> str | None:
+    """How parameters are understood that this side makes no events from."""
+    told = [f"{each.name} is {each.value}" for each in parameters.elements if each.name != "Period"]
+    return f"only events whose {' and '.join(told)}" if told else None

@@ -1,0 +1,60 @@
+"""Which kinds of events there are, under the names that consumers of performance events use.
+
+Publishing pays one look into a table; a kind that is new is named once. After a start, the end of
+the log is looked at when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from tocsin.event.stored import Stored
+from tocsin.store.reader import Page, Reader
+from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.normal import name_of_event
+
+TYPES_MAX = 4_096  # those that came first are forgotten first
+LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
+PAGE_EVENTS = 1_000  # so that other questions come between
+
+Reading = Callable[[Callable[[Reader], Page]], Awaitable[Page]]
+"""Asks the log something, in the thread for that."""
+
+
+class SeenTypes:
+    """The types of events that were published of late, and what each is called."""
+
+    def __init__(self, head: int) -> None:
+        self._names: dict[str, EventName] = {}
+        self._unread = head  # what the log had up to this one is not looked at yet
+
+    def add(self, events: Iterable[Stored]) -> None:
+        """These were committed."""
+        known = self._names
+        for stored in events:
+            if stored.event.type not in known:
+                self._add(stored)
+
+    def _add(self, stored: Stored) -> None:
+        while len(self._names) >= TYPES_MAX:
+            del self._names[next(iter(self._names))]
+        self._names[stored.event.type] = name_of_event(stored.event)
+
+    def names(self) -> tuple[EventName, ...]:
+        """All that are known, in order."""
+        return tuple(sorted(set(self._names.values())))
+
+    async def look_back(self, read: Reading) -> None:
+        """Look at the last events that the log had when the broker started, the first time."""
+        head, self._unread = self._unread, 0
+        after = max(0, head - LOOK_BACK_EVENTS)
+        while after < head:
+            page = await read(_page(after))
+            self.add(page.events)
+            if page.next <= after:
+                return
+            after = page.next
+
+
+def _page(after: int) -> Callable[[Reader], Page]:
+    return lambda reader: reader.read(after, PAGE_EVENTS)

@@ -4,8 +4,8 @@ The code is part of the public contract; the words are not. `tocsin explain CODE
 docstring, so a docstring here is written for the person who met the error. A bug is an `assert`,
 never one of these.
 
-Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes and dead
-letters, T4 the log and its disk, T5 delivery, T6 clients reaching a broker.
+Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes, dead
+letters and the directory, T4 the log and its disk, T5 delivery, T6 clients reaching a broker.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from tocsin.errors.clients import (
 )
 from tocsin.errors.delivery import (
     PeerFailed,
+)
+from tocsin.errors.directory import (
+    BadRegistration,
+    DirectoryFull,
+    NoSuchEntry,
 )
 from tocsin.errors.disk import (
     CorruptLog,
@@ -75,6 +80,7 @@ __all__ = [
     "BadMediaType",
     "BadMessage",
     "BadMethod",
+    "BadRegistration",
     "BadRequest",
     "BadSetting",
     "BadSubscription",
@@ -89,6 +95,7 @@ __all__ = [
     "CorruptLog",
     "DataDirectoryInUse",
     "DataDirectoryUnusable",
+    "DirectoryFull",
     "DiskFailed",
     "DiskFull",
     "ForeignOrigin",
@@ -96,6 +103,7 @@ __all__ = [
     "InternalError",
     "NoSuchBox",
     "NoSuchDeadLetter",
+    "NoSuchEntry",
     "NoSuchPath",
     "NoSuchSubscription",
     "NotInSpecification",

@@ -13,6 +13,9 @@ consumer or both, either may subscribe and unsubscribe, and each knows a subscri
 A request of a consumer and one of a producer are the same message (section 4.3). Who only consumes
 takes each for an offer, who only produces for a wish. Who does both looks at the role that our
 `Options` may say, and without it goes by what happens: whoever sends an event is the producer.
+
+Messages pass each other on their way, so what is about something that ended a moment ago is no
+mistake of anybody's. What this side remembers to tell the two apart has limits.
 """
 
 from __future__ import annotations
@@ -21,103 +24,47 @@ from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 
-import msgspec
-
-from tocsin.errors import BrokenConversation
+from tocsin.errors import BrokenConversation, TooManySubscriptions
 from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.happenings import (
+    Answered,
+    Asked,
+    Ended,
+    EventArrived,
+    Happening,
+    Refusal,
+    Refused,
+    Stale,
+    SubscribeAsked,
+    Subscribed,
+    Subscription,
+)
+
+__all__ = [
+    "CONSUMER",
+    "PRODUCER",
+    "Answered",
+    "Asked",
+    "Conversation",
+    "Ended",
+    "EventArrived",
+    "Happening",
+    "Refusal",
+    "Refused",
+    "Stale",
+    "SubscribeAsked",
+    "Subscribed",
+    "Subscription",
+]
 
 PRODUCER = "producer"
 CONSUMER = "consumer"
+OTHER_ROLE: dict[str | None, str] = {PRODUCER: CONSUMER, CONSUMER: PRODUCER}
 
 SUBSCRIPTIONS_MAX = 1_000  # of one conversation
 ASKED_MAX = 1_000  # requests of the peer that wait for their reply
 WAITING_MAX = 1_000  # requests of ours that do
 REMEMBERED_MAX = 1_000  # what ended of late: messages on their way may still speak of it
-
-
-class Subscription(msgspec.Struct, eq=False):
-    """Events flow, or will. The peer's messages call it by `own_id`, ours by `peer_id`."""
-
-    own_id: str
-    parameters: m.Parameters
-    filter: str | None = None
-    options: m.Options | None = None  # of the request
-    peer_id: str | None = None  # not known before the reply
-    peer_role: str | None = None  # not known before somebody shows it
-    agreed: m.Options | None = None  # of the reply
-
-
-class SubscribeAsked(msgspec.Struct, frozen=True):
-    """The peer wants to: call `accept` or `refuse`."""
-
-    request: m.SubscribeRequest
-
-
-class Subscribed(msgspec.Struct, frozen=True):
-    """The peer agreed to what we asked."""
-
-    subscription: Subscription
-    detail: str | None
-
-
-class Refused(msgspec.Struct, frozen=True):
-    """The peer did not."""
-
-    subscription: Subscription
-    detail: str | None
-
-
-class EventArrived(msgspec.Struct, frozen=True):
-    """An event, or an error in its place. `settled`: only this shows that the peer produces."""
-
-    subscription: Subscription
-    message: m.EventMessage
-    settled: bool = False
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """The peer ended it: send the reply."""
-
-    subscription: Subscription
-    reply: m.UnsubscribeReply
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """The peer asks for an event, or which there are: send a reply, then call `replied`."""
-
-    request: m.QueryRequest | m.EventNamesRequest
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """The peer replied to what we asked, or to an event that we sent."""
-
-    request: m.Request | m.EventMessage
-    reply: m.Reply
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """What the peer asked cannot be: send the reply."""
-
-    reply: m.Reply
-
-
-class Stale(msgspec.Struct, frozen=True):
-    """It is about what has just ended: nothing to do."""
-
-    message: m.Message
-
-
-Happening = (
-    SubscribeAsked
-    | Subscribed
-    | Refused
-    | EventArrived
-    | Ended
-    | Asked
-    | Answered
-    | Refusal
-    | Stale
-)
 
 
 class Conversation:
@@ -136,13 +83,15 @@ class Conversation:
         self._subscriptions_max = subscriptions_max
         self._requests = count(1)
         self._open: dict[str, Subscription] = {}  # by our id
-        self._peer_ids: set[str] = set()  # of what the peer asked for
+        self._peer_ids: dict[str, Subscription | None] = {}  # of what the peer asked for
         self._waiting: OrderedDict[str, m.Request | m.EventMessage] = OrderedDict()
         self._asking: dict[str, Subscription] = {}  # by the id of our SubscribeRequest
         self._ending: dict[str, Subscription] = {}  # by the id of our UnsubscribeRequest
         self._asked: set[str] = set()
         self._former: OrderedDict[str, None] = OrderedDict()  # our ids of what ended
-        self._given_up: OrderedDict[str, None] = OrderedDict()  # requests that wait no longer
+        # Requests that wait no longer, with the subscription that was asked for.
+        self._given_up: OrderedDict[str, Subscription | None] = OrderedDict()
+        self._forgot = False  # one of these, so that a reply to it cannot be told from one to none
 
     @property
     def subscriptions(self) -> list[Subscription]:
@@ -160,8 +109,18 @@ class Conversation:
         peer_role: str | None = None,
     ) -> tuple[m.SubscribeRequest, Subscription]:
         """Ask for events, or offer them if the peer is to be the consumer."""
+        if self._is_full():
+            raise TooManySubscriptions(
+                f"{self._subscriptions_max} subscriptions are open with this peer",
+                remedy="End some of them, or use another connection.",
+            )
+        own_role = self._only_role() or (options.role if options else None)
         subscription = Subscription(
-            self._new_id(), parameters, filter, options, peer_role=peer_role
+            self._new_id(),
+            parameters,
+            filter,
+            options,
+            peer_role=peer_role or OTHER_ROLE.get(own_role),
         )
         request = m.SubscribeRequest(
             self._next_request(), subscription.own_id, parameters, filter, options
@@ -188,6 +147,7 @@ class Conversation:
             agreed,
         )
         self._open[subscription.own_id] = subscription
+        self._peer_ids[request.subscription_id] = subscription
         self._asked.discard(request.request_id)
         reply = m.SubscribeReply(request.request_id, m.SUCCESS, detail, subscription.own_id, agreed)
         return reply, subscription
@@ -195,7 +155,7 @@ class Conversation:
     def refuse(self, request: m.Request, detail: str) -> m.Reply:
         """Say no, and why."""
         if isinstance(request, m.SubscribeRequest):
-            self._peer_ids.discard(request.subscription_id)
+            self._peer_ids.pop(request.subscription_id, None)
         self._asked.discard(request.request_id)
         return m.failure(type(request), request.request_id, detail)
 
@@ -225,9 +185,14 @@ class Conversation:
     def give_up(self, request_id: str) -> None:
         """No reply came in time; if one comes yet, it is no surprise."""
         if self._waiting.pop(request_id, None) is not None:
-            self._asking.pop(request_id, None)
             self._ending.pop(request_id, None)
-            _remember(self._given_up, request_id)
+            subscription = self._asking.pop(request_id, None)
+            if subscription is not None:
+                _remember(self._former, subscription.own_id)
+            self._given_up[request_id] = subscription
+            if len(self._given_up) > REMEMBERED_MAX:
+                self._given_up.popitem(last=False)
+                self._forgot = True
 
     # What the peer says
 
@@ -239,10 +204,10 @@ class Conversation:
             return self._reply(message)
         if message.request_id in self._asked:
             return _no(message, f"requestID {message.request_id} is in use by an earlier request")
+        if isinstance(message, m.UnsubscribeRequest):
+            return self._unsubscribe(message)  # whatever waits: it waits for nothing itself
         if len(self._asked) >= ASKED_MAX:
             return _no(message, f"{ASKED_MAX} requests wait for their reply already")
-        if isinstance(message, m.UnsubscribeRequest):
-            return self._unsubscribe(message)
         if isinstance(message, m.SubscribeRequest):
             return self._subscribe(message)
         if PRODUCER not in self._plays:
@@ -256,21 +221,27 @@ class Conversation:
             return _no(request, f"both sides would be the {said}")
         if request.subscription_id in self._peer_ids:
             return _no(request, f"SubscriptionID {request.subscription_id} is in use; end it first")
-        if len(self._open) + len(self._asked) >= self._subscriptions_max:
+        if self._is_full():
             return _no(request, f"{self._subscriptions_max} subscriptions are open already")
-        self._peer_ids.add(request.subscription_id)
+        self._peer_ids[request.subscription_id] = None
         self._asked.add(request.request_id)
         return SubscribeAsked(request)
 
     def _role_of(self, request: m.SubscribeRequest) -> str | None:
-        if len(self._plays) == 1:
-            return CONSUMER if PRODUCER in self._plays else PRODUCER
-        return request.options.role if request.options else None
+        said = request.options.role if request.options else None
+        return OTHER_ROLE.get(self._only_role(), said)
+
+    def _only_role(self) -> str | None:
+        return next(iter(self._plays)) if len(self._plays) == 1 else None
+
+    def _is_full(self) -> bool:
+        found = len(self._open) + len(self._asking) + len(self._asked)
+        return found >= self._subscriptions_max
 
     def _unsubscribe(self, request: m.UnsubscribeRequest) -> Happening:
         subscription = self._open.get(request.subscription_id)
         if subscription is None:
-            if request.subscription_id in self._former:
+            if self._has_ended(request.subscription_id):
                 # Both ended it at once: each gets a reply, and neither is wrong.
                 detail = "it has ended already"
                 return Refusal(m.UnsubscribeReply(request.request_id, m.SUCCESS, detail))
@@ -281,7 +252,7 @@ class Conversation:
     def _event(self, message: m.EventMessage) -> Happening:
         subscription = self._open.get(message.subscription_id)
         if subscription is None:
-            if message.subscription_id in self._former:
+            if self._has_ended(message.subscription_id):
                 return Stale(message)
             raise BrokenConversation(
                 f"an event came for the subscription {message.subscription_id[:80]!r}, "
@@ -290,6 +261,8 @@ class Conversation:
             )
         settled = subscription.peer_role is None
         if subscription.peer_role == CONSUMER:
+            if subscription.options is None or subscription.options.role is None:
+                return Stale(message)  # nobody said who is what, so the peer could not know
             raise BrokenConversation(
                 f"the consumer of the subscription {message.subscription_id[:80]!r} sent an event",
                 remedy="Subscribe as a producer to send events.",
@@ -300,8 +273,8 @@ class Conversation:
     def _reply(self, reply: m.Reply) -> Happening:
         request = self._waiting.get(reply.request_id)
         if request is None:
-            if reply.request_id in self._given_up:
-                return Stale(reply)
+            if reply.request_id in self._given_up or self._forgot:
+                return self._late(reply)
             raise BrokenConversation(
                 f"a {type(reply).__name__} came to no request ({reply.request_id[:80]!r})",
                 remedy="Reply with the requestID of the request.",
@@ -316,6 +289,22 @@ class Conversation:
             return self._subscribed(self._asking.pop(reply.request_id), reply)
         self._ending.pop(reply.request_id, None)
         return Answered(request, reply)
+
+    def _late(self, reply: m.Reply) -> Stale:
+        subscription = self._given_up.get(reply.request_id)
+        if subscription is None or not isinstance(reply, m.SubscribeReply):
+            return Stale(reply)
+        self._given_up[reply.request_id] = None
+        if reply.returned != m.SUCCESS or reply.subscription_id is None:
+            return Stale(reply)
+        subscription.peer_id = reply.subscription_id
+        return Stale(reply, self.unsubscribe(subscription))
+
+    def _has_ended(self, own_id: str) -> bool:
+        """A moment ago, or as far as the peer can know it is still open."""
+        return own_id in self._former or any(
+            own_id == subscription.own_id for subscription in self._ending.values()
+        )
 
     def _subscribed(self, subscription: Subscription, reply: m.SubscribeReply) -> Happening:
         if reply.returned != m.SUCCESS:
@@ -334,12 +323,20 @@ class Conversation:
     # Events of ours
 
     def event(
-        self, subscription: Subscription, event: m.PerformanceEvent, request_id: str | None = None
+        self,
+        subscription: Subscription,
+        event: m.PerformanceEvent | None,
+        request_id: str | None = None,
     ) -> m.EventMessage:
-        """The message that brings the peer an event; with a number, if it agreed to answer."""
+        """The message that brings the peer an event; with a number, if it agreed to answer.
+
+        None for the event if whoever asks has its element written already.
+        """
         assert subscription.peer_id is not None, "an open one is known to both sides"
         message = m.EventMessage(subscription.peer_id, event, request_id=request_id)
         if request_id is not None:
+            waiting = self._waiting.get(request_id)
+            assert not isinstance(waiting, m.Request), "events are numbered apart from requests"
             self._wait_for(request_id, message)
         return message
 
@@ -353,8 +350,10 @@ class Conversation:
 
     def _forget(self, subscription: Subscription) -> None:
         self._open.pop(subscription.own_id, None)
-        if subscription.peer_id is not None:
-            self._peer_ids.discard(subscription.peer_id)
+        peer_id = subscription.peer_id
+        # Only its own: the peer may have used the id again since.
+        if peer_id is not None and self._peer_ids.get(peer_id) is subscription:
+            del self._peer_ids[peer_id]
         _remember(self._former, subscription.own_id)
 
 

@@ -79,10 +79,12 @@ class TwoSides(RuleBasedStateMachine):
 
     @rule(who=SIDES, data=st.data())
     def unsubscribe(self, who: int, data: st.DataObject) -> None:
-        conversation = self.sides[who].conversation
-        if conversation.subscriptions:
-            chosen = data.draw(st.sampled_from(conversation.subscriptions))
-            self.say(who, conversation.unsubscribe(chosen))
+        side = self.sides[who]
+        if side.conversation.subscriptions:
+            chosen = data.draw(st.sampled_from(side.conversation.subscriptions))
+            request = side.conversation.unsubscribe(chosen)
+            side.requests.append(request.request_id)
+            self.say(who, request)
 
     @rule(who=SIDES, data=st.data(), numbered=st.booleans())
     def send_event(self, who: int, data: st.DataObject, numbered: bool) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tocsin.errors.clients import (
     BrokerRefused,
+    CannotMeasure,
     CannotReachBroker,
     NothingArrived,
     NotInSpecification,
@@ -91,6 +92,7 @@ __all__ = [
     "BrokenConversation",
     "BrokerRefused",
     "Busy",
+    "CannotMeasure",
     "CannotReachBroker",
     "CorruptLog",
     "DataDirectoryInUse",

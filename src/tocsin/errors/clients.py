@@ -88,3 +88,13 @@ class NotInSpecification(TocsinError):
 
     code = "T606"
     exit_code = 2
+
+
+class CannotMeasure(TocsinError):
+    """This machine does not tell what was asked for, or not to this user.
+
+    `tocsin agent --list` says what can be measured here, and why the rest cannot.
+    """
+
+    code = "T607"
+    http_status = 503

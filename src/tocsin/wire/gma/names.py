@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.event.xml_name import name_of_type, name_uri
+from tocsin.event.xml_name import TYPES, escaped_name, name_of_type, name_uri
 
 EVENTS = "http://www.gridforum.org/Performance/Events"
 PARAMETERS = "http://www.gridforum.org/Performance/EventParameters"
@@ -21,6 +21,9 @@ PERIOD = "Period"
 _OTHER_SPELLINGS = {"UptimeCPULoadEvent": "UptimeCPULoad"}
 # Its examples put events, and the parameters of a query, into other namespaces than its text.
 _GRID_FORUM = frozenset({EVENTS, PARAMETERS, PROTOCOL})
+# What a message itself consists of. The examples and the text put it into the protocol's namespace;
+# without any it is meant, too.
+_OWN = frozenset({"SubscriptionID", "Return", "ReturnDetail", "Error", "ErrorDetail"})
 
 
 class EventName(msgspec.Struct, frozen=True, order=True):
@@ -39,7 +42,10 @@ class EventName(msgspec.Struct, frozen=True, order=True):
         return self.namespace == EVENTS
 
     def __str__(self) -> str:
-        return self.local if self.is_grid_forum else f"{{{self.namespace}}}{self.local}"
+        """As `read_name` reads it."""
+        if self.is_grid_forum and not _is_type(self.local):
+            return self.local
+        return f"{{{self.namespace}}}{self.local}"
 
 
 def event_name(namespace: str, local: str) -> EventName:
@@ -56,10 +62,17 @@ def is_canonical(namespace: str, local: str) -> bool:
     return namespace not in _GRID_FORUM
 
 
+def is_own(namespace: str, local: str) -> bool:
+    """True if in a message an element with this name is part of that, and never an event."""
+    return namespace == EXTENSION or (namespace in (PROTOCOL, "") and local in _OWN)
+
+
 def name_of(event_type: str) -> EventName:
-    """The name of events of this type."""
+    """The name of events of this type; the name's `type` is the type again."""
     namespace, local = name_of_type(event_type)
-    return event_name(namespace, local)
+    if is_canonical(namespace, local) and not is_own(namespace, local):
+        return EventName(local, namespace)
+    return EventName(escaped_name(event_type), TYPES)
 
 
 def read_name(text: str) -> EventName:
@@ -67,6 +80,10 @@ def read_name(text: str) -> EventName:
     if text.startswith("{") and "}" in text:
         namespace, _, local = text[1:].partition("}")
         return event_name(namespace, local)
-    if ":" in text or "." in text:
+    if _is_type(text):
         return name_of(text)
     return event_name(EVENTS, text)
+
+
+def _is_type(text: str) -> bool:
+    return ":" in text or "." in text

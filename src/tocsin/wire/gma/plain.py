@@ -1,45 +1,70 @@
 """Event messages in the plain form, which nearly all are in: read by patterns, without a tree.
 
-The pattern fits only what an XML parser would read the same: ASCII, the protocol's namespace and
-the event's as defaults, flat elements with at most units and accuracy, no references, comments or
-sections. Whatever it does not fit is read by the parser (`read`). A test holds the two equal.
+The patterns fit only what an XML parser would read the same: ASCII, the protocol's namespace and
+the event's as defaults, flat elements with at most units and accuracy, one usual time stamp, no
+references, comments or sections. Whatever they do not fit is read by the parser (`read`). A test
+holds the two equal.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from functools import lru_cache
 
 import msgspec
 
 from tocsin.wire.gma.messages import Context, Element, EventMessage, PerformanceEvent
-from tocsin.wire.gma.names import EXTENSION, PROTOCOL, TIME_STAMP, EventName, is_canonical
-from tocsin.wire.gma.stamp import is_plain
+from tocsin.wire.gma.names import EXTENSION, PROTOCOL, EventName, is_canonical, is_own
+from tocsin.wire.gma.stamp import PLAIN_STAMP
 from tocsin.wire.gma.values import typed
 
-ELEMENTS_MAX = 1_000  # of one event, inner ones included
+ELEMENTS_MAX = 1_000  # of one event, inner ones and its time included
+ID_CHARS_MAX = 256
+NAMESPACE_CHARS_MAX = 1_024
+NAME_CHARS_MAX = 256  # of events and their elements
+PLAIN_BYTES_MAX = 1 << 20  # the parser has limits on texts, of 10 MB; this is well below
 
-_NAME = rb"[A-Za-z_][A-Za-z0-9_.-]*"
-_TEXT = rb"[^<>&\x00-\x08\x0b-\x1f\x7f-\xff]*"
-_VALUE = rb"[^\"<>&\x00-\x1f\x7f-\xff]*"
-_SPACE = rb"[ \t\n]*"
-_HEAD = (
-    rb'<Event xmlns="%b" subscriptionID="(?P<id>%b)"(?: requestID="(?P<request>%b)")?>%b'
-    rb'<(?P<name>%b) xmlns="(?P<namespace>%b)">'
-    % (re.escape(PROTOCOL.encode()), _VALUE, _VALUE, _SPACE, _NAME, _VALUE)
-)
-_FIELD = rb'<(%b)(?: units="(%b)")?(?: accuracy="(%b)")?>(%b)</\1>' % (_NAME, _VALUE, _VALUE, _TEXT)
-_CONTEXT = (
-    rb'<Context xmlns="%b" seq="(?P<seq>[0-9]{1,18})" id="(?P<event>%b)" source="(?P<source>%b)"'
-    rb' topic="(?P<topic>%b)"/>' % (EXTENSION.encode(), _VALUE, _VALUE, _VALUE)
-)
-_TAIL = rb"</(?P=name)>%b(?:%b)?</Event>%b" % (_SPACE, _CONTEXT, _SPACE)
-_WHOLE = re.compile(
-    rb'%b(?P<fields>(?:%b<(?P<field>%b)(?: units="%b")?(?: accuracy="%b")?>%b</(?P=field)>)++%b)%b'
-    % (_HEAD, _SPACE, _NAME, _VALUE, _VALUE, _TEXT, _SPACE, _TAIL)
-)
+_NAMES_KEPT = 4_096
 _RESERVED = "http://www.w3.org/"  # some of these may not be a default namespace
-_FIELDS = re.compile(_FIELD.decode())
+
+_NAME = f"[A-Za-z_][A-Za-z0-9_.-]{{0,{NAME_CHARS_MAX - 1}}}+"
+_ID = rf'[^"<>&\x00-\x20\x7f]{{1,{ID_CHARS_MAX}}}+'
+_TEXT = r"[^<>&\x00-\x08\x0b-\x1f\x7f]*+"
+_VALUE = r'[^"<>&\x00-\x1f\x7f]*+'
+_TOLD = r'[^"<>&\x00-\x1f\x7f]++'
+_SPACE = r"[ \t\n]*+"
+
+
+def _fields(group: str) -> str:
+    """The pattern for any number of fields that are not the time stamp."""
+    return (
+        rf"(?:{_SPACE}<(?!TimeStamp[ >])(?P<{group}>{_NAME})"
+        rf'(?: units="{_TOLD}")?(?: accuracy="{_TOLD}")?>{_TEXT}</(?P={group})>)*+'
+    )
+
+
+_CONTENT = (
+    rf'<(?P<name>{_NAME}) xmlns="(?P<namespace>{_TOLD})">'
+    rf"(?P<before>{_fields('first')}){_SPACE}<TimeStamp>(?P<time>{PLAIN_STAMP})</TimeStamp>"
+    rf"(?P<after>{_fields('second')}){_SPACE}</(?P=name)>"
+)
+_CONTEXT = (
+    rf'<Context xmlns="{EXTENSION}" seq="(?P<seq>[0-9]{{1,18}})" id="(?P<event>{_VALUE})"'
+    rf' source="(?P<source>{_VALUE})" topic="(?P<topic>{_VALUE})"/>'
+)
+_MESSAGE = re.compile(
+    rf'<Event xmlns="{re.escape(PROTOCOL)}" subscriptionID="(?P<id>{_ID})"'
+    rf'(?: requestID="(?P<request>{_ID})")?>{_SPACE}(?P<content>{_CONTENT})'
+    rf"{_SPACE}(?:{_CONTEXT})?{_SPACE}</Event>{_SPACE}"
+)
+_EVENT = re.compile(_CONTENT)
+
+# A field that is known to be one: its name, units, accuracy, and what its text is. Numbers that
+# need a closer look are left to `typed`.
+_FIELD = re.compile(
+    r'<([^ />]++)(?: units="([^"]++)")?(?: accuracy="([^"]++)")?>'
+    r"(?:(-?(?:0|[1-9][0-9]{0,30})\.[0-9]{1,40})|(-?(?:0|[1-9][0-9]{0,17}))|([^<]*+))</"
+)
 
 
 class Routed(msgspec.Struct, frozen=True):
@@ -53,69 +78,68 @@ class Routed(msgspec.Struct, frozen=True):
 
 def route(data: bytes) -> Routed | None:
     """Name and id of a plain event message, known to be well-formed; None if it is not plain."""
-    found = _WHOLE.fullmatch(data)
+    found = _match(_MESSAGE, data, ELEMENTS_MAX + 2)
     if found is None:
         return None
-    return _routed(data, found)
-
-
-def _routed(data: bytes, found: re.Match[bytes]) -> Routed | None:
-    namespace, local = found["namespace"].decode(), found["name"].decode()
-    if not namespace or namespace.startswith(_RESERVED) or not is_canonical(namespace, local):
+    subscription, request, local, namespace = found.group("id", "request", "name", "namespace")
+    name = _name(local, namespace)
+    if name is None:
         return None
-    request = found["request"]
-    return Routed(
-        found["id"].decode(),
-        EventName(local, namespace),
-        data[found.start("name") - 1 : found.end("fields") + len(local) + 3],
-        None if request is None else request.decode(),
-    )
+    return Routed(subscription, name, data[found.start("content") : found.end("content")], request)
 
 
 def read_plain(data: bytes) -> tuple[EventMessage, bytes] | None:
-    """The message, and the event as it was sent; None if it is not plain, or not to be taken."""
-    found = _WHOLE.fullmatch(data)
-    if found is None or (routed := _routed(data, found)) is None:
+    """The message, and the event as it was sent; None if it is not plain."""
+    found = _match(_MESSAGE, data, ELEMENTS_MAX + 2)
+    if found is None:
         return None
-    elements = elements_of(found["fields"].decode())
-    if len(elements) > ELEMENTS_MAX:
+    subscription, request, seq = found.group("id", "request", "seq")
+    event = _event(found)
+    if event is None:
         return None
-    time = _take_time(elements)
-    if time is None:
+    context = None if seq is None else Context(int(seq), *found.group("event", "source", "topic"))
+    message = EventMessage(subscription, event, None, None, request, context)
+    return message, data[found.start("content") : found.end("content")]
+
+
+def read_plain_event(content: bytes) -> PerformanceEvent | None:
+    """The event in an element that stands by itself; None if it is not plain."""
+    found = _match(_EVENT, content, ELEMENTS_MAX + 1)
+    return None if found is None else _event(found)
+
+
+def _match(pattern: re.Pattern[str], data: bytes, end_tags_max: int) -> re.Match[str] | None:
+    if not data.isascii() or len(data) > PLAIN_BYTES_MAX:
         return None
-    event = PerformanceEvent(routed.name, time, tuple(elements))
-    message = EventMessage(
-        routed.subscription_id, event, request_id=routed.request_id, context=_context(found)
+    if data.count(b"</") > end_tags_max:
+        return None
+    return pattern.fullmatch(data.decode("ascii"))
+
+
+def _event(found: re.Match[str]) -> PerformanceEvent | None:
+    local, namespace, before, time, after = found.group(
+        "name", "namespace", "before", "time", "after"
     )
-    return message, routed.content
-
-
-def elements_of(fields: str) -> list[Element]:
-    return [
-        Element(name, typed(text), units or None, accuracy or None)
-        for name, units, accuracy, text in _FIELDS.findall(fields)
+    name = _name(local, namespace)
+    if name is None:
+        return None
+    elements = [
+        Element(
+            field,
+            float(fraction) if fraction else int(whole) if whole else typed(text),
+            units or None,
+            accuracy or None,
+        )
+        for field, units, accuracy, fraction, whole, text in _FIELD.findall(before + after)
     ]
+    return PerformanceEvent(name, time, tuple(elements))
 
 
-def _take_time(elements: list[Element]) -> str | None:
-    """The one time stamp; None if it must be looked at closer."""
-    last: Any = None
-    for at, element in enumerate(elements):
-        if element.name == TIME_STAMP:
-            if last is not None:
-                return None
-            last = at
-    if last is None:
+@lru_cache(maxsize=_NAMES_KEPT)
+def _name(local: str, namespace: str) -> EventName | None:
+    """The name of an event, if the parser would read it as it stands."""
+    if namespace.startswith(_RESERVED) or len(namespace) > NAMESPACE_CHARS_MAX:
         return None
-    stamp = elements[last]
-    if stamp.units or stamp.accuracy or not isinstance(stamp.value, str):
+    if not is_canonical(namespace, local) or is_own(namespace, local):
         return None
-    del elements[last]
-    return stamp.value if is_plain(stamp.value) else None
-
-
-def _context(found: re.Match[bytes]) -> Context | None:
-    if found["seq"] is None:
-        return None
-    texts = (found[part].decode() for part in ("event", "source", "topic"))
-    return Context(int(found["seq"]), *texts)
+    return EventName(local, namespace)

@@ -14,20 +14,25 @@ import re
 import msgspec
 
 from tocsin.errors import BadEvent
+from tocsin.wire.gma.values import XML_SPACE
 
-TEXT_CHARS_MAX = 80
+TEXT_CHARS_MAX = 200
 
+# The usual stamp: RFC 3339 as it stands, on a day that there is in every year.
+PLAIN_STAMP = (
+    r"(?!0000)[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    r"T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,18})?"
+    r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+)
 _STAMP = re.compile(
     r"(?P<year>[0-9]{4})-?(?P<month>[0-9]{2})-?(?P<day>[0-9]{2})[Tt ]"
-    r"(?P<hour>[0-9]{2}):?(?P<minute>[0-9]{2})(?::?(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,18}))?)?"
+    r"(?P<hour>[0-9]{2}):?(?P<minute>[0-9]{2})(?::?(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,64}))?)?"
     r"(?P<zone>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?"
     r"(?:[pr](?P<precision>[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,2})?))?"
     r"(?:a(?P<accuracy>[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,2})?))?"
 )
-_PLAIN = re.compile(
-    r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-    r"(?:\.[0-9]{1,18})?Z"
-)
+_PLAIN = re.compile(PLAIN_STAMP)
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _REMEDY = "Send it as in 2000-11-09T21:51:45Z."
 
@@ -41,15 +46,15 @@ class Stamp(msgspec.Struct, frozen=True):
 
 
 def is_plain(text: str) -> bool:
-    """True for the usual stamp, in UTC: RFC 3339 as it stands."""
-    return _PLAIN.fullmatch(text) is not None and not text.startswith("0000")
+    """True for a stamp of the usual form."""
+    return _PLAIN.fullmatch(text) is not None
 
 
 def read_stamp(text: str) -> Stamp:
     """The time that a stamp says; BadEvent if it is none."""
     if is_plain(text):
         return Stamp(text)
-    found = _STAMP.fullmatch(text.strip()) if len(text) <= TEXT_CHARS_MAX else None
+    found = _STAMP.fullmatch(text.strip(XML_SPACE)) if len(text) <= TEXT_CHARS_MAX else None
     if found is None:
         raise BadEvent(f"{text[:40]!r} is no time stamp", remedy=_REMEDY)
     year, month, day = int(found["year"]), int(found["month"]), int(found["day"])

@@ -11,63 +11,65 @@ from tocsin.errors import BadEvent
 from tocsin.event.value import Scalar
 
 INT64_MAX = 2**63 - 1
+XML_SPACE = " \t\r\n"
 
-_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_FRACTION = re.compile(
-    r"-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,40}(?:[eE][+-]?[0-9]{1,3})?|[eE][+-]?[0-9]{1,3})"
+_NUMBER = re.compile(
+    r"(?P<whole>-?(?:0|[1-9][0-9]{0,18}))"
+    r"|-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,40}(?:[eE][+-]?[0-9]{1,3})?|[eE][+-]?[0-9]{1,3})"
+)
+_ANY_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+_ANY_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
 )
 _TRUTHS = {"true": True, "false": False}
-_WHOLE_TYPES = frozenset({"byte", "int", "integer", "long", "short"}) | {
-    f"{sign}{kind}"
-    for sign, kinds in (
-        ("unsigned", ("Byte", "Int", "Long", "Short")),
-        ("negative", ("Integer",)),
-        ("nonNegative", ("Integer",)),
-        ("nonPositive", ("Integer",)),
-        ("positive", ("Integer",)),
-    )
-    for kind in kinds
-}
-_FRACTION_TYPES = frozenset({"float", "double", "decimal"})
-_NUMBER_BEGINS = frozenset("-0123456789")
+_DECLARED_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+_WHOLE_TYPES = frozenset(
+    {
+        "byte",
+        "int",
+        "integer",
+        "long",
+        "negativeInteger",
+        "nonNegativeInteger",
+        "nonPositiveInteger",
+        "positiveInteger",
+        "short",
+        "unsignedByte",
+        "unsignedInt",
+        "unsignedLong",
+        "unsignedShort",
+    }
+)
+_NUMBER_TYPES = frozenset({"float", "double", "decimal"})
+_VALUE_BEGINS = frozenset("-0123456789tf" + XML_SPACE)
 
 
 def typed(text: str) -> Scalar:
     """What a text without a declared type is."""
-    bare = text.strip() if text[:1].isspace() or text[-1:].isspace() else text
-    if bare[:1] in _NUMBER_BEGINS:
-        if _WHOLE.fullmatch(bare):
-            number = int(bare)
-            return number if -INT64_MAX - 1 <= number <= INT64_MAX else text
-        if _FRACTION.fullmatch(bare):
-            fraction = float(bare)
-            return fraction if isfinite(fraction) else text
+    if text[:1] not in _VALUE_BEGINS:
         return text
-    return _TRUTHS.get(bare, text) if bare in _TRUTHS else text
+    bare = text.strip(XML_SPACE)
+    found = _NUMBER.fullmatch(bare)
+    if found is None:
+        return _TRUTHS.get(bare, text)
+    if found.lastgroup:
+        number = int(bare)
+        return number if -INT64_MAX - 1 <= number <= INT64_MAX else text
+    fraction = float(bare)
+    return fraction if isfinite(fraction) else text
 
 
 def typed_as(text: str, declared: str) -> Scalar:
-    """What a text is of which `xsi:type` says the type; BadEvent if it is none of those."""
-    kind = declared.strip().rpartition(":")[2]
-    bare = text.strip()
-    try:
-        if kind in _WHOLE_TYPES:
-            number = int(bare)
-            if -INT64_MAX - 1 <= number <= INT64_MAX:
-                return number
-        elif kind in _FRACTION_TYPES:
-            fraction = float(bare)
-            if isfinite(fraction):
-                return fraction
-        elif kind == "boolean":
-            return {"true": True, "1": True, "false": False, "0": False}[bare]
-        else:
-            return text
-    except (ValueError, KeyError):
-        pass
-    raise BadEvent(
-        f"{text[:40]!r} is no {kind[:40]}", remedy="Send a finite value of the type that it says."
-    )
+    """What a text is of which `xsi:type` says the type; the text, if it is no finite such value."""
+    kind = declared.strip(XML_SPACE).rpartition(":")[2]
+    bare = text.strip(XML_SPACE)
+    if kind in _WHOLE_TYPES and _ANY_WHOLE.fullmatch(bare):
+        number = int(bare)
+        return number if -INT64_MAX - 1 <= number <= INT64_MAX else text
+    if kind in _NUMBER_TYPES and _ANY_NUMBER.fullmatch(bare):
+        fraction = float(bare)
+        return fraction if isfinite(fraction) else text
+    return _DECLARED_TRUTHS.get(bare, text) if kind == "boolean" else text
 
 
 def text_of(value: Scalar) -> str:

@@ -17,7 +17,9 @@ from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_sink
 from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
 from tocsin.drivers.clock import SteadyClock
+from tocsin.drivers.directory import Directory
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
+from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.latest import Latest
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.letters import Letters
@@ -79,7 +81,9 @@ class Node:
         self._recent = Recent(self.broker.head)
         self._latest = Latest(self._recent, self._readers.ask)
         self.topics = SeenTopics(self._recent)
+        self.directory = Directory(self)
         self.types = SeenTypes(self.broker.head)
+        self.performance = PerformanceDesk(self)
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False

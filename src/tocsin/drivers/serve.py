@@ -15,7 +15,9 @@ from dataclasses import replace
 import uvloop
 
 from tocsin.config import OFF, Settings, is_loopback
-from tocsin.drivers.frames.desk import Desk as FramesDesk
+from tocsin.drivers.frames.datagrams import DatagramDoor
+from tocsin.drivers.frames.datagrams import listen as listen_datagrams
+from tocsin.drivers.frames.desk import Doors as PerformanceDoors
 from tocsin.drivers.frames.door import FramesDoor
 from tocsin.drivers.frames.door import listen as listen_frames
 from tocsin.drivers.frames.session import ARCHIVE
@@ -41,7 +43,7 @@ SINKS_SHARE = 0.5  # of the descriptors we may have: publishers and the log need
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
-Doors = dict[str, HttpDoor | FramesDoor | SoapTcpDoor]
+Doors = dict[str, HttpDoor | FramesDoor | DatagramDoor | SoapTcpDoor]
 
 
 def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
@@ -90,7 +92,7 @@ async def _serve(
         await _close(doors, node, desk)
         raise
     gc.freeze()  # what the start made stays; no collection need look at it again
-    addresses = {name: door.address for name, door in doors.items()}
+    addresses = {name: door.address for name, door in doors.items() if name != "datagrams"}
     ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
     waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -114,13 +116,25 @@ async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None
 
 async def _open_frames(doors: Doors, node: Node, tls: ssl.SSLContext | None) -> None:
     settings = node.settings.frames
-    desk = FramesDesk(node)
+    desk = node.performance
     if not settings.is_off:
-        doors["frames"] = await listen_frames(desk, settings.address, flag="--frames", tls=tls)
+        frames = await listen_frames(desk, settings.address, flag="--frames", tls=tls)
+        doors["frames"] = frames
+        doors["datagrams"] = await listen_datagrams(desk, frames.address)
     if settings.archive != OFF:
         doors["archive"] = await listen_frames(
             desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls
         )
+    desk.doors = PerformanceDoors(
+        frames=_address(doors, "frames"),
+        archive=_address(doors, "archive"),
+        udp="datagrams" in doors,
+        tls=tls is not None,
+    )
+
+
+def _address(doors: Doors, name: str) -> str | None:
+    return doors[name].address if name in doors else None
 
 
 async def _close(doors: Doors, node: Node, desk: Desk) -> None:

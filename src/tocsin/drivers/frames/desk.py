@@ -1,4 +1,4 @@
-"""Desk: what the broker does for producers and consumers of performance events, by any transport.
+"""The performance desk: what the broker does for producers and consumers, by any transport.
 
 To a consumer the broker is the producer of everything that flows through it; to a producer it is a
 consumer that keeps everything: an archive.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import secrets
 from itertools import count
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
@@ -29,7 +31,17 @@ if TYPE_CHECKING:
 NAMES_SHOWN_MAX = 10
 
 
-class Desk:
+class Doors(msgspec.Struct, frozen=True):
+    """Where producers and consumers find the broker."""
+
+    frames: str | None = None
+    archive: str | None = None
+    udp: bool = False
+    tls: bool = False
+    directory: str = "/directory"
+
+
+class PerformanceDesk:
     """One for the broker."""
 
     def __init__(self, node: Node) -> None:
@@ -39,6 +51,7 @@ class Desk:
         self._ids = count(1)
         self.received = 0  # events of producers
         self.unreadable = 0  # messages that were refused, or cost their sender the connection
+        self.doors = Doors()  # set when they are open
 
     def new_id(self) -> str:
         """For a subscription, unique among all of this broker."""

@@ -13,7 +13,7 @@ from tocsin.drivers.http.server import host_and_port
 from tocsin.errors import BadSetting
 
 if TYPE_CHECKING:
-    from tocsin.drivers.frames.desk import Desk
+    from tocsin.drivers.frames.desk import PerformanceDesk
 
 BACKLOG: Final = 1_024
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
@@ -25,7 +25,7 @@ _POLL_S: Final = 0.01
 class FramesDoor:
     """An open door. `plays` is what the broker is to those who come in here."""
 
-    def __init__(self, desk: Desk, flag: str, plays: frozenset[str] = BROKER) -> None:
+    def __init__(self, desk: PerformanceDesk, flag: str, plays: frozenset[str] = BROKER) -> None:
         self.desk = desk
         self.plays = plays
         self.note = desk.node.note
@@ -122,7 +122,7 @@ class FramesDoor:
 
 
 async def listen(
-    desk: Desk,
+    desk: PerformanceDesk,
     address: str,
     *,
     flag: str,

@@ -6,6 +6,7 @@ request is on disk: so any reply tells a producer how far its events are safe.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tocsin.drivers.frames.flow import Flow, Outlet
@@ -28,7 +29,7 @@ from tocsin.wire.gma.read import read_content
 from tocsin.wire.gma.write import write
 
 if TYPE_CHECKING:
-    from tocsin.drivers.frames.desk import Desk
+    from tocsin.drivers.frames.desk import PerformanceDesk
 
 BROKER = frozenset({PRODUCER, CONSUMER})
 ARCHIVE = frozenset({CONSUMER})
@@ -38,15 +39,24 @@ class Session:
     """One peer, and what flows to and from it."""
 
     def __init__(
-        self, desk: Desk, outlet: Outlet, peer: str, plays: frozenset[str] = BROKER
+        self,
+        desk: PerformanceDesk,
+        outlet: Outlet,
+        peer: str,
+        plays: frozenset[str] = BROKER,
+        *,
+        carries_events: bool = True,
+        new_id: Callable[[], str] | None = None,
     ) -> None:
+        """`carries_events`: what brings the peer our replies can bring it events as well."""
         self._desk = desk
         self._node = desk.node
         self._outlet = outlet
         self._peer = peer
         self._plays = plays
+        self._carries_events = carries_events
         self._conversation = Conversation(
-            plays, desk.new_id, subscriptions_max=desk.limits.subscriptions_max
+            plays, new_id or desk.new_id, subscriptions_max=desk.limits.subscriptions_max
         )
         self._flows: dict[str, tuple[Flow, int]] = {}  # by our id; the stream's number
         self._arrived: list[tuple[Event, str | None]] = []  # and the number that asks for a reply
@@ -56,11 +66,24 @@ class Session:
         """True if the peer may be silent for long: events flow, or will."""
         return bool(self._conversation.subscriptions)
 
-    async def take(self, messages: list[bytes]) -> None:
-        """Do what these say; raises a TocsinError if the peer cannot be told otherwise."""
+    @property
+    def subscription_ids(self) -> list[str]:
+        """What the peer's messages call its subscriptions."""
+        return [each.own_id for each in self._conversation.subscriptions]
+
+    async def take(
+        self, messages: list[bytes], tell: Callable[[TocsinError], None] | None = None
+    ) -> None:
+        """Do what these say. What the peer cannot be told by a reply is told to `tell`, or else
+        raised, and the rest is left."""
         try:
             for data in messages:
-                await self._take(data)
+                try:
+                    await self._take(data)
+                except TocsinError as error:
+                    if tell is None:
+                        raise
+                    tell(error)
         finally:
             await self._store()
 
@@ -143,6 +166,8 @@ class Session:
         is_producer = PRODUCER not in self._plays or asked.role == PRODUCER
         opened: tuple[Flow, int] | None = None
         try:
+            if not is_producer and not self._carries_events:
+                is_producer = self._must_produce(asked.role)
             period_s = period_of(request.parameters)
             filter = wanted(request.parameters, request.filter)
             if not is_producer:
@@ -166,6 +191,31 @@ class Session:
         if opened is not None:
             self._flows[subscription.own_id] = opened
         self._say(reply)
+
+    def _must_produce(self, role: str | None) -> bool:
+        """Nothing can be sent to this peer: a consumer has to come another way."""
+        if role != CONSUMER:
+            return True
+        raise BadMessage(
+            "events cannot come back this way",
+            remedy="POST to /gma?role=consumer, which answers with a stream of frames, or "
+            "subscribe by TCP.",
+        )
+
+    def again(self, request: m.SubscribeRequest) -> m.SubscribeReply | None:
+        """The reply once more, if the peer asked for the very same before: it may be lost."""
+        for each in self._conversation.subscriptions:
+            asked = (each.peer_id, each.parameters, each.filter, each.options)
+            if asked == (
+                request.subscription_id,
+                request.parameters,
+                request.filter,
+                request.options,
+            ):
+                return m.SubscribeReply(
+                    request.request_id, subscription_id=each.own_id, options=each.agreed
+                )
+        return None
 
     def _broker_ends(self, ended: Flow, reason: str) -> None:
         for subscription in self._conversation.subscriptions:

@@ -11,6 +11,7 @@ from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.exchange import Exchange
+from tocsin.drivers.http.frame_stream import FrameStream, wants_stream
 from tocsin.drivers.http.frames import Frames, server_sent_event, socket_frame
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
@@ -97,8 +98,11 @@ class HttpDoor:
                 return EventStream(connection, request, self._node, self._streams)
             if path == "/events/socket":
                 return EventSocket(connection, request, self._node, self._sockets)
-        elif request.method == b"POST" and is_soap_path(path):
-            return SoapExchange(connection, request, self._soap, self._base(request))
+        elif request.method == b"POST":
+            if is_soap_path(path):
+                return SoapExchange(connection, request, self._soap, self._base(request))
+            if path == "/gma" and wants_stream(request):
+                return FrameStream(connection, request, self._node)
         return AsgiExchange(connection, request, self._application)
 
     def _base(self, request: Request) -> str:

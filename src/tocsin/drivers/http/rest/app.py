@@ -14,9 +14,11 @@ from starlette.routing import Route
 from tocsin.drivers.http.asgi import Application
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
+from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.drivers.http.rest.operation import operation_routes
+from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.drivers.soap.paths import is_soap_path
@@ -36,6 +38,8 @@ def application(node: Node, door: Door) -> Application:
         *subscription_routes(node),
         *box_routes(node, door),
         *dead_letter_routes(node),
+        *directory_routes(node),
+        *performance_routes(node),
         *soap_document_routes(node),
         *operation_routes(node, door),
     ]

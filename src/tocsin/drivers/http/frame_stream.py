@@ -1,0 +1,98 @@
+"""`POST /gma?role=consumer`: a subscription whose events come back in the answer, as frames."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING
+
+from tocsin.drivers.frames.session import Session
+from tocsin.drivers.frames.visits import unframed
+from tocsin.drivers.http import answers
+from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.streaming import WRITE_BUFFER_BYTES
+from tocsin.errors import TocsinError
+from tocsin.wire.framing import framed
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+_HEAD = b"content-type: application/octet-stream\r\ncache-control: no-store\r\n"
+
+
+def wants_stream(request: Request) -> bool:
+    """True if whoever asks is a consumer, by its own words."""
+    if request.query == b"role=consumer":
+        return True
+    return b"SubscribeRequest" in request.body and b'role="consumer"' in request.body
+
+
+class FrameStream:
+    """One consumer by HTTP: the reply to its request, then its events, each with its length."""
+
+    takes_over = True
+
+    def __init__(self, connection: Connection, request: Request, node: Node) -> None:
+        self.name = f"frames to {connection.peer}"
+        self._connection = connection
+        self._request = request
+        host = connection.peer.rpartition(":")[0]
+        self._session = Session(node.performance, self, host)
+        self._task: asyncio.Task[None] | None = None
+
+    # Told by the connection
+
+    def start(self) -> None:
+        connection = self._connection
+        assert connection.transport is not None
+        connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        connection.write(
+            b"%b%b%b%b%b\r\n"
+            % (
+                answers.status_line(200),
+                connection.door.clockwork.date,
+                answers.SERVER,
+                _HEAD,
+                answers.CLOSE,
+            )
+        )
+        self._task = connection.door.loop.create_task(self._begin())
+
+    async def _begin(self) -> None:
+        try:
+            await self._session.take([unframed(self._request.body)])
+        except TocsinError as error:
+            door = self._connection.door
+            door.note("warning", error.problem, code=error.code, peer=self._connection.peer)
+        if not self._session.is_subscribed:
+            self._close()
+
+    def received(self, data: bytes) -> None:
+        """There is nothing more to say by this way."""
+
+    def writable(self) -> None:
+        self._session.writable()
+
+    def ended_by_client(self) -> None:
+        self._close()
+
+    def lost(self) -> None:
+        self._session.lost()
+
+    def tick(self, now_s: float) -> float:
+        return inf
+
+    def stop(self) -> None:
+        self._session.end()
+        self._close()
+
+    # Told by the session
+
+    def send(self, messages: list[bytes]) -> bool:
+        self._connection.write(b"".join(map(framed, messages)))
+        return not self._connection.write_paused
+
+    def _close(self) -> None:
+        self._session.lost()
+        self._connection.close()

@@ -1,0 +1,36 @@
+"""`/gma`: performance events by HTTP, one message a POST."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.frames.visits import Visits
+from tocsin.drivers.http.rest.json_answers import answer
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+XML = "text/xml; charset=utf-8"
+
+
+def performance_routes(node: Node) -> list[Route]:
+    visits = Visits(node.performance)
+
+    async def show(request: Request) -> Response:
+        return answer(node.performance.doors)
+
+    async def take(request: Request) -> Response:
+        peer = request.client.host if request.client else ""
+        reply = await visits.answer(await request.body(), peer)
+        if reply is None:
+            return Response(status_code=204)
+        return Response(reply, headers={"content-type": XML})
+
+    return [
+        Route("/gma", show, methods=["GET"]),
+        Route("/gma", take, methods=["POST"]),
+    ]

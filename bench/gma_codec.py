@@ -45,8 +45,8 @@ TARGETS = {"decode_over_lxml": 0.8, "encode_over_lxml": 3.0, "route_over_decode"
 def uptime(number: int) -> EventMessage:
     elements = (
         Element("Load1", number / 100),
-        Element("Load5", number / 50 + 0.01),
-        Element("Load15", number / 25 + 0.03),
+        Element("Load5", (number + 1) / 100),
+        Element("Load15", (number + 2) / 100),
         Element("HostName", f"node{number}.foo.gov"),
     )
     minute, second = divmod(number % 3_600, 60)

@@ -41,7 +41,8 @@ _WHOLE_TYPES = frozenset(
     }
 )
 _NUMBER_TYPES = frozenset({"float", "double", "decimal"})
-_VALUE_BEGINS = frozenset("-0123456789tf" + XML_SPACE)
+_NUMBER_BEGINS = frozenset("-0123456789")
+_VALUE_BEGINS = _NUMBER_BEGINS | frozenset("tf" + XML_SPACE)
 
 
 def typed(text: str) -> Scalar:
@@ -49,9 +50,11 @@ def typed(text: str) -> Scalar:
     if text[:1] not in _VALUE_BEGINS:
         return text
     bare = text.strip(XML_SPACE)
-    found = _NUMBER.fullmatch(bare)
+    if bare in _TRUTHS:
+        return _TRUTHS[bare]
+    found = _NUMBER.fullmatch(bare) if bare[:1] in _NUMBER_BEGINS else None
     if found is None:
-        return _TRUTHS.get(bare, text)
+        return text
     if found.lastgroup:
         number = int(bare)
         return number if -INT64_MAX - 1 <= number <= INT64_MAX else text
@@ -74,15 +77,17 @@ def typed_as(text: str, declared: str) -> Scalar:
 
 def text_of(value: Scalar) -> str:
     """The text that a value is written as; BadEvent if there is none."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, float):
+        if isfinite(value):
+            return repr(value)
+        raise BadEvent(f"{value} cannot be sent", remedy="Send finite numbers.")
     if isinstance(value, str):
         return value
-    if isinstance(value, float) and not isfinite(value):
-        raise BadEvent(f"{value} cannot be sent", remedy="Send finite numbers.")
-    if isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
-        raise BadEvent("a number does not fit into 64 bits", remedy="Send it as a string.")
-    return repr(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if -INT64_MAX - 1 <= value <= INT64_MAX:
+        return repr(value)
+    raise BadEvent("a number does not fit into 64 bits", remedy="Send it as a string.")
 
 
 def needs_type(text: str) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from tocsin.errors import BadMessage
-from tocsin.event.value import Scalar
 from tocsin.event.xml_form import FORBIDDEN
 from tocsin.event.xml_name import is_xml_name
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EXTENSION, PARAMETERS, PROTOCOL, XSD, XSI, EventName
 from tocsin.wire.gma.values import needs_type, text_of
 
+_KEPT = 4_096  # heads, names and tags, each written over and over
+_PLAIN = re.compile(r"[ !#-%'-;=?-~]*")  # stands in any text or attribute as it is
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _ATTRIBUTE_ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _STRING = f' xmlns:xsi="{XSI}" xmlns:xsd="{XSD}" xsi:type="xsd:string"'
@@ -28,12 +31,10 @@ def write(message: m.Message) -> bytes:
 
 def event_element(event: m.PerformanceEvent) -> str:
     """An event as the one element it is, the time stamp last as in the examples."""
-    name = event.name
-    parts = [_opening(name.local, name.namespace)]
-    for element in event.elements:
-        _add(parts, element)
-    parts.append(f"<TimeStamp>{_text(event.time)}</TimeStamp></{name.local}>")
-    return "".join(parts)
+    local = event.name.local
+    opening = _opening(local, event.name.namespace)
+    stamp = f"<TimeStamp>{_text(event.time)}</TimeStamp>"
+    return f"{opening}{_elements(event.elements)}{stamp}</{local}>"
 
 
 def event_message(subscription_id: str, content: bytes, context: m.Context | None = None) -> bytes:
@@ -42,50 +43,47 @@ def event_message(subscription_id: str, content: bytes, context: m.Context | Non
     return b"%b%b%b</Event>" % (_event_head(subscription_id), content, tail.encode())
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=_KEPT)
 def _event_head(subscription_id: str) -> bytes:
     return f"{_EVENT_BEGINS}{_attribute(subscription_id)}>".encode()
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=_KEPT)
 def _opening(local: str, namespace: str) -> str:
     if not is_xml_name(local):
         raise _unsendable(f"{local[:40]!r} cannot be the name of an element")
     return f"<{local} xmlns={_attribute(namespace)}>"
 
 
-@lru_cache(maxsize=4_096)
-def _tags(name: str, units: str | None, accuracy: str | None, is_string: bool) -> tuple[str, str]:
+@lru_cache(maxsize=_KEPT)
+def _tags(name: str, units: str | None, accuracy: str | None) -> tuple[str, str]:
     if not is_xml_name(name):
         raise _unsendable(f"{name[:40]!r} cannot be the name of an element")
     told = "" if units is None else f" units={_attribute(units)}"
     told += "" if accuracy is None else f" accuracy={_attribute(accuracy)}"
-    told += _STRING if is_string else ""
     return f"<{name}{told}>", f"</{name}>"
 
 
-def _add(parts: list[str], element: m.Element) -> None:
+def _element(element: m.Element) -> str:
     value = element.value
-    if type(value) is tuple:
-        opening, closing = _tags(element.name, element.units, element.accuracy, False)
-        parts.append(opening)
-        for inner in value:
-            _add(parts, inner)
-        parts.append(closing)
-        return
-    is_string = type(value) is str and needs_type(value)
-    opening, closing = _tags(element.name, element.units, element.accuracy, is_string)
-    parts += (opening, _value(value), closing)  # type: ignore[arg-type]  # no tuple is left
+    opening, closing = _tags(element.name, element.units, element.accuracy)
+    if type(value) is float and isfinite(value):  # as most are
+        return f"{opening}{value!r}{closing}"
+    if isinstance(value, str):
+        if needs_type(value):
+            opening = f"{opening[:-1]}{_STRING}>"
+        return f"{opening}{_text(value)}{closing}"
+    if isinstance(value, tuple):
+        return f"{opening}{_elements(value)}{closing}"
+    return f"{opening}{text_of(value)}{closing}"
 
 
-def _value(value: Scalar) -> str:
-    return _text(value) if isinstance(value, str) else text_of(value)
+def _elements(elements: tuple[m.Element, ...]) -> str:
+    return "".join(map(_element, elements))
 
 
 def _text(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        if "&" in text or "<" in text or ">" in text:
-            return text.translate(_ESCAPES)
+    if _PLAIN.fullmatch(text):
         return text
     if FORBIDDEN.search(text):
         raise _unsendable("a text holds a character that XML cannot hold")
@@ -93,6 +91,8 @@ def _text(text: str) -> str:
 
 
 def _attribute(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
     if FORBIDDEN.search(text):
         raise _unsendable("an attribute holds a character that XML cannot hold")
     return quoteattr(text, _ATTRIBUTE_ESCAPES)
@@ -110,12 +110,10 @@ def _message(name: str, request_id: str, content: str) -> str:
 def _parameters(parameters: m.Parameters) -> str:
     name = parameters.name
     namespace = PARAMETERS if name.is_grid_forum else name.namespace
-    parts = [_opening(name.local, namespace)]
-    for element in parameters.elements:
-        _add(parts, element)
-    if len(parts) == 1:
-        return f"{parts[0][:-1]}/>"
-    return "".join((*parts, f"</{name.local}>"))
+    opening = _opening(name.local, namespace)
+    if not parameters.elements:
+        return f"{opening[:-1]}/>"
+    return f"{opening}{_elements(parameters.elements)}</{name.local}>"
 
 
 def _filter(text: str | None) -> str:
@@ -181,20 +179,17 @@ def _unsubscribe_reply(message: m.UnsubscribeReply) -> str:
 
 
 def _event(message: m.EventMessage) -> str:
-    parts = [_EVENT_BEGINS, _attribute(message.subscription_id)]
-    if message.request_id is not None:
-        parts.append(f" requestID={_attribute(message.request_id)}")
-    parts.append(">")
-    if message.event is not None:
-        parts.append(event_element(message.event))
+    asks = message.request_id
+    head = f"{_EVENT_BEGINS}{_attribute(message.subscription_id)}"
+    number = "" if asks is None else f" requestID={_attribute(asks)}"
+    content = "" if message.event is None else event_element(message.event)
     if message.error is not None:
-        parts.append(f"<Error>{_text(message.error)}</Error>")
+        content += f"<Error>{_text(message.error)}</Error>"
     if message.error_detail is not None:
-        parts.append(f"<ErrorDetail>{_text(message.error_detail)}</ErrorDetail>")
+        content += f"<ErrorDetail>{_text(message.error_detail)}</ErrorDetail>"
     if message.context is not None:
-        parts.append(_context(message.context))
-    parts.append("</Event>")
-    return "".join(parts)
+        content += _context(message.context)
+    return f"{head}{number}>{content}</Event>"
 
 
 def _event_reply(message: m.EventReply) -> str:

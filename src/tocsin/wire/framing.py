@@ -25,6 +25,7 @@ class FrameCutter:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._buffer = bytearray()
+        self.refusal: BadFrame | None = None  # what came after the messages that were given out
 
     @property
     def waiting(self) -> int:
@@ -32,7 +33,12 @@ class FrameCutter:
         return len(self._buffer)
 
     def cut(self, data: bytes) -> list[bytes]:
-        """The messages that are whole now; BadFrame if the next cannot be one."""
+        """The messages that are whole now; BadFrame if the next cannot be one.
+
+        If both, the messages come first: then `refusal` is set, and the next call raises it.
+        """
+        if self.refusal is not None:
+            raise self.refusal
         buffer = self._buffer
         source: bytes | bytearray = data
         if buffer:
@@ -43,7 +49,9 @@ class FrameCutter:
         while end - start >= HEAD_BYTES:
             (size,) = HEAD.unpack_from(source, start)
             if not 0 < size <= self._bytes_max:
-                raise self._refused(size, bytes(source[start : start + HEAD_BYTES]))
+                self.refusal = self._refused(size, bytes(source[start : start + HEAD_BYTES]))
+                start = end  # where the next message begins is not known any more
+                break
             begin = start + HEAD_BYTES
             if end - begin < size:
                 break
@@ -53,6 +61,8 @@ class FrameCutter:
             del buffer[:start]
         elif start < end:
             buffer += data[start:]
+        if self.refusal is not None and not found:
+            raise self.refusal
         return found
 
     def _refused(self, size: int, head: bytes) -> BadFrame:

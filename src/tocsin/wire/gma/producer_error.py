@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 from tocsin.wire.gma.conversation import Subscription
 from tocsin.wire.gma.messages import Element, EventMessage, PerformanceEvent
-from tocsin.wire.gma.names import EXTENSION, EventName
+from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import event_element
 
-NAME = EventName("ProducerError", EXTENSION)
+# Not in the namespace of our extensions: in a message, those are no events.
+NAME = EventName("ProducerError", "urn:tocsin:gma:events:1")
 
 
 def producer_error(

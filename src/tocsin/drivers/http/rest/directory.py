@@ -1,0 +1,136 @@
+"""`/directory`: producers and consumers register what they offer, and are found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final, cast
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.errors import BadRegistration, BadRequest, BadSubscription
+from tocsin.wire.api.members import read_object
+from tocsin.wire.api.query import Query
+from tocsin.wire.directory.distinguished import Suffix, read_suffix
+from tocsin.wire.directory.entry import KINDS, Entry, Kind
+from tocsin.wire.directory.ldap import (
+    FORMS,
+    SUFFIX_DEFAULT,
+    Form,
+    directory_records,
+    schema_ldif,
+)
+from tocsin.wire.directory.listing import Wanted, check_filter
+from tocsin.wire.directory.registration import (
+    check_event_name,
+    check_id,
+    read_id,
+    read_registration,
+)
+from tocsin.wire.directory.views import entry_shown, page_shown
+from tocsin.wire.gma.names import EventName
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
+RECORDS_AT_ONCE: Final = 100  # of an export, before others get a turn
+LDIF: Final = "text/ldif; charset=utf-8"
+
+_WANTED: Final = ("kind", "event", "host", "filter")
+
+
+def directory_routes(node: Node) -> list[Route]:
+    async def register(request: Request) -> Response:
+        asked = read_object(await request.body())
+        return await _registered(node, asked, read_id(asked))
+
+    async def replace(request: Request) -> Response:
+        entry_id = request.path_params["id"]
+        asked = read_object(await request.body())
+        if not asked:
+            return answer(entry_shown(await node.directory.renew(entry_id)))
+        if read_id(asked) not in (None, entry_id):
+            raise BadRegistration(
+                "the id in the body is not the one in the address",
+                remedy="An entry keeps its id: leave it out.",
+            )
+        return await _registered(node, asked, check_id(entry_id))
+
+    async def show(request: Request) -> Response:
+        return answer(entry_shown(node.directory.get(request.path_params["id"])))
+
+    async def withdraw(request: Request) -> Response:
+        await node.directory.withdraw(request.path_params["id"])
+        return Response(status_code=204)
+
+    async def index(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], (*_WANTED, "limit", "after"))
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        after = query.text("after") or ""
+        return answer(page_shown(node.directory.look_up(_wanted(query), after=after, limit=limit)))
+
+    async def export(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], (*_WANTED, "suffix", "schema"))
+        form = cast(Form, query.choice("schema", FORMS[0], FORMS))
+        suffix = read_suffix(query.text("suffix") or SUFFIX_DEFAULT)
+        entries = node.directory.look_up(_wanted(query)).entries
+        headers = {"cache-control": "no-store", "content-type": LDIF}
+        return StreamingResponse(_file(entries, suffix, form), headers=headers)
+
+    async def schema(request: Request) -> Response:
+        return Response(schema_ldif(), headers={"content-type": LDIF})
+
+    one = "/directory/{id}"
+    return [
+        Route("/directory", index, methods=["GET"]),
+        Route("/directory", register, methods=["POST"]),
+        Route(one, show, methods=["GET"]),
+        Route(one, replace, methods=["PUT"]),
+        Route(one, withdraw, methods=["DELETE"]),
+        Route("/directory.ldif", export, methods=["GET"]),
+        Route("/directory-schema.ldif", schema, methods=["GET"]),
+    ]
+
+
+async def _registered(node: Node, asked: dict[str, object], entry_id: str | None) -> Response:
+    entry, is_new = await node.directory.register(read_registration(asked), entry_id)
+    headers = {"location": f"/directory/{entry.id}"}
+    return answer(entry_shown(entry), 201 if is_new else 200, headers)
+
+
+def _wanted(query: Query) -> Wanted:
+    kind = query.text("kind")
+    if kind is not None:
+        kind = query.choice("kind", kind, KINDS)
+    return Wanted(
+        kind=cast(Kind | None, kind),
+        event=_event(query),
+        host=query.text("host"),
+        filter=check_filter(query.filter()),
+    )
+
+
+def _event(query: Query) -> EventName | None:
+    text = query.text("event")
+    if text is None:
+        return None
+    try:
+        return check_event_name(text, where="event")
+    except BadSubscription as bad:
+        raise BadRequest(f"the query's {bad.problem}", remedy=bad.remedy) from None
+
+
+async def _file(entries: list[Entry], suffix: Suffix, form: Form) -> AsyncIterator[str]:
+    pieces: list[str] = []
+    for piece in directory_records(entries, suffix, form):
+        pieces.append(piece)
+        if len(pieces) == RECORDS_AT_ONCE:
+            yield "".join(pieces)
+            pieces.clear()
+            await asyncio.sleep(0)
+    yield "".join(pieces)

@@ -1,0 +1,37 @@
+"""What the API answers about the directory, as types."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class OfferedShown(msgspec.Struct, frozen=True):
+    """Events of one name, and what a subscriber can set."""
+
+    name: str
+    namespace: str
+    parameters: list[str]
+
+
+class EntryShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A producer or a consumer. `expires` is null for what the broker itself offers."""
+
+    id: str
+    kind: Literal["producer", "consumer"]
+    name: str
+    host: str
+    address: str | None
+    events: list[OfferedShown]
+    attributes: dict[str, Any]
+    lease: str
+    registered: str
+    expires: str | None
+
+
+class DirectoryPage(msgspec.Struct, frozen=True):
+    """Some entries, by id. Pass `next` as `after` to go on; null is the end."""
+
+    entries: list[EntryShown]
+    next: str | None

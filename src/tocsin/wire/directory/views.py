@@ -1,0 +1,47 @@
+"""Entries of the directory as the API shows them."""
+
+from __future__ import annotations
+
+from tocsin.event.event import Value
+from tocsin.event.value import Quantity
+from tocsin.wire.api.directory_views import DirectoryPage, EntryShown, OfferedShown
+from tocsin.wire.api.times import NS_PER_S, shown, shown_or_none
+from tocsin.wire.directory.entry import Entry
+from tocsin.wire.directory.listing import Found
+
+
+def entry_shown(entry: Entry) -> EntryShown:
+    about = entry.registration
+    return EntryShown(
+        id=entry.id,
+        kind=about.kind,
+        name=about.name,
+        host=about.host,
+        address=about.address,
+        events=[
+            OfferedShown(each.name.local, each.name.namespace, list(each.parameters))
+            for each in about.events
+        ],
+        attributes={name: _attribute(value) for name, value in about.attributes.items()},
+        lease=iso_duration(about.lease_ns),
+        registered=shown(entry.registered_ns),
+        expires=shown_or_none(entry.expires_ns),
+    )
+
+
+def _attribute(value: Value) -> object:
+    if not isinstance(value, Quantity):
+        return value
+    members = {"value": value.value, "unit": value.unit, "accuracy": value.accuracy}
+    return {name: each for name, each in members.items() if each is not None}
+
+
+def page_shown(found: Found) -> DirectoryPage:
+    return DirectoryPage([entry_shown(entry) for entry in found.entries], found.next)
+
+
+def iso_duration(duration_ns: int) -> str:
+    """A duration in seconds, as ISO 8601 writes it: PT600S, PT0.5S."""
+    whole_s, rest_ns = divmod(duration_ns, NS_PER_S)
+    fraction = f".{rest_ns:09}".rstrip("0").rstrip(".")
+    return f"PT{whole_s}{fraction}S"

@@ -83,7 +83,6 @@ class DatagramDoor(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._told_s: dict[str, float] = {}
-        self.lost = 0  # datagrams that nobody looked at
         self.address = ""
 
     async def open(self, address: str) -> None:
@@ -127,7 +126,7 @@ class DatagramDoor(asyncio.DatagramProtocol):
             if self._worker is None:
                 self._worker = self._loop.create_task(self._work())
             return
-        self.lost += 1
+        self.desk.datagrams_lost += 1
 
     def error_received(self, error: Exception) -> None:
         """A peer that we sent to is not there; its lease will end."""
@@ -152,7 +151,7 @@ class DatagramDoor(asyncio.DatagramProtocol):
         visitor = self._visitors.get(peer)
         if visitor is None:
             if len(self._visitors) >= self.desk.limits.datagram_subscriptions_max:
-                self.lost += len(datagrams)
+                self.desk.datagrams_lost += len(datagrams)
                 self._tell("as many peers subscribed by UDP as there may be", peer)
                 return
             visitor = self._visitors[peer] = Visitor(self, peer)

@@ -51,6 +51,8 @@ class PerformanceDesk:
         self._ids = count(1)
         self.received = 0  # events of producers
         self.unreadable = 0  # messages that were refused, or cost their sender the connection
+        self.datagrams_lost = 0
+        self.connections = 0  # now, by all doors
         self.doors = Doors()  # set when they are open
 
     def new_id(self) -> str:

@@ -33,6 +33,7 @@ class FramesDoor:
         self.now_s = self.loop.time()
         self.turned_away = 0
         self.failed = 0  # connections closed for what came by them
+        self.is_secure = False
         self.host = ""
         self.port = 0
         self._flag = flag
@@ -53,6 +54,7 @@ class FramesDoor:
 
     async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
         self.host, port = host_and_port(address)
+        self.is_secure = tls is not None
         try:
             self._server = await self.loop.create_server(
                 lambda: Connection(self),
@@ -100,11 +102,13 @@ class FramesDoor:
                 )
             return False
         self._connections.add(connection)
+        self.desk.connections += 1
         return True
 
     def forget(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
+            self.desk.connections -= 1
             self._full = False
 
     def note_failure(self, cause: Exception, peer: str) -> None:

@@ -58,6 +58,22 @@ class Collector:
             "Publishes refused at the door: no event, over a limit, or of a foreign origin.",
             value=self._door.unreadable,
         )
+        performance = self._node.performance
+        yield CounterMetricFamily(
+            "tocsin_performance_events",
+            "Performance events that producers sent.",
+            value=performance.received,
+        )
+        yield CounterMetricFamily(
+            "tocsin_performance_messages_refused",
+            "Messages of producers and consumers that could not be taken.",
+            value=performance.unreadable,
+        )
+        yield CounterMetricFamily(
+            "tocsin_performance_datagrams_lost",
+            "Datagrams not looked at: not trusted, or too many at once.",
+            value=performance.datagrams_lost,
+        )
         for name, words, value in self._gauges():
             yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
         yield from _slowest(self._node.broker.views())
@@ -70,6 +86,7 @@ class Collector:
         yield "streams_open", "Streams and sockets open now.", broker.streams_open
         yield "sinks_open", "Sinks with something to do for.", broker.lanes_open
         yield "connections_open", "HTTP connections now.", len(self._door.connections)
+        yield "frames_open", "Producers and consumers by TCP now.", node.performance.connections
         yield "ready", "1 if the broker takes events.", int(node.health().ready)
         yield "start_time_seconds", "When the broker was started.", node.started_ns / 1e9
 

@@ -6,6 +6,7 @@ the log is looked at when somebody asks.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from tocsin.event.stored import Stored
@@ -27,6 +28,7 @@ class SeenTypes:
     def __init__(self, head: int) -> None:
         self._names: dict[str, EventName] = {}
         self._unread = head  # what the log had up to this one is not looked at yet
+        self._one_at_a_time = asyncio.Lock()
 
     def add(self, events: Iterable[Stored]) -> None:
         """These were committed."""
@@ -46,14 +48,14 @@ class SeenTypes:
 
     async def look_back(self, read: Reading) -> None:
         """Look at the last events that the log had when the broker started, the first time."""
-        head, self._unread = self._unread, 0
-        after = max(0, head - LOOK_BACK_EVENTS)
-        while after < head:
-            page = await read(_page(after))
-            self.add(page.events)
-            if page.next <= after:
-                return
-            after = page.next
+        async with self._one_at_a_time:
+            head = self._unread
+            after = max(0, head - LOOK_BACK_EVENTS)
+            while after < head:
+                page = await read(_page(after))
+                self.add(page.events)
+                after = page.next if page.next > after else head
+            self._unread = 0
 
 
 def _page(after: int) -> Callable[[Reader], Page]:

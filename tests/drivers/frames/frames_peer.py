@@ -166,7 +166,7 @@ class Peer:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = opened if tls is None else tls.wrap_socket(opened, server_hostname=host)
         self._buffer = b""
-        self.name = "%s:%d" % opened.getsockname()
+        self.name = "{}:{}".format(*opened.getsockname())
 
     def __enter__(self) -> Self:
         return self

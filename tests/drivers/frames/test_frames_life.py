@@ -104,7 +104,8 @@ def test_a_filter_lets_through_what_it_names(broker: Served) -> None:
 
         assert [consumer.hears("Event").value("Load5") for _ in range(2)] == ["5.0", "7.25"]
         assert consumer.hears_nothing()
-        assert [everybody.hears("Event").value("Load5") for _ in range(4)][0] == "4.9"
+        everything = [everybody.hears("Event").value("Load5") for _ in range(4)]
+        assert everything == ["4.9", "5.0", "1.0", "7.25"]
 
 
 @pytest.mark.parametrize(

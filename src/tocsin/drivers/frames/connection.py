@@ -9,7 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, cast
 
 from tocsin.drivers.frames.session import Session
-from tocsin.errors import TocsinError, TooSlow
+from tocsin.errors import BadFrame, TocsinError, TooSlow
 from tocsin.wire.framing import HEAD, FrameCutter
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._began_s = 0.0  # the message that is not yet whole
-        self._came_bytes = 0
         self._heard_s = 0.0
         self._stalled_s = inf  # since when the peer reads nothing
         self._closing_s = inf
-        self._ends = False
+        self._ends = False  # as soon as nothing is under way
+        self._wrong: TocsinError | None = None  # why; what came before it is taken yet
         self.peer = ""
 
     # Called by the transport
@@ -61,38 +61,41 @@ class Connection(asyncio.Protocol):
         self._session = Session(self._door.desk, self, host, self._door.plays)
 
     def data_received(self, data: bytes) -> None:
-        if self._closing_s != inf:
+        if self._closing_s != inf or self._wrong is not None:
             return
         self._heard_s = now_s = self._door.now_s
         if not self._cutter.waiting:
-            self._began_s, self._came_bytes = now_s, 0
+            self._began_s = now_s
         try:
             frames = self._cutter.cut(data)
+            self._wrong = self._cutter.refusal
         except TocsinError as error:
-            self._fail(error)
-            return
+            frames, self._wrong = [], error
         if frames:
-            self._began_s, self._came_bytes = now_s, 0
+            self._began_s = now_s
             self._frames += frames
             self._waiting_bytes += sum(map(len, frames))
             if self._worker is None:
                 self._worker = self._door.loop.create_task(self._work())
             elif self._waiting_bytes > WAITING_BYTES_MAX and self._transport is not None:
                 self._transport.pause_reading()
-        self._came_bytes += len(data)
+        elif self._wrong is not None:
+            self._end_if_done()
 
     def eof_received(self) -> bool:
         """The peer has said all: answer what it asked, then hang up."""
         self._ends = True
-        if self._worker is None:
-            self._hang_up()
-        return True
+        self._wrong = self._wrong or self._cut_short()
+        self._end_if_done()
+        return not self._door.is_secure  # TLS has no half of a connection to keep
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._door.forget(self)
         if self._session is not None:
             self._session.lost()
+        self._wrong = self._wrong or self._cut_short()
+        self._end_if_done()
 
     def pause_writing(self) -> None:
         self._stalled_s = self._door.now_s
@@ -122,12 +125,12 @@ class Connection(asyncio.Protocol):
         if now_s >= self._closing_s:
             self.abort()
         elif now_s >= self._stalled_s + limits.stalled_reader_s:
-            self._note(_unread())
+            self._fail(_unread())
             self.abort()
         elif self._worker is not None:
             return
         elif self._cutter.waiting:
-            flow_s = self._came_bytes / limits.bytes_per_s_min
+            flow_s = self._cutter.waiting / limits.bytes_per_s_min
             if now_s >= self._began_s + limits.message_deadline_s + flow_s:
                 self._fail(
                     TooSlow(
@@ -136,13 +139,13 @@ class Connection(asyncio.Protocol):
                     )
                 )
         elif now_s >= self._heard_s + limits.idle_s and not self._is_subscribed():
+            self._door.note("info", "silent for frames.idle_s: hung up", peer=self.peer)
             self._hang_up()
 
     def stop(self) -> None:
         """The broker stops: let what is under way end, say goodbye, hang up."""
         self._ends = True
-        if self._worker is None:
-            self._hang_up()
+        self._end_if_done()
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -167,8 +170,26 @@ class Connection(asyncio.Protocol):
             self._hang_up()
         finally:
             self._worker = None
-        if self._ends:
+        if self._transport is None:
+            session.lost()  # again: it may have subscribed to something yet
+        self._end_if_done()
+
+    def _end_if_done(self) -> None:
+        """Hang up if there is a reason to, and nothing of what came before is under way."""
+        if self._worker is not None:
+            return
+        if self._wrong is not None:
+            self._fail(self._wrong)
+        elif self._ends:
             self._hang_up()
+
+    def _cut_short(self) -> BadFrame | None:
+        if not self._cutter.waiting:
+            return None
+        return BadFrame(
+            f"the peer hung up within a message, of which {self._cutter.waiting} bytes had come",
+            remedy="Send each message whole, with its true length in front.",
+        )
 
     def _fail(self, error: TocsinError) -> None:
         if self._closing_s == inf:
@@ -177,15 +198,17 @@ class Connection(asyncio.Protocol):
 
     def _note(self, error: TocsinError) -> None:
         self._door.failed += 1
-        self._door.note("warning", error.problem, code=error.code, peer=self.peer)
+        self._door.note(
+            "warning", error.problem, code=error.code, remedy=error.remedy, peer=self.peer
+        )
 
     def _hang_up(self) -> None:
         """Close when what was said has been sent, or soon."""
         if self._closing_s != inf:
             return
+        self._closing_s = self._door.now_s + CLOSING_S
         if self._session is not None and self._transport is not None:
             self._session.end()
-        self._closing_s = self._door.now_s + CLOSING_S
         if self._transport is not None:
             self._transport.close()
 

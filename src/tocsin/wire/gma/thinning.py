@@ -26,8 +26,9 @@ class Thinning:
         due_ns = self._due_ns.pop(source, now_ns)
         passes = now_ns + self._slack_ns >= due_ns
         if passes:
-            # Counted from when it was due, so that early and late ones even out.
-            due_ns = max(due_ns, now_ns - self._period_ns) + self._period_ns
+            # Counted from when it was due, so that those a little early and a little late even
+            # out; from when it came, if that was long after, so that none is owed for a silence.
+            due_ns = max(due_ns, now_ns - self._slack_ns) + self._period_ns
         self._due_ns[source] = due_ns
         if len(self._due_ns) > SOURCES_MAX:
             self._due_ns.popitem(last=False)

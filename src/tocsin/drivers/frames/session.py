@@ -31,6 +31,9 @@ from tocsin.wire.gma.write import write
 if TYPE_CHECKING:
     from tocsin.drivers.frames.desk import PerformanceDesk
 
+# Who does not say its role is sent no event for so long: a producer sends one of its own first.
+UNDECIDED_S = 0.25
+
 BROKER = frozenset({PRODUCER, CONSUMER})
 ARCHIVE = frozenset({CONSUMER})
 
@@ -190,7 +193,16 @@ class Session:
         )
         if opened is not None:
             self._flows[subscription.own_id] = opened
+            if subscription.peer_role is None:
+                opened[0].hold()
+                self._node.loop.call_later(UNDECIDED_S, self._release, subscription.own_id)
         self._say(reply)
+
+    def _release(self, own_id: str) -> None:
+        flow, stream = self._flows.get(own_id, (None, 0))
+        if flow is not None:
+            flow.release()
+            self._node.stream_ready(stream)
 
     def _must_produce(self, role: str | None) -> bool:
         """Nothing can be sent to this peer: a consumer has to come another way."""

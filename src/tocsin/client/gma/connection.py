@@ -1,0 +1,199 @@
+"""PeerConnection: one connection to a peer, either way: frames, messages, and every limit on them.
+
+What cannot be understood closes it with a reason; so does a message that never becomes whole and a
+peer that does not read. A request that can be answered with Failure is, and the connection stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from contextlib import suppress
+from typing import Final, Protocol, cast
+
+from tocsin.errors import BadMessage, TocsinError
+from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.conversation import Conversation, Happening
+from tocsin.wire.gma.read import read
+from tocsin.wire.gma.write import write
+
+FRAME_S_MAX: Final = 30.0  # for a message to come whole once it has begun
+STALLED_S_MAX: Final = 60.0  # for a peer to read something when much waits for it
+CLOSE_S_MAX: Final = 5.0  # for what was said last to be read
+UNREAD_BYTES_MAX: Final = 256 * 1024  # in our buffer, besides the kernel's; more is held back
+_QUIET_S, _PROBE_S, _PROBES = 60, 15, 4  # a host that vanished is noticed after two minutes
+
+log = logging.getLogger("tocsin.gma")
+
+
+class Owner(Protocol):
+    """Whose connection it is, and who is told what happens on it."""
+
+    def opened(self) -> None:
+        """It is there. With TLS that may never be, and then nothing more is told."""
+
+    def happened(self, happening: Happening) -> None:
+        """The peer said something."""
+
+    def has_room(self) -> None:
+        """The peer has read on: what was held back can be sent."""
+
+    def closed(self, why: str) -> None:
+        """It is over. Told once."""
+
+
+class PeerConnection(asyncio.Protocol):
+    """`accepted`: the peer called us, so that what it asks makes work for us."""
+
+    def __init__(
+        self, owner: Owner, conversation: Conversation, *, frame_bytes_max: int, accepted: bool
+    ) -> None:
+        self.conversation = conversation
+        self._owner = owner
+        self._accepted = accepted
+        self._cutter = FrameCutter(frame_bytes_max)
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._why: str | None = None
+        self._frame_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+        self._close_timer: asyncio.TimerHandle | None = None
+        self._held: set[str] = set()  # reasons not to read
+        self.is_clogged = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and self._why is None
+
+    @property
+    def peer(self) -> str:
+        """Who it is, for people."""
+        found = self._transport.get_extra_info("peername") if self._transport else None
+        return f"{found[0]}:{found[1]}" if found else "somebody"
+
+    @property
+    def unread_bytes(self) -> int:
+        """What we have written and the kernel has not taken."""
+        return self._transport.get_write_buffer_size() if self._transport else 0
+
+    # What this side does
+
+    def send(self, message: m.Message) -> None:
+        """Send a message, if there is still somebody to send it to."""
+        self.send_bytes(write(message))
+
+    def send_bytes(self, message: bytes) -> None:
+        """Send a message that is written already."""
+        if self.is_open:
+            assert self._transport is not None
+            self._transport.write(framed(message))
+
+    def hold(self, reason: str) -> None:
+        """Read no more until that reason is gone."""
+        self._held.add(reason)
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def release(self, reason: str) -> None:
+        """That reason is gone."""
+        self._held.discard(reason)
+        if not self._held and self.is_open:
+            assert self._transport is not None
+            self._transport.resume_reading()
+
+    def close(self, why: str) -> None:
+        """Close after what was said is read, or not read in time."""
+        if self._why is None:
+            self._why = why
+            if self._transport is not None:
+                self._transport.close()
+                self._close_timer = self._loop.call_later(CLOSE_S_MAX, self._transport.abort)
+
+    def abort(self, why: str) -> None:
+        """Close at once."""
+        if self._why is None:
+            self._why = why
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _fault(self, why: str) -> None:
+        """The peer did wrong: close at once, and let people know."""
+        log.warning("closed the connection with %s: %s", self.peer, why)
+        self.abort(why)
+
+    # What the network does
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=UNREAD_BYTES_MAX)
+        opened = transport.get_extra_info("socket")
+        if opened is not None:
+            _watch(opened)
+        self._owner.opened()
+
+    def data_received(self, data: bytes) -> None:
+        frames: list[bytes] = []
+        try:
+            frames = self._cutter.cut(data)
+            for frame in frames:
+                if self._why is not None:
+                    return
+                self._take(frame)
+        except TocsinError as error:
+            self._fault(str(error))
+        self._watch_frame(is_new=bool(frames))
+
+    def _take(self, frame: bytes) -> None:
+        try:
+            message = read(frame)
+        except BadMessage as error:
+            if not isinstance(error.refusal, m.Reply):
+                raise
+            self.send(error.refusal)
+            return
+        self._owner.happened(self.conversation.receive(message))
+
+    def _watch_frame(self, *, is_new: bool) -> None:
+        """Give a message that has begun its time; bytes that trickle in give it no more."""
+        if self._frame_timer is not None and (is_new or not self._cutter.waiting):
+            self._frame_timer.cancel()
+            self._frame_timer = None
+        if self._frame_timer is None and self._cutter.waiting and self.is_open:
+            self._frame_timer = self._loop.call_later(
+                FRAME_S_MAX, self._fault, f"a message did not come whole within {FRAME_S_MAX:g} s"
+            )
+
+    def pause_writing(self) -> None:
+        self.is_clogged = True
+        if self._accepted:
+            self.hold("what it asked for is not read")
+        self._stall_timer = self._loop.call_later(
+            STALLED_S_MAX, self._fault, f"it has not read for {STALLED_S_MAX:g} s"
+        )
+
+    def resume_writing(self) -> None:
+        self.is_clogged = False
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+        self.release("what it asked for is not read")
+        if self.is_open:
+            self._owner.has_room()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        for timer in (self._frame_timer, self._stall_timer, self._close_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._why is None:
+            self._why = str(error) if error else "the other side closed the connection"
+        self._owner.closed(self._why)
+
+
+def _watch(opened: socket.socket) -> None:
+    """Have the kernel notice a peer that vanished without a word."""
+    with suppress(OSError, AttributeError):
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _QUIET_S)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_S)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)

@@ -1,0 +1,222 @@
+"""Consumer: asks producers for events, subscribes to them, or has them brought.
+
+for event in Consumer("node7:8402").subscribe("UptimeCPULoad", period="10s"):
+    print(event["Load5"])
+"""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import Lock
+from typing import Final, Self
+
+from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
+from tocsin.client.gma.dialing import cannot_reach, refused
+from tocsin.client.gma.elements import parameters_of
+from tocsin.client.gma.inquiries import Ask, Inquiries
+from tocsin.client.gma.link import Link
+from tocsin.client.gma.loop import LoopThread
+from tocsin.client.gma.made import Made
+from tocsin.client.gma.reception import Reception
+from tocsin.client.gma.subscription import Subscription
+from tocsin.client.gma.tls import calling_context, listening_context
+from tocsin.errors import BadSetting
+from tocsin.event.filter_text import parse_filter
+from tocsin.event.value import Quantity, Scalar
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.names import EventName, read_name
+
+TIMEOUT_S: Final = 10.0
+CLOSE_S_MAX: Final = 10.0
+SUBSCRIPTIONS_MAX: Final = 1_000  # each has a connection
+_MARGIN_S: Final = 5.0  # the loop's own time-outs come first
+
+
+class Consumer:
+    """Any thread may call it. `producer` is an address, without it that of the broker here.
+
+    With `listen` it takes events from producers that call: iterate over it, or `take`.
+    """
+
+    def __init__(
+        self,
+        producer: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        listen: str | None = None,
+        ca_file: str | None = None,
+        tls_certificate: str = "",
+        tls_key: str = "",
+    ) -> None:
+        self._address = read_address(producer or DEFAULT_ADDRESS)
+        where = None if listen is None else read_address(listen, listening=True)
+        shown = listening_context(tls_certificate, tls_key)
+        self._calling = calling_context(ca_file) if self._address.tls else None
+        self._timeout_s = timeout_s
+        self._closed = False
+        self._lock = Lock()
+        self._subscriptions: list[Subscription] = []
+        self._inquiries: Inquiries | None = None
+        self._reception: Reception | None = None
+        self._thread = LoopThread("tocsin-consumer")
+        if where is not None:
+            self._reception = Reception(self._thread)
+            try:
+                self._thread.ask(self._reception.open(where, shown), timeout_s + _MARGIN_S)
+            except BaseException:
+                self._thread.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # `Consumer(...).query(...)` in one line leaves nobody to close it.
+        if hasattr(self, "_thread") and not self._closed:
+            self._closed = True
+            self._thread.close()
+
+    # Ask
+
+    def event_names(self) -> list[EventName]:
+        """Which events the producer has."""
+        reply = self._ask(lambda conversation: conversation.event_names())
+        assert isinstance(reply, m.EventNamesReply), "no other reply answers it"
+        return list(reply.names)
+
+    def query(
+        self, name: str, filter: str | None = None, **parameters: Scalar | Quantity
+    ) -> m.PerformanceEvent:
+        """One event, now."""
+        asked = parameters_of(read_name(name), None, parameters)
+        wanted = parse_filter(filter) if filter is not None and filter.strip() else None
+        reply = self._ask(lambda conversation: conversation.query(asked, filter))
+        assert isinstance(reply, m.QueryReply), "no other reply answers it"
+        if reply.event is None:
+            raise refused(self._address, "it replied without an event")
+        # There is no word in this reply on whether the filter was applied.
+        if not Made(reply.event).passes(wanted):
+            raise refused(self._address, "the event that it has does not pass the filter")
+        return reply.event
+
+    # Subscribe
+
+    def subscribe(
+        self,
+        name: str,
+        *,
+        period: float | str | None = None,
+        filter: str | None = None,
+        after: int | None = None,
+        **parameters: Scalar | Quantity,
+    ) -> Subscription:
+        """Events as they come, from now on; `after` begins at that place in a broker's log."""
+        asked = parameters_of(read_name(name), period, parameters)
+        subscription = Subscription(self._thread, asked, filter, after, owner=self)
+
+        async def begin() -> None:
+            link = Link(
+                self._address,
+                self._context,
+                subscription,
+                timeout_s=self._timeout_s,
+                chance=random.random,
+            )
+            await subscription.begin(link)
+
+        self._check_open()
+        with self._lock:
+            self._subscriptions = [each for each in self._subscriptions if each.ended is None]
+            if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
+                raise BadSetting(
+                    f"there are {SUBSCRIPTIONS_MAX} subscriptions", remedy="Unsubscribe some."
+                )
+            self._subscriptions.append(subscription)
+        try:
+            # To connect and to be replied to may each take as long as that.
+            self._thread.ask(begin(), self._timeout_s * 2 + _MARGIN_S)
+        except BaseException:
+            subscription.ended = subscription.ended or "it never began"
+            raise
+        return subscription
+
+    # Have them brought
+
+    @property
+    def address(self) -> str | None:
+        """Where producers reach it: host:port; None if it does not listen."""
+        found = None if self._reception is None else self._reception.address
+        return None if found is None else found.authority
+
+    @property
+    def errors(self) -> int:
+        """How many errors producers that called have sent in place of events."""
+        return 0 if self._reception is None else self._reception.errors
+
+    @property
+    def error(self) -> str | None:
+        """The last of them."""
+        return None if self._reception is None else self._reception.error
+
+    def __iter__(self) -> Iterator[m.PerformanceEvent]:
+        return self
+
+    def __next__(self) -> m.PerformanceEvent:
+        event = self.take(None)
+        if event is None:
+            raise StopIteration
+        return event
+
+    def take(self, timeout_s: float | None = None) -> m.PerformanceEvent | None:
+        """The next event that a producer brought; None if none came in time, or it is closed."""
+        if self._reception is None:
+            raise BadSetting(
+                "this consumer does not listen",
+                remedy="Give it an address: Consumer(listen='127.0.0.1:0'); or subscribe.",
+            )
+        arrival = self._reception.inbox.take(timeout_s)
+        return None if arrival is None else arrival.event
+
+    # Its life
+
+    def close(self) -> None:
+        """End every subscription, and tell everybody."""
+        if self._closed:
+            return
+        self._closed = True
+        with suppress(RuntimeError, TimeoutError):
+            self._thread.ask(self._end(), CLOSE_S_MAX)
+        self._thread.close()
+
+    async def _end(self) -> None:
+        for subscription in self._subscriptions:
+            if subscription.ended is None:
+                await subscription.end()
+        if self._inquiries is not None:
+            self._inquiries.close()
+        if self._reception is not None:
+            await self._reception.close()
+
+    def _ask(self, ask: Ask) -> m.Reply:
+        self._check_open()
+        # Twice, because what was kept open may be closed; and each time to connect and to ask.
+        return self._thread.ask(self._asked(ask), self._timeout_s * 4 + _MARGIN_S)
+
+    async def _asked(self, ask: Ask) -> m.Reply:
+        if self._inquiries is None:
+            self._inquiries = Inquiries(self._address, self._context, self._timeout_s)
+        return await self._inquiries.ask(ask)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise cannot_reach(self._address, "this consumer is closed")
+
+    def _context(self) -> ssl.SSLContext:
+        assert self._calling is not None, "it was made when the address was read"
+        return self._calling

@@ -1,0 +1,113 @@
+"""Demand: somebody wants the events of an offer, at their own rate and through their own filter."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+from tocsin.client.gma.loop import LoopThread
+from tocsin.client.gma.made import Failed, Made
+from tocsin.client.gma.maker import Outcome
+from tocsin.client.gma.offers import Offer
+from tocsin.client.gma.schedule import Beats, Throttle
+from tocsin.event.filter_text import parse_filter
+from tocsin.wire.gma.messages import Parameters
+from tocsin.wire.gma.parameters import period_of
+
+MAKING_S_MAX: Final = 30.0  # then those who wait are told that it takes too long
+BUSY = Failed("Busy", "too much waits to be made")
+
+
+class Taker(Protocol):
+    """Who gets the events."""
+
+    def deliver(self, made: Made) -> None:
+        """An event that passes the filter."""
+
+    def fail(self, failed: Failed) -> None:
+        """Why there is no event this time."""
+
+
+class Demand:
+    """Of the loop's thread alone. Made when it is asked for, it does nothing before `start`."""
+
+    def __init__(
+        self,
+        thread: LoopThread,
+        offer: Offer,
+        parameters: Parameters,
+        filter: str | None,
+        taker: Taker,
+    ) -> None:
+        asked_s = period_of(parameters)
+        self._thread = thread
+        self._loop = thread.loop
+        self._offer = offer
+        self._asked = parameters.elements
+        self._filter = parse_filter(filter) if filter is not None and filter.strip() else None
+        self._taker = taker
+        self._period_s = asked_s or offer.period_s
+        self._throttle = Throttle(asked_s)
+        self._beats: Beats | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._asked_at_s: float | None = None  # while events are being made
+        self._told = False
+
+    def start(self) -> None:
+        """Begin: the first event is made at once."""
+        self._offer.demands.add(self)
+        if self._offer.maker is not None:
+            self._beats = Beats(self._loop.time(), self._period_s)
+            self._beat()
+
+    def stop(self) -> None:
+        """No more."""
+        self._offer.demands.discard(self)
+        self._beats = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def emitted(self, made: Made) -> None:
+        """An event happened: at most one each Period, and only one that passes counts."""
+        if made.passes(self._filter) and self._throttle.allows(self._loop.time()):
+            self._taker.deliver(made)
+
+    def _beat(self) -> None:
+        if self._beats is None:
+            return
+        now_s = self._loop.time()
+        self._timer = self._loop.call_at(self._beats.next_s(now_s), self._beat)
+        if self._asked_at_s is not None:
+            self._check_overdue(now_s - self._asked_at_s)
+            return
+        assert self._offer.maker is not None, "without one there are no beats"
+        self._asked_at_s = now_s
+        if not self._offer.maker.ask(self._asked, self._done):
+            self._asked_at_s = None
+            self._taker.fail(BUSY)
+
+    def _check_overdue(self, waited_s: float) -> None:
+        if waited_s > MAKING_S_MAX and not self._told:
+            self._told = True
+            self._taker.fail(overdue(waited_s))
+
+    def _done(self, outcome: Outcome) -> None:
+        """In the maker's thread."""
+        self._thread.call(self._take, outcome)
+
+    def _take(self, outcome: Outcome) -> None:
+        self._asked_at_s = None
+        self._told = False
+        if self._beats is None:
+            return
+        if isinstance(outcome, Failed):
+            self._taker.fail(outcome)
+            return
+        for made in outcome:
+            if made.passes(self._filter):
+                self._taker.deliver(made)
+
+
+def overdue(waited_s: float) -> Failed:
+    """It takes too long."""
+    return Failed("Overdue", f"the event has been in the making for {waited_s:.0f} s")

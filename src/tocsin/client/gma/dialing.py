@@ -1,0 +1,62 @@
+"""Calling a peer, and the errors of a peer that cannot be reached or says no."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from collections.abc import Callable
+
+from tocsin.client.gma.address import PeerAddress
+from tocsin.client.gma.connection import PeerConnection
+from tocsin.errors import BrokerRefused, CannotReachBroker
+
+# Ours say "problem [T104]. remedy" in a ReturnDetail; what others say is the problem as it stands.
+_OURS = re.compile(r"(.*?) \[(T[0-9]{3})\]\. (.*)", re.DOTALL)
+
+
+def cannot_reach(address: PeerAddress, why: object) -> CannotReachBroker:
+    """Nobody is there, or nobody who speaks the protocol."""
+    return CannotReachBroker(
+        f"cannot reach {address}: {why}",
+        remedy="Check the address, and that a producer, a consumer or a broker listens there.",
+    )
+
+
+def refused(address: PeerAddress, detail: str | None) -> BrokerRefused:
+    """What a peer said no with."""
+    found = _OURS.fullmatch(detail or "")
+    if found is not None:
+        return BrokerRefused(found[1], remedy=found[3], broker_code=found[2])
+    return BrokerRefused(
+        f"{address} refused: {(detail or '').strip() or 'it does not say why'}",
+        remedy="Ask it with `event_names` what it has, and change the request.",
+    )
+
+
+async def dial(
+    address: PeerAddress,
+    context: Callable[[], ssl.SSLContext],
+    make: Callable[[], PeerConnection],
+    timeout_s: float,
+) -> PeerConnection:
+    """A connection to the peer; CannotReachBroker if there is none in time."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, connection = await loop.create_connection(
+                make, address.host, address.port, ssl=context() if address.tls else None
+            )
+    except TimeoutError:
+        raise cannot_reach(address, f"no answer within {timeout_s:g} s") from None
+    except (OSError, UnicodeError) as error:
+        raise cannot_reach(address, _words(error)) from None
+    return connection
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not believed ({error.verify_message}); name its ca_file"
+    if isinstance(error, ssl.SSLError):
+        return f"it does not speak TLS as we do ({error.reason or error})"
+    return str(error)

@@ -1,0 +1,62 @@
+"""LoopThread: an event loop in a thread of its own, in which all connections of an object live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
+from threading import Thread, current_thread
+from typing import Any, TypeVar
+
+STOP_S = 5.0
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """Other threads `call` into it and go on, or `ask` and wait."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = Thread(target=_run, args=(self.loop,), name=name, daemon=True)
+        self._thread.start()
+
+    def call(self, function: Callable[..., object], *arguments: object) -> None:
+        """Have the function called there, soon; not at all if the loop has ended."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(function, *arguments)
+
+    def ask(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        """What the work returns or raises; TimeoutError if it takes too long."""
+        assert current_thread() is not self._thread, "it would wait for itself"
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        except RuntimeError:
+            work.close()
+            raise
+        try:
+            return future.result(timeout_s)
+        except FutureTimeout:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """End the loop, and what is left in it."""
+        self.call(self.loop.stop)
+        if current_thread() is not self._thread:
+            self._thread.join(STOP_S)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=1.0))
+        loop.run_until_complete(asyncio.sleep(0))  # connections that were aborted close now
+    finally:
+        loop.close()

@@ -1,0 +1,93 @@
+"""Made: an event ready to be sent, written once for however many want it."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from tocsin.client.gma.elements import Values, event_of
+from tocsin.errors import BadEvent
+from tocsin.event.filter import Filter
+from tocsin.event.filter_eval import Seen, passes, seen
+from tocsin.event.xml_form import FORBIDDEN
+from tocsin.wire.gma.messages import PerformanceEvent
+from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.normal import to_event
+from tocsin.wire.gma.write import event_element
+
+EVENT_BYTES_MAX = 1 << 20
+EVENTS_MAX = 1_000  # of one call
+DETAIL_CHARS_MAX = 1_000
+
+Result = Values | PerformanceEvent | list["Values | PerformanceEvent"]
+
+
+class Failed(NamedTuple):
+    """What consumers are told where no event could be made."""
+
+    error: str
+    detail: str
+
+
+class Made:
+    """An event with its bytes; how filters see it is worked out when the first one asks."""
+
+    __slots__ = ("_seen", "content", "event")
+
+    def __init__(self, event: PerformanceEvent) -> None:
+        self.event = event
+        self.content = event_element(event).encode()
+        self._seen: Seen | None = None
+
+    def passes(self, wanted: Filter | None) -> bool:
+        """True if the event passes the filter; without one, all do."""
+        return wanted is None or passes(wanted, self._opened())
+
+    def _opened(self) -> Seen:
+        if self._seen is None:
+            self._seen = seen(to_event(self.event, self.content, event_id="0", sender="unknown"))
+            self._seen.stopwatch = time.monotonic_ns
+        return self._seen
+
+
+def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Made]:
+    """What a call made, whichever of the forms it came in; BadEvent if it is none of them."""
+    several = result if isinstance(result, list) else [result]
+    if len(several) > EVENTS_MAX:
+        raise BadEvent(
+            f"{len(several)} events were made in one call", remedy=f"Make at most {EVENTS_MAX}."
+        )
+    return [_checked(Made(_event(name, each, host, now))) for each in several]
+
+
+def _checked(made: Made) -> Made:
+    if len(made.content) > EVENT_BYTES_MAX:
+        raise BadEvent(
+            f"the event {made.event.name} has {len(made.content)} bytes",
+            remedy=f"Send at most {EVENT_BYTES_MAX} in one event.",
+        )
+    return made
+
+
+def _event(
+    name: EventName, found: Values | PerformanceEvent, host: str, now: str
+) -> PerformanceEvent:
+    if isinstance(found, PerformanceEvent):
+        if found.name != name:
+            raise BadEvent(
+                f"an event {found.name} was made for the offer {name}",
+                remedy="Make events of the name that is offered.",
+            )
+        return found
+    if not hasattr(found, "items"):
+        raise BadEvent(
+            f"a {type(found).__name__} was made for the offer {name}",
+            remedy="Return a dict of names and values, a PerformanceEvent, or a list of these.",
+        )
+    return event_of(name, found, host=host, now=now)
+
+
+def failed(error: Exception) -> Failed:
+    """An error as consumers are told of it."""
+    detail = str(error)[:DETAIL_CHARS_MAX] or "no more is known"
+    return Failed(type(error).__name__, FORBIDDEN.sub("\ufffd", detail))

@@ -1,0 +1,258 @@
+"""Producer: offers events, makes them for whoever subscribes, and pushes them to who should have
+them.
+
+    with Producer("127.0.0.1:8402") as producer:
+        producer.offer("Temperature", lambda parameters: {"Celsius": Quantity(21.5, "degC")})
+        producer.serve_forever()
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from threading import BoundedSemaphore, Event
+from typing import Any, Final, Self
+
+from tocsin.client.gma.address import read_address
+from tocsin.client.gma.demand import Demand
+from tocsin.client.gma.elements import Time, Values, parameters_of, stamp_of
+from tocsin.client.gma.feed import Feed
+from tocsin.client.gma.link import Link
+from tocsin.client.gma.loop import LoopThread
+from tocsin.client.gma.made import Made, made_of
+from tocsin.client.gma.offers import Make, Offer, Offers
+from tocsin.client.gma.registration import (
+    ANSWER_S_MAX,
+    LEASE_S_MAX,
+    LEASE_S_MIN,
+    Registration,
+    entry_events,
+)
+from tocsin.client.gma.serving import Serving
+from tocsin.client.gma.tls import calling_context, listening_context
+from tocsin.client.outgoing import now_text
+from tocsin.errors import BadEvent, BadMessage, BadSetting, Busy
+from tocsin.event.value import Scalar
+from tocsin.wire.gma.messages import Element, PerformanceEvent
+from tocsin.wire.gma.names import TIME_STAMP, EventName, read_name
+
+DEFAULT_PERIOD_S: Final = 10.0
+FEEDS_MAX: Final = 1_000
+EMITTED_MAX: Final = 10_000  # on their way from the program to those who subscribed
+EMIT_S_MAX: Final = 30.0
+DIAL_S_MAX: Final = 10.0
+START_S_MAX: Final = 10.0
+CLOSE_S_MAX: Final = 10.0
+
+
+class Producer:
+    """Any thread may call it. `host` is the HostName of events that do not say one ("": none)."""
+
+    def __init__(
+        self,
+        listen: str | None = "127.0.0.1:0",
+        *,
+        host: str | None = None,
+        tls_certificate: str = "",
+        tls_key: str = "",
+        ca_file: str | None = None,
+    ) -> None:
+        where = None if listen is None else read_address(listen, listening=True)
+        context = listening_context(tls_certificate, tls_key)
+        self._offers = Offers(socket.gethostname() if host is None else host)
+        self._ca_file = ca_file
+        self._calling: ssl.SSLContext | None = None
+        self._room = BoundedSemaphore(EMITTED_MAX)
+        self._closed = Event()
+        self._feeds: list[Feed] = []
+        self._registrations: list[Registration] = []
+        self._thread = LoopThread("tocsin-producer")
+        self._serving = Serving(self._thread, self._offers)
+        if where is not None:
+            try:
+                secure = where._replace(tls=context is not None)
+                self._thread.ask(self._serving.open(secure, context), START_S_MAX)
+            except BaseException:
+                self._thread.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str | None:
+        """Where consumers reach it: host:port; None if it does not listen."""
+        return None if self._serving.address is None else self._serving.address.authority
+
+    @property
+    def dropped(self) -> int:
+        """Events that consumers lost because they read too slowly; each of them was told."""
+        return self._serving.dropped
+
+    @property
+    def registration_error(self) -> str | None:
+        """Why it is not in a directory that it should be in; None if it is."""
+        return next((each.error for each in self._registrations if each.error), None)
+
+    # What there is
+
+    def offer(
+        self,
+        name: str,
+        make: Make | None = None,
+        *,
+        parameters: Iterable[str] = ("Period",),
+        period_s: float = DEFAULT_PERIOD_S,
+    ) -> None:
+        """Offer events: `make` is called whenever one is wanted. Without it they are emitted."""
+        self._offers.add(_name(name), make, tuple(parameters), period_s)
+
+    def event(
+        self,
+        name: str,
+        *,
+        parameters: Iterable[str] = ("Period",),
+        period_s: float = DEFAULT_PERIOD_S,
+    ) -> Callable[[Make], Make]:
+        """The same as a decorator."""
+
+        def offered(make: Make) -> Make:
+            self.offer(name, make, parameters=parameters, period_s=period_s)
+            return make
+
+        return offered
+
+    def emit(self, name: str, values: Values | PerformanceEvent, time: Time = None) -> None:
+        """It happened: tell all who subscribed to that name. A new name is offered from now on."""
+        known = _name(name)
+        now = now_text()
+        if time is not None and not isinstance(values, PerformanceEvent):
+            values = {**values, TIME_STAMP: stamp_of(time, now)}
+        made = made_of(known, values, host=self._offers.host, now=now)[0]
+        offer = self._offers.find(known) or self._offers.add(
+            known, None, ("Period",), DEFAULT_PERIOD_S
+        )
+        if not self._room.acquire(timeout=EMIT_S_MAX):
+            raise Busy("events are emitted faster than they can go out", remedy="Emit fewer.")
+        self._thread.call(self._emitted, offer, made)
+
+    # Who should have it
+
+    def push_to(
+        self,
+        consumer_address: str,
+        name: str,
+        *,
+        period: float | str | None = None,
+        filter: str | None = None,
+        parameters: Mapping[str, Scalar | Any] | None = None,
+    ) -> Feed:
+        """Begin a subscription with a consumer, such as an archive or a broker, and keep it up."""
+        address = read_address(consumer_address)
+        offer = self._offers.find(_name(name))
+        if offer is None:
+            raise BadSetting(f"there are no events {name}", remedy=self._offers.listed())
+        if len(self._feeds) >= FEEDS_MAX:
+            raise BadSetting(f"there are {FEEDS_MAX} feeds", remedy="Close some of them.")
+        asked = parameters_of(offer.name, period, parameters)
+        feed = Feed(self._thread, asked)
+        try:
+            offer.check(asked.elements)
+            demand = Demand(self._thread, offer, asked, filter, feed)
+        except BadMessage as error:
+            raise BadSetting(error.problem, remedy=error.remedy) from None
+        if address.tls and self._calling is None:
+            self._calling = calling_context(self._ca_file)
+
+        async def begin() -> None:
+            link = Link(address, self._context, feed, timeout_s=DIAL_S_MAX, chance=random.random)
+            feed.begin(link, demand)
+
+        self._thread.ask(begin(), START_S_MAX)
+        self._feeds = [each for each in self._feeds if each.state != "ended"]
+        self._feeds.append(feed)
+        return feed
+
+    def register(
+        self,
+        directory: str | None = "http://127.0.0.1:8400",
+        *,
+        name: str | None = None,
+        attributes: Mapping[str, Scalar] | None = None,
+        lease_s: float = 600.0,
+    ) -> None:
+        """Be found in a directory from now until `close`; `registration_error` tells if not so."""
+        if self._serving.address is None:
+            raise BadSetting(
+                "a producer that does not listen cannot be found",
+                remedy="Give it an address: Producer(listen='127.0.0.1:0').",
+            )
+        if not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
+            raise BadSetting(
+                f"lease_s is {lease_s}", remedy=f"Give {LEASE_S_MIN:g} seconds to a year."
+            )
+        entry = partial(self._entry, name, dict(attributes or {}))
+        registration = Registration(directory, entry, lease_s)
+        self._registrations.append(registration)
+        registration.start(ANSWER_S_MAX)
+
+    # Its life
+
+    def serve_forever(self) -> None:
+        """Wait until it is closed, or interrupted from the keyboard."""
+        with suppress(KeyboardInterrupt):
+            self._closed.wait()
+
+    def close(self) -> None:
+        """End every subscription, and tell everybody."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        for registration in self._registrations:
+            registration.close()
+        for feed in self._feeds:
+            feed.close()
+        with suppress(RuntimeError, TimeoutError):
+            self._thread.ask(self._serving.close(), CLOSE_S_MAX)
+        self._offers.close()
+        self._thread.close()
+
+    def _entry(self, name: str | None, attributes: dict[str, Scalar]) -> dict[str, Any]:
+        assert self._serving.address is not None, "it was looked at before"
+        host = self._offers.host or socket.gethostname()
+        address = self._serving.address.seen_as(host)
+        return {
+            "kind": "producer",
+            "name": name or address.authority,
+            "address": str(address),
+            "host": host,
+            "events": entry_events(self._offers.all()),
+            "attributes": attributes,
+        }
+
+    def _context(self) -> ssl.SSLContext:
+        assert self._calling is not None, "it was made when the address was read"
+        return self._calling
+
+    def _emitted(self, offer: Offer, made: Made) -> None:
+        self._room.release()
+        offer.last = made
+        for demand in list(offer.demands):
+            demand.emitted(made)
+
+
+def _name(text: str) -> EventName:
+    """A name that can be written; BadEvent if it cannot."""
+    name = read_name(text)
+    try:
+        Made(PerformanceEvent(name, now_text(), (Element("HostName", ""),)))
+    except BadMessage as error:
+        raise BadEvent(f"{text!r} names no event: {error.problem}", remedy=error.remedy) from None
+    return name

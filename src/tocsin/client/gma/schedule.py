@@ -1,0 +1,55 @@
+"""When things happen: beats of a Period, at most one in a Period, and waits between attempts.
+
+Time and chance are arguments, in seconds of a monotonic clock and as a number from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor
+
+PAUSE_S_MIN = 0.1
+PAUSE_S_MAX = 30.0
+_DOUBLINGS_MAX = 16
+
+
+@dataclass(slots=True)
+class Beats:
+    """One subscription's own schedule: a beat at its begin, and one each Period after that.
+
+    Beats keep to their grid however late they are noticed; those that were missed stay out.
+    """
+
+    began_s: float
+    period_s: float
+    count: int = 0  # beats that are past, or left out
+
+    def next_s(self, now_s: float) -> float:
+        """When the next beat is; each call goes on by at least one."""
+        # A timer may go off a little early: the beat it was set for must not come again.
+        self.count = max(self.count + 1, floor((now_s - self.began_s) / self.period_s) + 1)
+        return self.began_s + self.count * self.period_s
+
+
+@dataclass(slots=True)
+class Throttle:
+    """Lets one event through each Period, and all of them if there is no Period."""
+
+    period_s: float | None
+    last_s: float | None = None
+
+    def allows(self, now_s: float) -> bool:
+        """True if an event may pass now; it is then taken to have passed."""
+        if self.period_s is None:
+            return True
+        if self.last_s is not None and now_s - self.last_s < self.period_s:
+            return False
+        self.last_s = now_s
+        return True
+
+
+def pause_s(attempt: int, chance: float) -> float:
+    """How long to wait after so many attempts in vain: doubling, capped, no less than half."""
+    assert 0 <= chance <= 1
+    whole_s = min(PAUSE_S_MIN * 2 ** min(attempt, _DOUBLINGS_MAX), PAUSE_S_MAX)
+    return whole_s * (1 + chance) / 2

@@ -27,7 +27,14 @@ from tocsin.errors import BadSetting, BadSubscription, SinkRefused
 SINK_CHARS_MAX = 2048
 HOST_CHARS_MAX = 253  # RFC 1035 section 2.3.4, without the root's dot
 SOAP_TCP = "soap.tcp"
-PORTS = {"http": 80, "https": 443, SOAP_TCP: 8081}  # the last as in Microsoft's WSE
+GMA = ("gma", "gmas")  # performance events by TCP, and by TLS
+PORTS = {
+    "http": 80,
+    "https": 443,
+    SOAP_TCP: 8081,  # as in Microsoft's WSE
+    "gma": 8401,
+    "gmas": 8401,
+}
 
 # A POST to one of these could be taken for commands of another protocol. Browsers refuse them too.
 PORTS_REFUSED = frozenset(
@@ -61,18 +68,23 @@ class Sink(msgspec.Struct, frozen=True):
     tls: bool
     target: str
     soap_tcp: bool = False  # takes SOAP in DIME messages, and no HTTP
+    gma: bool = False  # takes performance events in frames, and no HTTP
 
     def authority(self) -> str:
         """What the Host header says."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        scheme = SOAP_TCP if self.soap_tcp else "https" if self.tls else "http"
+        if self.gma:
+            scheme = GMA[self.tls]
+        else:
+            scheme = SOAP_TCP if self.soap_tcp else "https" if self.tls else "http"
         return host if self.port == PORTS[scheme] else f"{host}:{self.port}"
 
 
-def parse_sink(url: str, *, soap_tcp: bool = False) -> Sink:
+def parse_sink(url: str, *, soap_tcp: bool = False, gma: bool = False) -> Sink:
     """The sink that an address names; raises BadSubscription or SinkRefused.
 
-    `soap_tcp`: it may be a soap.tcp address too, because what goes there is SOAP.
+    `soap_tcp`: it may be a soap.tcp address too, because what goes there is SOAP. `gma`: it may be
+    a gma or gmas address, because what goes there may be told as performance events.
     """
     if len(url) > SINK_CHARS_MAX:
         raise _bad(
@@ -82,15 +94,30 @@ def parse_sink(url: str, *, soap_tcp: bool = False) -> Sink:
         raise _bad("the sink's address holds a space or control character", "Percent-encode it.")
     parts = _URL.fullmatch(url)
     scheme = parts["scheme"].lower() if parts else ""
-    if parts is None or scheme not in PORTS or (scheme == SOAP_TCP and not soap_tcp):
-        raise _bad(f"the sink {url!r} is no http or https address", REMEDY)
+    allowed = ("http", "https", *((SOAP_TCP,) if soap_tcp else ()), *(GMA if gma else ()))
+    if parts is None or scheme not in allowed:
+        other = " Performance events may go to gma://host:port." if gma else ""
+        raise _bad(f"the sink {url!r} is no http or https address", f"{REMEDY}{other}")
+    is_gma = scheme in GMA
+    if is_gma and parts["target"] not in ("", "/"):
+        raise _bad(f"the sink {url!r} has a path", f"Write {scheme}://host:port.")
     host, port = _host_and_port(parts["authority"], url)
     target = quote(parts["target"], safe=_TARGET_KEPT)
     if not target.startswith("/"):
         target = f"/{target}"
     if port is None:
         port = PORTS[scheme]
-    return Sink(host, port, scheme == "https", target, scheme == SOAP_TCP)
+    return Sink(host, port, scheme in ("https", "gmas"), target, scheme == SOAP_TCP, is_gma)
+
+
+def host_of(url: str) -> str:
+    """The host of a sink of any kind."""
+    return parse_sink(url, soap_tcp=True, gma=True).host
+
+
+def is_gma_address(url: str) -> bool:
+    """True if it begins as the address of a consumer of performance events does."""
+    return url.partition(":")[0].lower() in GMA
 
 
 def _host_and_port(authority: str, url: str) -> tuple[str, int | None]:

@@ -14,7 +14,7 @@ from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.config import Settings, is_loopback
 from tocsin.delivery.outcome import Failed, Outcome
-from tocsin.delivery.trust import SinkRules, check_trusted, is_trusted, parse_sink
+from tocsin.delivery.trust import SinkRules, check_trusted, host_of, is_trusted
 from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.directory import Directory
@@ -63,7 +63,7 @@ class Node:
             new_id=lambda: secrets.token_hex(12),
             jitter=random.random,
             stopwatch=time.perf_counter_ns,
-            is_trusted=lambda sink: is_trusted(parse_sink(sink, soap_tcp=True).host, trusted),
+            is_trusted=lambda sink: is_trusted(host_of(sink), trusted),
         )
         self.broker.recover(snapshot(store, settings.log.duplicates_window), self._clock.now_ns())
         self._store = store

@@ -105,7 +105,7 @@ class EnvelopeConnection(asyncio.Protocol):
     def eof_received(self) -> None:
         # Who takes one message a connection closes it in good order. Had it left before it read
         # the message, its kernel would not confirm, but reset the connection.
-        if self.busy and self._look is not None and not _unconfirmed_bytes(self._transport):
+        if self.busy and self._look is not None and not unconfirmed_bytes(self._transport):
             self.busy = False
             self._end()
             self._owner.answered(TAKEN, b"", b"")
@@ -130,7 +130,7 @@ class EnvelopeConnection(asyncio.Protocol):
     def _settle(self) -> None:
         self._look = None
         settled = self._loop.time() - self._drained_at_s >= SETTLE_S
-        if not settled and _unconfirmed_bytes(self._transport):
+        if not settled and unconfirmed_bytes(self._transport):
             self._look = self._loop.call_later(LOOK_S, self._settle)
             return
         self.busy = False
@@ -173,7 +173,7 @@ class EnvelopeConnection(asyncio.Protocol):
             look.cancel()
 
 
-def _unconfirmed_bytes(transport: Any) -> int:
+def unconfirmed_bytes(transport: Any) -> int:
     """What the peer's kernel has not confirmed yet; 0 where the system does not tell."""
     opened = transport.get_extra_info("socket")
     if opened is None:

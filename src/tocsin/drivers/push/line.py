@@ -13,6 +13,7 @@ from tocsin.delivery.trust import Sink
 from tocsin.drivers.push.answer import DELIVERED, refusal
 from tocsin.drivers.push.connection import Connection, Familiar
 from tocsin.drivers.push.envelope_connection import EnvelopeConnection
+from tocsin.drivers.push.gma_connection import GmaConnection
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
@@ -23,8 +24,8 @@ NO_TURN = "too many other sinks are being waited for"
 NOTHING = (b"", b"")
 LETTERHEADS_MAX = 64  # subscriptions of one sink whose first lines are kept
 
-Way = Connection | EnvelopeConnection
-"""What a line sends by: HTTP, or envelopes on plain TCP."""
+Way = Connection | EnvelopeConnection | GmaConnection
+"""What a line sends by: HTTP, envelopes on plain TCP, or performance events in frames."""
 
 Done = Callable[[int, Outcome], None]
 Note = Callable[..., None]
@@ -134,6 +135,9 @@ class Line:
         if outcome is None:
             outcome = refusal(status, head, body, self._exchange.clock())
         self._finish(outcome)
+        self._make_room()
+
+    def _make_room(self) -> None:
         if self._exchange.turns and self.is_idle:
             self.hang_up()  # others wait, and this one has had its turn
 

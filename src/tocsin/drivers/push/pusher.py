@@ -1,4 +1,4 @@
-"""Pusher: performs the broker's Push and Handshake effects over plain HTTP and TLS."""
+"""Pusher: performs the broker's Push and Handshake effects, over the network and with TLS."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.attentive import Attentive
 from tocsin.drivers.push.connection import Familiar
 from tocsin.drivers.push.envelope_line import EnvelopeLine
+from tocsin.drivers.push.gma_line import GmaLine
 from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
 from tocsin.drivers.push.letters import Letters
@@ -86,6 +87,10 @@ class Pusher:
             except TocsinError as error:
                 self.loop.call_soon(done, push.lane, Failed(error.problem))
                 return
+        if isinstance(line, GmaLine):
+            line.used_at_s = self.loop.time()
+            line.ask_events(push, done, line.used_at_s + push.timeout_s)
+            return
         head = line.letterheads.get(push.subscription.id)
         if head is None or head.subscription is not push.subscription:
             try:
@@ -119,11 +124,12 @@ class Pusher:
 
     def _new_line(self, push: Push) -> Line:
         """Raises BadSubscription or SinkRefused if the address is none that we push to."""
-        sink = parse_sink(push.sink, soap_tcp=push.subscription.soap is not None)
+        is_soap = push.subscription.soap is not None
+        sink = parse_sink(push.sink, soap_tcp=is_soap, gma=not is_soap)
         former = self._lines.pop(push.lane, None)
         if former is not None:
             former.hang_up()
-        kind = EnvelopeLine if sink.soap_tcp else Line
+        kind = GmaLine if sink.gma else EnvelopeLine if sink.soap_tcp else Line
         line = self._lines[push.lane] = kind(self, push.lane, push.sink, sink)
         self._start_sweeping()
         return line

@@ -283,7 +283,7 @@ _ASKED: Json = {
     "SubscriptionAsked": object_of(
         {
             "sink": {"type": "string", "format": "uri"},
-            "protocol": {"enum": ["HTTP"]},
+            "protocol": {"enum": ["HTTP", "GMA"]},
             "filters": _FILTERS,
             "config": object_of({**_PUSHING, **_FROM}),
             "expires": _EXPIRES,
@@ -294,7 +294,7 @@ _ASKED: Json = {
         {
             "state": {"enum": ["active", "paused"]},
             "sink": {"type": "string", "format": "uri"},
-            "protocol": {"enum": ["HTTP"]},
+            "protocol": {"enum": ["HTTP", "GMA"]},
             "filters": _FILTERS,
             "config": object_of(_PUSHING),
             "expires": _EXPIRES,

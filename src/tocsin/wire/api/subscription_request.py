@@ -14,7 +14,7 @@ from tocsin.wire.api import members
 from tocsin.wire.api.times import duration_ns, moment_ns
 from tocsin.wire.cloudevents.webhook import parse_secret
 
-PROTOCOLS = ("HTTP", "http")
+PROTOCOLS = ("HTTP", "http", "GMA", "gma")
 CHANGEABLE_STATES = ("active", "paused")
 MODES = ("binary", "structured")
 
@@ -87,10 +87,18 @@ def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     members.only_known(asked, _SUBSCRIPTION)
     if "sink" not in asked:
         members.refuse("sink", "is missing", "Say where events shall go, as an http or https URL.")
-    if "protocol" in asked:
-        members.choice("protocol", asked["protocol"], PROTOCOLS)
     sink = members.text("sink", asked["sink"])
+    if "protocol" in asked:
+        _check_protocol(members.choice("protocol", asked["protocol"], PROTOCOLS), sink)
     return _new(asked, sink, _PUSH_CONFIG, now_ns)
+
+
+def _check_protocol(protocol: str, sink: str) -> None:
+    spoken = "GMA" if sink.lower().startswith(("gma:", "gmas:")) else "HTTP"
+    if protocol.upper() != spoken:
+        members.refuse(
+            "protocol", f"is {protocol}, and the sink speaks {spoken}", "Leave protocol out."
+        )
 
 
 def read_box(body: bytes, now_ns: int) -> NewSubscription:

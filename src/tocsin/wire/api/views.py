@@ -75,8 +75,8 @@ class SubscriptionShown(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     sink: str
-    protocol: Literal["HTTP"] = "HTTP"
-    dialect: str  # what its messages are: CloudEvents, or a Web-services specification
+    protocol: Literal["HTTP", "GMA"] = "HTTP"
+    dialect: str  # of its messages: CloudEvents, a Web-services specification, GMA
     filters: msgspec.Raw
     config: ConfigShown
     state: StateShown

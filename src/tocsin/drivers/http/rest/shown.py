@@ -7,8 +7,9 @@ import msgspec
 from tocsin.broker.effects import Pulled
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.deadletter import DeadLetter
+from tocsin.delivery.trust import is_gma_address
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import SoapTerms, Subscription
+from tocsin.event.subscription import Subscription
 from tocsin.wire.api.times import shown, shown_or_none
 from tocsin.wire.api.views import (
     AttemptShown,
@@ -30,7 +31,8 @@ def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
     return SubscriptionShown(
         id=subscription.id,
         sink=subscription.sink,
-        dialect=_dialect(subscription.soap),
+        protocol="GMA" if is_gma_address(subscription.sink) else "HTTP",
+        dialect=_dialect(subscription),
         filters=subscription.filters,
         config=_config(subscription),
         state=subscription.state.value,
@@ -52,6 +54,7 @@ def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
     )
 
 
+PERFORMANCE = "Grid Forum performance events"
 _SPECIFICATIONS = {
     "wse04": "WS-Eventing 2004/08",
     "wse11": "WS-Eventing 2011/03",
@@ -61,10 +64,11 @@ _SPECIFICATIONS = {
 }
 
 
-def _dialect(terms: SoapTerms | None) -> str:
+def _dialect(subscription: Subscription) -> str:
     """How the consumer is spoken to, in a few words."""
+    terms = subscription.soap
     if terms is None:
-        return "CloudEvents"
+        return PERFORMANCE if is_gma_address(subscription.sink or "") else "CloudEvents"
     version = terms.wsa.removesuffix("/addressing")[-7:]
     addressing = f"WS-Addressing {version}" if version else "no addressing"
     return f"{_SPECIFICATIONS[terms.spec]} {terms.form}, SOAP {terms.soap}, {addressing}"

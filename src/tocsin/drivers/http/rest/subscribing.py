@@ -9,9 +9,10 @@ import msgspec
 
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.delivery.trust import address_is_listed, parse_sink, why_refused
+from tocsin.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
+from tocsin.drivers.push.gma_sinks import check_performance_consumer
 from tocsin.errors import BadSubscription, SinkRefused
-from tocsin.event.subscription import Kind, Subscription
+from tocsin.event.subscription import Config, Kind, Subscription
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.subscription_request import (
     AfterTime,
@@ -58,9 +59,15 @@ async def _start_seq(node: Node, start: Start) -> int | None:
 
 async def changed(node: Node, subscription_id: str, asked: SubscriptionChange) -> SubscriptionView:
     """Change a subscription or a box; returns how it is then."""
-    if asked.sink is not None:
-        check_sink(node, asked.sink)
-    _check_batch(node.broker.view(subscription_id).subscription, asked)
+    was = node.broker.view(subscription_id).subscription
+    if was.kind is Kind.PUSH and (asked.sink is not None or asked.config is not None):
+        sink = asked.sink or was.sink
+        assert sink is not None, "who pushes has a sink"
+        if was.soap is None:
+            check_mediated(sink, asked.config or was.config)
+        if asked.sink is not None:
+            check_sink(node, asked.sink, soap=was.soap is not None)
+    _check_batch(was, asked)
     change = Change(
         state=asked.state,
         expires_ns=asked.expires_ns,
@@ -92,9 +99,22 @@ def _check_batch(was: Subscription, asked: SubscriptionChange) -> None:
     )
 
 
-def check_sink(node: Node, sink: str) -> None:
+def check_mediated(sink: str, config: Config) -> None:
+    """Refuse wishes about CloudEvents where something else is sent."""
+    if is_gma_address(sink) and (config.secret is not None or config.mode != Config().mode):
+        raise BadSubscription(
+            "performance events are sent to gma sinks, not CloudEvents",
+            remedy="Leave config.secret and config.mode out; gmas://host:port is by TLS.",
+        )
+
+
+def check_sink(node: Node, sink: str, *, soap: bool = False) -> None:
     """Refuse a sink at once that would be refused at every push; names are judged then."""
-    host = parse_sink(sink).host
+    parsed = parse_sink(sink, gma=not soap)
+    if parsed.gma:
+        check_performance_consumer(node, parsed)
+        return
+    host = parsed.host
     try:
         address = ip_address(host)
     except ValueError:

@@ -12,7 +12,14 @@ from starlette.routing import Route
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import subscription_shown
-from tocsin.drivers.http.rest.subscribing import changed, check_sink, listed, subscribe, unsubscribe
+from tocsin.drivers.http.rest.subscribing import (
+    changed,
+    check_mediated,
+    check_sink,
+    listed,
+    subscribe,
+    unsubscribe,
+)
 from tocsin.errors import BadToken, NoSuchSubscription
 from tocsin.event.subscription import Kind, State
 from tocsin.wire.api.query import Query
@@ -29,6 +36,7 @@ def subscription_routes(node: Node) -> list[Route]:
         asked = read_subscription(await request.body(), node.now_ns())
         assert asked.sink is not None
         check_sink(node, asked.sink)
+        check_mediated(asked.sink, asked.config)
         view = await subscribe(node, asked)
         headers = {"location": f"/subscriptions/{view.subscription.id}"}
         return answer(subscription_shown(view), 201, headers)

@@ -1,0 +1,374 @@
+"""GmaConnection: one connection to a consumer of performance events, of which we are the producer.
+
+For each name of events that comes up we offer the consumer a subscription (paper 002, section 4.3),
+and send them under the id that it gives. If it agreed to acknowledge, an event counts as delivered
+with its answer. The paper's own protocol has no acknowledgement: then it counts once our kernel has
+taken all of it, the consumer's kernel has confirmed it or had a moment to refuse it, and the
+connection is still open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from tocsin.drivers.push.connection import Owner
+from tocsin.drivers.push.envelope_connection import LOOK_S, SETTLE_S, TAKEN, unconfirmed_bytes
+from tocsin.errors import BadMessage, TocsinError
+from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.gma import conversation as c
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.read import read
+from tocsin.wire.gma.write import write
+
+ANSWER_BYTES_MAX: Final = 64 << 10  # a consumer's messages are short
+NAMES_MAX: Final = 500  # open at once; past it the longest unused one is ended, and offered again
+ASK_AGAIN_S: Final = 60.0  # who ended a subscription is left alone for so long
+REPLIES_UNREAD_MAX: Final = 100
+REASON_CHARS_MAX: Final = 200
+_END = b"</Event>"
+_ONLY_BRINGS = "this connection only brings events; ask at the broker's own door"
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """An event as it goes out."""
+
+    name: EventName
+    number: str
+    content: bytes
+
+
+class Consignment(msgspec.Struct, frozen=True):
+    """Events that go together, in this order. `feed` is under which name they are numbered."""
+
+    feed: str
+    events: tuple[Outgoing, ...]
+
+
+class Sender(Owner, Protocol):
+    """Who has a consignment under way on a connection."""
+
+    @property
+    def consignment(self) -> Consignment: ...
+
+    def refused(self, reason: str) -> None:
+        """The consumer does not take it. The connection is ready for the next."""
+
+    def remarked(self, reason: str) -> None:
+        """The connection ended while nothing was under way, and not in good order."""
+
+
+Offer = tuple[str, EventName]
+"""Which subscription of the broker, and which of its events."""
+
+
+class GmaConnection(asyncio.Protocol):
+    """Consignments in turn."""
+
+    __slots__ = (
+        "_conversation",
+        "_cutter",
+        "_drained_at_s",
+        "_ended",
+        "_feed",
+        "_heard",
+        "_loop",
+        "_offered",
+        "_open",
+        "_owner",
+        "_paused",
+        "_refusal",
+        "_replies",
+        "_settled",
+        "_timer",
+        "_todo",
+        "_transport",
+        "_unanswered",
+        "_used",
+        "busy",
+        "closed",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, owner: Sender) -> None:
+        self._loop = loop
+        self._owner = owner
+        self._transport: Any = None
+        self._cutter = FrameCutter(ANSWER_BYTES_MAX)
+        self._conversation = c.Conversation(frozenset({c.PRODUCER}))
+        self._open: OrderedDict[Offer, c.Subscription] = OrderedDict()
+        self._offered: set[Offer] = set()  # and not answered yet
+        self._ended: dict[Offer, float] = {}  # by the consumer, and when it may be asked again
+        self._feed = ""
+        self._todo: deque[Outgoing] = deque()
+        self._used: dict[str, bool] = {}  # own ids of the subscriptions, and if they acknowledge
+        self._unanswered: set[str] = set()
+        self._refusal: str | None = None
+        self._timer: asyncio.Handle | None = None
+        self._drained_at_s = 0.0
+        self._settled = 0  # consignments
+        self._heard = False  # anything, since this one is under way
+        self._paused = False
+        self._replies = 0  # since the consumer last read all that we wrote
+        self.busy = False
+        self.closed = False
+
+    def send(self, _head: bytes, _rest: bytes) -> None:
+        """Begin with the owner's consignment. Only when the one before is done."""
+        assert not self.busy
+        assert not self.closed
+        self.busy = True
+        self._heard = False
+        consignment = self._owner.consignment
+        self._feed = consignment.feed
+        self._todo = deque(consignment.events)
+        self._go_on()
+
+    def close(self) -> None:
+        """Hang up at once. A consignment that was under way is not reported."""
+        self.busy = False
+        self._end()
+
+    def give_up_waiting(self) -> None:
+        """The time is over."""
+        if self._unanswered:
+            self._fail("the consumer did not acknowledge the event in time")
+        elif self._todo and not self._paused:
+            self._fail(f"the consumer did not answer the offer of {self._todo[0].name} in time")
+        else:
+            self._fail("the consumer did not take the event in time")
+
+    # Told by the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        # No marks between full and empty: `resume_writing` then means that all is written.
+        self._transport.set_write_buffer_limits(high=0)
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._replies = 0
+        self._go_on()
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        try:
+            for frame in self._cutter.cut(data):
+                if self.closed:
+                    return
+                self._hear(frame)
+        except TocsinError as error:
+            self._fail(f"what the consumer sent cannot be understood: {_shown(error.problem)}")
+
+    def eof_received(self) -> None:
+        # Who takes one event a connection closes it in good order. Had it left before it read the
+        # event, its kernel would not confirm, but reset the connection.
+        if self.busy and self._is_written() and not unconfirmed_bytes(self._transport):
+            self.busy = False
+            self._end()
+            self._owner.answered(TAKEN, b"", b"")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._stop_timer()
+        self._owner.lost()
+        if self.busy:
+            self.busy = False
+            # Most likely it hung up between two events, and did not see this one.
+            stale = self._settled > 0 and not self._heard
+            self._owner.broken("the consumer hung up within an event", stale=stale)
+
+    # What we say
+
+    def _say(self, message: m.Message) -> None:
+        self._transport.write(framed(write(message)))
+
+    def _reply(self, reply: m.Message) -> None:
+        """Say what the consumer asked for; not for ever to one who does not listen."""
+        self._replies += self._paused
+        if self._replies > REPLIES_UNREAD_MAX:
+            self._fail("the consumer asks, and does not read what is answered")
+        else:
+            self._say(reply)
+
+    def _go_on(self) -> None:
+        if not self.busy or self._timer is not None:
+            return
+        try:
+            while self._todo and not self._paused:
+                offer = (self._feed, self._todo[0].name)
+                subscription = self._open.get(offer)
+                if subscription is None:
+                    self._make(offer)
+                    return
+                self._open.move_to_end(offer)
+                self._send_event(subscription, self._todo[0])
+                self._todo.popleft()
+        except TocsinError as error:
+            self._refuse_soon(error.problem)
+            return
+        self._settle()
+
+    def _make(self, offer: Offer) -> None:
+        feed, name = offer
+        if offer in self._offered:
+            return
+        if self._ended.get(offer, 0.0) > self._loop.time():
+            self._refuse_soon(f"the consumer ended the subscription to {name}")
+            return
+        self._ended.pop(offer, None)
+        if len(self._open) >= NAMES_MAX:
+            _, unused = self._open.popitem(last=False)
+            self._say(self._conversation.unsubscribe(unused))
+        options = m.Options(role=c.PRODUCER, acknowledge=feed)
+        request, _ = self._conversation.subscribe(m.Parameters(name), options=options)
+        self._say(request)
+        self._offered.add(offer)
+
+    def _send_event(self, subscription: c.Subscription, event: Outgoing) -> None:
+        agreed = subscription.agreed
+        is_answered = agreed is not None and agreed.acknowledge is not None
+        number = event.number if is_answered else None
+        # The element is written already, and shared with every other consumer of the event.
+        frame = write(self._conversation.event(subscription, None, number))
+        self._transport.write(framed(frame.removesuffix(_END) + event.content + _END))
+        self._used[subscription.own_id] = is_answered
+        if number is not None:
+            self._unanswered.add(number)
+
+    # What we hear
+
+    def _hear(self, frame: bytes) -> None:
+        try:
+            message = read(frame)
+        except BadMessage as error:
+            if not isinstance(error.refusal, m.Reply):
+                raise
+            self._reply(error.refusal)
+            return
+        match self._conversation.receive(message):
+            case c.Subscribed(subscription=subscription):
+                self._open[self._answered(subscription)] = subscription
+                self._go_on()
+            case c.Refused(subscription=subscription, detail=detail):
+                feed, name = self._answered(subscription)
+                if self._todo and (feed, name) == (self._feed, self._todo[0].name):
+                    self._refuse(f"the consumer refused {name}: {_shown(detail)}")
+            case c.Answered(reply=m.EventReply() as reply):
+                self._acknowledged(reply)
+            case c.Ended(subscription=subscription, reply=reply):
+                self._reply(reply)
+                self._over(subscription)
+            case c.Refusal(reply=reply):
+                self._reply(reply)
+            case c.SubscribeAsked(request=request) | c.Asked(request=request):
+                self._reply(self._conversation.refuse(request, _ONLY_BRINGS))
+            case c.Stale(answer=m.UnsubscribeRequest() as request):
+                self._reply(request)
+
+    def _answered(self, subscription: c.Subscription) -> Offer:
+        options = subscription.options
+        assert options is not None, "every offer of ours says what we are"
+        assert options.acknowledge is not None, "and how its events are numbered"
+        offer = (options.acknowledge, subscription.parameters.name)
+        self._offered.discard(offer)
+        return offer
+
+    def _acknowledged(self, reply: m.EventReply) -> None:
+        self._unanswered.discard(reply.request_id)
+        if reply.returned != m.SUCCESS and self._refusal is None:
+            self._refusal = f"the consumer refused the event: {_shown(reply.detail)}"
+        self._settle()
+
+    def _over(self, subscription: c.Subscription) -> None:
+        """The consumer wants no more of these."""
+        offer = next(offer for offer, each in self._open.items() if each is subscription)
+        del self._open[offer]
+        if len(self._ended) >= NAMES_MAX:
+            self._ended.pop(next(iter(self._ended)))
+        self._ended[offer] = self._loop.time() + ASK_AGAIN_S
+        if self.busy and subscription.own_id in self._used:
+            self._refuse(f"the consumer ended the subscription to {offer[1]}")
+
+    # Delivered or not
+
+    def _is_written(self) -> bool:
+        return not (self._todo or self._paused or self._unanswered or self._refusal)
+
+    def _settle(self) -> None:
+        """Say what became of it, as soon as that is known."""
+        if not self.busy or self._todo or self._unanswered or self._timer is not None:
+            return
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+        elif all(self._used.values()):
+            self._taken()
+        elif not self._paused:
+            self._drained_at_s = self._loop.time()
+            self._timer = self._loop.call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        settled = self._loop.time() - self._drained_at_s >= SETTLE_S
+        if not settled and unconfirmed_bytes(self._transport):
+            self._timer = self._loop.call_later(LOOK_S, self._look)
+        else:
+            self._taken()
+
+    def _taken(self) -> None:
+        self._done()
+        self._settled += 1
+        self._owner.answered(TAKEN, b"", b"")
+
+    def _refuse_soon(self, reason: str) -> None:
+        """Whoever sends is told later, never while it is sending."""
+        self._timer = self._loop.call_soon(self._refuse, reason)
+
+    def _refuse(self, reason: str) -> None:
+        if self.busy:
+            self._done()
+            self._owner.refused(reason)
+
+    def _done(self) -> None:
+        self._stop_timer()
+        self.busy = False
+        self._todo.clear()
+        for number in self._unanswered:
+            self._conversation.give_up(number)
+        self._unanswered.clear()
+        self._used.clear()
+        self._refusal = None
+
+    def _fail(self, reason: str) -> None:
+        was_busy, self.busy = self.busy, False
+        self._end()
+        if was_busy:
+            self._owner.broken(reason, stale=False)
+        else:
+            self._owner.remarked(reason)
+
+    def _end(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._stop_timer()
+        self._transport.abort()
+        self._owner.lost()
+
+    def _stop_timer(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+def _shown(detail: str | None) -> str:
+    text = (detail or "without a reason")[:REASON_CHARS_MAX]
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)

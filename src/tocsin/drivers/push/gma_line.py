@@ -1,0 +1,56 @@
+"""GmaLine: the way to a consumer at a gma or gmas address."""
+
+from __future__ import annotations
+
+from tocsin.broker.effects import Push
+from tocsin.delivery.outcome import Failed, Outcome
+from tocsin.delivery.trust import Sink
+from tocsin.drivers.push.gma_connection import Consignment, GmaConnection, Outgoing
+from tocsin.drivers.push.line import NOTHING, Done, Exchange, Line
+from tocsin.errors import TocsinError
+from tocsin.event.stored import Stored
+from tocsin.wire.gma.normal import name_of_event
+from tocsin.wire.gma.shared import performance_element
+
+EMPTY = Consignment("", ())
+
+
+class GmaLine(Line):
+    """Sends events as their producer, each consignment answered by one call of its `done`."""
+
+    __slots__ = ("consignment",)
+
+    def __init__(self, exchange: Exchange, number: int, address: str, sink: Sink) -> None:
+        super().__init__(exchange, number, address, sink)
+        self.consignment = EMPTY
+
+    def ask_events(self, push: Push, done: Done, deadline_s: float) -> None:
+        """Send the events of a push. Only when the one before is done."""
+        try:
+            # The same name and numbers at every attempt: a broker at the other end knows by them
+            # what it has already.
+            self.consignment = Consignment(push.subscription.id, tuple(map(_outgoing, push.events)))
+        except TocsinError as error:
+            self._exchange.loop.call_soon(done, self.number, Failed(error.problem, reachable=True))
+            return
+        self.ask(NOTHING, done, deadline_s)
+
+    def refused(self, reason: str) -> None:
+        self._finish(Failed(reason, reachable=True))
+        self._make_room()
+
+    def remarked(self, reason: str) -> None:
+        self._exchange.note(
+            "warning", "the connection to a consumer was closed", sink=self.address, reason=reason
+        )
+
+    def _finish(self, outcome: Outcome) -> None:
+        self.consignment = EMPTY
+        super()._finish(outcome)
+
+    def _new_connection(self) -> GmaConnection:
+        return GmaConnection(self._exchange.loop, self)
+
+
+def _outgoing(stored: Stored) -> Outgoing:
+    return Outgoing(name_of_event(stored.event), f"e{stored.seq}", performance_element(stored))

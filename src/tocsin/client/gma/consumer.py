@@ -19,12 +19,11 @@ from tocsin.client.gma.elements import parameters_of
 from tocsin.client.gma.inquiries import Ask, Inquiries
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Made
+from tocsin.client.gma.made import Made, read_filter
 from tocsin.client.gma.reception import Reception
 from tocsin.client.gma.subscription import Subscription
 from tocsin.client.gma.tls import calling_context, listening_context
 from tocsin.errors import BadSetting
-from tocsin.event.filter_text import parse_filter
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName, read_name
@@ -95,7 +94,7 @@ class Consumer:
     ) -> m.PerformanceEvent:
         """One event, now."""
         asked = parameters_of(read_name(name), None, parameters)
-        wanted = parse_filter(filter) if filter is not None and filter.strip() else None
+        wanted = read_filter(filter)
         reply = self._ask(lambda conversation: conversation.query(asked, filter))
         assert isinstance(reply, m.QueryReply), "no other reply answers it"
         if reply.event is None:

@@ -6,11 +6,10 @@ import asyncio
 from typing import Final, Protocol
 
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Failed, Made
+from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
 from tocsin.client.gma.offers import Offer
 from tocsin.client.gma.schedule import Beats, Throttle
-from tocsin.event.filter_text import parse_filter
 from tocsin.wire.gma.messages import Parameters
 from tocsin.wire.gma.parameters import period_of
 
@@ -44,7 +43,7 @@ class Demand:
         self._loop = thread.loop
         self._offer = offer
         self._asked = parameters.elements
-        self._filter = parse_filter(filter) if filter is not None and filter.strip() else None
+        self._filter = read_filter(filter)
         self._taker = taker
         self._period_s = asked_s or offer.period_s
         self._throttle = Throttle(asked_s)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from tocsin.client.gma.backlog import Backlog
 from tocsin.client.gma.connection import PeerConnection
 from tocsin.client.gma.demand import BUSY, MAKING_S_MAX, Demand, overdue
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Failed, Made
+from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
 from tocsin.client.gma.offers import Offers
 from tocsin.errors import Busy, TocsinError
 from tocsin.event.filter import Filter
-from tocsin.event.filter_text import parse_filter
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import PERIOD
@@ -115,9 +115,9 @@ class Guest:
         self._heard_s = self._loop.time()
         match happening:
             case c.SubscribeAsked(request):
-                self._answer_or_refuse(request, lambda: self._subscribe(request))
-            case c.Asked(request):
-                self._answer_or_refuse(request, lambda: self._asked(request))
+                self._answer_or_refuse(request, partial(self._subscribe, request))
+            case c.Asked(inquiry):
+                self._answer_or_refuse(inquiry, partial(self._asked, inquiry))
             case c.Ended(subscription, reply):
                 self._end(subscription)
                 self.connection.send(reply)
@@ -205,7 +205,7 @@ class Guest:
 
     def _query(self, request: m.QueryRequest) -> None:
         offer = self._house.offers.wanted(request.parameters)
-        wanted = parse_filter(request.filter) if (request.filter or "").strip() else None
+        wanted = read_filter(request.filter)
         if offer.maker is None:
             self._answer(request, wanted, [offer.last] if offer.last else [])
             return

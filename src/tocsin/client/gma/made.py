@@ -9,6 +9,7 @@ from tocsin.client.gma.elements import Values, event_of
 from tocsin.errors import BadEvent
 from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import Seen, passes, seen
+from tocsin.event.filter_text import parse_filter
 from tocsin.event.xml_form import FORBIDDEN
 from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import EventName
@@ -48,6 +49,11 @@ class Made:
             self._seen = seen(to_event(self.event, self.content, event_id="0", sender="unknown"))
             self._seen.stopwatch = time.monotonic_ns
         return self._seen
+
+
+def read_filter(text: str | None) -> Filter | None:
+    """The filter that a text says, if it says one; BadFilter if it cannot be read."""
+    return parse_filter(text) if text is not None and text.strip() else None
 
 
 def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Made]:

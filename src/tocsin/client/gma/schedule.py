@@ -51,5 +51,5 @@ class Throttle:
 def pause_s(attempt: int, chance: float) -> float:
     """How long to wait after so many attempts in vain: doubling, capped, no less than half."""
     assert 0 <= chance <= 1
-    whole_s = min(PAUSE_S_MIN * 2 ** min(attempt, _DOUBLINGS_MAX), PAUSE_S_MAX)
+    whole_s = min(PAUSE_S_MIN * (1 << min(attempt, _DOUBLINGS_MAX)), PAUSE_S_MAX)
     return whole_s * (1 + chance) / 2

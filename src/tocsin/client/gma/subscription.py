@@ -1,4 +1,4 @@
-"""Subscription: the events that a consumer asked for, one after the other, for as long as wanted."""
+"""Subscription: the events that a consumer asked for, one after the other, while wanted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from tocsin.client.gma.connection import PeerConnection
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Made
+from tocsin.client.gma.made import Made, read_filter
 from tocsin.errors import BrokerRefused, TocsinError
-from tocsin.event.filter_text import parse_filter
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 
@@ -50,7 +49,7 @@ class Subscription:
         self._thread = thread
         self._parameters = parameters
         self._filter = filter
-        self._wanted = parse_filter(filter) if filter is not None and filter.strip() else None
+        self._wanted = read_filter(filter)
         self._after = after
         self._owner = owner  # which must not be closed for being forgotten while this is in use
         self._clock = clock

@@ -22,9 +22,9 @@ def listening_context(certificate: str, key: str) -> ssl.SSLContext | None:
     if not certificate and not key:
         return None
     if not certificate or not key:
+        missing = "tls_key" if certificate else "tls_certificate"
         raise BadSetting(
-            f"TLS wants a certificate and its key, and {'tls_key' if certificate else 'tls_certificate'}"
-            " is not given",
+            f"TLS wants a certificate and its key, and {missing} is not given",
             remedy="Give both, each as the name of a PEM file.",
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -29,7 +29,9 @@ class Notes:
         else:
             # JSON strings have no line breaks and no control characters, so neither has the line.
             said = " ".join(f"{k}={json.dumps(v, default=str)}" for k, v in _short(fields).items())
-            line = f"{moment} {level:7} {message} {said}".rstrip()
+            # The message may quote somebody, too: a parser does in what it says.
+            words = "".join(each if each.isprintable() else "\ufffd" for each in message)
+            line = f"{moment} {level:7} {words} {said}".rstrip()
         try:
             print(line, file=self._stream, flush=True)
         except (OSError, ValueError):

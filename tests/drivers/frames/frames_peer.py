@@ -4,10 +4,12 @@ so that what is said on the wire is what the paper says."""
 from __future__ import annotations
 
 import itertools
+import re
 import select
 import socket
 import ssl
 import time
+import urllib.request
 from pathlib import Path
 from typing import Self
 from xml.etree import ElementTree
@@ -17,6 +19,7 @@ from served import Served
 
 WAIT_S = 10.0
 SILENCE_S = 0.25
+GOOD_LINE = re.compile(r"[0-9-]{10}T[0-9:.]{12}Z (info|warning) ")
 EVENTS = "http://www.gridforum.org/Performance/Events"
 PARAMETERS = "http://www.gridforum.org/Performance/EventParameters"
 PROTOCOL = "http://www.gridforum.org/Performance/Protocol"
@@ -284,10 +287,17 @@ def noted(broker: Served, words: str, peer: Peer | None = None, wait_s: float = 
 
 def complaints(broker: Served) -> list[str]:
     """Lines of the log that tell of a failure of ours."""
-    wrong = (" error ", "Traceback", "Exception", "Task was destroyed", "never retrieved")
-    return [line for line in broker.said().splitlines() if any(word in line for word in wrong)]
+    return [line for line in broker.said().splitlines() if not GOOD_LINE.match(line)]
 
 
 def resident_bytes(broker: Served) -> int:
     pages = int(Path(f"/proc/{broker.pid}/statm").read_text().split()[1])
     return pages * 4096
+
+
+def metric(broker: Served, name: str) -> float:
+    with urllib.request.urlopen(f"{broker.url}/metrics", timeout=WAIT_S) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(f"tocsin_{name} "):
+                return float(line.split()[1])
+    raise AssertionError(f"there is no metric {name}")

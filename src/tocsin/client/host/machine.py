@@ -4,6 +4,7 @@ to the monitor, which turns it into words."""
 from __future__ import annotations
 
 import os
+import platform
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -28,6 +29,19 @@ SYSTEM_BLOCK_DEVICES = "/sys/block"
 _GUESTS = frozenset({"guest", "guest_nice"})  # counted in user and nice already
 _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs"})  # full by nature
 _PRETENDED_DISKS = ("loop", "ram", "fd", "sr")
+
+
+def described() -> dict[str, Any]:
+    """What kind of machine it is, as attributes in a directory; what is not told is left out."""
+    memory = _if_told(psutil.virtual_memory)
+    found = {
+        "os": platform.system(),
+        "release": platform.release(),
+        "machine": platform.machine(),
+        "cores": _if_told(psutil.cpu_count),
+        "memory": {"value": memory.total, "unit": "B"} if memory else None,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def load() -> Load:

@@ -83,11 +83,11 @@ class Monitor:
         host = Element(HOST_NAME, self.host)
         return [PerformanceEvent(name, taken.time, (*elements, host)) for elements in told]
 
-    def maker(self, name: EventName) -> Callable[[Asked], list[PerformanceEvent]]:
+    def maker(self, name: EventName) -> Callable[[Asked], list[Asked | PerformanceEvent]]:
         """The same as a producer wants it: what to call with the parameters of who asks."""
 
-        def make(asked: Asked) -> list[PerformanceEvent]:
-            return self.sample(name, asked)
+        def make(asked: Asked) -> list[Asked | PerformanceEvent]:
+            return [*self.sample(name, asked)]
 
         return make
 

@@ -45,14 +45,14 @@ def _ours(local: str) -> EventName:
 PROBES: tuple[Probe[Any], ...] = (
     Probe(
         EventName("UptimeCPULoad"),
-        "processes that run or wait to, on average over 1, 5 and 15 minutes",
+        "processes that run or wait to, over 1, 5 and 15 minutes",
         machine.load,
         telling.load_elements,
         readings_max=2,
     ),
     Probe(
         _ours("CPUUsage"),
-        "what the cores did: user, system, waiting, idle; how many, how fast",
+        "what the cores do: user, system, waiting, idle",
         machine.cpu_times,
         telling.cpu_elements,
     ),
@@ -87,7 +87,7 @@ PROBES: tuple[Probe[Any], ...] = (
     ),
     Probe(
         _ours("ProcessCount"),
-        "processes in each state, and which uses the processor most",
+        "processes in each state, and the busiest of them",
         processes,
         telling.process_elements,
         readings_max=PROCESS_READINGS_MAX,

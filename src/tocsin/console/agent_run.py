@@ -1,0 +1,208 @@
+"""A running `tocsin agent`: a producer that others may ask, and that keeps a broker told."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tocsin.client.gma import Producer
+from tocsin.client.host import Monitor
+from tocsin.client.host.machine import described
+from tocsin.client.transport.address import Address, broker_address
+from tocsin.client.transport.connection import Connection
+from tocsin.console.durations import brief
+from tocsin.console.render import plural, say, show_json
+from tocsin.errors import BrokerRefused, TocsinError
+from tocsin.event.value import Scalar
+
+if TYPE_CHECKING:
+    from tocsin.client.gma import Feed
+
+TEND_S = 1.0  # how often somebody looks whether the broker is still there
+RETRY_S_MAX = 30.0  # between attempts at a broker that was never reached
+ANSWER_S = 10.0
+LEASE_S = 600.0
+
+_ANYWHERE = frozenset({"0.0.0.0", "::", "[::]", ""})
+_ENDS = (signal.SIGINT, signal.SIGTERM)
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the command line asks for. Without a broker nobody is told who does not ask; an empty
+    one is the usual. `listen` is None for who cannot be asked."""
+
+    broker: str | None
+    listen: str | None
+    period_s: float
+    name: str
+    attributes: dict[str, Scalar] = field(default_factory=dict)
+    as_json: bool = False
+
+
+def run_agent(monitor: Monitor, wishes: Wishes) -> int:
+    """Produce events until a signal ends it; the exit code."""
+    broker = None if wishes.broker is None else broker_address(wishes.broker or None)
+    _refuse_idleness(broker, wishes.listen)
+    # What it warns of is told below, once; by itself it would be told for every attempt.
+    logging.getLogger("tocsin.gma").setLevel(logging.ERROR)
+    # Held back from here on, in all threads, and waited for below: nothing is cut off halfway.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        with Producer(wishes.listen, host=monitor.host) as producer:
+            _offer(producer, monitor, wishes.period_s)
+            _tell_ready(producer, monitor, wishes)
+            caller = None if broker is None else Caller(producer, monitor, broker, wishes)
+            if caller is not None:
+                caller.start()
+            number = signal.sigwait(_ENDS)
+            if caller is not None:
+                caller.stop()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return _INTERRUPTED if number == signal.SIGINT else 0
+
+
+def _refuse_idleness(broker: Address | None, listen: str | None) -> None:
+    if broker is None and listen is None:
+        from tocsin.errors import BadSetting
+
+        raise BadSetting(
+            "with --broker off and --listen off nobody is told anything",
+            remedy="Give one of them an address, or print events with --once.",
+        )
+
+
+def _offer(producer: Producer, monitor: Monitor, period_s: float) -> None:
+    for name, probe in monitor.probes.items():
+        producer.offer(
+            str(name), monitor.maker(name), parameters=probe.parameters, period_s=period_s
+        )
+
+
+def _tell_ready(producer: Producer, monitor: Monitor, wishes: Wishes) -> None:
+    if wishes.as_json:
+        names = [str(name) for name in monitor.probes]
+        show_json({"ready": True, "listen": producer.address, "events": names})
+        sys.stdout.flush()
+    where = f" and listens on gma://{producer.address}" if producer.address else ""
+    say(f"tocsin agent watches {monitor.host}{where}; Ctrl-C stops")
+
+
+class Caller:
+    """Calls the broker up: what is here goes to it, and into its directory. Tells a person once
+    when the broker is lost, and once when it is back."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        monitor: Monitor,
+        broker: Address,
+        wishes: Wishes,
+        tell: Callable[[str], None] = say,
+    ) -> None:
+        self._producer = producer
+        self._monitor = monitor
+        self._broker = broker
+        self._wishes = wishes
+        self._tell = tell
+        self._feeds: list[Feed] = []
+        self._is_registered = False
+        self._is_there: bool | None = None  # None until it is known
+        self._unlisted: str | None = None
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tocsin-caller", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Call no more; a call that is under way is given its time."""
+        self._ending.set()
+        self._thread.join(ANSWER_S)
+
+    def _run(self) -> None:
+        pause_s = 0.0
+        while not self._ending.wait(pause_s):
+            pause_s = TEND_S if self._look() else min(max(2 * pause_s, TEND_S), RETRY_S_MAX)
+
+    def _look(self) -> bool:
+        """Do what is left to do; False if the broker was never reached."""
+        try:
+            if not self._feeds:
+                self._push(frames_address(self._broker, _where_frames_go(self._broker)))
+            if not self._is_registered and self._wishes.listen is not None:
+                self._register()
+        except TocsinError as error:
+            self._saw(False, error.problem)
+            return bool(self._feeds)
+        down = [feed for feed in self._feeds if feed.state != "open"]
+        why = next((feed.error for feed in down if feed.error), None)
+        if not down:
+            self._saw(True, "")
+            self._tell_if_unlisted(self._producer.registration_error)
+        elif why is not None:
+            self._saw(False, why)
+        return True
+
+    def _push(self, address: str) -> None:
+        period_s = self._wishes.period_s
+        self._feeds = [
+            self._producer.push_to(address, str(name), period=period_s)
+            for name in self._monitor.probes
+        ]
+
+    def _register(self) -> None:
+        self._producer.register(
+            str(self._broker),
+            name=self._wishes.name,
+            attributes={**described(), **self._wishes.attributes},
+            lease_s=LEASE_S,
+        )
+        self._is_registered = True
+
+    def _saw(self, is_there: bool, why: str) -> None:
+        if is_there == self._is_there:
+            return
+        was_there, self._is_there = self._is_there, is_there
+        if not is_there:
+            self._tell(f"tocsin: {why}; what it misses is kept, and sent when it is back")
+        elif was_there is None:
+            events = plural(len(self._feeds), "kind")
+            every = brief(self._wishes.period_s)
+            self._tell(f"tocsin: {events} of events go to {self._broker} every {every}")
+        else:
+            dropped = sum(feed.dropped for feed in self._feeds)
+            lost = f"; {plural(dropped, 'event')} were given up so far" if dropped else ""
+            self._tell(f"tocsin: the broker at {self._broker} is back{lost}")
+
+    def _tell_if_unlisted(self, why: str | None) -> None:
+        """Events arrive, and yet the directory does not have us: somebody should know, once."""
+        if why is not None and why != self._unlisted:
+            self._tell(f"tocsin: the directory does not list this agent: {why}")
+        self._unlisted = why
+
+
+def _where_frames_go(broker: Address) -> Any:
+    with Connection(broker, timeout_s=ANSWER_S) as connection:
+        return connection.request("GET", "/gma").value()
+
+
+def frames_address(broker: Address, told: Any) -> str:
+    """Where the broker takes performance events, by what it says; BrokerRefused if nowhere."""
+    frames = told.get("frames") if isinstance(told, dict) else None
+    if not isinstance(frames, str) or ":" not in frames:
+        raise BrokerRefused(
+            f"the broker at {broker} takes no performance events",
+            remedy="Start it with --frames HOST:PORT.",
+        )
+    host, _, port = frames.rpartition(":")
+    if host in _ANYWHERE:  # it listens on every address of its machine, and we know one of them
+        host = broker.authority.rpartition(":")[0]
+    return f"{'gmas' if told.get('tls') else 'gma'}://{host}:{port}"

@@ -1,0 +1,111 @@
+"""`tocsin agent`: what it prints, what it refuses, and how it looks for its broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from served import ROOT
+from tocsin.client.host import PROBES
+from tocsin.client.transport.address import broker_address
+from tocsin.console.agent_run import frames_address
+from tocsin.errors import BrokerRefused
+
+EVERYWHERE = {"UptimeCPULoad", "CPUUsage", "MemoryUsage", "DiskUsage", "ProcessCount"}
+
+
+def agent(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tocsin", "agent", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        check=False,
+    )
+
+
+def test_one_sample_of_everything_needs_no_broker() -> None:
+    ran = agent("--once", "--json", "--broker", "http://127.0.0.1:1")
+
+    assert ran.returncode == 0, ran.stderr
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert {event["event"] for event in events} >= EVERYWHERE
+    for event in events:
+        assert event["HostName"]
+        assert event["time"].endswith("Z")
+    [usage] = [event for event in events if event["event"] == "CPUUsage"]
+    assert 0 <= usage["Usage"]["value"] <= 100
+    assert usage["Usage"]["unit"] == "%"
+    assert usage["Interval"]["value"] == pytest.approx(1.0, abs=0.5)
+
+
+def test_a_person_reads_lines() -> None:
+    ran = agent("--once", "--only", "UptimeCPULoad", "MemoryUsage")
+
+    load, memory = ran.stdout.splitlines()
+    assert "  UptimeCPULoad  Load1 " in load
+    assert "  MemoryUsage  Usage " in memory
+    assert " B  " in memory
+
+
+def test_the_list_has_everything_or_says_why_not() -> None:
+    ran = agent("--list", "--json")
+
+    listed = {each["event"]: each for each in map(json.loads, ran.stdout.splitlines())}
+    assert listed.keys() == {probe.name.local for probe in PROBES}
+    assert listed["DiskUsage"]["parameters"] == ["Period", "MountPoint"]
+    for each in listed.values():
+        assert each["offered"] == (each["why_not"] is None)
+
+
+def test_the_list_for_a_person_has_a_table_and_the_reasons() -> None:
+    ran = agent("--list")
+
+    assert ran.returncode == 0
+    assert ran.stdout.startswith("EVENT")
+    for probe in PROBES:
+        assert probe.name.local in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--only", "Mood"), "a host has no event 'Mood'"),
+        (("--period", "0"), "a period of 0"),
+        (("--period", "1ns"), "not a duration"),
+        (("--period", "1000d"), "a period of 1000d"),
+        (("--attr", "rack"), "has no ="),
+        (("--broker", "off", "--listen", "off"), "nobody is told anything"),
+        (("--broker", "ftp://x"), "not the address of a broker"),
+        (("--listen", "nonsense", "--broker", "off"), "nonsense"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], words: str) -> None:
+    ran = agent(*arguments)
+
+    assert ran.returncode == 2, ran.stderr
+    assert words in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        ({"frames": "127.0.0.1:8401", "tls": False}, "gma://127.0.0.1:8401"),
+        ({"frames": "10.0.0.7:9000"}, "gma://10.0.0.7:9000"),
+        ({"frames": "0.0.0.0:8401", "tls": True}, "gmas://head:8401"),
+        ({"frames": "[::]:8401"}, "gma://head:8401"),
+    ],
+)
+def test_the_broker_says_where_events_go(told: dict[str, object], address: str) -> None:
+    assert frames_address(broker_address("http://head:8400"), told) == address
+
+
+@pytest.mark.parametrize("told", [{}, {"frames": None}, {"frames": 7}, [], None, {"frames": "off"}])
+def test_a_broker_without_that_door_is_named(told: object) -> None:
+    with pytest.raises(BrokerRefused, match=r"http://head:8400 takes no performance events"):
+        frames_address(broker_address("http://head:8400"), told)

@@ -88,8 +88,9 @@ def schema_ldif() -> str:
 
 def _record(entry: Entry, suffix: Suffix, form: Form) -> str:
     about = entry.registration
-    # The name for people, the id because servers compare names without case and spaces.
-    own = f"{Part('cn', about.name)}+{Part('uid', entry.id)}"
+    # Named by the id: servers compare a cn without case and spaces, and OpenLDAP takes no level of
+    # more than about 240 bytes.
+    own = Part("uid", entry.id)
     classes = _STANDARD_CLASSES if form == "standard" else (*_STANDARD_CLASSES, _OUR_CLASS)
     attributes = [
         *(("objectClass", each) for each in classes),
@@ -149,6 +150,9 @@ def _distinct(texts: Iterable[str], *, ignore_case: bool) -> list[str]:
 
 def _compared(text: str, *, ignore_case: bool) -> str:
     """At least as coarse as the preparation of texts in RFC 4518."""
+    if ignore_case:
+        # The one letter whose small form is two characters, but a plain i to OpenLDAP.
+        text = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i")
     plain = unicodedata.normalize("NFKD", text)
     if ignore_case:
         plain = unicodedata.normalize("NFKD", plain.casefold())

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from xml.sax.saxutils import quoteattr
+
+from tocsin import safexml
+from tocsin.errors import BadXml
 
 TYPES = "urn:tocsin:type"  # the namespace of types that are no URIs
 _SEPARATORS = "/#:"
@@ -29,6 +33,18 @@ def is_xml_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
+def is_namespace(text: str) -> bool:
+    """True for what XML parsers take as a namespace: it must be a URI, and not a reserved one."""
+    if not text or not text.isascii():
+        return False
+    try:
+        root = safexml.parse(f"<x xmlns={quoteattr(text)}/>".encode())
+    except BadXml:
+        return False
+    return root.tag == f"{{{text}}}x"
+
+
 def name_uri(name: tuple[str, str]) -> str:
     """An element's name as one URI: what the event is, where its message does not say."""
     namespace, local = name
@@ -47,7 +63,8 @@ def name_of_type(text: str) -> tuple[str, str]:
         namespace, local = text[: cut + 1], text[cut + 1 :]
         if text[cut] == "/":
             namespace = namespace[:-1]
-        if is_xml_name(local) and name_uri((namespace, local)) == text:
+        is_name = is_xml_name(local) and is_namespace(namespace)
+        if is_name and name_uri((namespace, local)) == text:
             return namespace, local
     return TYPES, escaped_name(text)
 

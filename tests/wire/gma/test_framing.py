@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -26,7 +28,7 @@ def test_where_the_stream_is_cut_makes_no_difference(
 
     found: list[bytes] = []
     places = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         found += cutter.cut(stream[start:end])
 
     assert found == messages
@@ -45,13 +47,14 @@ def test_messages_before_a_bad_length_are_given_out_wherever_the_stream_is_cut(
     cutter = FrameCutter(BYTES_MAX)
 
     found: list[bytes] = []
-    with pytest.raises(BadFrame):
-        for part in (stream[:cut], stream[cut:], b""):
+    for part in (stream[:cut], stream[cut:]):
+        with suppress(BadFrame):
             found += cutter.cut(part)
 
     assert found == messages
-    assert cutter.refusal is not None
     assert cutter.waiting == 0
+    with pytest.raises(BadFrame):
+        cutter.cut(b"")
 
 
 @pytest.mark.parametrize("size", [0, BYTES_MAX + 1, 2**31, 2**32 - 1])

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
+from tocsin.event.xml_name import is_namespace
 from tocsin.wire.gma.messages import Context, Element, EventMessage, PerformanceEvent
 from tocsin.wire.gma.names import EXTENSION, PROTOCOL, EventName, is_canonical, is_own
 from tocsin.wire.gma.stamp import PLAIN_STAMP
@@ -25,7 +26,6 @@ NAME_CHARS_MAX = 256  # of events and their elements
 PLAIN_BYTES_MAX = 1 << 20  # the parser has limits on texts, of 10 MB; this is well below
 
 _NAMES_KEPT = 4_096
-_RESERVED = "http://www.w3.org/"  # some of these may not be a default namespace
 
 _NAME = f"[A-Za-z_][A-Za-z0-9_.-]{{0,{NAME_CHARS_MAX - 1}}}+"
 _ID = rf'[^"<>&\x00-\x20\x7f]{{1,{ID_CHARS_MAX}}}+'
@@ -138,7 +138,7 @@ def _event(found: re.Match[str]) -> PerformanceEvent | None:
 @lru_cache(maxsize=_NAMES_KEPT)
 def _name(local: str, namespace: str) -> EventName | None:
     """The name of an event, if the parser would read it as it stands."""
-    if namespace.startswith(_RESERVED) or len(namespace) > NAMESPACE_CHARS_MAX:
+    if len(namespace) > NAMESPACE_CHARS_MAX or not is_namespace(namespace):
         return None
     if not is_canonical(namespace, local) or is_own(namespace, local):
         return None

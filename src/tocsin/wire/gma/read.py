@@ -68,8 +68,11 @@ def read(data: bytes) -> m.Message:
 def read_content(data: bytes) -> tuple[m.Message, bytes | None]:
     """The message, and its event as one element that stands by itself: as it was sent, unless
     that was one of the paper's misspellings."""
-    if (plain := read_plain(data)) is not None:
-        return plain
+    return read_plain(data) or read_parsed(data)
+
+
+def read_parsed(data: bytes) -> tuple[m.Message, bytes | None]:
+    """As `read_content`, of any message, by the parser."""
     raw = safexml.to_utf8(data)
     message, parts = _read(raw)
     if not isinstance(message, m.EventMessage | m.QueryReply) or message.event is None:

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from tocsin.errors import BadMessage
 from tocsin.event.xml_form import FORBIDDEN
-from tocsin.event.xml_name import is_xml_name
+from tocsin.event.xml_name import is_namespace, is_xml_name
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EXTENSION, PARAMETERS, PROTOCOL, XSD, XSI, EventName
 from tocsin.wire.gma.values import needs_type, text_of
@@ -52,6 +52,8 @@ def _event_head(subscription_id: str) -> bytes:
 def _opening(local: str, namespace: str) -> str:
     if not is_xml_name(local):
         raise _unsendable(f"{local[:40]!r} cannot be the name of an element")
+    if namespace and not is_namespace(namespace):
+        raise _unsendable(f"{namespace[:40]!r} cannot be a namespace")
     return f"<{local} xmlns={_attribute(namespace)}>"
 
 

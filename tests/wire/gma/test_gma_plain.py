@@ -1,0 +1,244 @@
+"""The fast path for plain event messages: what it takes, the parser takes, and reads the same."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.messages import Context, Element, PerformanceEvent
+from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.plain import (
+    ELEMENTS_MAX,
+    NAME_CHARS_MAX,
+    Routed,
+    read_plain,
+    read_plain_event,
+    route,
+)
+from tocsin.wire.gma.read import read_parsed
+from tocsin.wire.gma.write import event_element, event_message, write
+from wire.gma.drawn import event_messages
+from wire.gma.paper_messages import GRID_FORUM, LOAD, LOADS, TIME, UPTIME
+
+CONTEXT = Context(7, "e1", "gma://foo.gov", "gma/UptimeCPULoad/foo.gov")
+PLAIN = write(
+    m.EventMessage(
+        "1234",
+        PerformanceEvent(
+            UPTIME,
+            TIME,
+            (*LOADS, Element("HostName", "foo.gov"), Element("T", -2, "degrees", "+/-5.0")),
+        ),
+        request_id="e1",
+        context=CONTEXT,
+    )
+)
+
+
+def takes_as_the_parser_does(data: bytes) -> bool:
+    """True if the fast path took it; whatever it took is checked against the parser."""
+    plain, routed = read_plain(data), route(data)
+    assert (plain is None) == (routed is None)
+    if plain is None or routed is None:
+        return False
+    message, content = plain
+    parsed = read_parsed(data)
+    assert repr(parsed) == repr(plain), "repr tells 1, 1.0 and True apart"
+    assert message.event is not None
+    assert routed == Routed(
+        message.subscription_id, message.event.name, content, message.request_id
+    )
+    assert repr(read_plain_event(content)) == repr(message.event)
+    return True
+
+
+# What it takes
+
+
+def test_what_we_write_for_the_paper_s_event_is_plain() -> None:
+    assert takes_as_the_parser_does(write(m.EventMessage("1234", LOAD)))
+    assert takes_as_the_parser_does(PLAIN)
+
+
+def test_line_breaks_and_indentation_are_plain() -> None:
+    spread = PLAIN.replace(b"><", b">\n  <").replace(b">\n  </Load", b"></Load")
+
+    assert takes_as_the_parser_does(spread)
+
+
+def test_the_time_stamp_may_stand_anywhere_in_the_event() -> None:
+    stamp = f"<TimeStamp>{TIME}</TimeStamp>"
+    bare = event_element(LOAD).replace(stamp, "")
+
+    for place in ("<Load1>", "<Load5>", "<Load15>"):
+        moved = event_message("1", bare.replace(place, stamp + place).encode())
+        assert takes_as_the_parser_does(moved)
+        assert read_parsed(moved)[0] == m.EventMessage("1", LOAD)
+
+
+@pytest.mark.parametrize("day", ["2000-01-31", "2024-02-28", "2023-04-30", "1999-12-31"])
+def test_every_day_but_a_leap_day_is_plain(day: str) -> None:
+    assert takes_as_the_parser_does(PLAIN.replace(b"2000-11-09", day.encode()))
+
+
+@given(message=event_messages)
+def test_whatever_is_written_is_read_by_both_the_same(message: m.EventMessage) -> None:
+    takes_as_the_parser_does(write(message))
+
+
+# What it must leave to the parser
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"foo.gov<", b"foo\r\ngov<"),
+        (b"foo.gov<", b"foo]]>gov<"),
+        (b"foo.gov<", b"foo>gov<"),
+        (b"foo.gov<", b"foo&amp;gov<"),
+        (b"foo.gov<", b"<![CDATA[x]]><"),
+        (b"foo.gov<", b"<!--x--><"),
+        (b"foo.gov<", b"f\xc3\xb6\xc3\xb6<"),
+        (b"foo.gov<", b"f\xff<"),
+        (b"foo.gov<", b"f\x00<"),
+        (b"foo.gov<", b"f\x1b<"),
+        (b"foo.gov<", b"f\x7f<"),
+        (b'units="degrees"', b'units=""'),
+        (b'units="degrees"', b'units="a" units="b"'),
+        (b'units="degrees"', b'accuracy="b" units="degrees"'),
+        (b'units="degrees"', b'units="a\tb"'),
+        (b'units="degrees"', b"units='degrees'"),
+        (b'units="degrees"', b'other="x"'),
+        (b'"1234"', b'""'),
+        (b'"1234"', b'" "'),
+        (b'"1234"', b'" 1"'),
+        (b'"1234"', b'"' + b"1" * 257 + b'"'),
+        (b"/Events", b"/Protocol"),
+        (b"/Events", b"/EventParameters"),
+        (f"{GRID_FORUM}/Events".encode(), b""),
+        (f"{GRID_FORUM}/Events".encode(), b"urn:tocsin:gma:1"),
+        (f"{GRID_FORUM}/Events".encode(), b"http://www.w3.org/XML/1998/namespace"),
+        (f"{GRID_FORUM}/Events".encode(), b"http://www.w3.org/2000/xmlns/"),
+        (f"{GRID_FORUM}/Events".encode(), b"no uri"),
+        (f"{GRID_FORUM}/Events".encode(), b"http://[a"),
+        (f"{GRID_FORUM}/Events".encode(), b"urn:" + b"x" * 1_024),
+        (b"UptimeCPULoad", b"UptimeCPULoadEvent"),
+        (b"UptimeCPULoad", b"a:b"),
+        (b"Load15", b"a:Load15"),
+        (b"Load15", b"L" * (NAME_CHARS_MAX + 1)),
+        (b"Load15", b"1Load"),
+        (b"Load15", b"TimeStamp"),
+        (TIME.encode(), b"2023-02-29T00:00:00Z"),
+        (TIME.encode(), b"0000-01-01T00:00:00Z"),
+        (TIME.encode(), b" 2000-11-09T21:51:45Z"),
+        (TIME.encode(), b"2000-11-09T21:51:45Zp.001"),
+        (TIME.encode(), b"2000-11-09T21:51:45"),
+        (b"<TimeStamp>", b'<TimeStamp units="s">'),
+        (b'seq="7"', b'seq="-7"'),
+        (b'seq="7"', b'seq="1234567890123456789"'),
+        (b"</Event>", b"</Event><!---->"),
+        (b"</Event>", b"</Event>x"),
+        (b"<Event ", b"\xef\xbb\xbf<Event "),
+        (b"<Event ", b" <Event "),
+        (b"</Load1>", b"</Load5>"),
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_parser(old: bytes, new: bytes) -> None:
+    changed = PLAIN.replace(old, new)
+
+    assert changed != PLAIN
+    assert not takes_as_the_parser_does(changed)
+
+
+def test_more_elements_than_an_event_may_have_are_left_to_the_parser() -> None:
+    most = PerformanceEvent(UPTIME, TIME, (Element("x", 1),) * (ELEMENTS_MAX - 1))
+    more = PerformanceEvent(UPTIME, TIME, (Element("x", 1),) * ELEMENTS_MAX)
+
+    assert takes_as_the_parser_does(write(m.EventMessage("1", most)))
+    assert not takes_as_the_parser_does(write(m.EventMessage("1", more)))
+    assert read_plain_event(event_element(more).encode()) is None
+
+
+# Near misses, by the thousand
+
+PIECES = (
+    *("\r", "\n", "\t", " ", "]]>", ">", "<", "&amp;", "&#10;", "&", '"', "'", "\x7f", "\x0b", "/"),
+    *("\x00", "é", "\x85", "\u2028", "\ufffe", "xmlns", 'xmlns=""', "xmlns:a='urn:a'", "a:", "-"),
+    *("<!---->", "<?x?>", "<![CDATA[1]]>", "<x/>", "<x></x>", "<TimeStamp>", "</TimeStamp>", ":"),
+    *("1", "0", ".5", "e5", "e999", "+", "true", "false", " true", "9999999999999999999", "_", "="),
+    *(
+        ' units="m"',
+        ' accuracy=""',
+        ' units="a" units="b"',
+        "TimeStamp",
+        "Error",
+        "Event",
+        "#",
+        "%",
+    ),
+    *("http://www.w3.org/2000/xmlns/", "urn:tocsin:gma:1", "\ud7ff", "[", "]", "{", "}", "\\", "^"),
+)
+
+
+def near_misses(seed: int, count: int) -> list[bytes]:
+    """Plain messages with a few small changes each, and all those of one seed the same again."""
+    random = Random(seed)
+    found: list[bytes] = []
+    for _ in range(count):
+        text = PLAIN.decode()
+        for _ in range(random.choice((1, 1, 1, 2, 3))):
+            at = random.randrange(len(text) + 1)
+            piece = random.choice(PIECES) if random.random() < 0.8 else chr(random.randrange(256))
+            text = text[:at] + piece + text[at + random.choice((0, 0, 1, len(piece))) :]
+        found.append(text.encode())
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_thousands_of_near_misses_none_is_read_otherwise_than_by_the_parser(seed: int) -> None:
+    taken = sum(map(takes_as_the_parser_does, near_misses(seed, 20_000)))
+
+    assert taken > 1_000, "enough of them are still plain for the comparison to mean something"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_bits_that_flip_are_read_by_both_the_same(seed: int) -> None:
+    random = Random(seed)
+    taken = 0
+    for _ in range(4_000):
+        data = bytearray(PLAIN)
+        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+        taken += takes_as_the_parser_does(bytes(data))
+
+    assert taken > 400
+
+
+@given(namespace=st.text(st.characters(max_codepoint=127), min_size=1, max_size=20))
+@example("urn:")
+@example("a")
+@example("http://user@host:99999999999/")
+@example("http:///")
+@example("file:c|/x")
+@example("%zz")
+@example("#a#b")
+def test_a_namespace_is_taken_only_where_the_parser_takes_it(namespace: str) -> None:
+    takes_as_the_parser_does(PLAIN.replace(f"{GRID_FORUM}/Events".encode(), namespace.encode()))
+
+
+@given(text=st.text(max_size=12), units=st.text(max_size=6))
+def test_texts_and_units_are_taken_only_as_the_parser_takes_them(text: str, units: str) -> None:
+    data = PLAIN.replace(b"foo.gov<", text.encode("utf-8", "surrogatepass") + b"<")
+    data = data.replace(b"degrees", units.encode("utf-8", "surrogatepass"))
+
+    takes_as_the_parser_does(data)
+
+
+def test_an_event_by_itself_is_read_as_in_its_message() -> None:
+    event = PerformanceEvent(EventName("T", "urn:lab"), TIME, (Element("v", 1.5, "m"),))
+
+    assert read_plain_event(event_element(event).encode()) == event
+    assert read_plain_event(b"<T/>") is None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -157,3 +160,33 @@ def world() -> Iterator[World]:
     world.wait(0.01)
     loop.close()
     assert failures == []
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A throw-away authority, and a certificate of it for sink.example."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl(
+        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
+        "-subj", "/CN=throw-away", "-addext", "keyUsage=critical,keyCertSign",
+    )  # fmt: skip
+    openssl("req", *key, "-keyout", "sink.key", "-out", "sink.csr", "-subj", "/CN=sink.example")
+    (folder / "names").write_text("subjectAltName=DNS:sink.example\n")
+    openssl(
+        "x509", "-req", "-in", "sink.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
+        "-CAcreateserial", "-extfile", "names", "-out", "sink.pem",
+    )  # fmt: skip
+    return folder
+
+
+async def here(host: str, port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
+def trusting(certificates: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(certificates / "ca.pem"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
-from conftest import World
+from conftest import World, here, trusting
 from tocsin.broker.effects import Push
 from tocsin.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
 from tocsin.drivers.push import gma_connection
@@ -489,3 +492,24 @@ def test_the_guard_judges_where_a_gma_address_leads(world: World) -> None:
 
     assert isinstance(outcome, Failed)
     assert "cloud metadata" in outcome.reason
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
+    world: World, certificates: Path
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "sink.pem", certificates / "sink.key")
+    archives = [Archive(acknowledge=True), Archive(acknowledge=False)]
+    ports = [world.sink(each, ssl=context).split(":")[2].split("/")[0] for each in archives]
+    world.restart(resolve=here, tls=trusting(certificates))
+
+    for port in ports:
+        address = f"gmas://sink.example:{port}"
+        assert [push(world, address, event(n), seq=n) for n in (1, 2)] == [TAKEN] * 2
+    stranger = push(world, f"gmas://other.example:{ports[0]}", event(3), seq=3)
+    world.wait(0.05)
+
+    assert [archive.values for archive in archives] == [[1, 2]] * 2
+    assert isinstance(stranger, Failed)
+    assert stranger.reason.startswith("no trust in the sink's TLS")

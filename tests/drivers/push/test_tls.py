@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import shutil
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from conftest import World, read_request
+from conftest import World, here, read_request, trusting
 from tocsin.delivery.outcome import Answered, Failed
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A throw-away authority, and a certificate of it for sink.example."""
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(
-        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
-        "-subj", "/CN=throw-away", "-addext", "keyUsage=critical,keyCertSign",
-    )  # fmt: skip
-    openssl("req", *key, "-keyout", "sink.key", "-out", "sink.csr", "-subj", "/CN=sink.example")
-    (folder / "names").write_text("subjectAltName=DNS:sink.example\n")
-    openssl(
-        "x509", "-req", "-in", "sink.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
-        "-CAcreateserial", "-extfile", "names", "-out", "sink.pem",
-    )  # fmt: skip
-    return folder
 
 
 def tls_sink(world: World, certificates: Path, host: str) -> str:
@@ -50,14 +27,6 @@ def tls_sink(world: World, certificates: Path, host: str) -> str:
 
     address = world.sink(script, ssl=context)
     return address.replace("http://127.0.0.1", f"https://{host}")
-
-
-async def here(host: str, port: int) -> list[str]:
-    return ["127.0.0.1"]
-
-
-def trusting(certificates: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=str(certificates / "ca.pem"))
 
 
 def test_a_sink_with_a_certificate_for_its_name_is_served(world: World, certificates: Path) -> None:

@@ -145,8 +145,9 @@ class GmaConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        # No marks between full and empty: `resume_writing` then means that all is written.
-        self._transport.set_write_buffer_limits(high=0)
+        # No marks between full and empty: `resume_writing` then means that all is written. TLS
+        # pauses as soon as the mark is reached, so that with 0 it would at every write.
+        self._transport.set_write_buffer_limits(high=1, low=0)
 
     def pause_writing(self) -> None:
         self._paused = True

@@ -131,10 +131,10 @@ def test_a_message_that_comes_byte_by_byte_has_no_more_time_than_others(strict: 
 
 def test_what_a_peer_sends_cannot_forge_a_line_of_the_log(broker: Served) -> None:
     with Peer(broker.frames) as peer:
-        peer.send("<a\u2028forged\u0085b\n c='<'/>")
+        peer.send('<a xmlns="not a URI &#10;forged"')
 
         assert peer.is_hung_up_on()
-        noted(broker, "not well-formed", peer)
+        assert "not a URI \ufffdforged" in noted(broker, "not well-formed", peer)
     assert not [line for line in broker.said().splitlines() if line.startswith("forged")]
 
 

@@ -189,7 +189,7 @@ class Session:
         reply, subscription = self._conversation.accept(
             request,
             detail=None if is_producer else _narrowed(request.parameters),
-            agreed=_agreed(request, is_producer),
+            agreed=_agreed(request, is_producer, self._node.broker.head),
         )
         if opened is not None:
             self._flows[subscription.own_id] = opened
@@ -262,12 +262,21 @@ class Session:
         self._outlet.send([write(message)])
 
 
-def _agreed(request: m.SubscribeRequest, is_producer: bool) -> m.Options | None:
-    """What of our own extensions is understood; nothing to who asked for none."""
+def _agreed(request: m.SubscribeRequest, is_producer: bool, head: int) -> m.Options | None:
+    """What of our own extensions is understood; nothing to who asked for none.
+
+    Who wants to know where events are in the log is told where its subscription begins: there it
+    can go on if the connection breaks before the first event.
+    """
     asked = request.options or m.Options()
     if is_producer:
         return (asked.acknowledge and m.Options(acknowledge=asked.acknowledge)) or None
-    agreed = m.Options(context=asked.context, filtered=request.filter is not None)
+    begins = head if asked.after is None else asked.after
+    agreed = m.Options(
+        after=begins if asked.context else None,
+        context=asked.context,
+        filtered=request.filter is not None,
+    )
     return agreed if agreed != m.Options() else None
 
 

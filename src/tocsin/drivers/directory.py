@@ -166,15 +166,15 @@ class Directory:
     # Keeping
 
     def _recover(self) -> None:
-        """List what is on disk. What cannot be read is said and left where it is."""
+        """List what is on disk. What cannot be read is said, and goes with the next sweep."""
         for key, value in self._node.broker.kept(KEY).items():
+            self._note_size(key.removeprefix(KEY), len(value))
             try:
                 entry = from_bytes(value)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 self._node.note("warning", "an entry of the directory is lost", key=key, why=error)
                 continue
             self._listing.put(entry)
-            self._note_size(entry.id, len(value))
 
     async def _write(self, entry_id: str, entry: Entry | None) -> None:
         value = None if entry is None else to_bytes(entry)

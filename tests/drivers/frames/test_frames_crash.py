@@ -82,12 +82,15 @@ def test_numbers_sent_again_after_a_kill_are_answered_and_kept_once(restarted: S
 
 def test_a_consumer_goes_on_where_it_was_without_loss_or_gap(restarted: Served) -> None:
     broker, name = restarted, new_name()
+    begins: list[int] = []
 
     def following(after: int | None) -> Peer:
         told = {} if after is None else {"after": str(after)}
         peer = Peer(broker.frames)
         extra = options(role="consumer", context="true", **told)
-        assert peer.open(subscribe(name, extra=extra)).options == {"context": "true"}
+        agreed = peer.open(subscribe(name, extra=extra)).options
+        assert agreed["context"] == "true"
+        begins.append(int(agreed["after"]))
         return peer
 
     with following(None) as consumer:
@@ -105,23 +108,31 @@ def test_a_consumer_goes_on_where_it_was_without_loss_or_gap(restarted: Served) 
         assert consumer.hears_nothing()
 
     assert [said.value("Load5") for said in heard] == [str(n) for n in range(30)]
+    assert begins == [int(heard[0].context["seq"]) - 1, int(last["seq"])]
     kept = {str(each["id"]) for each in stored(broker, name)}
     assert {said.context["id"] for said in heard} == kept
 
 
-def test_a_place_in_the_log_that_is_not_there_yet_is_refused_or_waited_for(
-    restarted: Served,
-) -> None:
+def test_who_lost_its_connection_before_the_first_event_loses_none(restarted: Served) -> None:
+    broker, name = restarted, new_name()
+    asked = {"role": "consumer", "context": "true"}
+    with Peer(broker.frames) as consumer:
+        begins = consumer.open(subscribe(name, extra=options(**asked))).options["after"]
+    publish(broker, name, content(name))
+
+    with Peer(broker.frames) as consumer:
+        consumer.open(subscribe(name, extra=options(**asked, after=begins)))
+        assert consumer.hears("Event").value("Load5") == "1.6"
+
+
+def test_a_place_behind_the_end_of_the_log_is_the_end(restarted: Served) -> None:
     name = new_name()
     with Peer(restarted.frames) as consumer:
-        reply = consumer.ask(subscribe(name, extra=options(role="consumer", after="999999999")))
+        consumer.open(subscribe(name, extra=options(role="consumer", after="999999999")))
 
-        assert reply.kind == "SubscribeReply"
-        if reply.returned == "Failure":
-            assert "999999999" in reply.detail
-        else:
-            publish(restarted, name, content(name))
-            assert consumer.hears("Event").subscription == "12"
+        publish(restarted, name, content(name))
+
+        assert consumer.hears("Event").subscription == "12"
 
 
 # Under load

@@ -60,14 +60,8 @@ def test_a_person_gets_a_table(tocsin: Tocsin, host: str) -> None:
     assert code == 0
     assert rows[0] == ["name", "kind", "host", "address", "events", "expires", "in"]
     assert rows[1] == ["archive", "consumer", host, f"gmas://{host}:8402", "-", "10m"]
-    assert rows[2] == ["many", "producer", host, "-", "E0,", "E1,", "E2", "and", "6", "more", "10h"]
-        "many",
-        "producer",
-        host,
-        "-",
-        *["E0,", "E1,", "E2", "and", "6", "more"],
-        "90s",
-    ]
+    assert rows[2][:4] == ["many", "producer", host, "-"]
+    assert rows[2][4:] == ["E0,", "E1,", "E2", "and", "6", "more", "10h"]
     assert rows[3][:4] == ["uptime", "producer", host, f"gma://{host}:8401"]
     assert rows[3][4:] == ["UptimeCPULoad,", "{urn:lab}Temp", "60m"]
     assert words == "3 entries\n"

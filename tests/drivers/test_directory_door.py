@@ -18,6 +18,7 @@ from tocsin.drivers.directory import KEY, Directory
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.errors import BadRegistration, DirectoryFull, NoSuchEntry, TooLarge
+from tocsin.event.filter_text import parse_filter
 from tocsin.store.store import Store
 from tocsin.wire.directory.entry import Offered, Registration
 from tocsin.wire.directory.listing import Wanted
@@ -55,8 +56,8 @@ def offer(name: str = "uptime", *, lease_ms: int = 60_000, **more: Any) -> Regis
     return Registration(**asked, lease_ns=lease_ms * MS)
 
 
-def names(directory: Directory, **wanted: Any) -> list[str]:
-    found = directory.look_up(Wanted(**wanted)).entries
+async def names(directory: Directory, **wanted: Any) -> list[str]:
+    found = (await directory.look_up(Wanted(**wanted))).entries
     return sorted(entry.registration.name for entry in found)
 
 
@@ -223,7 +224,7 @@ def test_a_lapsed_entry_vanishes_at_once_and_from_disk_with_the_next_sweep(tmp_p
         entry, _ = await directory.register(offer(lease_ms=50))
         await directory.register(offer("stays"))
         await asyncio.sleep(0.06)
-        assert names(directory) == ["stays"]
+        assert await names(directory) == ["stays"]
         with pytest.raises(NoSuchEntry):
             directory.get(entry.id)
         with pytest.raises(NoSuchEntry):
@@ -247,6 +248,27 @@ def test_the_sweep_comes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run(tmp_path, script)
 
 
+def test_a_filter_is_asked_of_everybody_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_module, "LOOKED_AT_MAX", 3)
+
+    async def script(directory: Directory, node: Node) -> None:
+        await asyncio.gather(
+            *(directory.register(offer(f"n{n}", attributes={"n": n})) for n in range(20))
+        )
+        wanted = Wanted(filter=parse_filter("n >= 15"))
+        assert len((await directory.look_up(wanted)).entries) == 5
+        seen, after = [], ""
+        while after is not None:
+            page = await directory.look_up(wanted, after=after, limit=2)
+            seen += [entry.id for entry in page.entries]
+            after = page.next
+        assert seen == [entry.id for entry in (await directory.look_up(wanted)).entries]
+
+    run(tmp_path, script)
+
+
 def test_leases_go_on_through_a_restart(tmp_path: Path) -> None:
     async def first(directory: Directory, node: Node) -> None:
         await directory.register(offer("short", lease_ms=200))
@@ -254,7 +276,7 @@ def test_leases_go_on_through_a_restart(tmp_path: Path) -> None:
 
     async def second(directory: Directory, node: Node) -> None:
         await asyncio.sleep(0.2)
-        assert names(directory) == ["long"]
+        assert await names(directory) == ["long"]
         _, is_new = await directory.register(offer("short"))
         assert is_new
 
@@ -270,11 +292,11 @@ def test_of_two_at_the_same_moment_the_second_replaces_the_first(tmp_path: Path)
         )
         assert one[0].id == other[0].id
         assert (one[1], other[1]) == (True, False)
-        [entry] = directory.look_up(Wanted()).entries
+        [entry] = (await directory.look_up(Wanted())).entries
         assert entry.registration.address == "gma://b:1"
 
     async def again(directory: Directory, node: Node) -> None:
-        [entry] = directory.look_up(Wanted()).entries
+        [entry] = (await directory.look_up(Wanted())).entries
         assert entry.registration.address == "gma://b:1"
 
     run(tmp_path, script)
@@ -289,7 +311,7 @@ def test_who_renews_while_being_withdrawn_is_told_that_it_is_gone(tmp_path: Path
         )
         assert gone is None
         assert isinstance(renewed, NoSuchEntry)
-        assert names(directory) == []
+        assert await names(directory) == []
         assert node.broker.kept(KEY) == {}
 
     run(tmp_path, script)
@@ -302,7 +324,7 @@ def test_a_name_that_is_being_given_up_can_be_taken(tmp_path: Path) -> None:
             directory.register(offer("new"), entry.id), directory.register(offer("old"))
         )
         assert taken[0].id != entry.id
-        assert names(directory) == ["new", "old"]
+        assert await names(directory) == ["new", "old"]
 
     run(tmp_path, script)
 
@@ -321,7 +343,7 @@ def test_a_full_directory_takes_renewals_and_replacements_but_nobody_new(
         await directory.renew(entry.id)
         await asyncio.sleep(0.1)
         await directory.register(offer("c"))  # the lapsed one takes no room
-        assert names(directory) == ["a", "c"]
+        assert await names(directory) == ["a", "c"]
 
     run(tmp_path, script)
 
@@ -353,11 +375,11 @@ def test_what_the_broker_offers_is_found_like_the_rest_and_is_not_kept(tmp_path:
         own = offer("tocsin", address="gma://127.0.0.1:8401")
         own_id = directory.list_own(own, lambda: flowing)
         await directory.register(offer("uptime", events=(Offered(read_name("UptimeCPULoad")),)))
-        assert names(directory) == ["tocsin", "uptime"]
-        assert names(directory, event=read_name("UptimeCPULoad")) == ["uptime"]
+        assert await names(directory) == ["tocsin", "uptime"]
+        assert await names(directory, event=read_name("UptimeCPULoad")) == ["uptime"]
         flowing.append(read_name("UptimeCPULoad"))
         directory.list_own(own, lambda: flowing)
-        assert names(directory, event=read_name("UptimeCPULoad")) == ["tocsin", "uptime"]
+        assert await names(directory, event=read_name("UptimeCPULoad")) == ["tocsin", "uptime"]
         assert directory.get(own_id).expires_ns is None
         for attempt in (
             directory.register(own),
@@ -377,7 +399,7 @@ def test_what_cannot_be_read_again_is_said_and_hurts_nobody(tmp_path: Path) -> N
         await node.ask(lambda token, now_ns: node.broker.keep(f"{KEY}odd", b"\xff", token, now_ns))
 
     async def second(directory: Directory, node: Node) -> None:
-        assert names(directory) == ["uptime"]
+        assert await names(directory) == ["uptime"]
         await directory.sweep()
         assert len(node.broker.kept(KEY)) == 1
 

@@ -37,6 +37,7 @@ ENTRY_BYTES_MAX: Final = 64 << 10
 DIRECTORY_BYTES_MAX: Final = 32 << 20  # half of what all services together may keep
 SWEEP_S: Final = 30.0  # a lapsed entry is off the disk within a minute
 SWEPT_MAX: Final = 1_000  # at a time, so that others get their commits in between
+LOOKED_AT_MAX: Final = 500  # entries that a filter is asked of before others get a turn
 OWN_MAX: Final = 16
 OWN_EVENTS_S: Final = 1.0  # how old the list of events that the broker itself offers may be
 
@@ -145,10 +146,20 @@ class Directory:
             raise no_such_entry(entry_id)
         return entry
 
-    def look_up(self, wanted: Wanted, *, after: str = "", limit: int | None = None) -> Found:
+    async def look_up(self, wanted: Wanted, *, after: str = "", limit: int | None = None) -> Found:
         """Live entries that are wanted, in the order of their ids."""
         self._refresh_own()
-        return self._listing.look_up(wanted, self._node.now_ns(), after=after, limit=limit)
+        found: list[Entry] = []
+        while True:
+            left = None if limit is None else limit - len(found)
+            page = self._listing.look_up(
+                wanted, self._node.now_ns(), after=after, limit=left, looked_at_max=LOOKED_AT_MAX
+            )
+            found += page.entries
+            if page.next is None or len(found) == limit:
+                return Found(found, page.next)
+            after = page.next
+            await asyncio.sleep(0)
 
     def _refresh_own(self) -> None:
         now_s = self._node.loop.time()

@@ -98,15 +98,17 @@ def test_the_index_finds_what_looking_at_everything_finds(
     assert len(listed) == len(plain)
 
 
-@given(ENTRIES, WANTED, st.integers(1, 5))
-def test_pages_hold_everybody_once(entries: list[Entry], wanted: Wanted, limit: int) -> None:
+@given(ENTRIES, WANTED, st.integers(1, 5), st.none() | st.integers(1, 5))
+def test_pages_hold_everybody_once(
+    entries: list[Entry], wanted: Wanted, limit: int, looked_at_max: int | None
+) -> None:
     listed = listing(*entries)
     whole = listed.look_up(wanted, 0)
 
     paged: list[Entry] = []
     after: str | None = ""
     while after is not None:
-        page = listed.look_up(wanted, 0, after=after, limit=limit)
+        page = listed.look_up(wanted, 0, after=after, limit=limit, looked_at_max=looked_at_max)
         assert len(page.entries) <= limit
         paged += page.entries
         after = page.next

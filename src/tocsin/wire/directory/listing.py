@@ -134,11 +134,21 @@ class Listing:
         return [entry for entry in self if not entry.is_live(now_ns)]
 
     def look_up(
-        self, wanted: Wanted, now_ns: int, *, after: str = "", limit: int | None = None
+        self,
+        wanted: Wanted,
+        now_ns: int,
+        *,
+        after: str = "",
+        limit: int | None = None,
+        looked_at_max: int | None = None,
     ) -> Found:
-        """Live entries that are wanted, in the order of their ids."""
+        """Live entries that are wanted, in the order of their ids.
+
+        It ends where it found `limit` of them, or where it has looked at `looked_at_max`.
+        """
         found: list[Entry] = []
-        for entry_id in self._candidates(wanted, after):
+        candidates = self._candidates(wanted, after)
+        for entry_id in candidates[:looked_at_max]:
             item = self._items[entry_id]
             if not item.entry.is_live(now_ns):
                 continue
@@ -147,6 +157,8 @@ class Listing:
             if len(found) == limit:
                 return Found(found, found[-1].id)
             found.append(item.entry)
+        if looked_at_max is not None and len(candidates) > looked_at_max:
+            return Found(found, candidates[looked_at_max - 1])
         return Found(found, None)
 
     def _candidates(self, wanted: Wanted, after: str) -> Sequence[str]:

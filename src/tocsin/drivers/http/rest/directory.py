@@ -72,13 +72,14 @@ def directory_routes(node: Node) -> list[Route]:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "limit", "after"))
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         after = query.text("after") or ""
-        return answer(page_shown(node.directory.look_up(_wanted(query), after=after, limit=limit)))
+        found = await node.directory.look_up(_wanted(query), after=after, limit=limit)
+        return answer(page_shown(found))
 
     async def export(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "suffix", "schema"))
         form = cast(Form, query.choice("schema", FORMS[0], FORMS))
         suffix = read_suffix(query.text("suffix") or SUFFIX_DEFAULT)
-        entries = node.directory.look_up(_wanted(query)).entries
+        entries = (await node.directory.look_up(_wanted(query))).entries
         headers = {"cache-control": "no-store", "content-type": LDIF}
         return StreamingResponse(_file(entries, suffix, form), headers=headers)
 

@@ -70,7 +70,9 @@ def name_of_type(text: str) -> tuple[str, str]:
 
 
 def escaped_name(text: str) -> str:
-    """A name that any text can be told by; a plain name stays as it is."""
+    """A name that any text can be told by; what is a name stays as it is."""
+    if "_x" not in text and is_xml_name(text):
+        return text
     marked = _ESCAPED.sub(lambda found: f"_x005F_{found[0][1:]}", text)
     first, rest = marked[:1], marked[1:]
     return _NOT_AT_START.sub(_escape, first) + _NOT_IN_NAME.sub(_escape, rest) or "_x0000_"

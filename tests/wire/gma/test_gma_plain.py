@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.messages import Context, Element, PerformanceEvent
-from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.names import NAME_CHARS_MAX, EventName
 from tocsin.wire.gma.plain import (
     ELEMENTS_MAX,
-    NAME_CHARS_MAX,
     Routed,
     read_plain,
     read_plain_event,

@@ -13,6 +13,9 @@ EXTENSION = "urn:tocsin:gma:1"  # ours; others may ignore what is in it
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 XSD = "http://www.w3.org/2001/XMLSchema"
 
+NAME_CHARS_MAX = 256  # of events and their elements
+NAMESPACE_CHARS_MAX = 1_024
+
 TIME_STAMP = "TimeStamp"
 HOST_NAME = "HostName"
 PERIOD = "Period"
@@ -68,11 +71,13 @@ def is_own(namespace: str, local: str) -> bool:
 
 
 def name_of(event_type: str) -> EventName:
-    """The name of events of this type; the name's `type` is the type again."""
+    """The name of events of this type; the name's `type` is the type again, unless that is so long
+    that it had to be cut."""
     namespace, local = name_of_type(event_type)
-    if is_canonical(namespace, local) and not is_own(namespace, local):
+    fits = len(local) <= NAME_CHARS_MAX and len(namespace) <= NAMESPACE_CHARS_MAX
+    if fits and is_canonical(namespace, local) and not is_own(namespace, local):
         return EventName(local, namespace)
-    return EventName(escaped_name(event_type), TYPES)
+    return EventName(escaped_name(event_type)[:NAME_CHARS_MAX], TYPES)
 
 
 def read_name(text: str) -> EventName:

@@ -2,41 +2,63 @@
 
 A performance event comes in as an XML payload, kept as it was sent, with its elements as typed
 attributes beside it. What goes out is that payload again; any other event goes out under its own
-name with an element for each of its values, and the time.
+name with an element for each of its values, and the time. Whatever goes out, `read` can read.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from lxml import etree
 
 from tocsin import safexml
-from tocsin.errors import BadTopic, BadXml
+from tocsin.errors import BadEvent, BadTopic, TocsinError
 from tocsin.event.event import Event, Value, is_json
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
 from tocsin.event.xml_form import FORBIDDEN, is_xml, payload_element
 from tocsin.event.xml_name import escaped_name, name_uri
-from tocsin.wire.gma.messages import Element, PerformanceEvent
-from tocsin.wire.gma.names import EVENTS, HOST_NAME, TIME_STAMP, EventName, event_name, name_of
-from tocsin.wire.gma.plain import ELEMENTS_MAX
+from tocsin.wire.cloudevents import percent, typed
+from tocsin.wire.cloudevents.attributes import check_value
+from tocsin.wire.cloudevents.limits import Limits
+from tocsin.wire.gma.messages import Element, EventMessage, PerformanceEvent
+from tocsin.wire.gma.names import (
+    EVENTS,
+    HOST_NAME,
+    NAME_CHARS_MAX,
+    TIME_STAMP,
+    EventName,
+    is_canonical,
+    is_own,
+    name_of,
+)
+from tocsin.wire.gma.plain import ELEMENTS_MAX, read_plain_event
+from tocsin.wire.gma.read import read
 from tocsin.wire.gma.stamp import read_stamp
 from tocsin.wire.gma.values import INT64_MAX
-from tocsin.wire.gma.write import event_element
+from tocsin.wire.gma.write import event_element, event_message
 from tocsin.wire.soap.envelope import split
 
 XML_TYPE = "application/xml"
 TOPIC = "gma"  # performance events are filed under gma/NAME/HOST
 
-# Beside the payload, which has all of them: consumers get these in a header.
+# Beside the payload, which has all of them: some consumers get these in a header, and servers take
+# lines of 8 KiB and little more than that in all.
 ATTRIBUTES_MAX = 64
-ATTRIBUTES_CHARS_MAX = 4_096
+ATTRIBUTES_HEADER_BYTES_MAX = 4_096
+HOST_CHARS_MAX = 253
+
+_ENCODED_BYTES_MAX = 3  # of one character in a header
 _NESTING_MAX = 16
+_HOST = re.compile(rf"[\w.:-]{{1,{HOST_CHARS_MAX}}}")
+_ROOT_NAME = re.compile(rb"<[^\s/>]+")
+_LIMITS = Limits()
 
 
 def to_event(event: PerformanceEvent, content: bytes, *, event_id: str, sender: str) -> Event:
@@ -60,7 +82,7 @@ def _host(event: PerformanceEvent) -> str:
     for element in event.elements:
         if element.name == HOST_NAME and isinstance(element.value, str):
             host = element.value.strip()
-            return host if host and all(c.isalnum() or c in ".-_:" for c in host[:254]) else ""
+            return host if _HOST.fullmatch(host) else ""
     return ""
 
 
@@ -74,17 +96,37 @@ def _topic(local: str, host: str) -> str:
 
 
 def _attributes(elements: tuple[Element, ...]) -> dict[str, Value]:
+    """The first value of each name that CloudEvents can hold, as many as there is room for."""
     found: dict[str, Value] = {}
-    room = ATTRIBUTES_CHARS_MAX
     for name, element in _leaves(elements, ""):
-        value = element.value
-        assert not isinstance(value, tuple), "a leaf holds no elements"
-        told = element.units is not None or element.accuracy is not None
-        room -= len(name) + len(str(value)) + len(element.units or "") + len(element.accuracy or "")
-        if room < 0 or len(found) >= ATTRIBUTES_MAX:
+        if name not in found and (value := _attribute(name, element)) is not None:
+            found[name] = value
+            if len(found) == ATTRIBUTES_MAX:
+                break
+    if len(typed.written(found)) * _ENCODED_BYTES_MAX <= ATTRIBUTES_HEADER_BYTES_MAX:
+        return found
+    room = ATTRIBUTES_HEADER_BYTES_MAX
+    fitting: dict[str, Value] = {}
+    for name, value in found.items():
+        room -= len(percent.encoded(typed.written({name: value})))
+        if room < 0:
             break
-        found.setdefault(name, Quantity(value, element.units, element.accuracy) if told else value)
-    return found
+        fitting[name] = value
+    return fitting
+
+
+def _attribute(name: str, element: Element) -> Value | None:
+    value = element.value
+    assert not isinstance(value, tuple), "a leaf holds no elements"
+    if isinstance(value, str) and not value.isprintable():
+        value = value.strip()  # line breaks around it are how it was laid out
+    try:
+        check_value(name, value, _LIMITS)
+    except BadEvent:
+        return None
+    if element.units is None and element.accuracy is None:
+        return value
+    return Quantity(value, element.units, element.accuracy)
 
 
 def _leaves(elements: tuple[Element, ...], prefix: str) -> Iterator[tuple[str, Element]]:
@@ -99,47 +141,76 @@ def _leaves(elements: tuple[Element, ...], prefix: str) -> Iterator[tuple[str, E
 def content_of(event: Event, received_ns: int) -> bytes:
     """The event as the one element that a consumer of performance events gets."""
     payload = payload_element(event.data) if event.data and is_xml(event.datacontenttype) else None
-    if payload is None:
-        return event_element(performance_event_of(event, received_ns)).encode()
+    if payload is not None:
+        plain = read_plain_event(payload)
+        if plain is not None and plain.name.type == event.type:
+            return payload
+        for content in _with_payload(event, payload, received_ns):
+            if _is_readable(content, event.type):
+                return content
+    return event_element(performance_event_of(event, received_ns)).encode()
+
+
+def _with_payload(event: Event, payload: bytes, received_ns: int) -> Iterator[bytes]:
+    """The payload as the event that it is, if that is what the type says; or else inside one."""
     root = safexml.parse(payload)
+    has_default = None in root.nsmap
     time = _time(event, received_ns)
-    namespace, local = split(root.tag)
-    if name_uri((namespace, local)) != event.type:
-        return _wrapped(name_of(event.type), payload, time)
-    if any(split(child.tag)[1] == TIME_STAMP for child in root):
-        return payload
-    stamp = etree.SubElement(root, f"{{{EVENTS}}}{TIME_STAMP}", nsmap={None: EVENTS})
-    stamp.text = time
-    return etree.tostring(root, encoding="utf-8", with_tail=False)
+    if name_uri(split(root.tag)) == event.type:
+        yield _alone(payload, has_default)
+        stamp = etree.SubElement(root, f"{{{EVENTS}}}{TIME_STAMP}", nsmap={None: EVENTS})
+        stamp.text = time
+        yield _alone(etree.tostring(root, encoding="utf-8", with_tail=False), has_default)
+    around = PerformanceEvent(name_of(event.type), time, tuple(_given(event)))
+    opening, rest = event_element(around).encode().split(b">", 1)
+    yield b"%b>%b%b" % (opening, _alone(payload, has_default), rest)
 
 
-def _wrapped(name: EventName, payload: bytes, time: str) -> bytes:
-    opening, closing = event_element(PerformanceEvent(name, time)).encode().split(b">", 1)
-    return b"%b>%b%b" % (opening, payload, closing)
+def _alone(element: bytes, has_default: bool) -> bytes:
+    """The element as it can stand inside others: their default namespace is not for it."""
+    if has_default:
+        return element
+    name = _ROOT_NAME.match(element)
+    assert name is not None, "an element begins with its name"
+    return b'%b xmlns=""%b' % (name[0], element[name.end() :])
+
+
+def _is_readable(content: bytes, event_type: str) -> bool:
+    """True if a consumer finds an event of this type in it."""
+    try:
+        message = read(event_message("1", content))
+    except TocsinError:
+        return False
+    assert isinstance(message, EventMessage)
+    return message.event is not None and message.event.name.type == event_type
 
 
 def performance_event_of(event: Event, received_ns: int) -> PerformanceEvent:
     """The event under its own name, with an element for each value that it has."""
-    elements = list(_data(event))
-    given = {element.name for element in elements}
-    for name, value in (*event.attributes.items(), *event.extensions.items()):
-        if escaped_name(name) not in given:
-            elements.append(_element(name, value))
-    taken = [each for each in elements if each.name != TIME_STAMP][:ELEMENTS_MAX]
-    return PerformanceEvent(name_of(event.type), _time(event, received_ns), tuple(taken))
+    elements = [each for each in _data(event) if each.name != TIME_STAMP]
+    told = {each.name for each in elements}
+    room = ELEMENTS_MAX - 1 - sum(map(_size, elements))  # but for the time
+    elements += [each for each in _given(event) if each.name not in told][:room]
+    return PerformanceEvent(name_of(event.type), _time(event, received_ns), tuple(elements))
+
+
+def _given(event: Event) -> Iterator[Element]:
+    """The values that came beside the payload."""
+    for name, value in {**event.attributes, **event.extensions}.items():
+        element = _element(name, value)
+        if element.name != TIME_STAMP and len(element.name) <= NAME_CHARS_MAX:
+            yield element
 
 
 def name_of_event(event: Event) -> EventName:
     """What the event is called: as its payload is, if that is what its type says."""
     if event.data and event.type and is_xml(event.datacontenttype):
-        try:
-            payload = payload_element(event.data)
-            if payload is not None:
-                namespace, local = split(safexml.parse(payload).tag)
-                if name_uri((namespace, local)) == event.type:
-                    return event_name(namespace, local)
-        except BadXml:
-            pass
+        payload = payload_element(event.data)
+        if payload is not None:
+            namespace, local = split(safexml.parse(payload).tag)
+            is_name = is_canonical(namespace, local) and not is_own(namespace, local)
+            if is_name and name_uri((namespace, local)) == event.type:
+                return EventName(local, namespace)
     return name_of(event.type)
 
 
@@ -172,30 +243,36 @@ def _data(event: Event) -> Iterator[Element]:
 
 
 def _members(data: bytes) -> list[Element] | None:
-    """The members of a JSON object; None if it is none, or has too many, or too deep ones."""
+    """The members of a JSON object; None if it is none, or cannot be told as elements."""
     try:
         found = json.loads(data)
-        if not isinstance(found, dict):
+        if not isinstance(found, dict) or _count(found) > ELEMENTS_MAX - 1:
             return None
-        elements = [each for name, value in found.items() for each in _of_json(name, value, 0)]
+        return [each for name, value in found.items() for each in _of_json(name, value, 0)]
     except (ValueError, RecursionError):
         return None
-    return elements if sum(map(_size, elements)) <= ELEMENTS_MAX else None
+
+
+def _count(value: Any) -> int:
+    """How many elements it takes to tell it, itself included."""
+    if isinstance(value, list):
+        return sum(map(_count, value))
+    if isinstance(value, dict) and Quantity.from_mapping(value) is None:
+        return sum(map(_count, value.values())) + 1
+    return 1
 
 
 def _of_json(name: str, value: Any, depth: int) -> Iterator[Element]:
-    if depth > _NESTING_MAX:
-        raise ValueError("too deep to be told as elements")
+    if depth > _NESTING_MAX or len(escaped_name(name)) > NAME_CHARS_MAX:
+        raise ValueError("too deep or too long a name to be told as elements")
     if isinstance(value, list):
         for each in value:
             yield from _of_json(name, each, depth + 1)
+    elif isinstance(value, dict) and Quantity.from_mapping(value) is None:
+        inner = [part for key, each in value.items() for part in _of_json(key, each, depth + 1)]
+        yield Element(escaped_name(name), tuple(inner) or "")
     elif isinstance(value, dict):
-        quantity = Quantity.from_mapping(value)
-        if quantity is not None:
-            yield _element(name, quantity)
-        else:
-            inner = [part for key, each in value.items() for part in _of_json(key, each, depth + 1)]
-            yield Element(escaped_name(name), tuple(inner) or "")
+        yield _element(name, Quantity(**value))
     elif value is not None:
         yield _element(name, value)
 
@@ -220,8 +297,8 @@ def _element(name: str, value: Value) -> Element:
 def _sendable(value: Scalar) -> Scalar:
     if isinstance(value, str):
         return FORBIDDEN.sub("\ufffd", value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > INT64_MAX:
+    if isinstance(value, float) and not isfinite(value):
         return str(value)
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+    if not -INT64_MAX - 1 <= value <= INT64_MAX and isinstance(value, int):
         return str(value)
     return value

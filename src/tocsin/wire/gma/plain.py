@@ -15,14 +15,20 @@ import msgspec
 
 from tocsin.event.xml_name import is_namespace
 from tocsin.wire.gma.messages import Context, Element, EventMessage, PerformanceEvent
-from tocsin.wire.gma.names import EXTENSION, PROTOCOL, EventName, is_canonical, is_own
+from tocsin.wire.gma.names import (
+    EXTENSION,
+    NAME_CHARS_MAX,
+    NAMESPACE_CHARS_MAX,
+    PROTOCOL,
+    EventName,
+    is_canonical,
+    is_own,
+)
 from tocsin.wire.gma.stamp import PLAIN_STAMP
 from tocsin.wire.gma.values import typed
 
 ELEMENTS_MAX = 1_000  # of one event, inner ones and its time included
 ID_CHARS_MAX = 256
-NAMESPACE_CHARS_MAX = 1_024
-NAME_CHARS_MAX = 256  # of events and their elements
 PLAIN_BYTES_MAX = 1 << 20  # the parser has limits on texts, of 10 MB; this is well below
 
 _NAMES_KEPT = 4_096

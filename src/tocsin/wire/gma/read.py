@@ -13,6 +13,8 @@ from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import (
     EXTENSION,
+    NAME_CHARS_MAX,
+    NAMESPACE_CHARS_MAX,
     PROTOCOL,
     TIME_STAMP,
     XSI,
@@ -21,13 +23,7 @@ from tocsin.wire.gma.names import (
     is_canonical,
     is_own,
 )
-from tocsin.wire.gma.plain import (
-    ELEMENTS_MAX,
-    ID_CHARS_MAX,
-    NAME_CHARS_MAX,
-    NAMESPACE_CHARS_MAX,
-    read_plain,
-)
+from tocsin.wire.gma.plain import ELEMENTS_MAX, ID_CHARS_MAX, read_plain
 from tocsin.wire.gma.stamp import read_stamp
 from tocsin.wire.gma.values import XML_SPACE, typed, typed_as
 from tocsin.wire.gma.write import event_element

@@ -163,13 +163,20 @@ class Said:
 class Peer:
     """One connection."""
 
-    def __init__(self, address: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, address: str, tls: ssl.SSLContext | None = None, *, room: int | None = None
+    ) -> None:
+        """`room` is how many bytes its own system takes before they are read."""
         host, _, port = address.rpartition(":")
-        opened = socket.create_connection((host, int(port)), timeout=WAIT_S)
+        opened = socket.socket()
+        if room is not None:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        opened.settimeout(WAIT_S)
+        opened.connect((host, int(port)))
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.name = "{}:{}".format(*opened.getsockname())
         self.socket = opened if tls is None else tls.wrap_socket(opened, server_hostname=host)
         self._buffer = b""
-        self.name = "{}:{}".format(*opened.getsockname())
 
     def __enter__(self) -> Self:
         return self

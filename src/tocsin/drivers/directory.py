@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
+from tocsin.broker.broker import Broker
+from tocsin.broker.effects import Level, Token
 from tocsin.errors import BadRegistration, DirectoryFull, NoSuchEntry, TocsinError, TooLarge
 from tocsin.wire.directory.entry import (
     Entry,
@@ -28,9 +30,6 @@ from tocsin.wire.directory.listing import Found, Listing, Wanted
 from tocsin.wire.directory.registration import EVENTS_MAX
 from tocsin.wire.gma.names import EventName
 
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
-
 KEY: Final = "directory/"
 ENTRIES_MAX: Final = 10_000
 ENTRY_BYTES_MAX: Final = 64 << 10
@@ -42,6 +41,20 @@ OWN_MAX: Final = 16
 OWN_EVENTS_S: Final = 1.0  # how old the list of events that the broker itself offers may be
 
 Offering = Callable[[], Iterable[EventName]]
+
+
+class House(Protocol):
+    """What the directory needs of the node that it is a part of."""
+
+    loop: asyncio.AbstractEventLoop
+    broker: Broker
+    stopping: bool
+
+    def now_ns(self) -> int: ...
+
+    def note(self, level: Level, message: str, **fields: object) -> None: ...
+
+    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
 
 class _Own(msgspec.Struct):
@@ -66,7 +79,7 @@ class _Coming:
 class Directory:
     """Who offers which events, and where."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: House) -> None:
         self._node = node
         self._listing = Listing()
         self._coming: dict[str, _Coming] = {}

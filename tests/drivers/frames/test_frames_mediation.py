@@ -23,6 +23,7 @@ from frames_peer import (
     new_name,
     publish,
     query,
+    stored,
     subscribe,
 )
 
@@ -133,6 +134,20 @@ def test_server_sent_events_bring_them_as_they_happen(broker: Served) -> None:
     connection.close()
 
 
+def test_cloud_events_tell_types_units_and_accuracy_beside_the_element(broker: Served) -> None:
+    name = new_name()
+    publish(broker, name, load(name))
+
+    (kept,) = stored(broker, name)
+
+    assert json.loads(str(kept["tocsinattributes"])) == {
+        "Load5": {"value": 7.5, "unit": "procs", "accuracy": "+/-0.1"},
+        "Users": 3,
+        "Idle": False,
+        "HostName": "foo.gov",
+    }
+
+
 @pytest.mark.parametrize("client_of", [WseClient, WsntClient])
 def test_a_soap_consumer_gets_the_event_s_own_element(
     broker: Served, client_of: type[WseClient | WsntClient]
@@ -194,6 +209,20 @@ def test_a_cloud_event_goes_out_under_its_own_name_with_an_element_for_each_valu
     assert got.content.findtext("{*}ship/{*}city") == "Columbus"
     assert [each.text for each in got.content.findall("{*}lines")] == ["1", "2"]
     assert got.value("priority") == "5"
+
+
+def test_typed_attributes_go_out_with_units_and_accuracy(broker: Served) -> None:
+    kind = new_name("typed")
+    told = {"wait": {"value": 2.5, "unit": "min", "accuracy": "+/-0.1"}, "up": True, "n": 3}
+    with Peer(broker.frames) as consumer:
+        consumer.open(subscribe(kind, namespace=TYPES, extra=filtered("wait > 2 min and n = 3")))
+        broker.publish({"type": kind, "tocsinattributes": "data", "data": told, "time": TIME})
+        got = consumer.hears("Event")
+
+    assert got.data.endswith(
+        b'<wait units="min" accuracy="+/-0.1">2.5</wait><up>true</up><n>3</n>'
+        + f"<TimeStamp>{TIME}</TimeStamp></{kind}></Event>".encode()
+    )
 
 
 def test_a_cloud_event_whose_type_is_a_uri_has_its_last_part_as_name(broker: Served) -> None:

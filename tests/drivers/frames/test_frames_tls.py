@@ -1,0 +1,112 @@
+"""The frames door behind TLS: the same conversations, and who does not speak it is not answered."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from frames_peer import (
+    Peer,
+    complaints,
+    content,
+    event,
+    event_names,
+    framed,
+    new_name,
+    noted,
+    options,
+    subscribe,
+)
+
+from served import Served, served
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A throw-away certificate for this machine, and its key."""
+    folder: Path = tmp_path_factory.mktemp("frames-tls")
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+            "-nodes", "-keyout", "own.key", "-out", "own.pem", "-days", "2",
+            "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+        ],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return str(folder / "own.pem"), str(folder / "own.key")
+
+
+@pytest.fixture(scope="module")
+def secure(certificate: tuple[str, str]) -> Iterator[Served]:
+    flags = ("--tls-cert", certificate[0], "--tls-key", certificate[1])
+    with served(*flags, "--archive", "127.0.0.1:0", "--soap-tcp", "off") as running:
+        yield running
+        assert complaints(running) == []
+
+
+@pytest.fixture(scope="module")
+def trusting(certificate: tuple[str, str]) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certificate[0])
+
+
+def test_producer_and_consumer_meet_over_tls(secure: Served, trusting: ssl.SSLContext) -> None:
+    name = new_name()
+    agreed = options(role="producer", acknowledge=f"run-{name}")
+    with Peer(secure.frames, trusting) as consumer, Peer(secure.archive, trusting) as producer:
+        consumer.open(subscribe(name))
+        own = producer.open(subscribe(name, extra=agreed)).subscription
+        large = content(name).replace("<Load1>", f"<Note>{'x' * 300_000}</Note><Load1>")
+        assert producer.ask(event(own, large, "e1")).returned == "Success"
+
+        assert len(consumer.hears("Event").value("Note") or "") == 300_000
+
+
+def test_who_speaks_no_tls_is_not_answered(secure: Served, trusting: ssl.SSLContext) -> None:
+    with Peer(secure.frames) as plain:
+        plain.send(event_names())
+        with contextlib.suppress(ConnectionError):
+            assert plain.socket.recv(100)[:1] in (b"", b"\x15")  # nothing, or an alert of TLS
+
+    with Peer(secure.frames, trusting) as peer:
+        assert peer.ask(event_names()).returned == "Success"
+
+
+def test_bad_frames_are_told_over_tls_too(secure: Served, trusting: ssl.SSLContext) -> None:
+    with Peer(secure.frames, trusting) as peer:
+        peer.raw(framed(event_names()) + b"\xff\xff\xff\xff")
+
+        assert peer.hears("EventNamesReply").returned == "Success"
+        assert peer.is_hung_up_on()
+        assert noted(secure, "a frame of 4294967295 bytes was announced", peer)
+
+
+def test_who_leaves_in_the_midst_of_a_message_is_noticed(
+    secure: Served, trusting: ssl.SSLContext
+) -> None:
+    peer = Peer(secure.frames, trusting)
+    peer.open(subscribe(new_name()))
+    peer.raw(b"\0\0\x01\0<Event")
+    peer.socket.close()
+
+    assert noted(secure, "hung up within a message", peer)
+
+
+def test_a_broker_that_stops_says_goodbye_over_tls(
+    certificate: tuple[str, str], trusting: ssl.SSLContext
+) -> None:
+    flags = ("--tls-cert", certificate[0], "--tls-key", certificate[1], "--soap-tcp", "off")
+    with served(*flags) as broker, Peer(broker.frames, trusting) as peer:
+        peer.open(subscribe("A", own="mine"))
+
+        assert broker.stop() == 0
+
+        assert peer.hears("UnsubscribeRequest").subscription == "mine"
+        assert peer.take() is None
+        assert complaints(broker) == []

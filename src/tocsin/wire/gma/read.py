@@ -103,12 +103,12 @@ def _read(raw: bytes) -> tuple[m.Message, _Parts]:
 
 def _refused(error: TocsinError, kind: str, root: Tree) -> BadMessage:
     """The error with the reply that tells it, if this was a request with an id to reply to."""
+    told = BadMessage(error.problem, remedy=error.remedy)
     request_id = (root.get("requestID") or "").strip(XML_SPACE)
     asked = _REQUESTS.get(kind)
-    refusal = None
     if asked is not None and 0 < len(request_id) <= ID_CHARS_MAX:
-        refusal = m.failure(asked, request_id, str(error))
-    return BadMessage(error.problem, remedy=error.remedy, refusal=refusal)
+        told.refusal = m.failure(asked, request_id, str(told))
+    return told
 
 
 def _bad(problem: str, remedy: str) -> NoReturn:

@@ -6,11 +6,13 @@ import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tocsin.client.gma import Producer
+from tocsin.client.gma.feed import ENDED, OPEN
 from tocsin.client.host import Monitor
 from tocsin.client.host.machine import described
 from tocsin.client.transport.address import Address, broker_address
@@ -19,6 +21,7 @@ from tocsin.console.durations import brief
 from tocsin.console.render import plural, say, show_json
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.event.value import Scalar
+from tocsin.wire.gma.names import EventName
 
 if TYPE_CHECKING:
     from tocsin.client.gma import Feed
@@ -112,8 +115,12 @@ class Caller:
         self._broker = broker
         self._wishes = wishes
         self._tell = tell
-        self._feeds: list[Feed] = []
-        self._is_registered = False
+        self._address = ""  # where events go, once that is known
+        self._feeds: dict[EventName, Feed] = {}
+        self._given_up = 0  # with feeds that have ended
+        self._ask_at_s = self._begin_at_s = 0.0
+        self._begin_pause_s = TEND_S
+        self._is_registered = wishes.listen is None  # who cannot be asked need not be found
         self._is_there: bool | None = None  # None until it is known
         self._unlisted: str | None = None
         self._ending = threading.Event()
@@ -130,33 +137,57 @@ class Caller:
     def _run(self) -> None:
         pause_s = 0.0
         while not self._ending.wait(pause_s):
-            pause_s = TEND_S if self._look() else min(max(2 * pause_s, TEND_S), RETRY_S_MAX)
+            is_known = self._look(time.monotonic())
+            pause_s = TEND_S if is_known else min(max(2 * pause_s, TEND_S), RETRY_S_MAX)
 
-    def _look(self) -> bool:
-        """Do what is left to do; False if the broker was never reached."""
+    def _look(self, now_s: float) -> bool:
+        """Do what is left to do; False if it is not known yet where events go."""
         try:
-            if not self._feeds:
-                self._push(frames_address(self._broker, _where_frames_go(self._broker)))
-            if not self._is_registered and self._wishes.listen is not None:
+            if not self._feeds or (not self._is_there and now_s >= self._ask_at_s):
+                self._ask_at_s = now_s + RETRY_S_MAX
+                self._go_to(frames_address(self._broker, _where_frames_go(self._broker)))
+            self._begin_again(now_s)
+            if not self._is_registered:
                 self._register()
         except TocsinError as error:
             self._saw(False, error.problem)
             return bool(self._feeds)
-        down = [feed for feed in self._feeds if feed.state != "open"]
+        down = [feed for feed in self._feeds.values() if feed.state != OPEN]
         why = next((feed.error for feed in down if feed.error), None)
         if not down:
             self._saw(True, "")
             self._tell_if_unlisted(self._producer.registration_error)
         elif why is not None:
-            self._saw(False, why)
+            self._saw(False, why.partition(" [T")[0])
         return True
 
-    def _push(self, address: str) -> None:
-        period_s = self._wishes.period_s
-        self._feeds = [
-            self._producer.push_to(address, str(name), period=period_s)
-            for name in self._monitor.probes
-        ]
+    def _go_to(self, address: str) -> None:
+        """Push everything there. A broker that was started again may have moved."""
+        if address != self._address:
+            for feed in self._feeds.values():
+                feed.close()
+                self._given_up += feed.dropped + feed.waiting
+            self._feeds = {name: self._push(address, name) for name in self._monitor.probes}
+            self._address = address
+
+    def _push(self, address: str, name: EventName) -> Feed:
+        return self._producer.push_to(address, str(name), period=self._wishes.period_s)
+
+    def _begin_again(self, now_s: float) -> None:
+        """A broker that stops takes leave, which ends a feed for good: it gets another at once, so
+        that events are kept until the broker is back; who takes leave all the time, ever later."""
+        ended = [name for name, feed in self._feeds.items() if feed.state == ENDED]
+        if not ended:
+            if now_s >= self._begin_at_s + RETRY_S_MAX:
+                self._begin_pause_s = TEND_S
+            return
+        if now_s < self._begin_at_s:
+            return
+        for name in ended:
+            self._given_up += self._feeds[name].dropped + self._feeds[name].waiting
+            self._feeds[name] = self._push(self._address, name)
+        self._begin_at_s = now_s + self._begin_pause_s
+        self._begin_pause_s = min(2 * self._begin_pause_s, RETRY_S_MAX)
 
     def _register(self) -> None:
         self._producer.register(
@@ -172,14 +203,17 @@ class Caller:
             return
         was_there, self._is_there = self._is_there, is_there
         if not is_there:
-            self._tell(f"tocsin: {why}; what it misses is kept, and sent when it is back")
+            then = (
+                "what it misses is kept, and sent when it is back" if self._feeds else "trying on"
+            )
+            self._tell(f"tocsin: {why}; {then}")
         elif was_there is None:
             events = plural(len(self._feeds), "kind")
             every = brief(self._wishes.period_s)
             self._tell(f"tocsin: {events} of events go to {self._broker} every {every}")
         else:
-            dropped = sum(feed.dropped for feed in self._feeds)
-            lost = f"; {plural(dropped, 'event')} were given up so far" if dropped else ""
+            given_up = self._given_up + sum(feed.dropped for feed in self._feeds.values())
+            lost = f"; {plural(given_up, 'event')} given up so far" if given_up else ""
             self._tell(f"tocsin: the broker at {self._broker} is back{lost}")
 
     def _tell_if_unlisted(self, why: str | None) -> None:

@@ -217,8 +217,8 @@ def name_of_event(event: Event) -> EventName:
 def _time(event: Event, received_ns: int) -> str:
     if event.time is not None:
         return event.time
-    moment = datetime.fromtimestamp(received_ns / 1e9, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    seconds, part_ns = divmod(received_ns, 1_000_000_000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{part_ns:09}Z"
 
 
 def _data(event: Event) -> Iterator[Element]:

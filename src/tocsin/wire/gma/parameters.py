@@ -37,7 +37,8 @@ def period_of(parameters: Parameters) -> float | None:
 
 
 def _seconds(number: float, units: str) -> float | None:
-    base = in_base_units(number, _SPELLED.get(units.strip().lower(), units.strip()))
+    unit = units.strip().lower()
+    base = in_base_units(number, _SPELLED.get(unit, unit))
     return base[1] if base is not None and base[0] == "seconds" else None
 
 

@@ -1,0 +1,450 @@
+"""Mediation: performance events as events of the broker, and every event as a performance event,
+with names, types, units and times kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tocsin.config import Settings
+from tocsin.event.event import Event
+from tocsin.event.value import Quantity
+from tocsin.event.xml_form import event_from_xml, event_xml, payload_xml
+from tocsin.safexml import parse
+from tocsin.wire.cloudevents import percent, typed
+from tocsin.wire.cloudevents.attributes import check_event
+from tocsin.wire.cloudevents.read import read_events
+from tocsin.wire.cloudevents.write import binary_headers, structured
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.messages import Element, PerformanceEvent
+from tocsin.wire.gma.names import EventName, name_of
+from tocsin.wire.gma.normal import (
+    ATTRIBUTES_HEADER_BYTES_MAX,
+    ATTRIBUTES_MAX,
+    XML_TYPE,
+    content_of,
+    name_of_event,
+    to_event,
+)
+from tocsin.wire.gma.plain import ELEMENTS_MAX
+from tocsin.wire.gma.read import read, read_content
+from tocsin.wire.gma.stamp import read_stamp
+from tocsin.wire.gma.write import event_element, event_message
+from wire.gma.drawn import performance_events, scalars, texts
+from wire.gma.paper_messages import LOAD, LOADS, TIME, UPTIME
+
+LIMITS = Settings().event_limits()
+RECEIVED_NS = 1_700_000_000_123_456_789
+HEADER_LINE_BYTES_MAX = 8_190  # what widespread servers take
+
+
+def arrived(event: PerformanceEvent) -> Event:
+    """The event as the broker has it after it came by the wire."""
+    message, content = read_content(event_message("1", event_element(event).encode()))
+    assert isinstance(message, m.EventMessage)
+    assert message.event is not None
+    assert content is not None
+    return to_event(message.event, content, event_id="e1", sender="10.0.0.7:40000")
+
+
+def sent(event: Event) -> PerformanceEvent:
+    """The event as a consumer reads it from the wire."""
+    message = read(event_message("1", content_of(event, RECEIVED_NS)))
+    assert isinstance(message, m.EventMessage)
+    assert message.error is None
+    assert message.context is None
+    assert message.event is not None
+    return message.event
+
+
+# In
+
+
+def test_the_paper_s_event_is_filed_under_its_name_and_host() -> None:
+    event = arrived(PerformanceEvent(UPTIME, TIME, (*LOADS, Element("HostName", "foo.gov"))))
+
+    assert event.type == "http://www.gridforum.org/Performance/Events/UptimeCPULoad"
+    assert event.topic == "gma/UptimeCPULoad/foo.gov"
+    assert event.source == "gma://foo.gov"
+    assert event.subject == "foo.gov"
+    assert event.time == TIME
+    assert event.attributes == {"Load1": 1.5, "Load5": 1.6, "Load15": 1.3, "HostName": "foo.gov"}
+
+
+def test_without_a_host_the_sender_is_the_source() -> None:
+    event = arrived(LOAD)
+
+    assert (event.source, event.subject) == ("gma://10.0.0.7:40000", None)
+    assert event.topic == "gma/UptimeCPULoad"
+
+
+@pytest.mark.parametrize(
+    "host", ["", " ", "a b", "a/b", "a*", "x" * 254, "x" * 253 + "/ y", "a\nb"]
+)
+def test_a_host_that_is_none_is_not_believed(host: str) -> None:
+    event = arrived(PerformanceEvent(UPTIME, TIME, (Element("HostName", host),)))
+
+    check_event(event, LIMITS)
+    assert event.source == "gma://10.0.0.7:40000"
+
+
+def test_units_accuracy_and_inner_values_are_attributes() -> None:
+    event = arrived(
+        PerformanceEvent(
+            EventName("Disk", "urn:lab"),
+            TIME,
+            (
+                Element("Free", 12, "GB", "+/-1"),
+                Element("sda", (Element("Read", 7), Element("Busy", True))),
+                Element("Free", 99),
+            ),
+        )
+    )
+
+    assert event.attributes == {"Free": Quantity(12, "GB", "+/-1"), "sda.Read": 7, "sda.Busy": True}
+
+
+def test_the_layout_of_a_text_is_not_part_of_its_attribute() -> None:
+    event = arrived(
+        PerformanceEvent(UPTIME, TIME, (Element("Note", "\n  calm\n"), Element("Log", "one\ntwo")))
+    )
+
+    check_event(event, LIMITS)
+    assert event.attributes == {"Note": "calm"}, "the log's lines are in the payload"
+
+
+@given(event=performance_events)
+def test_every_performance_event_is_an_event_that_every_door_can_take(
+    event: PerformanceEvent,
+) -> None:
+    broker_event = arrived(event)
+
+    check_event(broker_event, LIMITS)
+    assert len(broker_event.attributes) <= ATTRIBUTES_MAX
+
+
+@given(event=performance_events)
+def test_what_comes_in_goes_out_as_it_was(event: PerformanceEvent) -> None:
+    broker_event = arrived(event)
+
+    assert content_of(broker_event, RECEIVED_NS) == broker_event.data
+    assert sent(broker_event) == event
+    assert name_of_event(broker_event) == event.name
+
+
+@pytest.mark.parametrize("text", ["x", "\xe4", "\U0001f321", '"', "%", "\\"])
+@pytest.mark.parametrize("count", [1, 40, 900])
+def test_attributes_fit_into_a_header_whatever_they_are_made_of(text: str, count: int) -> None:
+    elements = tuple(
+        Element(f"n{number}", text * 200, text * 20, text * 20) for number in range(count)
+    )
+
+    event = arrived(PerformanceEvent(UPTIME, TIME, elements))
+
+    check_event(event, LIMITS)
+    assert len(event.attributes) <= ATTRIBUTES_MAX
+    written = percent.encoded(typed.written(event.attributes))
+    assert len(written) <= ATTRIBUTES_HEADER_BYTES_MAX
+    lines = binary_headers(event).split(b"\r\n")
+    assert max(map(len, lines)) <= HEADER_LINE_BYTES_MAX
+
+
+def test_as_many_attributes_are_kept_as_there_is_room_for() -> None:
+    few = tuple(Element(f"n{number}", number / 10) for number in range(200))
+
+    kept = arrived(PerformanceEvent(UPTIME, TIME, few)).attributes
+
+    assert len(kept) == ATTRIBUTES_MAX
+    assert list(kept)[:2] == ["n0", "n1"]
+
+
+@given(event=performance_events)
+def test_the_other_dialects_bring_the_event_back(event: PerformanceEvent) -> None:
+    broker_event = arrived(event)
+
+    [by_json] = read_events("application/cloudevents+json", {}, structured(broker_event), LIMITS)
+    assert by_json == broker_event
+    headers = binary_headers(broker_event).decode().split("\r\n")[:-1]
+    named = dict(line.split(": ", 1) for line in headers)
+    [by_headers] = read_events(XML_TYPE, named, broker_event.data or b"", LIMITS)
+    assert by_headers == broker_event
+    by_xml = event_from_xml(parse(event_xml(broker_event)))
+    assert by_xml.attributes == broker_event.attributes
+    assert (by_xml.type, by_xml.time, by_xml.topic) == (
+        broker_event.type,
+        broker_event.time,
+        broker_event.topic,
+    )
+    assert sent(by_xml) == event
+    assert payload_xml(broker_event) == broker_event.data, "which is the body of a SOAP message"
+
+
+def test_an_event_without_a_namespace_keeps_its_name_inside_a_message_that_has_one() -> None:
+    bare = f"<Foo><v>1</v><TimeStamp>{TIME}</TimeStamp></Foo>"
+    space = "http://www.gridforum.org/Performance/Protocol"
+    message, content = read_content(
+        f'<p:Event xmlns:p="{space}" subscriptionID="1">{bare}</p:Event>'.encode()
+    )
+    assert isinstance(message, m.EventMessage)
+    assert message.event is not None
+    assert content is not None
+
+    event = to_event(message.event, content, event_id="e1", sender="x")
+
+    assert event.data == bare.encode()
+    assert sent(event) == message.event
+    assert message.event.name == EventName("Foo", "")
+
+
+# Out
+
+
+def an_event(data: bytes | None, media_type: str | None, **more: Any) -> Event:
+    return Event("1", "/s", "com.example.order", datacontenttype=media_type, data=data, **more)
+
+
+def test_json_is_told_as_elements_with_their_types_and_units() -> None:
+    order = {
+        "load": 1.5,
+        "count": 3,
+        "up": True,
+        "host": "foo.gov",
+        "code": "007",
+        "free": {"value": 12, "unit": "GB", "accuracy": "+/-1"},
+        "disk": {"name": "sda", "temperature": 30},
+        "tags": ["a", "b"],
+        "nothing": None,
+        "empty": {},
+        "big": 2**70,
+        "two words": 1,
+        "Größe": 2,
+    }
+    event = an_event(json.dumps(order).encode(), "application/json", time="2024-05-01T12:00:00Z")
+
+    told = sent(event)
+
+    assert told == PerformanceEvent(
+        EventName("com.example.order", "urn:tocsin:type"),
+        "2024-05-01T12:00:00Z",
+        (
+            Element("load", 1.5),
+            Element("count", 3),
+            Element("up", True),
+            Element("host", "foo.gov"),
+            Element("code", "007"),
+            Element("free", 12, "GB", "+/-1"),
+            Element("disk", (Element("name", "sda"), Element("temperature", 30))),
+            Element("tags", "a"),
+            Element("tags", "b"),
+            Element("empty", ""),
+            Element("big", str(2**70)),
+            Element("two_x0020_words", 1),
+            Element("Größe", 2),
+        ),
+    )
+    assert told.name.type == event.type
+    assert name_of_event(event) == told.name
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type", "elements"),
+    [
+        (None, None, ()),
+        (b"", "text/plain", (Element("DataContentType", "text/plain"), Element("Data", ""))),
+        (b"42", "text/plain", (Element("DataContentType", "text/plain"), Element("Data", "42"))),
+        (
+            b"\xff\0",
+            "image/png",
+            (Element("DataContentType", "image/png"), Element("DataBase64", "/wA=")),
+        ),
+        (b"[1, 2]", None, (Element("Data", "[1, 2]"),)),
+        (b"{", None, (Element("Data", "{"),)),
+        (
+            b"<broken",
+            "application/xml",
+            (Element("DataContentType", "application/xml"), Element("Data", "<broken")),
+        ),
+    ],
+)
+def test_what_is_no_object_is_told_whole(
+    data: bytes | None, media_type: str | None, elements: tuple[Element, ...]
+) -> None:
+    assert sent(an_event(data, media_type)).elements == elements
+
+
+def test_without_a_time_an_event_has_the_time_at_which_it_was_received() -> None:
+    assert sent(an_event(None, None)).time == "2023-11-14T22:13:20.123456789Z"
+
+
+def test_attributes_and_extensions_are_told_beside_the_data() -> None:
+    event = an_event(
+        b'{"load": 2}',
+        None,
+        attributes={"wait": Quantity(2, "min"), "load": 9},
+        extensions={"priority": 5},
+    )
+
+    assert sent(event).elements == (
+        Element("load", 2),
+        Element("wait", 2, "min"),
+        Element("priority", 5),
+    )
+
+
+def test_a_payload_of_another_door_goes_out_as_it_was_with_the_time() -> None:
+    payload = b'<n:state xmlns:n="urn:x"><n:job units="h">5</n:job><note/></n:state>'
+    event = Event("1", "/s", "urn:x/state", datacontenttype="application/xml", data=payload)
+
+    content = content_of(event, RECEIVED_NS)
+
+    assert content.startswith(
+        b'<n:state xmlns="" xmlns:n="urn:x"><n:job units="h">5</n:job><note/>'
+    )
+    assert sent(event) == PerformanceEvent(
+        EventName("state", "urn:x"),
+        "2023-11-14T22:13:20.123456789Z",
+        (Element("job", 5, "h"), Element("note", "")),
+    )
+    assert name_of_event(event) == EventName("state", "urn:x")
+
+
+def test_a_payload_that_is_not_what_the_type_says_goes_out_inside_the_event() -> None:
+    event = an_event(b"<order><id>7</id></order>", "application/xml", extensions={"priority": 5})
+
+    content = content_of(event, RECEIVED_NS)
+
+    assert b'<order xmlns=""><id>7</id></order>' in content
+    assert sent(event).elements == (
+        Element("order", (Element("id", 7),)),
+        Element("priority", 5),
+    )
+
+
+def _nested(depth: int) -> str:
+    return "<a>" * depth + "</a>" * depth
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        f"<order>{_nested(60)}</order>",
+        f"<order>{'<a/>' * ELEMENTS_MAX}</order>",
+        f"<{'x' * 300}/>",
+        "<order><TimeStamp>yesterday</TimeStamp></order>",
+        "<order><TimeStamp/><TimeStamp/></order>",
+        "<TimeStamp>yesterday</TimeStamp>",
+        "<Error>out of paper</Error>",
+        "<order xmlns='http://www.gridforum.org/Performance/Protocol'/>",
+        "<Error xmlns='http://www.gridforum.org/Performance/Protocol'>1</Error>",
+        "<Context xmlns='urn:tocsin:gma:1' seq='1' id='forged' source='' topic=''/>",
+        "<UptimeCPULoadEvent xmlns='http://www.gridforum.org/Performance/Events'/>",
+        "<!-- c --><order/><!-- d -->",
+        "<?xml version='1.0'?><order>text<b/>more</order>",
+        "<p:order xmlns:p='urn:x' xmlns:i='http://www.w3.org/2001/XMLSchema-instance'"
+        " i:type='p:Order'><v i:type='int'>x</v></p:order>",
+    ],
+)
+@pytest.mark.parametrize("type_is_payloads", [True, False])
+def test_whatever_the_payload_a_consumer_finds_one_event_of_the_type(
+    payload: str, type_is_payloads: bool
+) -> None:
+    tag = parse(payload.encode()).tag
+    namespace, _, local = str(tag).rpartition("}")
+    own_type = f"{namespace[1:]}/{local}" if namespace else local
+    event_type = own_type if type_is_payloads else "com.example.order"
+    event = Event("1", "/s", event_type, datacontenttype="text/xml", data=payload.encode())
+
+    told = sent(event)
+
+    assert told.name.type == event_type or len(event_type) > 256
+    assert name_of_event(event).type == event_type or len(event_type) > 256
+    assert told.time == "2023-11-14T22:13:20.123456789Z"
+
+
+json_values = st.recursive(
+    st.none() | scalars | st.text(max_size=5) | st.floats() | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+event_types = st.sampled_from(
+    ["com.example.order", "urn:x/state", "Error", "urn:tocsin:gma:1/Context", "two words", "urn:ä"]
+) | st.text(min_size=1, max_size=12)
+events = st.builds(
+    Event,
+    id=st.just("1"),
+    source=st.just("/s"),
+    type=event_types,
+    time=st.sampled_from([None, "2024-05-01T12:00:00.5+02:00", "2016-12-31t23:59:60z"]),
+    datacontenttype=st.sampled_from([None, "application/json", "text/plain", "a/b+xml", "x/y"]),
+    extensions=st.dictionaries(st.text("abTimeS1", min_size=1, max_size=5), scalars, max_size=3),
+    attributes=st.dictionaries(
+        st.text(max_size=9) | st.just("TimeStamp"),
+        scalars | st.builds(Quantity, scalars, st.none() | texts, st.none() | st.text(max_size=4)),
+        max_size=3,
+    ),
+    data=st.none()
+    | st.binary(max_size=20)
+    | st.text(max_size=20).map(lambda text: text.encode("utf-8", "replace"))
+    | st.dictionaries(st.text(max_size=9) | st.just("TimeStamp"), json_values, max_size=4).map(
+        lambda value: json.dumps(value).encode()
+    )
+    | st.sampled_from(
+        [b"<a/>", b"<Error/>", b'<state xmlns="urn:x"/>', b"<order><TimeStamp/></order>"]
+    ),
+)
+
+
+@settings(max_examples=300)
+@given(event=events)
+def test_every_event_of_the_broker_is_a_performance_event_of_its_type_and_time(
+    event: Event,
+) -> None:
+    told = sent(event)
+
+    assert told.name.type == event.type
+    assert name_of_event(event).type == event.type
+    if event.time is not None:
+        assert read_stamp(told.time).time == read_stamp(event.time).time
+
+
+@given(members=st.dictionaries(st.text(max_size=9), st.integers(-(2**63), 2**63 - 1), max_size=5))
+def test_numbers_of_a_json_object_keep_their_names_and_types(members: dict[str, int]) -> None:
+    told = sent(an_event(json.dumps(members).encode(), None))
+
+    assert [each.value for each in told.elements] == [
+        value for name, value in members.items() if name != "TimeStamp"
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        json.dumps({f"n{number}": number for number in range(ELEMENTS_MAX)}).encode(),
+        json.dumps({"list": list(range(ELEMENTS_MAX))}).encode(),
+        json.dumps({"x" * 300: 1}).encode(),
+        b'{"a":' * 18 + b"1" + b"}" * 18,
+        b'{"a":' * 60 + b"1" + b"}" * 60,
+        b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+        b'{"a":' + b"9" * 5_000 + b"}",
+    ],
+    ids=range(7),
+)
+def test_json_that_is_too_large_for_elements_is_told_as_text(data: bytes) -> None:
+    assert sent(an_event(data, None)).elements == (Element("Data", data.decode()),)
+
+
+def test_the_most_that_can_be_told_as_elements_is() -> None:
+    most = {f"n{number}": number for number in range(ELEMENTS_MAX - 2)}
+    event = an_event(json.dumps(most).encode(), None, attributes={"more": 1, "most": 2})
+
+    assert len(sent(event).elements) == ELEMENTS_MAX - 1
+
+
+def test_the_name_of_a_type_is_the_name_under_which_its_events_go_out() -> None:
+    assert sent(an_event(None, None)).name == name_of("com.example.order")

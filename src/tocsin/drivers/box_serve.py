@@ -18,12 +18,13 @@ from typing import Final
 import uvloop
 
 from tocsin.config import OFF, Settings, is_loopback
+from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.boxes.office import Office
 from tocsin.drivers.callers import Replier
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.server import HttpDoor, host_and_port
+from tocsin.drivers.http.server import HttpDoor
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap.boxes import BoxService

@@ -15,13 +15,15 @@ from dataclasses import replace
 import uvloop
 
 from tocsin.config import OFF, Settings, is_loopback
+from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.directory import Offering
 from tocsin.drivers.frames.datagrams import DatagramDoor
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.desk import Doors as PerformanceDoors
 from tocsin.drivers.frames.door import FramesDoor
 from tocsin.drivers.frames.door import listen as listen_frames
 from tocsin.drivers.frames.session import ARCHIVE
-from tocsin.drivers.http.server import HttpDoor, host_and_port, listen
+from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap.desk import Desk
@@ -31,6 +33,7 @@ from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.store.store import Store
+from tocsin.wire.directory.entry import Kind, Registration
 
 # The writer's thread gets the interpreter back after at most this long, not after the default
 # 5 ms, which would be the price of every commit while the loop is busy.
@@ -131,6 +134,25 @@ async def _open_frames(doors: Doors, node: Node, tls: ssl.SSLContext | None) -> 
         udp="datagrams" in doors,
         tls=tls is not None,
     )
+
+    _list_ourselves(node)
+
+
+def _list_ourselves(node: Node) -> None:
+    """The directory also says what the broker itself produces, and that it keeps everything."""
+    doors = node.performance.doors
+    scheme = "gmas" if doors.tls else "gma"
+    offers: dict[Kind, tuple[str | None, Offering]] = {
+        "producer": (doors.frames, node.types.names),
+        "consumer": (doors.archive or doors.frames, tuple),
+    }
+    for kind, (address, events) in offers.items():
+        if address is not None:
+            host, _ = host_and_port(address)
+            registration = Registration(
+                kind=kind, name="tocsin", host=host, address=f"{scheme}://{address}", lease_ns=0
+            )
+            node.directory.list_own(registration, events)
 
 
 def _address(doors: Doors, name: str) -> str | None:

@@ -13,8 +13,10 @@ from served import Served
 from tocsin.config import Settings
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
+from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.operation import operation_routes
+from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.wire.api.openapi import description
 
@@ -28,6 +30,7 @@ class Unused:
     """A table of routes looks at nothing but the settings until it is asked something."""
 
     settings = Settings()
+    performance = None
 
 
 def routes() -> list[Route]:
@@ -37,6 +40,8 @@ def routes() -> list[Route]:
         *subscription_routes(nobody),
         *box_routes(nobody, nobody),
         *dead_letter_routes(nobody),
+        *directory_routes(nobody),
+        *performance_routes(nobody),
         *operation_routes(nobody, nobody),
     ]
 
@@ -60,6 +65,9 @@ def ids(broker: Served) -> dict[str, str]:
         "subscriptions": broker.call("POST", "/subscriptions", {"sink": sink})[1]["id"],
         "boxes": broker.call("POST", "/boxes", {"config": {"from": 0}})[1]["id"],
         "deadletters": "none",
+        "directory": broker.call(
+            "POST", "/directory", {"kind": "producer", "name": "p", "host": "h"}
+        )[1]["id"],
     }
 
 
@@ -69,6 +77,10 @@ BODIES: dict[tuple[str, str], bytes] = {
     ("patch", "/subscriptions/{id}"): b'{"state":"paused"}',
     ("post", "/boxes"): b"{}",
     ("patch", "/boxes/{id}"): b'{"expires":"PT1H"}',
+    ("post", "/directory"): b'{"kind":"consumer","name":"archive","host":"node7"}',
+    ("put", "/directory/{id}"): b"{}",
+    ("post", "/gma"): b'<EventNamesRequest requestID="1" '
+    b'xmlns="http://www.gridforum.org/Performance/Protocol"/>',
 }
 # The socket is opened in test_http_streams. DELETE comes last: it ends what the others look at.
 IN_ORDER = sorted(

@@ -6,14 +6,13 @@ from __future__ import annotations
 import asyncio
 import socket
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
+from tocsin.broker.effects import Level
+from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.frames.session import Session
 from tocsin.errors import BadFrame, TocsinError, TooSlow
 from tocsin.wire.framing import HEAD, FrameCutter
-
-if TYPE_CHECKING:
-    from tocsin.drivers.frames.door import FramesDoor
 
 WAITING_BYTES_MAX = 256 << 10
 WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits for it
@@ -22,10 +21,29 @@ KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_
 CLOSING_S = 1.0
 
 
+class Door(Protocol):
+    """What a connection needs of the door that it came in by."""
+
+    desk: PerformanceDesk
+    plays: frozenset[str]
+    loop: asyncio.AbstractEventLoop
+    now_s: float
+    is_secure: bool
+    failed: int
+
+    def admit(self, connection: Connection) -> bool: ...
+
+    def forget(self, connection: Connection) -> None: ...
+
+    def note(self, level: Level, message: str, **fields: object) -> None: ...
+
+    def note_failure(self, cause: Exception, peer: str) -> None: ...
+
+
 class Connection(asyncio.Protocol):
     """Frames in, frames out."""
 
-    def __init__(self, door: FramesDoor) -> None:
+    def __init__(self, door: Door) -> None:
         self._door = door
         self._limits = door.desk.limits
         self._cutter = FrameCutter(self._limits.message_bytes_max)

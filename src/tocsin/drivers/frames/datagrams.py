@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from tocsin.delivery.trust import is_trusted
+from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.frames.session import Session
-from tocsin.drivers.http.server import host_and_port
 from tocsin.errors import BadSetting, TocsinError
 from tocsin.wire.framing import HEAD, HEAD_BYTES, framed
 from tocsin.wire.gma import messages as m

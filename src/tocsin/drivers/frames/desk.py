@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tocsin.drivers.frames.checks import Checks
+from tocsin.drivers.frames.house import House
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter_eval import passes, seen
-from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.normal import to_event
 from tocsin.wire.gma.parameters import wanted
@@ -25,7 +26,6 @@ from tocsin.wire.gma.shared import performance_element
 from tocsin.wire.gma.write import write
 
 if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
     from tocsin.wire.gma.conversation import Subscription
 
 NAMES_SHOWN_MAX = 10
@@ -44,11 +44,13 @@ class Doors(msgspec.Struct, frozen=True):
 class PerformanceDesk:
     """One for the broker."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: House) -> None:
         self.node = node
         self.limits = node.settings.frames
-        self._event_limits = node.settings.event_limits()
+        self._checks = Checks(node.settings.event_limits())
+        self._run = secrets.token_hex(12)  # makes ids of events that have none unique
         self._ids = count(1)
+        self._events = count(1)
         self.received = 0  # events of producers
         self.unreadable = 0  # messages that were refused, or cost their sender the connection
         self.datagrams_lost = 0
@@ -71,9 +73,9 @@ class PerformanceDesk:
         if message.request_id is not None and agreed is not None and agreed.acknowledge is not None:
             event_id = f"{agreed.acknowledge}/{message.request_id}"
         else:
-            event_id = secrets.token_hex(12)
+            event_id = f"{self._run}.{next(self._events)}"
         event = to_event(performance, content, event_id=event_id, sender=peer)
-        check_event(event, self._event_limits)
+        self._checks.check(event)
         return event
 
     async def names(self, request: m.EventNamesRequest) -> bytes:

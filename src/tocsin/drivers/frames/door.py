@@ -7,9 +7,10 @@ import ssl
 import traceback
 from typing import TYPE_CHECKING, Final
 
+from tocsin.broker.effects import Level
+from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.frames.connection import Connection
 from tocsin.drivers.frames.session import BROKER
-from tocsin.drivers.http.server import host_and_port
 from tocsin.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ class FramesDoor:
     def __init__(self, desk: PerformanceDesk, flag: str, plays: frozenset[str] = BROKER) -> None:
         self.desk = desk
         self.plays = plays
-        self.note = desk.node.note
         self.loop = desk.node.loop
         self.now_s = self.loop.time()
         self.turned_away = 0
@@ -110,6 +110,9 @@ class FramesDoor:
             self._connections.discard(connection)
             self.desk.connections -= 1
             self._full = False
+
+    def note(self, level: Level, message: str, **fields: object) -> None:
+        self.desk.node.note(level, message, **fields)
 
     def note_failure(self, cause: Exception, peer: str) -> None:
         """Write a failure of ours to the log, with the place where it happened."""

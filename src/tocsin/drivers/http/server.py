@@ -7,6 +7,7 @@ import ssl
 from typing import Final
 
 from tocsin.config import HttpSettings, is_loopback
+from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.door import Door
@@ -119,14 +120,3 @@ async def listen(
     door = HttpDoor(node, soap)
     await door.open(address, tls)
     return door
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """The two parts of an address to listen on; raises BadSetting if it has not got them."""
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not (port.isascii() and port.isdigit()) or int(port) > 0xFFFF:
-        raise BadSetting(
-            f"{address!r} is no address to listen on", remedy="Write it as in 127.0.0.1:8400."
-        )
-    return host, int(port)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tocsin.config import SoapTcpSettings
-from tocsin.drivers.http.server import host_and_port
+from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.soap.call import Answer
 from tocsin.drivers.soap_tcp.destination import SCHEME
 from tocsin.drivers.soap_tcp.session import READ_BYTES, Session

@@ -66,6 +66,7 @@ def _paths() -> Json:
         **_box_paths(),
         **_dead_letter_paths(),
         **directory_paths(),
+        **_performance_paths(),
         **_operation_paths(),
     }
 
@@ -146,6 +147,18 @@ def _box_paths() -> Json:
             )
         },
     }
+
+
+def _performance_paths() -> Json:
+    message = operation(
+        "Say one message of the producer/consumer protocol",
+        {204: None},
+        parameters=[query("role", "consumer, to get events in the answer", text())],
+        body={"text/xml": {}},
+    )
+    message["responses"]["200"] = {"description": "the reply", "content": {"text/xml": {}}}
+    where = plain("Where producers and consumers find the broker", "application/json")
+    return {"/gma": {"get": where, "post": message}}
 
 
 def _dead_letter_paths() -> Json:

@@ -1,0 +1,16 @@
+"""Where to listen, as people write it."""
+
+from __future__ import annotations
+
+from tocsin.errors import BadSetting
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of an address to listen on; raises BadSetting if it has not got them."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 0xFFFF:
+        raise BadSetting(
+            f"{address!r} is no address to listen on", remedy="Write it as in 127.0.0.1:8400."
+        )
+    return host, int(port)

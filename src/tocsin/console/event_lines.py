@@ -53,7 +53,7 @@ def whole_lines(messages: list[Message]) -> str:
     return "\n".join(parts)
 
 
-class _Fields(dict[str, Any]):
+class Fields(dict[str, Any]):
     """An event for a format: its members, then those of its data; what there is not is empty.
 
     Every value is text, so that a format that holds for one event holds for all.
@@ -63,6 +63,8 @@ class _Fields(dict[str, Any]):
         value = self.get(name)
         if value is None and isinstance(data := self.get("data"), dict):
             value = data.get(name)
+        if value is None and (written := self.get("tocsinattributes")) is not None:
+            value = _attribute(written, name)
         if value is None:
             return ""
         if isinstance(value, (dict, list, bool)):
@@ -70,21 +72,30 @@ class _Fields(dict[str, Any]):
         return str(value)
 
 
+def _attribute(written: object, name: str) -> Any:
+    """A typed attribute by its name; of one with a unit, the value."""
+    try:
+        value = json.loads(str(written)).get(name)
+    except (ValueError, AttributeError):
+        return None
+    return value.get("value") if isinstance(value, dict) else value
+
+
 def format_lines(template: str) -> Lines:
     """Lines made by a template such as '{topic}\\t{load5}'."""
     pattern = template.replace("\\t", "\t").replace("\\n", "\n") + "\n"
-    _check_template(pattern)
+    check_template(pattern)
 
     def lines(messages: list[Message]) -> str:
         return "".join(
-            pattern.format_map(_Fields(_read_event(message.data), seq=message.seq))
+            pattern.format_map(Fields(_read_event(message.data), seq=message.seq))
             for message in messages
         )
 
     return lines
 
 
-def _check_template(pattern: str) -> None:
+def check_template(pattern: str) -> None:
     """Only plain names in braces: no attributes, no indexes, which reach into Python."""
     from string import Formatter
 
@@ -96,7 +107,7 @@ def _check_template(pattern: str) -> None:
     if odd:
         raise _bad_template(pattern, f"{odd[0]!r} is not a name")
     try:
-        pattern.format_map(_Fields())
+        pattern.format_map(Fields())
     except (ValueError, TypeError) as error:
         raise _bad_template(pattern, str(error)) from None
 

@@ -34,6 +34,9 @@ _UNUSABLE: Final[dict[str, object]] = {
     "format": None,
     "exit_at_end": False,
     "via": "sse",
+    "period": None,
+    "names": False,
+    "query": False,
 }
 
 Show = Callable[[Message], str]

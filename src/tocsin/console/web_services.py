@@ -14,13 +14,14 @@ ADDRESSINGS = ("2003/03", "2004/03", "2004/08", "2005/08", "none")
 INPUT = "-"
 
 
-def add_specification(parser: argparse.ArgumentParser) -> None:
+def add_specification(parser: argparse.ArgumentParser, *others: str, words: str = "") -> None:
     """`--as`, and the versions that go with it."""
     parser.add_argument(
         "--as",
         dest="spec",
-        choices=SPECS,
-        help="be a client of WS-Eventing (wse is 2004/08, wse11 2011/03) or WS-Notification",
+        choices=(*SPECS, *others),
+        help="be a client of WS-Eventing (wse is 2004/08, wse11 2011/03) or WS-Notification"
+        + words,
     )
     add_versions(parser)
 

@@ -21,6 +21,8 @@ EXAMPLES = """
   tocsin sub --all --exit-at-end --json > events.ndjson
   tocsin sub --as wse 'lead/**' --xpath '//load5 > 5'
   tocsin sub --as wsn13 --pull --whole --pretty lead/ohio/radar
+  tocsin sub --as gma 127.0.0.1:8401 UptimeCPULoad --period 10s
+  tocsin sub --as gma 127.0.0.1:8401 UptimeCPULoad 'Load5 >= 5' --format '{HostName} {Load5}'
 """
 
 _NEEDS_SPECIFICATION: dict[str, object] = {
@@ -32,12 +34,18 @@ _NEEDS_SPECIFICATION: dict[str, object] = {
     "box": None,
     "listen": None,
     "pretty": False,
+    "period": None,
+    "names": False,
+    "query": False,
 }
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "filter", metavar="FILTER", nargs="*", help="a topic pattern or a filter; joined by and"
+        "filter",
+        metavar="FILTER",
+        nargs="*",
+        help="a topic pattern or a filter; joined by and; with --as gma: HOST:PORT NAME [FILTER]",
     )
     parser.add_argument("-n", "--count", metavar="N", type=int, help="stop after N events")
     parser.add_argument(
@@ -57,7 +65,14 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--via", choices=("sse", "ws", "box"), default="sse", help="how events come (sse)"
     )
-    add_specification(parser)
+    add_specification(parser, "gma", words="; or of a producer of performance events (gma)")
+    parser.add_argument("--period", metavar="10s", help="with --as gma: how often")
+    parser.add_argument(
+        "--names", action="store_true", help="with --as gma: which events there are"
+    )
+    parser.add_argument(
+        "--query", action="store_true", help="with --as gma: one event, as it is now"
+    )
     parser.add_argument("--xpath", metavar="E", help="with --as: what the payload must be like")
     add_namespaces(parser)
     parser.add_argument(
@@ -72,6 +87,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.spec == "gma":
+        from tocsin.console.performance import follow_performance
+
+        return follow_performance(arguments)
     if arguments.spec is not None:
         from tocsin.console.viewer import view
 

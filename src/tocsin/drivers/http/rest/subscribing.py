@@ -10,7 +10,7 @@ import msgspec
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
-from tocsin.drivers.push.gma_sinks import check_performance_consumer
+from tocsin.drivers.http.rest.gma_sinks import check_performance_consumer
 from tocsin.errors import BadSubscription, SinkRefused
 from tocsin.event.subscription import Config, Kind, Subscription
 from tocsin.wire.api.query import Query

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Mapping
 from queue import Empty, Queue
 from typing import Self
@@ -69,13 +70,17 @@ class Subscription:
         return message.content
 
     def next_message(self, wait_s: float = WAIT_S_MAX) -> Event:
-        try:
-            return self.events.get(timeout=wait_s)
-        except Empty:
-            problem = self.conversation.problem
-            raise problem or AssertionError(
-                f"no event of {self.asked.name} in {wait_s} s"
-            ) from None
+        deadline_s = time.monotonic() + wait_s
+        while True:
+            over = self.conversation.ended.is_set() or time.monotonic() >= deadline_s
+            try:
+                # In short waits, so that a connection that ended meanwhile is noticed.
+                return self.events.get(timeout=0 if over else min(wait_s, 0.1))
+            except Empty:
+                if over:
+                    break
+        problem = self.conversation.problem
+        raise problem or AssertionError(f"no event of {self.asked.name} in {wait_s} s")
 
     def take(self, message: Event) -> None:
         if self.producer_id is None:
@@ -216,10 +221,12 @@ class PlainConsumer(Consuming):
 class PlainArchive(Consuming):
     """A consumer that listens: producers connect to it and initiate subscriptions."""
 
-    def __init__(self, *, refuses: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, *, refuses: frozenset[str] = frozenset(), passes_foreign: bool = False
+    ) -> None:
         super().__init__()
         self.refuses = refuses
-        self.door = Door(self.handle)
+        self.door = Door(self.handle, passes_foreign=passes_foreign)
         self.address = self.door.address
 
     def __enter__(self) -> Self:

@@ -82,10 +82,15 @@ class Conversation:
     request_ids = itertools.count(1)
 
     def __init__(
-        self, connection: socket.socket, handle: Callable[[Conversation, Message], None]
+        self,
+        connection: socket.socket,
+        handle: Callable[[Conversation, Message], None],
+        *,
+        passes_foreign: bool = False,
     ) -> None:
         self.connection = connection
         self.handle = handle
+        self.passes_foreign = passes_foreign
         self.problem: NotInThePaper | None = None
         self.ended = threading.Event()
         self.sending = threading.Lock()
@@ -112,8 +117,10 @@ class Conversation:
         waiting = Waiting(REPLY_TO[type(request)], then)
         self.waiting[request.request_id] = waiting
         self.send(request)
+        if self.ended.is_set():
+            waiting.replies.put(None)  # behind the reply, if it came before the end
         try:
-            reply = None if self.ended.is_set() else waiting.replies.get(timeout=REPLY_S_MAX)
+            reply = waiting.replies.get(timeout=REPLY_S_MAX)
         except Empty:
             raise LineClosed(f"no reply within {REPLY_S_MAX} s to {request}") from None
         if reply is None:
@@ -123,7 +130,7 @@ class Conversation:
     def run(self) -> None:
         try:
             while (body := receive(self.connection)) is not None:
-                self.take(read(body))
+                self.take(read(body, passes_foreign=self.passes_foreign))
         except NotInThePaper as problem:
             self.problem = problem
         except LineClosed:
@@ -161,9 +168,12 @@ def hang_up(connection: socket.socket) -> None:
 class Door:
     """A listening port: each connection becomes a conversation, all closed together."""
 
-    def __init__(self, handle: Callable[[Conversation, Message], None], port: int = 0) -> None:
+    def __init__(
+        self, handle: Callable[[Conversation, Message], None], *, passes_foreign: bool = False
+    ) -> None:
         self.handle = handle
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.passes_foreign = passes_foreign
+        self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
         self.conversations: list[Conversation] = []
         self.acceptor = threading.Thread(target=self.run, daemon=True)
@@ -175,7 +185,8 @@ class Door:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            self.conversations.append(Conversation(connection, self.handle).start())
+            conversation = Conversation(connection, self.handle, passes_foreign=self.passes_foreign)
+            self.conversations.append(conversation.start())
 
     def close(self) -> None:
         hang_up(self.listener)

@@ -105,7 +105,11 @@ class PlainProducer:
     """Listens for consumers, and connects to those that it wants to send to."""
 
     def __init__(
-        self, measures: Mapping[str | EventName, Measure], *, every_s: float = 1.0
+        self,
+        measures: Mapping[str | EventName, Measure],
+        *,
+        every_s: float = 1.0,
+        passes_foreign: bool = False,
     ) -> None:
         self.measures = {
             (key, EVENTS) if isinstance(key, str) else key: measure
@@ -116,7 +120,7 @@ class PlainProducer:
         self.served: dict[str, Served] = {}
         self.requests: list[Message] = []
         self.outgoing: list[Conversation] = []
-        self.door = Door(self.handle)
+        self.door = Door(self.handle, passes_foreign=passes_foreign)
         self.address = self.door.address
 
     def __enter__(self) -> Self:

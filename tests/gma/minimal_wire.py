@@ -16,7 +16,8 @@ Where the paper leaves a choice, this is the choice made:
 4.  The subscription id is an element in requests and replies, an attribute in Event (the example).
 5.  The lists of 4.2 to 4.5 are taken as the order of the elements, as a schema would have them;
     an element or an attribute that they do not name is an error. Attributes of a foreign namespace
-    pass (values "are typed", and xsi:type is how XML says so).
+    pass (values "are typed", and xsi:type is how XML says so). A reader may be told to pass over
+    foreign elements at the end of a message; the paper does not say that it should.
 6.  The event element of 4.2.5 is in the Protocol namespace, that of 3.1 and 4.4.2 in Events: both
     are read, as is the group's own namespace for an event that is defined there. Events is written.
 7.  The event is UptimeCPULoad in 3.1 and 4.2.5, UptimeCPULoadEvent in the prose and in 4.4.2: an
@@ -61,6 +62,7 @@ PARAMETERS = "http://www.gridforum.org/Performance/EventParameters"
 
 UNITS_S = {"sec": 1.0, "min": 60.0}
 TIME_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+OWN_NAMESPACES = (PROTOCOL, EVENTS, PARAMETERS)
 OWN_WORDS = frozenset({"SubscriptionID", "Return", "ReturnDetail", "Error", "ErrorDetail"})
 
 
@@ -220,8 +222,9 @@ class Parts:
             raise NotInThePaper(f"{self.name} returns {code!r}")
         return code == "Success", self.optional_text("ReturnDetail")
 
-    def end(self) -> None:
-        if self.left:
+    def end(self, *, passes_foreign: bool) -> None:
+        foreign = all(split(child.tag)[0] not in OWN_NAMESPACES for child in self.left)
+        if self.left and not (passes_foreign and foreign):
             raise NotInThePaper(f"{self.name} has {self.left[0].tag} where the paper has nothing")
 
 
@@ -354,8 +357,11 @@ READERS: Mapping[str, Callable[[ElementTree.Element, Parts], Message]] = {
 }
 
 
-def read(body: bytes) -> Message:
-    """One message, or NotInThePaper with the whole of what was sent."""
+def read(body: bytes, *, passes_foreign: bool = False) -> Message:
+    """One message, or NotInThePaper with the whole of what was sent.
+
+    With `passes_foreign`, what follows in namespaces other than the paper's is passed over.
+    """
     try:
         element = ElementTree.fromstring(body)
         namespace, name = split(element.tag)
@@ -363,7 +369,7 @@ def read(body: bytes) -> Message:
             raise NotInThePaper(f"no message is called {element.tag}")
         parts = Parts(element)
         message = READERS[name](element, parts)
-        parts.end()
+        parts.end(passes_foreign=passes_foreign)
     except (NotInThePaper, ElementTree.ParseError) as problem:
         raise NotInThePaper(f"{problem}: {body!r}") from None
     return message

@@ -14,6 +14,7 @@ from tocsin.client.host.monitor import COST_RATIO
 from tocsin.client.host.telling import disk_elements, load_elements
 from tocsin.errors import BadMessage, CannotMeasure
 from tocsin.event.value import Quantity
+from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import EventName
 
 DISKS = EventName("DiskIO", "urn:x")
@@ -172,5 +173,6 @@ def test_the_paper_s_event_needs_no_second_reading() -> None:
 
     [event] = Monitor("foo.gov", [probe]).maker(LOAD)({})
 
+    assert isinstance(event, PerformanceEvent)
     assert [each.name for each in event.elements] == ["Load1", "Load5", "Load15", "HostName"]
     assert event["HostName"] == "foo.gov"

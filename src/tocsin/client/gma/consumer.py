@@ -6,17 +6,18 @@ for event in Consumer("node7:8402").subscribe("UptimeCPULoad", period="10s"):
 
 from __future__ import annotations
 
+import asyncio
 import random
-import ssl
 from collections.abc import Iterator
 from contextlib import suppress
-from threading import Lock
+from threading import Lock, RLock
 from typing import Final, Self
 
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
 from tocsin.client.gma.dialing import cannot_reach, refused
 from tocsin.client.gma.elements import parameters_of
 from tocsin.client.gma.inquiries import Ask, Inquiries
+from tocsin.client.gma.intake import Intake
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, read_filter
@@ -57,7 +58,8 @@ class Consumer:
         self._timeout_s = timeout_s
         self._closed = False
         self._lock = Lock()
-        self._subscriptions: list[Subscription] = []
+        self._ending = RLock()
+        self._intakes: list[Intake] = []
         self._inquiries: Inquiries | None = None
         self._reception: Reception | None = None
         self._thread = LoopThread("tocsin-consumer")
@@ -117,33 +119,29 @@ class Consumer:
     ) -> Subscription:
         """Events as they come, from now on; `after` begins at that place in a broker's log."""
         asked = parameters_of(read_name(name), period, parameters)
-        subscription = Subscription(self._thread, asked, filter, after, owner=self)
+        intake = Intake(self._thread, asked, filter, after)
 
         async def begin() -> None:
             link = Link(
                 self._address,
-                self._context,
-                subscription,
+                self._calling,
+                intake,
                 timeout_s=self._timeout_s,
                 chance=random.random,
             )
-            await subscription.begin(link)
+            await intake.begin(link)
 
         self._check_open()
         with self._lock:
-            self._subscriptions = [each for each in self._subscriptions if each.ended is None]
-            if len(self._subscriptions) >= SUBSCRIPTIONS_MAX:
+            self._intakes = [each for each in self._intakes if each.why is None]
+            if len(self._intakes) >= SUBSCRIPTIONS_MAX:
                 raise BadSetting(
                     f"there are {SUBSCRIPTIONS_MAX} subscriptions", remedy="Unsubscribe some."
                 )
-            self._subscriptions.append(subscription)
-        try:
-            # To connect and to be replied to may each take as long as that.
-            self._thread.ask(begin(), self._timeout_s * 2 + _MARGIN_S)
-        except BaseException:
-            subscription.ended = subscription.ended or "it never began"
-            raise
-        return subscription
+            self._intakes.append(intake)
+        # To connect and to be replied to may each take as long as that.
+        self._thread.ask(begin(), self._timeout_s * 2 + _MARGIN_S)
+        return Subscription(self._thread, intake, self)
 
     # Have them brought
 
@@ -186,17 +184,16 @@ class Consumer:
 
     def close(self) -> None:
         """End every subscription, and tell everybody."""
-        if self._closed:
-            return
-        self._closed = True
-        with suppress(RuntimeError, TimeoutError):
-            self._thread.ask(self._end(), CLOSE_S_MAX)
-        self._thread.close()
+        with self._ending:  # who closes it, too, waits until it is closed
+            if self._closed:
+                return
+            self._closed = True
+            with suppress(RuntimeError, TimeoutError):
+                self._thread.ask(self._end(), CLOSE_S_MAX)
+            self._thread.close()
 
     async def _end(self) -> None:
-        for subscription in self._subscriptions:
-            if subscription.ended is None:
-                await subscription.end()
+        await asyncio.gather(*(each.end() for each in self._intakes if each.why is None))
         if self._inquiries is not None:
             self._inquiries.close()
         if self._reception is not None:
@@ -209,13 +206,9 @@ class Consumer:
 
     async def _asked(self, ask: Ask) -> m.Reply:
         if self._inquiries is None:
-            self._inquiries = Inquiries(self._address, self._context, self._timeout_s)
+            self._inquiries = Inquiries(self._address, self._calling, self._timeout_s)
         return await self._inquiries.ask(ask)
 
     def _check_open(self) -> None:
         if self._closed:
             raise cannot_reach(self._address, "this consumer is closed")
-
-    def _context(self) -> ssl.SSLContext:
-        assert self._calling is not None, "it was made when the address was read"
-        return self._calling

@@ -36,7 +36,7 @@ def refused(address: PeerAddress, detail: str | None) -> BrokerRefused:
 
 async def dial(
     address: PeerAddress,
-    context: Callable[[], ssl.SSLContext],
+    context: ssl.SSLContext | None,
     make: Callable[[], PeerConnection],
     timeout_s: float,
 ) -> PeerConnection:
@@ -45,7 +45,7 @@ async def dial(
     try:
         async with asyncio.timeout(timeout_s):
             _, connection = await loop.create_connection(
-                make, address.host, address.port, ssl=context() if address.tls else None
+                make, address.host, address.port, ssl=context
             )
     except TimeoutError:
         raise cannot_reach(address, f"no answer within {timeout_s:g} s") from None

@@ -63,6 +63,7 @@ class Feed:
         self._connection: PeerConnection | None = None
         self._subscription: c.Subscription | None = None
         self._answers = False
+        self.comes_back = False
         self._answer_timer: asyncio.TimerHandle | None = None
         self._highest = 0
         self.state = CONNECTING
@@ -142,6 +143,7 @@ class Feed:
     def agreed(self, connection: PeerConnection, subscription: c.Subscription) -> None:
         self._connection, self._subscription = connection, subscription
         self._answers = bool(subscription.agreed and subscription.agreed.acknowledge)
+        self.comes_back = self._answers
         if self.state == REFUSED and self._source is not None:
             self._source.start()
         self._become(OPEN, None)

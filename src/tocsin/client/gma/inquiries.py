@@ -23,7 +23,7 @@ class Inquiries:
     """Of the loop's thread alone."""
 
     def __init__(
-        self, address: PeerAddress, context: Callable[[], ssl.SSLContext], timeout_s: float
+        self, address: PeerAddress, context: ssl.SSLContext | None, timeout_s: float
     ) -> None:
         self._address = address
         self._context = context

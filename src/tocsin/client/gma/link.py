@@ -29,6 +29,7 @@ class Member(Protocol):
     """Whose subscription it is."""
 
     plays: str
+    comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
 
     def asks(self, conversation: c.Conversation) -> m.SubscribeRequest:
         """What is asked of the peer on each connection."""
@@ -58,7 +59,7 @@ class Link:
     def __init__(
         self,
         address: PeerAddress,
-        context: Callable[[], ssl.SSLContext],
+        context: ssl.SSLContext | None,
         member: Member,
         *,
         timeout_s: float,
@@ -192,8 +193,10 @@ class Link:
                 self._goodbye.set()
             case c.Ended(_, reply):
                 connection.send(reply)
-                self._over = self._over or f"{self._address} ended the subscription"
-                connection.close(self._over)
+                why = f"{self._address} ended the subscription"
+                if not self._member.comes_back:
+                    self._over = self._over or why
+                connection.close(why)
             case c.Refusal(reply):
                 connection.send(reply)
             case c.SubscribeAsked(request) | c.Asked(request):

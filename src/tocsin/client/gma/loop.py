@@ -8,6 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from threading import Thread, current_thread
 from typing import Any, TypeVar
+from weakref import finalize
 
 STOP_S = 5.0
 
@@ -21,6 +22,8 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         self._thread = Thread(target=_run, args=(self.loop,), name=name, daemon=True)
         self._thread.start()
+        # A program may end without closing us: the loop then ends in good order all the same.
+        finalize(self, _end, self.loop, self._thread)
 
     def call(self, function: Callable[..., object], *arguments: object) -> None:
         """Have the function called there, soon; not at all if the loop has ended."""
@@ -43,9 +46,14 @@ class LoopThread:
 
     def close(self) -> None:
         """End the loop, and what is left in it."""
-        self.call(self.loop.stop)
-        if current_thread() is not self._thread:
-            self._thread.join(STOP_S)
+        _end(self.loop, self._thread)
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: Thread) -> None:
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(loop.stop)
+    if current_thread() is not thread:
+        thread.join(STOP_S)
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:

@@ -8,19 +8,21 @@ them.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
-import ssl
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from threading import BoundedSemaphore, Event
+from threading import BoundedSemaphore, Event, RLock
+from time import monotonic
 from typing import Any, Final, Self
 
 from tocsin.client.gma.address import read_address
 from tocsin.client.gma.demand import Demand
 from tocsin.client.gma.elements import Time, Values, parameters_of, stamp_of
-from tocsin.client.gma.feed import Feed
+from tocsin.client.gma.feed import CLOSE_S_MAX as FEEDS_CLOSE_S_MAX
+from tocsin.client.gma.feed import ENDED, OPEN, Feed
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, made_of
@@ -65,9 +67,10 @@ class Producer:
         context = listening_context(tls_certificate, tls_key)
         self._offers = Offers(socket.gethostname() if host is None else host)
         self._ca_file = ca_file
-        self._calling: ssl.SSLContext | None = None
         self._room = BoundedSemaphore(EMITTED_MAX)
         self._closed = Event()
+        self._ending = RLock()
+        self._is_ended = False
         self._feeds: list[Feed] = []
         self._registrations: list[Registration] = []
         self._thread = LoopThread("tocsin-producer")
@@ -131,6 +134,7 @@ class Producer:
 
     def emit(self, name: str, values: Values | PerformanceEvent, time: Time = None) -> None:
         """It happened: tell all who subscribed to that name. A new name is offered from now on."""
+        self._check_open()
         known = _name(name)
         now = now_text()
         if time is not None and not isinstance(values, PerformanceEvent):
@@ -155,6 +159,7 @@ class Producer:
         parameters: Mapping[str, Scalar | Any] | None = None,
     ) -> Feed:
         """Begin a subscription with a consumer, such as an archive or a broker, and keep it up."""
+        self._check_open()
         address = read_address(consumer_address)
         offer = self._offers.find(_name(name))
         if offer is None:
@@ -168,15 +173,14 @@ class Producer:
             demand = Demand(self._thread, offer, asked, filter, feed)
         except BadMessage as error:
             raise BadSetting(error.problem, remedy=error.remedy) from None
-        if address.tls and self._calling is None:
-            self._calling = calling_context(self._ca_file)
+        context = calling_context(self._ca_file) if address.tls else None
 
         async def begin() -> None:
-            link = Link(address, self._context, feed, timeout_s=DIAL_S_MAX, chance=random.random)
+            link = Link(address, context, feed, timeout_s=DIAL_S_MAX, chance=random.random)
             feed.begin(link, demand)
 
         self._thread.ask(begin(), START_S_MAX)
-        self._feeds = [each for each in self._feeds if each.state != "ended"]
+        self._feeds = [each for each in self._feeds if each.state != ENDED]
         self._feeds.append(feed)
         return feed
 
@@ -189,6 +193,7 @@ class Producer:
         lease_s: float = 600.0,
     ) -> None:
         """Be found in a directory from now until `close`; `registration_error` tells if not so."""
+        self._check_open()
         if self._serving.address is None:
             raise BadSetting(
                 "a producer that does not listen cannot be found",
@@ -212,17 +217,28 @@ class Producer:
 
     def close(self) -> None:
         """End every subscription, and tell everybody."""
-        if self._closed.is_set():
-            return
         self._closed.set()
-        for registration in self._registrations:
-            registration.close()
-        for feed in self._feeds:
-            feed.close()
-        with suppress(RuntimeError, TimeoutError):
-            self._thread.ask(self._serving.close(), CLOSE_S_MAX)
-        self._offers.close()
-        self._thread.close()
+        with self._ending:  # who closes it, too, waits until it is closed
+            if self._is_ended:
+                return
+            self._is_ended = True
+            for registration in self._registrations:
+                registration.close()
+            last_s = monotonic() + FEEDS_CLOSE_S_MAX
+            for feed in self._feeds:
+                if feed.state == OPEN:
+                    feed.flush(last_s - monotonic())
+            with suppress(RuntimeError, TimeoutError):
+                self._thread.ask(self._end(), CLOSE_S_MAX)
+            self._offers.close()
+            self._thread.close()
+
+    async def _end(self) -> None:
+        await asyncio.gather(self._serving.close(), *(feed.end() for feed in self._feeds))
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise BadSetting("this producer is closed", remedy="Make another one.")
 
     def _entry(self, name: str | None, attributes: dict[str, Scalar]) -> dict[str, Any]:
         assert self._serving.address is not None, "it was looked at before"
@@ -236,10 +252,6 @@ class Producer:
             "events": entry_events(self._offers.all()),
             "attributes": attributes,
         }
-
-    def _context(self) -> ssl.SSLContext:
-        assert self._calling is not None, "it was made when the address was read"
-        return self._calling
 
     def _emitted(self, offer: Offer, made: Made) -> None:
         self._room.release()

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, Self
 
-from tocsin.client.gma.connection import PeerConnection
-from tocsin.client.gma.inbox import Arrival, Inbox
-from tocsin.client.gma.link import Link
+from tocsin.client.gma.intake import Intake
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Made, read_filter
-from tocsin.errors import BrokerRefused, TocsinError
-from tocsin.wire.gma import conversation as c
-from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.messages import PerformanceEvent
 
-RECONNECT_S_MAX: Final = 300.0  # for a producer that was there once to come back
 UNSUBSCRIBE_S_MAX: Final = 5.0
-_LATER: Final = ("T207", "T208")  # a broker that is busy, or stops
-_FULL: Final = "the program takes no more"
-
-log = logging.getLogger("tocsin.gma")
 
 
 class Subscription:
@@ -34,38 +21,11 @@ class Subscription:
     `error` is the last. `seq` is the place in the log of the last event taken, if there is a log.
     """
 
-    plays = c.CONSUMER
-
-    def __init__(
-        self,
-        thread: LoopThread,
-        parameters: m.Parameters,
-        filter: str | None,
-        after: int | None,
-        *,
-        owner: object = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, thread: LoopThread, intake: Intake, owner: object) -> None:
         self._thread = thread
-        self._parameters = parameters
-        self._filter = filter
-        self._wanted = read_filter(filter)
-        self._after = after
+        self._intake = intake
         self._owner = owner  # which must not be closed for being forgotten while this is in use
-        self._clock = clock
-        self._inbox = Inbox(self._has_room)
-        self._link: Link | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._first: asyncio.Future[None] | None = None
-        self._connection: PeerConnection | None = None
-        self._filters_here = False
-        self._lost_s: float | None = None
-        self._was_agreed = False
-        self._failure: TocsinError | None = None
-        self.ended: str | None = None
-        self.error: str | None = None
-        self.errors = 0
-        self.reconnects = 0
+        self._is_unsubscribed = False
         self.seq: int | None = None
 
     def __enter__(self) -> Self:
@@ -74,115 +34,49 @@ class Subscription:
     def __exit__(self, *_: object) -> None:
         self.unsubscribe()
 
-    def __iter__(self) -> Iterator[m.PerformanceEvent]:
+    def __iter__(self) -> Iterator[PerformanceEvent]:
         return self
 
-    def __next__(self) -> m.PerformanceEvent:
+    def __next__(self) -> PerformanceEvent:
         event = self.take(None)
         if event is None:
             raise StopIteration
         return event
 
-    def take(self, timeout_s: float | None = None) -> m.PerformanceEvent | None:
+    def take(self, timeout_s: float | None = None) -> PerformanceEvent | None:
         """The next event; None if none came in time, or it has ended.
 
         Raises what ended it, if the producer could not be reached any more or refused to go on.
         """
-        arrival = self._inbox.take(timeout_s)
+        arrival = self._intake.inbox.take(timeout_s)
         if arrival is None:
             return None
         self.seq = arrival.seq if arrival.seq is not None else self.seq
         return arrival.event
 
+    @property
+    def ended(self) -> str | None:
+        """Why no more comes, once everything that came was taken, or it was unsubscribed."""
+        is_empty = self._is_unsubscribed or self._intake.inbox.is_over
+        return self._intake.why if is_empty else None
+
+    @property
+    def error(self) -> str | None:
+        """What the producer said last in place of an event."""
+        return self._intake.error
+
+    @property
+    def errors(self) -> int:
+        """How often it did."""
+        return self._intake.errors
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection had to be made anew, or that was tried."""
+        return self._intake.reconnects
+
     def unsubscribe(self) -> None:
         """End it; what has come can still be taken."""
+        self._is_unsubscribed = True
         with suppress(RuntimeError, TimeoutError):
-            self._thread.ask(self.end(), UNSUBSCRIBE_S_MAX)
-
-    # In the loop's thread
-
-    async def begin(self, link: Link) -> None:
-        """Set out; returns when the producer has agreed, and raises if it has not."""
-        self._link = link
-        self._first = self._thread.loop.create_future()
-        self._task = self._thread.loop.create_task(link.run())
-        await self._first
-
-    async def end(self) -> None:
-        """Take leave."""
-        if self._link is not None:
-            await self._link.end("it was unsubscribed")
-        self.ended = self.ended or "it was unsubscribed"
-        self._inbox.end()
-
-    def asks(self, conversation: c.Conversation) -> m.SubscribeRequest:
-        options = m.Options(role=c.CONSUMER, after=self._after, context=True)
-        return conversation.subscribe(
-            self._parameters, filter=self._filter, options=options, peer_role=c.PRODUCER
-        )[0]
-
-    def agreed(self, connection: PeerConnection, subscription: c.Subscription) -> None:
-        said = subscription.agreed
-        self._connection = connection
-        self._was_agreed = True
-        self._lost_s = None
-        self._filters_here = self._wanted is not None and not (said and said.filtered)
-        if self._after is None and said is not None:
-            self._after = said.after
-        if self._first is not None and not self._first.done():
-            self._first.set_result(None)
-
-    def arrived(self, message: m.EventMessage) -> None:
-        context = message.context
-        if message.error is not None:
-            self.errors += 1
-            self.error = f"{message.error}: {message.error_detail or ''}".rstrip(": ")
-            log.warning("an error in place of an event: %s", self.error)
-        if context is not None:
-            if self._after is not None and context.seq <= self._after:
-                return  # it came before the connection broke
-            self._after = context.seq
-        event = message.event
-        if event is None or (self._filters_here and not Made(event).passes(self._wanted)):
-            return
-        arrival = Arrival(event, context.seq if context is not None else None)
-        if not self._inbox.put(arrival) and self._connection is not None:
-            self._connection.hold(_FULL)
-
-    def answered(self, reply: m.EventReply) -> None:
-        raise AssertionError("a consumer sends no events that could be answered")
-
-    def has_room(self) -> None:
-        pass
-
-    def lost(self, error: TocsinError) -> bool:
-        self._connection = None
-        now_s = self._clock()
-        if self._lost_s is None:
-            self._lost_s = now_s
-        if (
-            not self._was_agreed
-            or (isinstance(error, BrokerRefused) and error.broker_code not in _LATER)
-            or now_s - self._lost_s > RECONNECT_S_MAX
-        ):
-            self._failure = error
-            return False
-        self.reconnects += 1
-        return True
-
-    def over(self, why: str) -> None:
-        self.ended = self.ended or why
-        self._inbox.end(self._failure)
-        if self._first is not None and not self._first.done():
-            if self._failure is None:
-                self._first.cancel()
-            else:
-                self._first.set_exception(self._failure)
-
-    def _has_room(self) -> None:
-        """In the program's thread."""
-        self._thread.call(self._release)
-
-    def _release(self) -> None:
-        if self._connection is not None:
-            self._connection.release(_FULL)
+            self._thread.ask(self._intake.end(), UNSUBSCRIBE_S_MAX)

@@ -1,0 +1,426 @@
+"""Feeds: a producer that begins the subscription, and an archive that takes what comes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from gma_peers import PROTOCOL, RawPeer, event, proxied, raw_listener, subscribe_request, until
+
+from tocsin.client.gma import Consumer, Producer, inbox, outbox
+from tocsin.client.gma import feed as feed_module
+from tocsin.errors import BadFilter, BadSetting
+
+NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>'
+
+
+@pytest.fixture
+def archive() -> Iterator[Consumer]:
+    with Consumer(listen="127.0.0.1:0") as running:
+        yield running
+
+
+@pytest.fixture
+def producer() -> Iterator[Producer]:
+    with Producer(None, host="foo.gov") as running:
+        running.offer("Alarm")
+        yield running
+
+
+def numbers(archive: Consumer, count: int) -> list[object]:
+    found = []
+    for _ in range(count):
+        event = archive.take(5)
+        assert event is not None, found
+        found.append(event["N"])
+    return found
+
+
+def agree(peer: RawPeer, *, answers: bool) -> str:
+    """Take what a producer offers; the name of its feed."""
+    request = peer.hear()
+    number = request.partition('requestID="')[2].partition('"')[0]
+    nonce = request.partition('acknowledge="')[2].partition('"')[0]
+    peer.say(
+        f'<SubscribeReply xmlns="{PROTOCOL}" requestID="{number}"><Return>Success</Return>'
+        f"<SubscriptionID>c1</SubscriptionID>{NUMBERED.format(nonce) if answers else ''}"
+        "</SubscribeReply>"
+    )
+    return nonce
+
+
+def answer(peer: RawPeer, message: str, said: str = "<Return>Success</Return>") -> None:
+    number = message.partition('requestID="')[2].partition('"')[0]
+    peer.say(f'<EventReply xmlns="{PROTOCOL}" requestID="{number}">{said}</EventReply>')
+
+
+def test_an_archive_gets_what_is_made_at_its_period(archive: Consumer) -> None:
+    with Producer(None) as producer:
+        made = iter(range(1_000))
+        producer.offer("Count", lambda _: {"N": next(made)})
+        feed = producer.push_to(str(archive.address), "Count", period=0.02)
+
+        assert numbers(archive, 5) == [0, 1, 2, 3, 4]
+        assert feed.state == "open"
+        until(lambda: feed.acknowledged >= 5)
+
+
+def test_each_event_of_a_feed_is_acknowledged_once_the_program_has_it(
+    producer: Producer, archive: Consumer
+) -> None:
+    feed = producer.push_to(str(archive.address), "Alarm", filter="N != 1")
+    for number in range(4):
+        producer.emit("Alarm", {"N": number})
+
+    assert not feed.flush(0.1)
+    assert (feed.sent, feed.acknowledged, feed.waiting) == (3, 0, 3)
+    assert numbers(archive, 3) == [0, 2, 3]
+    assert feed.flush(5)
+    assert (feed.sent, feed.acknowledged, feed.dropped) == (3, 3, 0)
+
+
+def test_one_archive_takes_the_events_of_many_producers(archive: Consumer) -> None:
+    producers = [Producer(None, host=f"node{at}") for at in range(5)]
+    for producer in producers:
+        producer.offer("Alarm")
+        producer.push_to(str(archive.address), "Alarm")
+        producer.emit("Alarm", {})
+
+    hosts = [archive.take(5)["HostName"] for _ in producers]  # type: ignore[index]
+
+    assert sorted(hosts) == [f"node{at}" for at in range(5)]  # type: ignore[type-var]
+    for producer in producers:
+        producer.close()
+
+
+def test_a_cut_connection_loses_nothing_and_repeats_nothing(
+    producer: Producer, archive: Consumer
+) -> None:
+    found: list[object] = []
+
+    def take() -> None:
+        found.extend(event["N"] for event in archive)
+
+    taking = threading.Thread(target=take, daemon=True)
+    taking.start()
+    with proxied(str(archive.address)) as proxy:
+        feed = producer.push_to(proxy.address, "Alarm")
+        for number in range(300):
+            producer.emit("Alarm", {"N": number})
+            if number % 60 == 59:
+                time.sleep(0.01)
+                proxy.cut()
+                until(lambda: feed.state == "open", 15)
+        assert feed.flush(15)
+        assert proxy.connections >= 3
+
+    archive.close()
+    taking.join(5)
+    assert found == list(range(300))
+    assert (feed.sent, feed.acknowledged, feed.dropped) == (300, 300, 0)
+
+
+def test_what_happens_while_the_archive_is_away_is_kept_and_sent_later(
+    producer: Producer, archive: Consumer
+) -> None:
+    with proxied(str(archive.address)) as proxy:
+        proxy.stop()
+        feed = producer.push_to(proxy.address, "Alarm")
+        for number in range(10):
+            producer.emit("Alarm", {"N": number})
+        until(lambda: feed.error)
+        assert (feed.state, feed.sent, feed.waiting) == ("connecting", 0, 10)
+        assert "cannot reach" in (feed.error or "")
+
+        proxy.start()
+
+        assert numbers(archive, 10) == list(range(10))
+        assert feed.flush(5)
+        assert feed.error is None
+
+
+def test_a_feed_that_has_no_more_room_drops_the_oldest_and_counts_them(
+    producer: Producer, archive: Consumer, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(outbox.Outbox.__init__, "__defaults__", (3, 1 << 20, 100))
+    with proxied(str(archive.address)) as proxy:
+        proxy.stop()
+        feed = producer.push_to(proxy.address, "Alarm")
+        for number in range(8):
+            producer.emit("Alarm", {"N": number})
+        until(lambda: feed.dropped == 5)
+
+        proxy.start()
+
+        assert numbers(archive, 3) == [5, 6, 7]
+        assert feed.flush(5)
+    assert (feed.acknowledged, feed.dropped) == (3, 5)
+    assert "drops events" in caplog.text
+
+
+def test_an_event_goes_out_again_under_the_same_number(producer: Producer) -> None:
+    heard: list[tuple[str, str]] = []
+
+    def serve(peer: RawPeer) -> None:
+        nonce = agree(peer, answers=True)
+        for _ in range(2):
+            heard.append((nonce, peer.hear()))
+        if len(heard) == 2:
+            answer(peer, heard[0][1])
+            peer.close()
+        else:
+            for _, message in heard[2:]:
+                answer(peer, message)
+            peer.hear()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm")
+        for number in range(3):
+            producer.emit("Alarm", {"N": number})
+        assert feed.flush(10)
+
+    found = [
+        (message.partition('requestID="')[2][:2], message.partition("<N>")[2][0])
+        for _, message in heard
+    ]
+    assert found == [("e1", "0"), ("e2", "1"), ("e2", "1"), ("e3", "2")]
+    assert len({nonce for nonce, _ in heard}) == 1
+    assert (feed.sent, feed.acknowledged) == (3, 3)
+
+
+def test_a_consumer_of_the_paper_gets_events_without_numbers(producer: Producer) -> None:
+    heard: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        agree(peer, answers=False)
+        heard.append(peer.hear())
+        peer.hear()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm", period="10min")
+        producer.emit("Alarm", {"N": 1})
+        assert feed.flush(5)
+        until(lambda: heard)
+
+    assert heard[0].startswith(f'<Event xmlns="{PROTOCOL}" subscriptionID="c1"><Alarm ')
+    assert (feed.sent, feed.acknowledged, feed.waiting) == (1, 0, 0)
+
+
+def test_an_event_that_is_refused_is_dropped_and_its_reason_kept(producer: Producer) -> None:
+    def serve(peer: RawPeer) -> None:
+        agree(peer, answers=True)
+        failure = "<Return>Failure</Return><ReturnDetail>it is too large [T202]. x</ReturnDetail>"
+        answer(peer, peer.hear(), failure)
+        answer(peer, peer.hear())
+        peer.hear()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm")
+        for number in range(2):
+            producer.emit("Alarm", {"N": number})
+        assert feed.flush(5)
+
+    assert (feed.acknowledged, feed.dropped) == (1, 1)
+
+
+def test_an_event_that_a_full_disk_refuses_is_sent_again(producer: Producer) -> None:
+    heard: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        agree(peer, answers=True)
+        heard.append(peer.hear())
+        failure = "<Return>Failure</Return><ReturnDetail>no room [T403]. Wait.</ReturnDetail>"
+        answer(peer, heard[-1], failure if len(heard) == 1 else "<Return>Success</Return>")
+        peer.hear()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm")
+        producer.emit("Alarm", {"N": 1})
+        assert feed.flush(10)
+
+    assert (feed.acknowledged, feed.dropped, len(heard)) == (1, 0, 2)
+
+
+def test_a_consumer_that_agrees_and_never_answers_is_called_again(
+    producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "ANSWER_S_MAX", 0.2)
+    calls: list[int] = []
+
+    def serve(peer: RawPeer) -> None:
+        calls.append(1)
+        agree(peer, answers=True)
+        peer.hear_end()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm")
+        producer.emit("Alarm", {"N": 1})
+        until(lambda: len(calls) >= 2)
+
+    assert feed.waiting == 1
+
+
+def test_a_refused_feed_says_why_makes_nothing_and_asks_again() -> None:
+    made: list[int] = []
+    asked: list[int] = []
+
+    def serve(peer: RawPeer) -> None:
+        asked.append(1)
+        if len(asked) < 3:
+            peer.hear()
+            peer.say(
+                f'<SubscribeReply xmlns="{PROTOCOL}" requestID="1"><Return>Failure</Return>'
+                "<ReturnDetail>not today</ReturnDetail></SubscribeReply>"
+            )
+        else:
+            agree(peer, answers=False)
+        peer.hear_end()
+
+    def make(parameters: object) -> dict[str, int]:
+        made.append(1)
+        return {}
+
+    with raw_listener(serve) as address, Producer(None) as producer:
+        producer.offer("Count", make, period_s=0.01)
+        feed = producer.push_to(address, "Count")
+        until(lambda: feed.state == "refused")
+        assert "not today" in (feed.error or "")
+        count = len(made)
+        time.sleep(0.05)
+        assert len(made) <= count + 1
+
+        until(lambda: feed.state == "open")
+        until(lambda: len(made) > count + 2)
+
+
+def test_a_consumer_of_the_paper_that_ends_the_subscription_is_left_alone(
+    producer: Producer,
+) -> None:
+    calls: list[int] = []
+    replies: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        calls.append(1)
+        agree(peer, answers=False)
+        peer.say(
+            f'<UnsubscribeRequest xmlns="{PROTOCOL}" requestID="9">'
+            "<SubscriptionID>1</SubscriptionID></UnsubscribeRequest>"
+        )
+        replies.append(peer.hear())
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm")
+        until(lambda: feed.state == "ended")
+        time.sleep(0.3)
+
+    assert len(calls) == 1
+    assert 'requestID="9"' in replies[0]
+    assert "ended the subscription" in (feed.error or "")
+    assert not feed.flush(0.1) or feed.waiting == 0
+
+
+def test_an_archive_that_is_started_again_is_found_again(producer: Producer) -> None:
+    with Consumer(listen="127.0.0.1:0") as first:
+        address = str(first.address)
+        feed = producer.push_to(address, "Alarm")
+        producer.emit("Alarm", {"N": 1})
+        assert numbers(first, 1) == [1]
+        assert feed.flush(5)
+    until(lambda: feed.state == "connecting")
+    producer.emit("Alarm", {"N": 2})
+
+    with Consumer(listen=address) as second:
+        assert numbers(second, 1) == [2]
+        assert feed.flush(5)
+    assert feed.acknowledged == 2
+
+
+def test_what_cannot_be_made_is_told_to_the_archive(archive: Consumer) -> None:
+    def make(parameters: object) -> dict[str, int]:
+        raise RuntimeError("the probe is off")
+
+    with Producer(None) as producer:
+        producer.offer("Broken", make, period_s=0.05)
+        feed = producer.push_to(str(archive.address), "Broken")
+        until(lambda: archive.errors)
+
+        assert archive.error == "RuntimeError: the probe is off"
+        assert feed.error == "RuntimeError: the probe is off"
+        assert feed.sent == 0
+
+
+def test_closing_a_feed_ends_its_subscription_and_leaves_the_others(
+    producer: Producer, archive: Consumer
+) -> None:
+    one = producer.push_to(str(archive.address), "Alarm")
+    other = producer.push_to(str(archive.address), "Alarm")
+    until(lambda: one.state == other.state == "open")
+
+    one.close()
+    producer.emit("Alarm", {"N": 1})
+
+    assert numbers(archive, 1) == [1]
+    assert archive.take(0.1) is None
+    assert (one.state, other.state) == ("ended", "open")
+
+
+def test_what_cannot_be_pushed_is_told_at_once(producer: Producer) -> None:
+    with pytest.raises(BadSetting, match=r"no events Nope.*There are: Alarm"):
+        producer.push_to("127.0.0.1:1", "Nope")
+    with pytest.raises(BadSetting, match="no parameter"):
+        producer.push_to("127.0.0.1:1", "Alarm", parameters={"Disk": "sda"})
+    with pytest.raises(BadSetting, match="Period"):
+        producer.push_to("127.0.0.1:1", "Alarm", period=0)
+    with pytest.raises(BadFilter):
+        producer.push_to("127.0.0.1:1", "Alarm", filter="N >= =")
+    with pytest.raises(BadSetting, match="host:port"):
+        producer.push_to("nowhere", "Alarm")
+
+
+def test_an_archive_whose_program_takes_nothing_has_producers_wait(
+    producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox.Inbox.__init__, "__defaults__", (10,))
+    with Consumer(listen="127.0.0.1:0") as archive:
+        feed = producer.push_to(str(archive.address), "Alarm")
+        for number in range(200):
+            producer.emit("Alarm", {"N": number, "Text": "x" * 60_000})
+        until(lambda: feed.sent > 10)
+        time.sleep(0.2)
+        assert archive._reception is not None
+        assert len(archive._reception.inbox._arrivals) < 40
+
+        assert numbers(archive, 200) == list(range(200))
+        assert feed.flush(5)
+
+
+def test_a_producer_of_the_paper_is_taken_in(archive: Consumer) -> None:
+    peer = RawPeer.call(str(archive.address))
+    peer.say(subscribe_request("Count", subscription="mine"))
+    reply = peer.hear()
+    identity = reply.partition("<SubscriptionID>")[2].partition("<")[0]
+
+    peer.say(event(identity, "Count", "<N>7</N>"))
+
+    assert numbers(archive, 1) == [7]
+    peer.say(f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="2"/>')
+    assert "this is a consumer" in peer.hear()
+    peer.close()
+
+
+def test_an_archive_that_closes_says_goodbye_to_its_producers() -> None:
+    archive = Consumer(listen="127.0.0.1:0")
+    peer = RawPeer.call(str(archive.address))
+    peer.say(subscribe_request("Count", subscription="mine"))
+    peer.hear()
+
+    threading.Thread(target=archive.close, daemon=True).start()
+
+    goodbye = peer.hear()
+    assert goodbye.startswith("<UnsubscribeRequest")
+    assert "<SubscriptionID>mine</SubscriptionID>" in goodbye
+    peer.close()
+    archive.close()

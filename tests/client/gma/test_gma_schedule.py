@@ -1,0 +1,163 @@
+"""When events are made, let through and tried again, without a clock; and what waits in between."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.client.gma.backlog import Backlog
+from tocsin.client.gma.outbox import Outbox
+from tocsin.client.gma.reception import Remembered
+from tocsin.client.gma.schedule import PAUSE_S_MAX, Beats, Throttle, pause_s
+from tocsin.wire.gma.messages import PerformanceEvent
+from tocsin.wire.gma.names import EventName
+
+EVENT = PerformanceEvent(EventName("Ping"), "2000-11-09T21:51:45Z")
+
+
+def test_two_periods_beat_at_two_rates_from_one_begin() -> None:
+    def beats_until(period_s: float, end_s: float) -> int:
+        beats, now_s, count = Beats(100.0, period_s), 100.0, 1
+        while (now_s := beats.next_s(now_s)) < end_s:
+            count += 1
+        return count
+
+    assert beats_until(1.0, 110.0) == 10
+    assert beats_until(2.5, 110.0) == 4
+
+
+def test_a_late_beat_does_not_shift_the_grid_and_missed_ones_stay_out() -> None:
+    beats = Beats(0.0, 10.0)
+
+    assert beats.next_s(0.0) == 10.0
+    assert beats.next_s(10.2) == 20.0
+    assert beats.next_s(47.0) == 50.0
+
+
+def test_a_timer_that_goes_off_early_gives_no_beat_twice() -> None:
+    beats = Beats(0.0, 10.0)
+
+    assert beats.next_s(0.0) == 10.0
+    assert beats.next_s(9.999999) == 20.0
+
+
+@given(
+    st.floats(0.01, 1e6),
+    st.lists(st.floats(0, 1e5), min_size=1, max_size=30),
+    st.floats(0, 1e9),
+)
+def test_beats_only_go_on_and_never_lie_in_the_past(
+    period_s: float, lateness: list[float], began_s: float
+) -> None:
+    beats, now_s = Beats(began_s, period_s), began_s
+    for late_s in lateness:
+        due_s = beats.next_s(now_s)
+        assert due_s > now_s - 1e-6 * max(1.0, abs(now_s))
+        now_s = max(due_s, now_s) + late_s
+
+
+def test_one_event_in_a_period_passes() -> None:
+    throttle = Throttle(10.0)
+
+    assert [throttle.allows(s) for s in (0.0, 5.0, 9.9, 10.0, 12.0, 30.0)] == [
+        True, False, False, True, False, True,
+    ]  # fmt: skip
+    assert all(Throttle(None).allows(s) for s in (0.0, 0.0, 0.1))
+
+
+@given(st.integers(0, 10_000), st.floats(0, 1))
+def test_waits_double_up_to_a_cap_and_are_never_less_than_half(attempt: int, chance: float) -> None:
+    wait_s = pause_s(attempt, chance)
+
+    assert 0.05 <= wait_s <= PAUSE_S_MAX
+    assert pause_s(attempt, 0.0) <= wait_s <= 2 * pause_s(attempt, 0.0)
+    assert pause_s(attempt, 1.0) <= pause_s(attempt + 1, 1.0)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(1, 60)),
+        st.tuples(st.just("next"), st.just(0)),
+        st.tuples(st.just("settle"), st.integers(0, 20)),
+        st.tuples(st.just("rewind"), st.just(0)),
+    ),
+    max_size=80,
+)
+
+
+@given(STEPS)
+def test_an_event_of_a_feed_arrives_or_is_counted_as_dropped(steps: list[tuple[str, int]]) -> None:
+    outbox = Outbox(events_max=8, bytes_max=200, in_flight_max=3)
+    put = settled = 0
+    sent: list[int] = []
+    in_flight: list[str] = []
+    for step, number in steps:
+        if step == "put":
+            outbox.put(EVENT, number)
+            put += 1
+        elif step == "next" and (kept := outbox.next()) is not None:
+            in_flight.append(kept.number)
+            sent.append(int(kept.number[1:]))
+        elif step == "settle" and in_flight:
+            settled += outbox.settle(in_flight.pop(number % len(in_flight)))
+        elif step == "rewind":
+            outbox.rewind()
+            in_flight.clear()
+            sent.clear()
+        assert len(outbox) <= 8
+        assert outbox.in_flight <= 3
+        # On one connection they go out in the order in which they were made.
+        assert sent == sorted(set(sent))
+        assert put == settled + outbox.dropped + len(outbox)
+
+
+def test_what_was_in_flight_goes_out_again_first_and_under_its_number() -> None:
+    outbox = Outbox()
+    for _ in range(4):
+        outbox.put(EVENT, 10)
+    first = [outbox.next(), outbox.next(), outbox.next()]
+    outbox.settle("e2")
+
+    outbox.rewind()
+
+    assert [kept.number for kept in first if kept] == ["e1", "e2", "e3"]
+    assert [kept.number for kept in (outbox.next(), outbox.next(), outbox.next()) if kept] == [
+        "e1", "e3", "e4",
+    ]  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 50)), max_size=60))
+def test_a_backlog_keeps_the_newest_and_counts_the_rest(puts: list[tuple[str, int]]) -> None:
+    backlog = Backlog(bytes_max=100)
+    messages = [(whose, bytes([at]) * size) for at, (whose, size) in enumerate(puts)]
+    given_up = sum(backlog.put(whose, message) for whose, message in messages)
+
+    assert backlog.size_bytes <= 100
+    assert sum(backlog.take_lost().values()) == given_up == len(puts) - len(backlog)
+    left = []
+    while (message := backlog.take()) is not None:
+        left.append(message)
+    assert left == [message for _, message in messages][given_up:]
+
+
+def test_a_backlog_forgets_who_unsubscribed() -> None:
+    backlog = Backlog(bytes_max=100)
+    for whose in "abab":
+        backlog.put(whose, b"0123456789")
+
+    backlog.forget("a")
+
+    assert len(backlog) == 2
+    assert backlog.size_bytes == 20
+
+
+def test_what_a_feed_sends_again_is_known_and_what_another_sends_is_not() -> None:
+    remembered = Remembered()
+
+    assert remembered.is_new("one", "e1")
+    assert remembered.is_new("one", "e2")
+    assert not remembered.is_new("one", "e1")
+    assert not remembered.is_new("one", "e2")
+    assert remembered.is_new("two", "e1")
+    assert remembered.is_new("two", "red")
+    assert remembered.is_new("two", "red")

@@ -1,0 +1,114 @@
+"""TLS between producers and consumers of the library, with certificates made here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gma_peers import RawPeer, until
+
+from tocsin.client.gma import Consumer, Producer
+from tocsin.errors import BadSetting, CannotReachBroker
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for this machine that vouches for itself."""
+    folder = tmp_path_factory.mktemp("gma-tls")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", "own.key", "-out", "own.pem", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    subprocess.run(
+        ["openssl", "pkey", "-in", "own.key", "-aes256", "-passout", "pass:secret",
+         "-out", "locked.key"],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def producer(made: Path) -> Iterator[Producer]:
+    with Producer(tls_certificate=str(made / "own.pem"), tls_key=str(made / "own.key")) as running:
+        running.offer("Count", lambda _: {"N": 7})
+        yield running
+
+
+def test_events_come_by_tls(producer: Producer, made: Path) -> None:
+    with Consumer(f"gmas://{producer.address}", ca_file=str(made / "own.pem")) as consumer:
+        assert consumer.query("Count")["N"] == 7
+        assert consumer.subscribe("Count").take(5)["N"] == 7  # type: ignore[index]
+
+
+def test_a_certificate_that_nobody_vouches_for_is_not_believed(producer: Producer) -> None:
+    with (
+        Consumer(f"gmas://{producer.address}") as consumer,
+        pytest.raises(CannotReachBroker, match="not believed"),
+    ):
+        consumer.query("Count")
+
+
+def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Producer) -> None:
+    with Consumer(producer.address, timeout_s=5) as consumer, pytest.raises(CannotReachBroker):
+        consumer.query("Count")
+    peer = RawPeer.call(str(producer.address))
+    peer.send(b"\x00\x00\x00\x05hello")
+    peer.hear_end()
+    peer.close()
+
+    until(lambda: not producer._serving._guests)
+
+
+def test_one_who_speaks_tls_to_plain_frames_is_told(made: Path) -> None:
+    with (
+        Producer() as plain,
+        Consumer(f"gmas://{plain.address}", ca_file=str(made / "own.pem")) as consumer,
+        pytest.raises(CannotReachBroker),
+    ):
+        consumer.query("Count")
+
+
+def test_a_feed_goes_by_tls(made: Path) -> None:
+    certificate = {
+        "tls_certificate": str(made / "own.pem"),
+        "tls_key": str(made / "own.key"),
+    }
+    with (
+        Consumer(listen="localhost:0", **certificate) as archive,  # type: ignore[arg-type]
+        Producer(None, ca_file=str(made / "own.pem")) as producer,
+    ):
+        producer.offer("Alarm")
+        feed = producer.push_to(f"gmas://{archive.address}", "Alarm")
+        producer.emit("Alarm", {"N": 1})
+
+        assert archive.take(5)["N"] == 1  # type: ignore[index]
+        assert feed.flush(5)
+        assert feed.acknowledged == 1
+
+
+def test_files_that_do_not_do_are_told_at_once(made: Path) -> None:
+    certificate, key = str(made / "own.pem"), str(made / "own.key")
+    before = threading.active_count()
+
+    with pytest.raises(BadSetting, match="tls_key is not given"):
+        Producer(tls_certificate=certificate)
+    with pytest.raises(BadSetting, match="cannot be used"):
+        Producer(tls_certificate=certificate, tls_key=str(made / "nowhere"))
+    with pytest.raises(BadSetting, match="cannot be used"):
+        Producer(tls_certificate=key, tls_key=key)
+    with pytest.raises(BadSetting, match="password"):
+        Consumer(
+            listen="127.0.0.1:0", tls_certificate=certificate, tls_key=str(made / "locked.key")
+        )
+    with pytest.raises(BadSetting, match="ca_file"):
+        Consumer("gmas://127.0.0.1:1", ca_file=str(made / "nowhere"))
+
+    assert threading.active_count() == before

@@ -14,7 +14,9 @@ import pytest
 from conftest import World, here, trusting
 from tocsin.broker.effects import Push
 from tocsin.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
+from tocsin.delivery.trust import is_gma_address, parse_sink
 from tocsin.drivers.push import gma_connection
+from tocsin.errors import BadSubscription
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription
@@ -487,6 +489,15 @@ def test_the_longest_unused_name_makes_room(world: World, monkeypatch: pytest.Mo
     assert offered == ["A", "B", "C", "B"]
 
 
+def test_a_thousand_events_of_many_names_go_out_together(world: World) -> None:
+    archive = Archive()
+    events = [event(n, f"urn:lab/Kind{n // 5}") for n in range(1_000)]
+
+    assert push(world, at(world, archive), *events) == TAKEN
+    assert archive.values == list(range(1_000))
+    assert len(archive.offers) == 200
+
+
 def test_the_guard_judges_where_a_gma_address_leads(world: World) -> None:
     outcome = push(world, "gma://169.254.169.254:8401", event(1))
 
@@ -513,3 +524,25 @@ def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
     assert [archive.values for archive in archives] == [[1, 2]] * 2
     assert isinstance(stranger, Failed)
     assert stranger.reason.startswith("no trust in the sink's TLS")
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port", "tls"),
+    [
+        ("gma://127.0.0.1:9", "127.0.0.1", 9, False),
+        ("GMA://Node7.Example/", "node7.example", 8401, False),
+        ("gmas://[::1]", "::1", 8401, True),
+    ],
+)
+def test_a_gma_address_is_a_host_and_a_port(address: str, host: str, port: int, tls: bool) -> None:
+    sink = parse_sink(address, gma=True)
+
+    assert (sink.host, sink.port, sink.tls, sink.gma) == (host, port, tls, True)
+    assert is_gma_address(address)
+    with pytest.raises(BadSubscription, match="no http or https address"):
+        parse_sink(address)  # where only CloudEvents or SOAP can go
+
+
+def test_an_address_with_a_path_is_no_gma_address() -> None:
+    with pytest.raises(BadSubscription, match="has a path"):
+        parse_sink("gma://127.0.0.1:9/archive", gma=True)

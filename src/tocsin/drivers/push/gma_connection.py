@@ -27,6 +27,7 @@ from tocsin.wire.gma.write import write
 
 ANSWER_BYTES_MAX: Final = 64 << 10  # a consumer's messages are short
 NAMES_MAX: Final = 500  # open at once; past it the longest unused one is ended, and offered again
+UNANSWERED_MAX: Final = 256  # events; fewer than a conversation waits for
 ASK_AGAIN_S: Final = 60.0  # who ended a subscription is left alone for so long
 REPLIES_UNREAD_MAX: Final = 100
 REASON_CHARS_MAX: Final = 200
@@ -204,7 +205,7 @@ class GmaConnection(asyncio.Protocol):
         if not self.busy or self._timer is not None:
             return
         try:
-            while self._todo and not self._paused:
+            while self._todo and not self._paused and len(self._unanswered) < UNANSWERED_MAX:
                 offer = (self._feed, self._todo[0].name)
                 subscription = self._open.get(offer)
                 if subscription is None:
@@ -287,7 +288,8 @@ class GmaConnection(asyncio.Protocol):
         self._unanswered.discard(reply.request_id)
         if reply.returned != m.SUCCESS and self._refusal is None:
             self._refusal = f"the consumer refused the event: {_shown(reply.detail)}"
-        self._settle()
+            self._todo.clear()
+        self._go_on()
 
     def _over(self, subscription: c.Subscription) -> None:
         """The consumer wants no more of these."""

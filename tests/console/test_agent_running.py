@@ -201,12 +201,12 @@ def test_a_broker_that_dies_twice_costs_no_event_and_doubles_none() -> None:
         agent("--broker", broker.url, "--period", "0.2s", "--only", "UptimeCPULoad") as running,
     ):
         topic = "topic gma/UptimeCPULoad/**"
-        for times in (1, 2):
+        for time_of_death in (1, 2):
             until_more(broker, topic)
             broker.kill()
-            until_said(running, "sent when it is back", times)
+            until_said(running, "sent when it is back", time_of_death)
             broker.start()
-            until_said(running, f"the broker at {broker.url} is back", times)
+            until_said(running, f"the broker at {broker.url} is back", time_of_death)
         until_more(broker, topic)
         assert running.end() == 0
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
-from tocsin.console.demo import figures, forecast, mediation, refusal
+from tocsin.console.demo import figures, forecast, mediation, performance, refusal
 from tocsin.console.demo.stage import Stage
 from tocsin.console.render import show_json
 
@@ -16,6 +16,7 @@ SCENES = (
     ("A forecast is published, the broker is killed, nothing is lost", forecast.play),
     ("A sink refuses an event, and gets it when it is mended", refusal.play),
     ("Five Web-services specifications and CloudEvents through one broker", mediation.play),
+    ("A host monitor, its consumers, and an archive that is killed", performance.play),
     ("The figures", figures.play),
 )
 

@@ -58,6 +58,7 @@ def follow_performance(arguments: Namespace) -> int:
                 remedy="Write `tocsin sub --as gma HOST:PORT NAME`; --names lists the names.",
             )
         show = _shown_as(arguments)
+        name = _full_name(consumer, name)
         if arguments.query:
             sys.stdout.write(show(consumer.query(name, filter)))
             return 0
@@ -85,6 +86,16 @@ def _broker_frames(broker: str | None) -> str:
             remedy="Start it with --frames HOST:PORT, or name a producer.",
         )
     return f"{'gmas' if doors.get('tls') else 'gma'}://{doors['frames']}"
+
+
+def _full_name(consumer: Consumer, name: str) -> str:
+    """A short name is the Grid Forum's, or else the only one of the producer that ends so."""
+    if name.startswith("{") or ":" in name:
+        return name
+    alike = [known for known in consumer.event_names() if known.local == name]
+    if len(alike) != 1 or alike[0].is_grid_forum:
+        return name
+    return str(alike[0])
 
 
 def _list_names(consumer: Consumer, *, as_json: bool) -> int:

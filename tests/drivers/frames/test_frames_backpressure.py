@@ -129,6 +129,32 @@ def test_many_producers_at_once_are_all_taken(broker: Served) -> None:
     assert len(stored(broker, name)) == 50 * 40
 
 
+def test_producers_that_flood_together_wait_for_the_disk_and_lose_nothing(broker: Served) -> None:
+    """More than may wait for a commit (64 MiB) is sent at once, and nobody asks for answers."""
+    name = new_name()
+    before = resident_bytes(broker)
+    peers = [producing(broker, name) for _ in range(100)]
+    replies: list[str] = []
+
+    def flood(peer: Peer, own: str) -> None:
+        peer.raw(framed(event(own, large(name, 1))) * 8)
+        said = peer.ask(event_names())
+        replies.append(said.kind)
+        peer.socket.close()
+
+    threads = [threading.Thread(target=flood, args=each) for each in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert replies == ["EventNamesReply"] * 100
+    assert resident_bytes(broker) - before < 400 * MB
+    with Peer(broker.frames) as consumer:
+        consumer.open(subscribe(name, extra=options(role="consumer", after="0")))
+        assert sum(1 for _ in range(800) if consumer.hears("Event")) == 800
+
+
 def test_a_thousand_silent_connections_cost_little_and_stop_nobody(broker: Served) -> None:
     before = resident_bytes(broker)
     idle = [Peer(broker.frames) for _ in range(IDLE)]
@@ -188,6 +214,20 @@ def test_a_broker_stops_in_time_whatever_its_peers_do() -> None:
         assert complaints(broker) == []
         for peer in (deaf, flooding, half, idle, busy):
             peer.socket.close()
+
+
+def test_who_sends_an_event_at_once_never_gets_one_though_it_did_not_tell_its_role(
+    broker: Served,
+) -> None:
+    name = new_name()
+    with Peer(broker.frames) as peer:
+        own = peer.open(subscribe(name)).subscription
+        publish(broker, name, content(name))
+
+        peer.send(event(own, content(name)))
+
+        assert peer.hears_nothing(0.5)
+    assert len(stored(broker, name)) == 2
 
 
 def test_a_role_that_is_not_told_costs_no_stream_once_events_come(broker: Served) -> None:

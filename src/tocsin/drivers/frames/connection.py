@@ -109,7 +109,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self._door.forget(self)
+        if self._worker is None:
+            self._door.forget(self)
         if self._session is not None:
             self._session.lost()
         self._wrong = self._wrong or self._cut_short()
@@ -189,6 +190,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._worker = None
         if self._transport is None:
+            self._door.forget(self)  # counted until now: it held what it had sent
             session.lost()  # again: it may have subscribed to something yet
         self._end_if_done()
 

@@ -6,11 +6,12 @@ request is on disk: so any reply tells a producer how far its events are safe.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tocsin.drivers.frames.flow import Flow, Outlet
-from tocsin.errors import BadMessage, TocsinError
+from tocsin.errors import BadMessage, Busy, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import (
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 # Who does not say its role is sent no event for so long: a producer sends one of its own first.
 UNDECIDED_S = 0.25
+# While too many events of all senders wait for the disk: try again so often, and for so long.
+BUSY_PAUSE_S = 0.05
+BUSY_S_MAX = 30.0
 
 BROKER = frozenset({PRODUCER, CONSUMER})
 ARCHIVE = frozenset({CONSUMER})
@@ -133,17 +137,29 @@ class Session:
         arrived, self._arrived = self._arrived, []
         if not arrived:
             return
-        events = [event for event, _ in arrived]
-        node = self._node
         returned, detail, failure = m.SUCCESS, None, None
         try:
-            await node.ask(lambda token, _: node.broker.publish(events, token))
+            await self._publish([event for event, _ in arrived])
         except TocsinError as error:
             returned, detail, failure = m.FAILURE, str(error), error
         numbers = [number for _, number in arrived if number is not None]
         self._outlet.send([write(m.EventReply(number, returned, detail)) for number in numbers])
         if failure is not None and len(numbers) < len(arrived):
             raise failure  # who cannot be told by a reply learns it from the closed connection
+
+    async def _publish(self, events: list[Event]) -> None:
+        """Put these on disk. While too much waits for it already, their sender waits, too: what
+        it sends next is not read before."""
+        node = self._node
+        deadline_s = node.loop.time() + BUSY_S_MAX
+        while True:
+            try:
+                await node.ask(lambda token, _: node.broker.publish(events, token))
+                return
+            except Busy:
+                if node.loop.time() >= deadline_s:
+                    raise
+            await asyncio.sleep(BUSY_PAUSE_S)
 
     async def _follow(self, message: m.Message) -> None:
         happening = self._conversation.receive(message)

@@ -138,6 +138,7 @@ def test_nobody_can_be_in_the_directory_twice(empty: Served) -> None:
         ("", ["a", "b", "c"]),
         ("kind=consumer", ["c"]),
         ("event=%7Burn:lab%7DTemp", ["a"]),
+        ("event=Temp", ["a"]),
         ("host=node8&kind=producer", ["b"]),
         ("filter=cores+%3E%3D+16", ["a"]),
         ("filter=site+%3D+ohio+and+kind+%3D+producer&host=node8", ["b"]),

@@ -37,6 +37,7 @@ WANTED = st.builds(
     Wanted,
     kind=st.none() | KINDS,
     event=st.none() | st.sampled_from([read_name("Memory"), EventName("Memory", "urn:lab")]),
+    local_name=st.none() | st.just("Memory"),
     host=st.none() | HOSTS,
     filter=st.sampled_from(["", "cores >= 3", "name = a or host = node8"]).map(parse_filter),
 )
@@ -69,6 +70,7 @@ def plainly(wanted: Wanted, entries: dict[str, Entry], now_ns: int) -> list[str]
         and now_ns < each.expires_ns
         and wanted.kind in (None, about.kind)
         and wanted.event in (None, *(offered.name for offered in about.events))
+        and wanted.local_name in (None, *(offered.name.local for offered in about.events))
         and (wanted.host is None or wanted.host.lower() == about.host.lower())
         and passes(about)
     )

@@ -25,6 +25,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     kind: Kind | None = None
     event: EventName | None = None
+    local_name: str | None = None  # of an event, in whatever namespace
     host: str | None = None
     filter: Filter = EVERYTHING
 
@@ -87,6 +88,7 @@ class Listing:
         self._ids: list[str] = []  # in order, for pages
         self._by_identity: dict[Identity, str] = {}
         self._by_event: dict[EventName, set[str]] = {}
+        self._by_local_name: dict[str, set[str]] = {}
         self._by_host: dict[str, set[str]] = {}
         self._by_kind: dict[Kind, set[str]] = {}
 
@@ -166,6 +168,8 @@ class Listing:
         sets: list[set[str]] = []
         if wanted.event is not None:
             sets.append(self._by_event.get(wanted.event, set()))
+        if wanted.local_name is not None:
+            sets.append(self._by_local_name.get(wanted.local_name, set()))
         if wanted.host is not None:
             sets.append(self._by_host.get(wanted.host.lower(), set()))
         if wanted.kind is not None:
@@ -181,6 +185,8 @@ class Listing:
         yield self._by_host, about.host.lower()
         for offered in about.events:
             yield self._by_event, offered.name
+        for local_name in {offered.name.local for offered in about.events}:
+            yield self._by_local_name, local_name
 
 
 def _from(ids: Sequence[str], after: str) -> Sequence[str]:

@@ -108,9 +108,13 @@ def _wanted(query: Query) -> Wanted:
     kind = query.text("kind")
     if kind is not None:
         kind = query.choice("kind", kind, KINDS)
+    event = _event(query)
+    # Without a namespace, whoever calls an event so is meant.
+    is_short = event is not None and query.text("event") == event.local
     return Wanted(
         kind=cast(Kind | None, kind),
-        event=_event(query),
+        event=None if is_short else event,
+        local_name=event.local if event is not None and is_short else None,
         host=query.text("host"),
         filter=check_filter(query.filter()),
     )

@@ -201,7 +201,7 @@ class Producer:
             )
         if not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
             raise BadSetting(
-                f"lease_s is {lease_s}", remedy=f"Give {LEASE_S_MIN:g} seconds to a year."
+                f"lease_s is {lease_s}", remedy=f"Give {LEASE_S_MIN:g} seconds to {LEASE_S_MAX:g}."
             )
         entry = partial(self._entry, name, dict(attributes or {}))
         registration = Registration(directory, entry, lease_s)

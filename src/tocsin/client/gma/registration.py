@@ -19,8 +19,8 @@ from tocsin.errors import TocsinError
 
 ANSWER_S_MAX: Final = 10.0
 RENEW_AT: Final = 1 / 3  # of the lease: two renewals may fail
-LEASE_S_MIN: Final = 1.0
-LEASE_S_MAX: Final = 366 * 86_400.0
+LEASE_S_MIN: Final = 10.0
+LEASE_S_MAX: Final = 7 * 86_400.0
 
 log = logging.getLogger("tocsin.gma")
 

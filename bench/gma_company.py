@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, cast
 from lxml import etree
 
 import gma_load as gma
+import load
 from served import Served, served
 from tocsin.store.reader import Reader
 from tocsin.wire.framing import HEAD, HEAD_BYTES, framed
@@ -165,6 +167,16 @@ class Target:
     pid: int
     broker: Served | None = None
 
+    def cpu_s(self) -> float:
+        return load.cpu_s(self.pid)
+
+    def memory_mb(self) -> dict[str, float]:
+        """Resident now, and the most there was."""
+        wanted = {"VmRSS": "now", "VmHWM": "peak"}
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        pairs = [line.split(":", 1) for line in lines]
+        return {wanted[name]: int(text.split()[0]) / 1024 for name, text in pairs if name in wanted}
+
     def check_stored(self, sent: int) -> None:
         """Every event of this run is in the log, and none twice."""
         if self.broker is None:
@@ -180,7 +192,11 @@ def target(kind: str) -> Iterator[Target]:
     if kind == BROKER:
         with served() as broker:
             host, _, port = broker.frames.rpartition(":")
-            yield Target((host, int(port)), broker.pid, broker)
+            try:
+                yield Target((host, int(port)), broker.pid, broker)
+            except SystemExit:
+                print(f"the broker ({broker.process.poll()}): {broker.said()}", file=sys.stderr)
+                raise
         return
     party = start(relay, parses=kind == PARSER)
     try:

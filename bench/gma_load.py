@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from ctypes import Array, c_longlong
 from multiprocessing.connection import Connection as Pipe
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 import uvloop
 
@@ -34,6 +34,7 @@ MINUTE_NS = 60_000_000_000
 NUMBER = "e000000000"  # of an acknowledged event; all are as long as this
 STOP, FIRST_FREE = 0, 1  # places in the array: whether to stop, then one for each process
 PACE_S = 0.002
+LAST_REPLY_S = 30.0
 _TIMED_PART = b"<TimeStamp>2000-11-09T21:51:"
 
 FORK = multiprocessing.get_context("fork")
@@ -95,20 +96,20 @@ REPLY = framed(write(m.EventReply(NUMBER)))
 class Producer(asyncio.Protocol):
     """One connection: offers events, sends them as it is told, counts what is acknowledged."""
 
-    def __init__(self, nonce: str, host: str, acknowledged: Acknowledged) -> None:
+    def __init__(self, nonce: str, host: str, acknowledged: Acknowledged, *, timed: bool) -> None:
         self._nonce = nonce
         self._host = host
         self._acknowledged = acknowledged
+        self._timed = timed
         self._greeting = b""
         self._bytes = 0
-        self.timed = False
         self.sent = 0
         self.acked = 0
         self.frames: Frames | None = None
         self.ready = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: Any = transport
+        self.transport = cast(asyncio.Transport, transport)
         self.transport.write(offer(self._nonce))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -144,7 +145,7 @@ class Producer(asyncio.Protocol):
         answer = read(reply)
         match answer:
             case m.SubscribeReply(subscription_id=str(own), options=m.Options(acknowledge=str(_))):
-                self.frames = Frames(own, self._host, timed=self.timed)
+                self.frames = Frames(own, self._host, timed=self._timed)
                 self.ready.set_result(None)
             case _:
                 _die(f"the offer was not taken: {answer}")
@@ -193,8 +194,10 @@ def pace(
             under_way[producer] = deque()
         _wait_for_start(pipe)
         await _send_in_turn(under_way, period_s, counts)
-        deadline_s = time.monotonic() + 30
-        while any(under_way.values()) and time.monotonic() < deadline_s:
+        deadline_s = time.monotonic() + LAST_REPLY_S
+        while any(under_way.values()):
+            if time.monotonic() > deadline_s:
+                _die(f"{sum(map(len, under_way.values()))} events were not acknowledged")
             await asyncio.sleep(0.01)
         pipe.send((sum(producer.sent for producer in under_way), took_ns))
 
@@ -226,8 +229,7 @@ async def _connected(
     *,
     timed: bool = False,
 ) -> Producer:
-    producer = Producer(nonce, host, acknowledged)
-    producer.timed = timed
+    producer = Producer(nonce, host, acknowledged, timed=timed)
     await asyncio.get_running_loop().create_connection(lambda: producer, *address)
     await producer.ready
     return producer
@@ -255,7 +257,7 @@ class Consumer(asyncio.Protocol):
         self.ready = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.write(wish(self._period_s))  # type: ignore[attr-defined]
+        cast(asyncio.Transport, transport).write(wish(self._period_s))
 
     def connection_lost(self, exc: Exception | None) -> None:
         _die(f"a consumer lost its connection: {exc}")

@@ -38,7 +38,7 @@ from tocsin.wire.gma.names import (
     is_own,
     name_of,
 )
-from tocsin.wire.gma.plain import ELEMENTS_MAX, read_plain_event
+from tocsin.wire.gma.plain import ELEMENTS_MAX, name_of_plain
 from tocsin.wire.gma.read import read
 from tocsin.wire.gma.stamp import read_stamp
 from tocsin.wire.gma.values import INT64_MAX
@@ -140,12 +140,13 @@ def _leaves(elements: tuple[Element, ...], prefix: str) -> Iterator[tuple[str, E
 
 def content_of(event: Event, received_ns: int) -> bytes:
     """The event as the one element that a consumer of performance events gets."""
-    payload = payload_element(event.data) if event.data and is_xml(event.datacontenttype) else None
-    if payload is not None:
-        plain = read_plain_event(payload)
-        if plain is not None and plain.name.type == event.type:
-            return payload
-        for content in _with_payload(event, payload, received_ns):
+    data = event.data
+    if data and is_xml(event.datacontenttype):
+        name = name_of_plain(data)
+        if name is not None and name.type == event.type:
+            return data
+        payload = payload_element(data)
+        for content in _with_payload(event, payload, received_ns) if payload else ():
             if _is_readable(content, event.type):
                 return content
     return event_element(performance_event_of(event, received_ns)).encode()
@@ -204,14 +205,21 @@ def _given(event: Event) -> Iterator[Element]:
 
 def name_of_event(event: Event) -> EventName:
     """What the event is called: as its payload is, if that is what its type says."""
-    if event.data and event.type and is_xml(event.datacontenttype):
-        payload = payload_element(event.data)
-        if payload is not None:
-            namespace, local = split(safexml.parse(payload).tag)
-            is_name = is_canonical(namespace, local) and not is_own(namespace, local)
-            if is_name and name_uri((namespace, local)) == event.type:
-                return EventName(local, namespace)
+    data = event.data
+    if data and is_xml(event.datacontenttype):
+        name = name_of_plain(data) or _name_of_payload(data)
+        if name is not None and name.type == event.type:
+            return name
     return name_of(event.type)
+
+
+def _name_of_payload(data: bytes) -> EventName | None:
+    payload = payload_element(data)
+    if payload is None:
+        return None
+    namespace, local = split(safexml.parse(payload).tag)
+    is_name = is_canonical(namespace, local) and not is_own(namespace, local)
+    return EventName(local, namespace) if is_name else None
 
 
 def _time(event: Event, received_ns: int) -> str:

@@ -108,10 +108,10 @@ def read_plain(data: bytes) -> tuple[EventMessage, bytes] | None:
     return message, data[found.start("content") : found.end("content")]
 
 
-def read_plain_event(content: bytes) -> PerformanceEvent | None:
-    """The event in an element that stands by itself; None if it is not plain."""
+def name_of_plain(content: bytes) -> EventName | None:
+    """The name of an event in an element that stands by itself; None if it is not plain."""
     found = _match(_EVENT, content, ELEMENTS_MAX + 1)
-    return None if found is None else _event(found)
+    return None if found is None else _name(*found.group("name", "namespace"))
 
 
 def _match(pattern: re.Pattern[str], data: bytes, end_tags_max: int) -> re.Match[str] | None:

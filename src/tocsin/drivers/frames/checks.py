@@ -25,7 +25,7 @@ class Checks:
     def check(self, event: Event) -> None:
         """Raises what is wrong with it."""
         key = event.type, event.source, event.topic, event.subject
-        if key not in self._known or not self._attributes_fit:
+        if key not in self._known or not event.id or not self._attributes_fit:
             check_event(event, self._limits)
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()

@@ -257,7 +257,7 @@ def test_a_consumer_that_takes_nothing_is_given_up_at_the_deadline(world: World)
         id="e", source="/lab", type="t", datacontenttype="text/plain", data=b"x" * (32 << 20)
     )
 
-    outcome = push(world, at(world, script), large, timeout_s=1.0)
+    outcome = push(world, at(world, script), large, timeout_s=2.0)
 
     assert outcome == Failed("the consumer did not take the event in time", reachable=True)
 

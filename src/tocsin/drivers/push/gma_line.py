@@ -24,7 +24,7 @@ class GmaLine(Line):
         super().__init__(exchange, number, address, sink)
         self.consignment = EMPTY
 
-    def ask_events(self, push: Push, done: Done, deadline_s: float) -> None:
+    def ask_events(self, push: Push, done: Done) -> None:
         """Send the events of a push. Only when the one before is done."""
         try:
             # The same name and numbers at every attempt: a broker at the other end knows by them
@@ -33,7 +33,7 @@ class GmaLine(Line):
         except TocsinError as error:
             self._exchange.loop.call_soon(done, self.number, Failed(error.problem, reachable=True))
             return
-        self.ask(NOTHING, done, deadline_s)
+        self.ask(NOTHING, done, self._exchange.loop.time() + push.timeout_s)
 
     def refused(self, reason: str) -> None:
         self._finish(Failed(reason, reachable=True))

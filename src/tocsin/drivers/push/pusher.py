@@ -89,7 +89,7 @@ class Pusher:
                 return
         if isinstance(line, GmaLine):
             line.used_at_s = self.loop.time()
-            line.ask_events(push, done, line.used_at_s + push.timeout_s)
+            line.ask_events(push, done)
             return
         head = line.letterheads.get(push.subscription.id)
         if head is None or head.subscription is not push.subscription:

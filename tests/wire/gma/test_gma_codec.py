@@ -294,6 +294,21 @@ def test_a_value_that_cannot_be_sent_is_refused_with_what_to_do(value: float | s
         write(m.EventMessage("1", event))
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        PerformanceEvent(EventName("T" * 257), TIME),
+        PerformanceEvent(EventName("T", f"urn:{'x' * 1_024}"), TIME),
+        PerformanceEvent(UPTIME, TIME, (Element("v" * 257, 1),)),
+        PerformanceEvent(UPTIME, TIME, (Element("v", 1, "u" * 257),)),
+        PerformanceEvent(UPTIME, TIME, (Element("v", 1, None, "u" * 257),)),
+    ],
+)
+def test_what_readers_refuse_for_its_length_is_not_written(event: PerformanceEvent) -> None:
+    with pytest.raises(BadMessage):
+        write(m.EventMessage("1", event))
+
+
 def test_options_are_understood_by_who_knows_them_and_no_others() -> None:
     options = Options("producer", 7, "nonce", context=True, filtered=True)
     request = m.SubscribeRequest("1", "2", Parameters(UPTIME), options=options)

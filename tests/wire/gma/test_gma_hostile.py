@@ -278,6 +278,8 @@ MANY_NAMESPACES = "".join(f" xmlns:a{number}='urn:{number}'" for number in range
         SOUND.replace("<Load1>", f"<{'L' * 300}>").replace("</Load1>", f"</{'L' * 300}>").encode(),
         SOUND.replace("Load1>", f"{'L' * 100_000}>").encode(),
         SOUND.replace("UptimeCPULoad", "U" * 300).encode(),
+        SOUND.replace("<Load1>", f'<Load1 units="{"u" * 257}">').encode(),
+        SOUND.replace("<Load1>", f'<Load1 accuracy="{"u" * 900_000}">').encode(),
         SOUND.replace(EVENTS, f"urn:{'x' * 2_000}").encode(),
         SOUND.replace('"1"', f'"{"1" * 1_000_000}"').encode(),
         SOUND.replace("UptimeCPULoad", "Error").replace(EVENTS, PROTOCOL).encode(),
@@ -294,7 +296,7 @@ MANY_NAMESPACES = "".join(f" xmlns:a{number}='urn:{number}'" for number in range
         b"<Event " + b"a" * 1_000_000,
         b"\0" * 1_000,
     ],
-    ids=range(38),
+    ids=range(40),
 )
 def test_what_is_made_to_hurt_is_refused_quickly(data: bytes) -> None:
     start = time.process_time()
@@ -312,7 +314,7 @@ def test_what_is_made_to_hurt_is_refused_quickly(data: bytes) -> None:
         "<a>" + "x" * 900_000 + "</a>",
         "<a>1</a>" * 900,
         " " * 900_000,
-        "<a" + ' units="' + "u" * 900_000 + '">1</a>',
+        "<a" + ' note="' + "u" * 900_000 + '">1</a>',
         "<a>" + "1" * 100_000 + "</a>",
         "<a>" + "1." * 100_000 + "</a>",
         "<a>" + " " * 100_000 + "</a>",

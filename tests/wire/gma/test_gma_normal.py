@@ -295,6 +295,12 @@ def test_attributes_and_extensions_are_told_beside_the_data() -> None:
     )
 
 
+def test_units_that_go_on_and_on_are_cut() -> None:
+    event = an_event(None, None, attributes={"wait": Quantity(2, "m" * 9_999, "\0")})
+
+    assert sent(event).elements == (Element("wait", 2, "m" * 256, "\ufffd"),)
+
+
 def test_a_payload_of_another_door_goes_out_as_it_was_with_the_time() -> None:
     payload = b'<n:state xmlns:n="urn:x"><n:job units="h">5</n:job><note/></n:state>'
     event = Event("1", "/s", "urn:x/state", datacontenttype="application/xml", data=payload)

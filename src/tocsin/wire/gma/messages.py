@@ -10,9 +10,11 @@ from tocsin.wire.gma.names import EventName
 SUCCESS = "Success"
 FAILURE = "Failure"
 
+UNITS_CHARS_MAX = 256  # and of an accuracy
+
 
 class Element(msgspec.Struct, frozen=True):
-    """A name and its value; `value` may be elements again, in events of others."""
+    """A name and its value; `value` may be elements again, one or more, in events of others."""
 
     name: str
     value: Scalar | tuple[Element, ...]

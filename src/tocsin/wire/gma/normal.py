@@ -27,7 +27,7 @@ from tocsin.event.xml_name import escaped_name, name_uri
 from tocsin.wire.cloudevents import percent, typed
 from tocsin.wire.cloudevents.attributes import check_value
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.gma.messages import Element, EventMessage, PerformanceEvent
+from tocsin.wire.gma.messages import UNITS_CHARS_MAX, Element, EventMessage, PerformanceEvent
 from tocsin.wire.gma.names import (
     EVENTS,
     HOST_NAME,
@@ -292,14 +292,13 @@ def _size(element: Element) -> int:
 
 def _element(name: str, value: Value) -> Element:
     if isinstance(value, Quantity):
-        units, accuracy = value.unit, value.accuracy
-        return Element(
-            escaped_name(name),
-            _sendable(value.value),
-            None if units is None else FORBIDDEN.sub("\ufffd", units),
-            None if accuracy is None else FORBIDDEN.sub("\ufffd", accuracy),
-        )
+        told = (_told(value.unit), _told(value.accuracy))
+        return Element(escaped_name(name), _sendable(value.value), *told)
     return Element(escaped_name(name), _sendable(value))
+
+
+def _told(text: str | None) -> str | None:
+    return None if text is None else FORBIDDEN.sub("\ufffd", text[:UNITS_CHARS_MAX])
 
 
 def _sendable(value: Scalar) -> Scalar:

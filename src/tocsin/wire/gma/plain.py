@@ -14,7 +14,13 @@ from functools import lru_cache
 import msgspec
 
 from tocsin.event.xml_name import is_namespace
-from tocsin.wire.gma.messages import Context, Element, EventMessage, PerformanceEvent
+from tocsin.wire.gma.messages import (
+    UNITS_CHARS_MAX,
+    Context,
+    Element,
+    EventMessage,
+    PerformanceEvent,
+)
 from tocsin.wire.gma.names import (
     EXTENSION,
     NAME_CHARS_MAX,
@@ -37,7 +43,8 @@ _NAME = f"[A-Za-z_][A-Za-z0-9_.-]{{0,{NAME_CHARS_MAX - 1}}}+"
 _ID = rf'[^"<>&\x00-\x20\x7f]{{1,{ID_CHARS_MAX}}}+'
 _TEXT = r"[^<>&\x00-\x08\x0b-\x1f\x7f]*+"
 _VALUE = r'[^"<>&\x00-\x1f\x7f]*+'
-_TOLD = r'[^"<>&\x00-\x1f\x7f]++'
+_TOLD = rf'[^"<>&\x00-\x1f\x7f]{{1,{UNITS_CHARS_MAX}}}+'
+_NAMESPACE = rf'[^"<>&\x00-\x20\x7f]{{1,{NAMESPACE_CHARS_MAX}}}+'
 _SPACE = r"[ \t\n]*+"
 
 
@@ -50,7 +57,7 @@ def _fields(group: str) -> str:
 
 
 _CONTENT = (
-    rf'<(?P<name>{_NAME}) xmlns="(?P<namespace>{_TOLD})">'
+    rf'<(?P<name>{_NAME}) xmlns="(?P<namespace>{_NAMESPACE})">'
     rf"(?P<before>{_fields('first')}){_SPACE}<TimeStamp>(?P<time>{PLAIN_STAMP})</TimeStamp>"
     rf"(?P<after>{_fields('second')}){_SPACE}</(?P=name)>"
 )
@@ -144,8 +151,5 @@ def _event(found: re.Match[str]) -> PerformanceEvent | None:
 @lru_cache(maxsize=_NAMES_KEPT)
 def _name(local: str, namespace: str) -> EventName | None:
     """The name of an event, if the parser would read it as it stands."""
-    if len(namespace) > NAMESPACE_CHARS_MAX or not is_namespace(namespace):
-        return None
-    if not is_canonical(namespace, local) or is_own(namespace, local):
-        return None
-    return EventName(local, namespace)
+    is_name = is_canonical(namespace, local) and not is_own(namespace, local)
+    return EventName(local, namespace) if is_name and is_namespace(namespace) else None

@@ -193,10 +193,15 @@ def _element(element: Tree) -> m.Element:
     if len(name) > NAME_CHARS_MAX:
         _bad(
             f"the name of the element {name[:_SHOWN_MAX]} has {len(name)} characters",
-            f"Use at most {NAME_CHARS_MAX}.",
+            f"Use at most {NAME_CHARS_MAX} characters.",
         )
     attributes = dict(element.items())
     units, accuracy = attributes.get("units"), attributes.get("accuracy")
+    if len(units or "") > m.UNITS_CHARS_MAX or len(accuracy or "") > m.UNITS_CHARS_MAX:
+        _bad(
+            f"units or accuracy of {name} are too long",
+            f"Use at most {m.UNITS_CHARS_MAX} characters.",
+        )
     if len(element):
         return m.Element(name, tuple(map(_element, element)), units, accuracy)
     text, declared = element.text or "", attributes.get(_XSI_TYPE)

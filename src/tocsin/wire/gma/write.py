@@ -13,10 +13,19 @@ from tocsin.errors import BadMessage
 from tocsin.event.xml_form import FORBIDDEN
 from tocsin.event.xml_name import is_namespace, is_xml_name
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.names import EXTENSION, PARAMETERS, PROTOCOL, XSD, XSI, EventName
+from tocsin.wire.gma.names import (
+    EXTENSION,
+    NAME_CHARS_MAX,
+    NAMESPACE_CHARS_MAX,
+    PARAMETERS,
+    PROTOCOL,
+    XSD,
+    XSI,
+    EventName,
+)
 from tocsin.wire.gma.values import needs_type, text_of
 
-_KEPT = 4_096  # heads, names and tags, each written over and over
+_KEPT = 4_096  # heads and tags, each written over and over; all of them are short
 _PLAIN = re.compile(r"[ !#-%'-;=?-~]*")  # stands in any text or attribute as it is
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _ATTRIBUTE_ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
@@ -50,20 +59,25 @@ def _event_head(subscription_id: str) -> bytes:
 
 @lru_cache(maxsize=_KEPT)
 def _opening(local: str, namespace: str) -> str:
-    if not is_xml_name(local):
-        raise _unsendable(f"{local[:40]!r} cannot be the name of an element")
-    if namespace and not is_namespace(namespace):
+    _check_name(local)
+    if len(namespace) > NAMESPACE_CHARS_MAX or not (is_namespace(namespace) or namespace == ""):
         raise _unsendable(f"{namespace[:40]!r} cannot be a namespace")
     return f"<{local} xmlns={_attribute(namespace)}>"
 
 
 @lru_cache(maxsize=_KEPT)
 def _tags(name: str, units: str | None, accuracy: str | None) -> tuple[str, str]:
-    if not is_xml_name(name):
-        raise _unsendable(f"{name[:40]!r} cannot be the name of an element")
+    _check_name(name)
+    if max(len(units or ""), len(accuracy or "")) > m.UNITS_CHARS_MAX:
+        raise _unsendable(f"units or accuracy of {name} are too long")
     told = "" if units is None else f" units={_attribute(units)}"
     told += "" if accuracy is None else f" accuracy={_attribute(accuracy)}"
     return f"<{name}{told}>", f"</{name}>"
+
+
+def _check_name(name: str) -> None:
+    if len(name) > NAME_CHARS_MAX or not is_xml_name(name):
+        raise _unsendable(f"{name[:40]!r} cannot be the name of an element")
 
 
 def _element(element: m.Element) -> str:
@@ -101,7 +115,9 @@ def _attribute(text: str) -> str:
 
 
 def _unsendable(problem: str) -> BadMessage:
-    return BadMessage(problem, remedy="Send text that XML 1.0 can hold, under names that it has.")
+    return BadMessage(
+        problem, remedy="Send text that XML 1.0 can hold, under short names that it has."
+    )
 
 
 def _message(name: str, request_id: str, content: str) -> str:

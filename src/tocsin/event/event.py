@@ -71,7 +71,8 @@ def visible(event: Event) -> Mapping[str, Value]:
     """What content filters see, by name.
 
     Context attributes win over extensions, extensions over typed attributes, and those over the
-    top-level scalar (or value-with-unit) members of a JSON object sent as data.
+    top-level scalar (or value-with-unit) members of a JSON object, or the elements of an XML
+    document, sent as data. A door that brought typed attributes has read the document already.
     """
     seen = _members(event)
     seen.update(event.attributes)
@@ -81,9 +82,13 @@ def visible(event: Event) -> Mapping[str, Value]:
 
 
 def _members(event: Event) -> dict[str, Value]:
-    """The members of a JSON payload that a filter can compare; none if it is not a JSON object."""
+    """The values in a payload that a filter can compare; none if it is neither JSON nor XML."""
     data = event.data
-    if not data or not is_json(event.datacontenttype) or data.lstrip()[:1] != b"{":
+    if not data:
+        return {}
+    if not is_json(event.datacontenttype):
+        return {} if event.attributes else _xml_members(data, event.datacontenttype)
+    if data.lstrip()[:1] != b"{":
         return {}
     try:
         raw = _read_object(data)
@@ -94,6 +99,15 @@ def _members(event: Event) -> dict[str, Value]:
         }
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
+
+
+def _xml_members(data: bytes, media_type: str | None) -> dict[str, Value]:
+    essence = (media_type or "").partition(";")[0].strip().lower()
+    if not essence.endswith(("/xml", "+xml")):
+        return {}
+    from tocsin.event.xml_members import xml_members  # most programs never meet XML
+
+    return {**xml_members(data)}
 
 
 def _comparable(text: memoryview) -> Value | None:

@@ -18,15 +18,15 @@ PROC = "/proc"
 STAT_BYTES_MAX = 2_048  # a line of some fifty numbers
 
 _STATES = {
-    "R": "running",
-    "S": "sleeping",
-    "D": "disk-sleep",
-    "T": "stopped",
-    "t": "stopped",
-    "Z": "zombie",
-    "X": "dead",
-    "x": "dead",
-    "I": "idle",
+    b"R": "running",
+    b"S": "sleeping",
+    b"D": "disk-sleep",
+    b"T": "stopped",
+    b"t": "stopped",
+    b"Z": "zombie",
+    b"X": "dead",
+    b"x": "dead",
+    b"I": "idle",
 }
 # Where these are among the fields after the name (proc_pid_stat(5), 3 being the first of them).
 _STATE, _USER_TICKS, _SYSTEM_TICKS, _STARTED = 0, 11, 12, 19
@@ -78,7 +78,7 @@ def parse_stat(line: bytes, ticks_per_s: int) -> tuple[str, Process] | None:
         started = int(fields[_STARTED])
     except ValueError:
         return None
-    state = _STATES.get(fields[_STATE].decode("ascii", "replace"), "other")
+    state = _STATES.get(fields[_STATE], "other")
     return state, Process(started, name.decode("utf-8", "replace"), ticks / ticks_per_s)
 
 

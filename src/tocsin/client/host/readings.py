@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,7 @@ class InterfaceCounters:
     send_drops: int
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """Which one it is (a number is used again, a number and a start time are not), and its use of
     the processor so far."""
 

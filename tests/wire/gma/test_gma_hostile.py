@@ -4,6 +4,7 @@ nothing but our own errors. A request that can be recognised gets the reply that
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Iterator
 from random import Random
 
@@ -348,6 +349,28 @@ def test_the_most_names_that_a_reply_may_list_are_read_and_no_more() -> None:
     assert isinstance(reply, m.EventNamesReply)
     assert len(reply.names) == 10_000
     assert "100000" in str(error)
+
+
+def test_names_of_strangers_are_not_remembered_at_any_length() -> None:
+    def speak(number: int) -> None:
+        namespace = f"urn:{number}:{'x' * 200_000}"
+        for text in (
+            f'<Event xmlns="{namespace}" subscriptionID="1"/>',
+            SOUND.replace(EVENTS, namespace),
+            SOUND.replace("<Load1>", f'<Load1 xmlns="{namespace}">'),
+            SOUND.replace("<Load1>", f'<Load1 units="{namespace}">'),
+        ):
+            with pytest.raises(TocsinError):
+                read_content(text.encode())
+
+    speak(0)
+    tracemalloc.start()
+    for number in range(1, 20):
+        speak(number)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 1_000_000, "of some 15 MB that were said"
 
 
 def test_a_long_detail_is_cut_and_the_reply_taken() -> None:

@@ -37,6 +37,9 @@ NESTING_MAX = 20
 _LISTED_TAGS = ("Event", f"{{{PROTOCOL}}}Event")
 _XSI_TYPE = f"{{{XSI}}}type"
 _SHOWN_MAX = 80
+# `split` remembers the tags it has seen, so that those of strangers must be short.
+_TAG_CHARS_MAX = NAME_CHARS_MAX + NAMESPACE_CHARS_MAX + len("{}")
+_SHORT_BYTES_MAX = 4_096
 # The paper's example of an EventNamesReply ends with the tag that the message once had.
 _FORMER_END = b"</AvailableEventsReply>"
 _FORMER_BEGIN = b"<AvailableEventsReply"
@@ -83,6 +86,8 @@ def _read(raw: bytes) -> tuple[m.Message, _Parts]:
     if raw.rstrip().endswith(_FORMER_END) and _FORMER_BEGIN not in raw:
         raw = raw.replace(_FORMER_END, b"</EventNamesReply>")
     root = safexml.parse(raw, what="the message", depth_max=NESTING_MAX)
+    if len(raw) > _SHORT_BYTES_MAX:
+        _check_tags(root)
     namespace, kind = split(root.tag)
     if kind == "AvailableEventsReply":
         kind = "EventNamesReply"
@@ -113,6 +118,12 @@ def _refused(error: TocsinError, kind: str, root: Tree) -> BadMessage:
 
 def _bad(problem: str, remedy: str) -> NoReturn:
     raise BadMessage(problem, remedy=remedy)
+
+
+def _check_tags(root: Tree) -> None:
+    longest = max(len(str(element.tag)) for element in root.iter())
+    if longest > _TAG_CHARS_MAX:
+        _bad(f"an element's name has {longest} characters", "Use shorter names and namespaces.")
 
 
 # Parts that messages have in common

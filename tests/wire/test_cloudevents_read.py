@@ -17,6 +17,7 @@ from tocsin.event.event import Event
 from tocsin.event.value import Quantity
 from tocsin.wire.cloudevents import Limits, read_events
 from tocsin.wire.cloudevents import read as reading
+from tocsin.wire.cloudevents.attributes import check_event
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -429,3 +430,33 @@ def test_naughty_strings_are_kept_exactly_or_refused(name: str) -> None:
         assert getattr(event, name, event.extensions.get(name)) == text
 
     assert kept == 0 if name == "time" else kept > 100
+
+
+CONTEXT_TEXT = st.text(max_size=12) | st.sampled_from(
+    ["", " ", "a b", "\x01", "/a", "a/b", "a//b", "text/plain", "2024-05-01T12:00:00Z", "x" * 9000]
+)
+
+
+@given(
+    st.builds(
+        Event,
+        id=CONTEXT_TEXT,
+        source=CONTEXT_TEXT,
+        type=CONTEXT_TEXT,
+        topic=CONTEXT_TEXT,
+        time=st.none() | CONTEXT_TEXT,
+        subject=st.none() | CONTEXT_TEXT,
+        datacontenttype=st.none() | CONTEXT_TEXT,
+        dataschema=st.none() | CONTEXT_TEXT,
+    )
+)
+def test_an_event_is_checked_the_same_with_and_without_extensions(event: Event) -> None:
+    def verdict(checked: Event) -> bool:
+        try:
+            check_event(checked, Limits())
+        except TocsinError:
+            return False
+        return True
+
+    extended = msgspec.structs.replace(event, extensions={"any": 1})
+    assert verdict(event) is verdict(extended)

@@ -97,6 +97,37 @@ def check_event(event: Event, limits: Limits) -> None:
     in headers, and the log must be able to keep it."""
     if event.data is not None and len(event.data) > limits.event_bytes_max:
         raise too_long(len(event.data), limits)
+    if event.extensions:
+        _check_with_extensions(event, limits)
+    else:
+        _check_context(event, limits)
+    for name, value in event.attributes.items():
+        check_value(name, value.value if isinstance(value, Quantity) else value, limits)
+
+
+def _check_context(event: Event, limits: Limits) -> None:
+    """What `event_of` asks of the context attributes, without making the event anew."""
+    for name, text in (("id", event.id), ("source", event.source), ("type", event.type)):
+        if not text:
+            raise refused(name, text, "is no text", f"Send {name} as a string that is not empty.")
+        check_value(name, text, limits)
+    check_reference("source", event.source)
+    if event.topic:
+        check_value("topic", event.topic, limits)
+        valid_topic(event.topic)
+    if event.subject is not None:
+        check_value("subject", event.subject, limits)
+    if event.time is not None:
+        check_time(event.time)
+    if event.datacontenttype is not None:
+        check_value("datacontenttype", event.datacontenttype, limits)
+        check_media_type(event.datacontenttype)
+    if event.dataschema is not None:
+        check_value("dataschema", event.dataschema, limits)
+        check_reference("dataschema", event.dataschema)
+
+
+def _check_with_extensions(event: Event, limits: Limits) -> None:
     given: dict[str, Scalar] = {
         name: value for name, value in context(event).items() if isinstance(value, str)
     }
@@ -105,8 +136,6 @@ def check_event(event: Event, limits: Limits) -> None:
             f"{min(reserved)} is given twice", remedy="Give an extension a name of its own."
         )
     event_of({**event.extensions, **given, "specversion": "1.0"}, None, limits)
-    for name, value in event.attributes.items():
-        check_value(name, value.value if isinstance(value, Quantity) else value, limits)
 
 
 def too_long(size: int, limits: Limits) -> TooLarge:

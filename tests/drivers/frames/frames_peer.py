@@ -9,6 +9,7 @@ import select
 import socket
 import ssl
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Self
@@ -269,12 +270,14 @@ def stored(broker: Served, name: str, namespace: str = EVENTS) -> list[dict[str,
     """All events of that kind in the log, oldest first."""
     found: list[dict[str, object]] = []
     after = 0
+    asked = {"limit": "1000", "filter": f"type = '{namespace}/{name}'"}
     while True:
-        status, page = broker.call("GET", f"/events?after={after}&limit=1000")
+        query = urllib.parse.urlencode({**asked, "after": str(after)})
+        status, page = broker.call("GET", f"/events?{query}")
         assert status == 200, page
-        if not page["events"]:
+        found += page["events"]
+        if page["next"] == after:
             return found
-        found += [each for each in page["events"] if each["type"] == f"{namespace}/{name}"]
         after = page["next"]
 
 

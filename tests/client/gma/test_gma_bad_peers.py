@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import time
 from collections.abc import Iterator
 
 import pytest
 from gma_peers import PROTOCOL, RawPeer, event, raw_listener, subscribe_request, until
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma import connection as connection_module
@@ -63,6 +67,40 @@ def test_garbage_closes_the_connection_and_is_told(
         assert peer.hear_end() == []
         peer.close()
     until(lambda: caplog.text.count("closed the connection with 127.0.0.1") >= 2)
+    with Consumer(producer.address) as consumer:
+        assert consumer.query("Count")["N"] == 1
+
+
+SOUND = [
+    subscribe_request("Count", more='<Period units="sec">10</Period>'),
+    f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="2"/>',
+    event("1", "Count", "<N>1</N>", ' requestID="e1"'),
+    f'<UnsubscribeRequest xmlns="{PROTOCOL}" requestID="3"><SubscriptionID>1</SubscriptionID>'
+    "</UnsubscribeRequest>",
+]
+
+
+@settings(max_examples=60)
+@given(
+    said=st.lists(st.sampled_from(SOUND), max_size=4),
+    at=st.integers(0, 2_000),
+    put=st.binary(max_size=12),
+    cut=st.integers(0, 40),
+)
+def test_whatever_is_changed_on_the_way_harms_nobody_else(
+    producer: Producer, archive: Consumer, said: list[str], at: int, put: bytes, cut: int
+) -> None:
+    stream = b"".join(framed(text.encode()) for text in said)
+    at = at % (len(stream) + 1)
+    stream = stream[:at] + put + stream[at + cut :]
+    for address in (producer.address, archive.address):
+        peer = RawPeer.call(str(address))
+        with contextlib.suppress(ConnectionError):
+            peer.send(stream)
+            peer._socket.shutdown(socket.SHUT_WR)
+        peer.hear_end()
+        peer.close()
+
     with Consumer(producer.address) as consumer:
         assert consumer.query("Count")["N"] == 1
 

@@ -155,6 +155,29 @@ def test_a_consumer_does_not_filter_again_what_the_producer_says_it_filtered() -
         assert consumer.subscribe("Count", filter="N >= 4").take(5)["N"] == 1  # type: ignore[index]
 
 
+def test_a_producer_that_hangs_up_on_our_extensions_is_asked_without_them() -> None:
+    requests: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        if not requests:
+            requests.append(peer.hear())
+            peer.close()
+            return
+        identity, request = accept(peer)
+        requests.append(request)
+        for number in range(3):
+            peer.say(event(identity, "Count", f"<N>{number}</N>"))
+        peer.hear_end()
+
+    with raw_listener(serve) as address, Consumer(address) as consumer:
+        subscription = consumer.subscribe("Count", period=10, filter="N > 1")
+        assert subscription.take(5)["N"] == 2  # type: ignore[index]
+
+    assert "urn:tocsin" in requests[0]
+    assert "urn:tocsin" not in requests[1]
+    assert '<Period units="sec">10</Period>' in requests[1]
+
+
 def test_a_query_is_filtered_here_too() -> None:
     def serve(peer: RawPeer) -> None:
         peer.hear()

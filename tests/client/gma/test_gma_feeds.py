@@ -147,8 +147,10 @@ def test_a_feed_that_has_no_more_room_drops_the_oldest_and_counts_them(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(outbox.Outbox.__init__, "__defaults__", (3, 1 << 20, 100))
     with proxied(str(archive.address)) as proxy:
-        proxy.stop()
         feed = producer.push_to(proxy.address, "Alarm")
+        until(lambda: feed.state == "open")
+        proxy.stop()
+        until(lambda: feed.state == "connecting")
         for number in range(8):
             producer.emit("Alarm", {"N": number})
         until(lambda: feed.dropped == 5)
@@ -207,6 +209,60 @@ def test_a_consumer_of_the_paper_gets_events_without_numbers(producer: Producer)
 
     assert heard[0].startswith(f'<Event xmlns="{PROTOCOL}" subscriptionID="c1"><Alarm ')
     assert (feed.sent, feed.acknowledged, feed.waiting) == (1, 0, 0)
+
+
+def test_an_archive_that_hangs_up_on_our_extensions_is_asked_without_them(
+    producer: Producer,
+) -> None:
+    requests: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        requests.append(peer.hear())
+        if "urn:tocsin" in requests[-1]:
+            peer.close()
+            return
+        number = requests[-1].partition('requestID="')[2].partition('"')[0]
+        peer.say(
+            f'<SubscribeReply xmlns="{PROTOCOL}" requestID="{number}"><Return>Success</Return>'
+            "<SubscriptionID>c1</SubscriptionID></SubscribeReply>"
+        )
+        peer.hear_end()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm", period=60)
+        until(lambda: feed.state == "open")
+        producer.emit("Alarm", {"N": 1})
+        assert feed.flush(5)
+
+    assert len(requests) == 2
+    assert "SubscriptionID>2<" in requests[1]  # no id is given twice
+    assert (feed.sent, feed.acknowledged) == (1, 0)
+
+
+def test_one_who_agreed_to_our_extensions_is_never_asked_without_them(producer: Producer) -> None:
+    requests: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        if len(requests) in (1, 2):
+            requests.append(peer.hear())
+            peer.close()  # as a broker does that is killed at the wrong moment
+            return
+        requests.append("")
+        agree(peer, answers=True)
+        if len(requests) == 1:
+            peer.close()
+        else:
+            answer(peer, peer.hear())
+            peer.hear_end()
+
+    with raw_listener(serve) as address:
+        feed = producer.push_to(address, "Alarm")
+        until(lambda: len(requests) == 4)
+        producer.emit("Alarm", {"N": 1})
+        assert feed.flush(5)
+
+    assert all("acknowledge=" in request for request in requests[1:3])
+    assert feed.acknowledged == 1
 
 
 def test_an_event_that_is_refused_is_dropped_and_its_reason_kept(producer: Producer) -> None:
@@ -269,10 +325,10 @@ def test_a_refused_feed_says_why_makes_nothing_and_asks_again() -> None:
 
     def serve(peer: RawPeer) -> None:
         asked.append(1)
-        if len(asked) < 3:
-            peer.hear()
+        if len(asked) < 5:
+            number = peer.hear().partition('requestID="')[2].partition('"')[0]
             peer.say(
-                f'<SubscribeReply xmlns="{PROTOCOL}" requestID="1"><Return>Failure</Return>'
+                f'<SubscribeReply xmlns="{PROTOCOL}" requestID="{number}"><Return>Failure</Return>'
                 "<ReturnDetail>not today</ReturnDetail></SubscribeReply>"
             )
         else:

@@ -86,6 +86,23 @@ def test_the_names_of_what_is_offered_are_told(producer: Producer, consumer: Con
     ]
 
 
+def test_a_producer_without_events_says_so(consumer: Consumer) -> None:
+    with pytest.raises(BrokerRefused, match="no events"):
+        consumer.event_names()
+
+
+def test_the_ids_of_a_producer_are_its_own_on_all_connections(producer: Producer) -> None:
+    producer.offer("Alarm")
+    peers = [RawPeer.call(str(producer.address)) for _ in range(3)]
+    replies = []
+    for peer in peers:
+        peer.say(subscribe_request("Alarm"))
+        replies.append(peer.hear().partition("<SubscriptionID>")[2].partition("<")[0])
+        peer.close()
+
+    assert len(set(replies)) == 3
+
+
 def test_a_query_gets_one_event_and_its_period_is_ignored(
     producer: Producer, consumer: Consumer
 ) -> None:

@@ -7,7 +7,6 @@ for event in Consumer("node7:8402").subscribe("UptimeCPULoad", period="10s"):
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock, RLock
@@ -21,6 +20,7 @@ from tocsin.client.gma.intake import Intake
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, read_filter
+from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.reception import Reception
 from tocsin.client.gma.subscription import Subscription
 from tocsin.client.gma.tls import calling_context, listening_context
@@ -62,9 +62,10 @@ class Consumer:
         self._intakes: list[Intake] = []
         self._inquiries: Inquiries | None = None
         self._reception: Reception | None = None
+        self._numbering = Numbering()
         self._thread = LoopThread("tocsin-consumer")
         if where is not None:
-            self._reception = Reception(self._thread)
+            self._reception = Reception(self._thread, self._numbering)
             try:
                 self._thread.ask(self._reception.open(where, shown), timeout_s + _MARGIN_S)
             except BaseException:
@@ -126,8 +127,8 @@ class Consumer:
                 self._address,
                 self._calling,
                 intake,
+                numbering=self._numbering,
                 timeout_s=self._timeout_s,
-                chance=random.random,
             )
             await intake.begin(link)
 
@@ -139,8 +140,8 @@ class Consumer:
                     f"there are {SUBSCRIPTIONS_MAX} subscriptions", remedy="Unsubscribe some."
                 )
             self._intakes.append(intake)
-        # To connect and to be replied to may each take as long as that.
-        self._thread.ask(begin(), self._timeout_s * 2 + _MARGIN_S)
+        # To connect and to be replied to may each take as long as that; and in plainer words again.
+        self._thread.ask(begin(), self._timeout_s * 4 + _MARGIN_S)
         return Subscription(self._thread, intake, self)
 
     # Have them brought
@@ -206,7 +207,9 @@ class Consumer:
 
     async def _asked(self, ask: Ask) -> m.Reply:
         if self._inquiries is None:
-            self._inquiries = Inquiries(self._address, self._calling, self._timeout_s)
+            self._inquiries = Inquiries(
+                self._address, self._calling, self._numbering, self._timeout_s
+            )
         return await self._inquiries.ask(ask)
 
     def _check_open(self) -> None:

@@ -34,6 +34,11 @@ def refused(address: PeerAddress, detail: str | None) -> BrokerRefused:
     )
 
 
+def is_ours(error: BrokerRefused) -> bool:
+    """True if the peer refused in the words of this program."""
+    return error.broker_code != BrokerRefused.code
+
+
 async def dial(
     address: PeerAddress,
     context: ssl.SSLContext | None,

@@ -136,8 +136,8 @@ class Feed:
                 m.EventMessage(subscription.peer_id, error=failed.error, error_detail=failed.detail)
             )
 
-    def asks(self, conversation: c.Conversation) -> m.SubscribeRequest:
-        options = m.Options(role=c.PRODUCER, acknowledge=self._nonce)
+    def asks(self, conversation: c.Conversation, *, is_plain: bool) -> m.SubscribeRequest:
+        options = None if is_plain else m.Options(role=c.PRODUCER, acknowledge=self._nonce)
         return conversation.subscribe(self._parameters, options=options, peer_role=c.CONSUMER)[0]
 
     def agreed(self, connection: PeerConnection, subscription: c.Subscription) -> None:

@@ -14,8 +14,9 @@ from tocsin.client.gma.demand import BUSY, MAKING_S_MAX, Demand, overdue
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
+from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Offers
-from tocsin.errors import Busy, TocsinError
+from tocsin.errors import BadMessage, Busy, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -34,6 +35,7 @@ class House(Protocol):
 
     offers: Offers
     thread: LoopThread
+    numbering: Numbering
 
     def may_subscribe(self) -> bool:
         """True if there is room for one more."""
@@ -84,7 +86,7 @@ class Guest:
         self.gone = asyncio.Event()
         self.connection = PeerConnection(
             self,
-            c.Conversation(frozenset({c.PRODUCER})),
+            house.numbering.conversation(c.PRODUCER),
             frame_bytes_max=FRAME_BYTES_MAX,
             accepted=True,
         )
@@ -201,6 +203,8 @@ class Guest:
             self._query(request)
             return
         names = tuple(self._house.offers.names)
+        if not names:  # a reply has one or more of them (section 4.5.2)
+            raise BadMessage("there are no events", remedy=self._house.offers.listed())
         self._reply(request, m.EventNamesReply(request.request_id, names=names))
 
     def _query(self, request: m.QueryRequest) -> None:

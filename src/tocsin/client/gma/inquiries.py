@@ -10,6 +10,7 @@ from typing import Final
 from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.connection import PeerConnection
 from tocsin.client.gma.dialing import cannot_reach, dial, refused
+from tocsin.client.gma.numbering import Numbering
 from tocsin.errors import CannotReachBroker
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -23,9 +24,14 @@ class Inquiries:
     """Of the loop's thread alone."""
 
     def __init__(
-        self, address: PeerAddress, context: ssl.SSLContext | None, timeout_s: float
+        self,
+        address: PeerAddress,
+        context: ssl.SSLContext | None,
+        numbering: Numbering,
+        timeout_s: float,
     ) -> None:
         self._address = address
+        self._numbering = numbering
         self._context = context
         self._timeout_s = timeout_s
         self._dialing = asyncio.Lock()
@@ -76,7 +82,7 @@ class Inquiries:
             return self._connection
 
     def _peer(self) -> PeerConnection:
-        conversation = c.Conversation(frozenset({c.CONSUMER}))
+        conversation = self._numbering.conversation(c.CONSUMER)
         self._connection = PeerConnection(
             self, conversation, frame_bytes_max=FRAME_BYTES_MAX, accepted=False
         )

@@ -73,7 +73,9 @@ class Intake:
             await self._link.end(UNSUBSCRIBED)
         self.over(UNSUBSCRIBED)
 
-    def asks(self, conversation: c.Conversation) -> m.SubscribeRequest:
+    def asks(self, conversation: c.Conversation, *, is_plain: bool) -> m.SubscribeRequest:
+        if is_plain:
+            return conversation.subscribe(self._parameters, peer_role=c.PRODUCER)[0]
         options = m.Options(role=c.CONSUMER, after=self._after, context=True)
         return conversation.subscribe(
             self._parameters, filter=self._filter, options=options, peer_role=c.PRODUCER

@@ -1,4 +1,9 @@
-"""Link: keeps one subscription with a peer that we called up, from one connection to the next."""
+"""Link: keeps one subscription with a peer that we called up, from one connection to the next.
+
+The paper has nothing but the parameters in a request, and a peer may hang up on more. One that
+never agreed to our extensions, and hangs up or refuses in words that are not ours, is asked once
+more without them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,8 @@ from typing import Final, Protocol
 
 from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.connection import PeerConnection
-from tocsin.client.gma.dialing import cannot_reach, dial, refused
+from tocsin.client.gma.dialing import cannot_reach, dial, is_ours, refused
+from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.schedule import pause_s
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.wire.gma import conversation as c
@@ -31,8 +37,8 @@ class Member(Protocol):
     plays: str
     comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
 
-    def asks(self, conversation: c.Conversation) -> m.SubscribeRequest:
-        """What is asked of the peer on each connection."""
+    def asks(self, conversation: c.Conversation, *, is_plain: bool) -> m.SubscribeRequest:
+        """What is asked of the peer on each connection; plainly, with nothing but the paper's."""
 
     def agreed(self, connection: PeerConnection, subscription: c.Subscription) -> None:
         """The peer agreed: events may flow."""
@@ -53,6 +59,64 @@ class Member(Protocol):
         """It is over, and nothing is tried again."""
 
 
+class _Call:
+    """One connection, and how far it has come."""
+
+    def __init__(self, link: Link, numbering: Numbering, plays: str, is_plain: bool) -> None:
+        loop = asyncio.get_running_loop()
+        self._link = link
+        self.is_plain = is_plain
+        self.subscription: c.Subscription | None = None
+        self.replied: asyncio.Future[None] = loop.create_future()
+        self.gone: asyncio.Future[str] = loop.create_future()
+        self.goodbye = asyncio.Event()
+        self.connection = PeerConnection(
+            self, numbering.conversation(plays), frame_bytes_max=FRAME_BYTES_MAX, accepted=False
+        )
+
+    def opened(self) -> None:
+        pass
+
+    def has_room(self) -> None:
+        if self.subscription is not None:
+            self._link.member.has_room()
+
+    def closed(self, why: str) -> None:
+        self.subscription = None
+        if not self.gone.done():  # a loop that ends cancels it
+            self.gone.set_result(why)
+        self.replied.cancel()
+        self.goodbye.set()
+
+    def happened(self, happening: c.Happening) -> None:
+        connection, member = self.connection, self._link.member
+        match happening:
+            case c.Subscribed(subscription):
+                self.subscription = subscription
+                if not self.replied.done():
+                    self.replied.set_result(None)
+                member.agreed(connection, subscription)
+            case c.Refused(_, detail):
+                if not self.replied.done():
+                    self.replied.set_exception(refused(self._link.address, detail))
+            case c.EventArrived(_, message):
+                member.arrived(message)
+            case c.Answered(_, m.EventReply() as reply):
+                member.answered(reply)
+            case c.Answered(m.UnsubscribeRequest(), _):
+                self.goodbye.set()
+            case c.Ended(_, reply):
+                connection.send(reply)
+                self._link.left_by_peer(connection)
+            case c.Refusal(reply):
+                connection.send(reply)
+            case c.SubscribeAsked(request) | c.Asked(request):
+                detail = "nothing can be asked on this connection; it carries one subscription"
+                connection.send(connection.conversation.refuse(request, detail))
+            case c.Answered() | c.Stale():
+                pass
+
+
 class Link:
     """Of the loop's thread alone. `run` is its whole life."""
 
@@ -62,22 +126,21 @@ class Link:
         context: ssl.SSLContext | None,
         member: Member,
         *,
+        numbering: Numbering,
         timeout_s: float,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._address = address
+        self.address = address
+        self.member = member
         self._context = context
-        self._member = member
+        self._numbering = numbering
         self._timeout_s = timeout_s
         self._chance = chance
         self._loop = asyncio.get_running_loop()
         self._over: str | None = None
         self._wake = asyncio.Event()
-        self._connection: PeerConnection | None = None
-        self._subscription: c.Subscription | None = None
-        self._replied: asyncio.Future[None] = self._loop.create_future()
-        self._gone: asyncio.Future[str] = self._loop.create_future()
-        self._goodbye = asyncio.Event()
+        self._call: _Call | None = None
+        self._was_understood = False
 
     async def run(self) -> None:
         """Connect, subscribe, and do so again whenever it breaks, until it is over."""
@@ -85,122 +148,87 @@ class Link:
         while self._over is None:
             began_s = self._loop.time()
             try:
-                await self._once()
+                if not await self._once(is_plain=False) and self._over is None:
+                    await self._once(is_plain=True)
             except (CannotReachBroker, BrokerRefused) as error:
-                if self._over is None and not self._member.lost(error):
+                if self._over is None and not self.member.lost(error):
                     self._over = error.problem
             if self._over is None:
                 attempt = 0 if self._loop.time() - began_s >= STEADY_S else attempt + 1
                 await self._pause(pause_s(attempt, self._chance()))
-        self._member.over(self._over)
+        self.member.over(self._over)
 
     async def end(self, why: str) -> None:
         """Take leave of the peer, if it is there, and end."""
-        connection, subscription = self._connection, self._subscription
         if self._over is not None:
             return
         self._over = why
         self._wake.set()
-        if connection is not None and connection.is_open and subscription is not None:
-            connection.send(connection.conversation.unsubscribe(subscription))
+        call = self._call
+        if call is None:
+            return
+        if call.connection.is_open and call.subscription is not None:
+            conversation = call.connection.conversation
+            call.connection.send(conversation.unsubscribe(call.subscription))
             with suppress(TimeoutError):
                 async with asyncio.timeout(GOODBYE_S_MAX):
-                    await self._goodbye.wait()
-        if connection is not None:
-            connection.close(why)
-        self._replied.cancel()
+                    await call.goodbye.wait()
+        call.connection.close(why)
+        call.replied.cancel()
 
     def drop(self, why: str) -> None:
         """Give this connection up, and try another."""
-        if self._connection is not None:
-            self._connection.abort(why)
+        if self._call is not None:
+            self._call.connection.abort(why)
 
-    async def _once(self) -> None:
-        self._replied = self._loop.create_future()
-        self._gone = self._loop.create_future()
-        self._subscription = None
-        connection = await dial(self._address, self._context, self._peer, self._timeout_s)
+    def left_by_peer(self, connection: PeerConnection) -> None:
+        """The peer has ended the subscription."""
+        why = f"{self.address} ended the subscription"
+        if not self.member.comes_back:
+            self._over = self._over or why
+        connection.close(why)
+
+    async def _once(self, *, is_plain: bool) -> bool:
+        """One connection, until it breaks, which raises; False if plainer words are worth a try."""
+        call = _Call(self, self._numbering, self.member.plays, is_plain)
+        self._call = call
+        await dial(self.address, self._context, lambda: call.connection, self._timeout_s)
         try:
             if self._over is not None:
-                return
-            connection.send(self._member.asks(connection.conversation))
-            await self._reply(connection)
-            why = await self._gone
-            raise cannot_reach(self._address, why)
+                return True
+            conversation = call.connection.conversation
+            call.connection.send(self.member.asks(conversation, is_plain=is_plain))
+            if not await self._agreed(call):
+                return False
+            raise cannot_reach(self.address, await call.gone)
         finally:
-            connection.close("it is over")
+            call.connection.close("it is over")
 
-    async def _reply(self, connection: PeerConnection) -> None:
+    async def _agreed(self, call: _Call) -> bool:
+        """True if the peer agreed, False if plainer words are worth a try; raises otherwise."""
+        may_be_plainer = not call.is_plain and not self._was_understood
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._replied
+                await call.replied
         except TimeoutError:
-            connection.abort("it did not reply")
+            call.connection.abort("it did not reply")
             why = f"it did not reply to a SubscribeRequest within {self._timeout_s:g} s"
-            raise cannot_reach(self._address, why) from None
+            raise cannot_reach(self.address, why) from None
+        except BrokerRefused as error:
+            if may_be_plainer and not is_ours(error):
+                return False
+            raise
         except asyncio.CancelledError:
-            if self._over is None:
-                raise
+            if not call.gone.done():
+                if self._over is None:
+                    raise
+            elif may_be_plainer and self._over is None:
+                return False
+            return True
+        self._was_understood = self._was_understood or not call.is_plain
+        return True
 
     async def _pause(self, length_s: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(length_s):
                 await self._wake.wait()
-
-    def _peer(self) -> PeerConnection:
-        conversation = c.Conversation(frozenset({self._member.plays}))
-        self._connection = PeerConnection(
-            self, conversation, frame_bytes_max=FRAME_BYTES_MAX, accepted=False
-        )
-        return self._connection
-
-    # What the connection tells
-
-    def opened(self) -> None:
-        pass
-
-    def has_room(self) -> None:
-        if self._subscription is not None:
-            self._member.has_room()
-
-    def closed(self, why: str) -> None:
-        if not self._gone.done():
-            self._gone.set_result(why)
-        if self._over is not None:
-            self._replied.cancel()
-        elif not self._replied.done():
-            self._replied.set_exception(cannot_reach(self._address, why))
-        self._subscription = None
-        self._goodbye.set()
-
-    def happened(self, happening: c.Happening) -> None:
-        connection = self._connection
-        assert connection is not None, "it is what tells"
-        match happening:
-            case c.Subscribed(subscription):
-                if not self._replied.done():
-                    self._replied.set_result(None)
-                self._subscription = subscription
-                self._member.agreed(connection, subscription)
-            case c.Refused(_, detail):
-                if not self._replied.done():
-                    self._replied.set_exception(refused(self._address, detail))
-            case c.EventArrived(_, message):
-                self._member.arrived(message)
-            case c.Answered(_, m.EventReply() as reply):
-                self._member.answered(reply)
-            case c.Answered(m.UnsubscribeRequest(), _):
-                self._goodbye.set()
-            case c.Ended(_, reply):
-                connection.send(reply)
-                why = f"{self._address} ended the subscription"
-                if not self._member.comes_back:
-                    self._over = self._over or why
-                connection.close(why)
-            case c.Refusal(reply):
-                connection.send(reply)
-            case c.SubscribeAsked(request) | c.Asked(request):
-                detail = "nothing can be asked on this connection; it carries one subscription"
-                connection.send(connection.conversation.refuse(request, detail))
-            case c.Answered() | c.Stale():
-                pass

@@ -9,7 +9,6 @@ them.
 from __future__ import annotations
 
 import asyncio
-import random
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -26,6 +25,7 @@ from tocsin.client.gma.feed import ENDED, OPEN, Feed
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, made_of
+from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Make, Offer, Offers
 from tocsin.client.gma.registration import (
     ANSWER_S_MAX,
@@ -74,7 +74,8 @@ class Producer:
         self._feeds: list[Feed] = []
         self._registrations: list[Registration] = []
         self._thread = LoopThread("tocsin-producer")
-        self._serving = Serving(self._thread, self._offers)
+        self._numbering = Numbering()
+        self._serving = Serving(self._thread, self._offers, self._numbering)
         if where is not None:
             try:
                 secure = where._replace(tls=context is not None)
@@ -176,7 +177,7 @@ class Producer:
         context = calling_context(self._ca_file) if address.tls else None
 
         async def begin() -> None:
-            link = Link(address, context, feed, timeout_s=DIAL_S_MAX, chance=random.random)
+            link = Link(address, context, feed, numbering=self._numbering, timeout_s=DIAL_S_MAX)
             feed.begin(link, demand)
 
         self._thread.ask(begin(), START_S_MAX)

@@ -13,6 +13,7 @@ from tocsin.client.gma.connection import PeerConnection
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.listening import CONNECTIONS_MAX, listen, say_goodbye
 from tocsin.client.gma.loop import LoopThread
+from tocsin.client.gma.numbering import Numbering
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 
@@ -57,7 +58,7 @@ class Visitor:
         self.gone = asyncio.Event()
         self.connection = PeerConnection(
             self,
-            c.Conversation(frozenset({c.CONSUMER})),
+            reception.numbering.conversation(c.CONSUMER),
             frame_bytes_max=FRAME_BYTES_MAX,
             accepted=True,
         )
@@ -141,8 +142,9 @@ class Visitor:
 class Reception:
     """Of the loop's thread alone, but for `take_next`, `address`, `error` and `errors`."""
 
-    def __init__(self, thread: LoopThread) -> None:
+    def __init__(self, thread: LoopThread, numbering: Numbering) -> None:
         self.thread = thread
+        self.numbering = numbering
         self.remembered = Remembered()
         self.inbox = Inbox(lambda: thread.call(self._release))
         self.address: PeerAddress | None = None

@@ -11,6 +11,7 @@ from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.guest import Guest
 from tocsin.client.gma.listening import CONNECTIONS_MAX, listen, say_goodbye
 from tocsin.client.gma.loop import LoopThread
+from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Offers
 
 SUBSCRIPTIONS_MAX: Final = 10_000
@@ -21,8 +22,9 @@ log = logging.getLogger("tocsin.gma")
 class Serving:
     """Of the loop's thread alone, but for `address` and `dropped`."""
 
-    def __init__(self, thread: LoopThread, offers: Offers) -> None:
+    def __init__(self, thread: LoopThread, offers: Offers, numbering: Numbering) -> None:
         self.thread = thread
+        self.numbering = numbering
         self.offers = offers
         self.address: PeerAddress | None = None
         self.dropped = 0

@@ -104,6 +104,35 @@ def test_a_peer_that_asks_and_asks_and_never_reads_is_cut_off(impatient: Served)
     assert resident_bytes(broker) - before < 40 * MB
 
 
+def test_who_asks_for_much_at_once_and_reads_it_later_gets_all_of_it(broker: Served) -> None:
+    name = new_name()
+    publish(broker, name, large(name, 1))
+    before = resident_bytes(broker)
+    with Peer(broker.frames, room=8_192) as patient:
+        patient.send(*(query(name, str(number)) for number in range(300)))
+        time.sleep(0.5)
+
+        replies = [patient.hears("QueryReply") for _ in range(300)]  # 30 MB
+
+    assert [said.request for said in replies] == [str(number) for number in range(300)]
+    assert resident_bytes(broker) - before < 20 * MB
+
+
+def test_a_producer_that_reads_its_answers_late_gets_all_of_them(broker: Served) -> None:
+    name = new_name()
+    peer, own = producing(broker, name, nonce=f"run-{name}")
+    with peer:
+        sending = threading.Thread(
+            target=lambda: peer.send(*(event(own, content(name), f"e{n}") for n in range(20_000)))
+        )
+        sending.start()
+        time.sleep(1)
+        assert [peer.hears("EventReply").request for _ in range(20_000)] == [
+            f"e{n}" for n in range(20_000)
+        ]
+        sending.join()
+
+
 def test_a_flood_of_events_is_held_back_and_all_are_kept(broker: Served) -> None:
     name = new_name()
     count = 4_000

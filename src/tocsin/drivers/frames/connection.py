@@ -18,7 +18,7 @@ WAITING_BYTES_MAX = 256 << 10
 WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits for it
 UNREAD_BYTES_MAX = 8 << 20  # of replies that a peer asks for and does not read
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_KEEPCNT, 3))
-CLOSING_S = 1.0
+CLOSING_S = 10.0  # for a peer to read the last replies
 
 
 class Door(Protocol):
@@ -55,6 +55,8 @@ class Connection(asyncio.Protocol):
         self._began_s = 0.0  # the message that is not yet whole
         self._heard_s = 0.0
         self._stalled_s = inf  # since when the peer reads nothing
+        self._writable = asyncio.Event()
+        self._writable.set()
         self._closing_s = inf
         self._ends = False  # as soon as nothing is under way
         self._wrong: TocsinError | None = None  # why; what came before it is taken yet
@@ -76,7 +78,7 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._heard_s = self._door.now_s
         host = self.peer.rpartition(":")[0]
-        self._session = Session(self._door.desk, self, host, self._door.plays)
+        self._session = Session(self._door.desk, self, host, self._door.plays, room=self._room)
 
     def data_received(self, data: bytes) -> None:
         if self._closing_s != inf or self._wrong is not None:
@@ -109,6 +111,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
+        self._writable.set()
         if self._worker is None:
             self._door.forget(self)
         if self._session is not None:
@@ -118,9 +121,11 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._stalled_s = self._door.now_s
+        self._writable.clear()
 
     def resume_writing(self) -> None:
         self._stalled_s = inf
+        self._writable.set()
         if self._session is not None:
             self._session.writable()
 
@@ -135,6 +140,12 @@ class Connection(asyncio.Protocol):
         if transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
             self._fail(_unread())
         return self._stalled_s == inf
+
+    async def _room(self) -> None:
+        """Until the peer has read what it was sent: what it asks next can wait so long."""
+        await self._writable.wait()
+        if self._transport is None:
+            raise _unread()
 
     # Called by the door
 
@@ -189,6 +200,7 @@ class Connection(asyncio.Protocol):
             self._hang_up()
         finally:
             self._worker = None
+            self._began_s = self._heard_s = self._door.now_s  # nothing could come meanwhile
         if self._transport is None:
             self._door.forget(self)  # counted until now: it held what it had sent
             session.lost()  # again: it may have subscribed to something yet

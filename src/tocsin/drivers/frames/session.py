@@ -7,7 +7,7 @@ request is on disk: so any reply tells a producer how far its events are safe.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from tocsin.drivers.frames.flow import Flow, Outlet
@@ -54,14 +54,17 @@ class Session:
         *,
         carries_events: bool = True,
         new_id: Callable[[], str] | None = None,
+        room: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`carries_events`: what brings the peer our replies can bring it events as well."""
+        """`carries_events`: what brings the peer our replies can bring it events as well. `room`
+        waits until there is some in the outlet, if that has any limit."""
         self._desk = desk
         self._node = desk.node
         self._outlet = outlet
         self._peer = peer
         self._plays = plays
         self._carries_events = carries_events
+        self._room = room
         self._conversation = Conversation(
             plays, new_id or desk.new_id, subscriptions_max=desk.limits.subscriptions_max
         )
@@ -143,7 +146,8 @@ class Session:
         except TocsinError as error:
             returned, detail, failure = m.FAILURE, str(error), error
         numbers = [number for _, number in arrived if number is not None]
-        self._outlet.send([write(m.EventReply(number, returned, detail)) for number in numbers])
+        replies = [write(m.EventReply(number, returned, detail)) for number in numbers]
+        await self._answer(replies)
         if failure is not None and len(numbers) < len(arrived):
             raise failure  # who cannot be told by a reply learns it from the closed connection
 
@@ -172,13 +176,18 @@ class Session:
             case Refusal(reply):
                 self._say(reply)
             case Asked(m.QueryRequest() as query):
-                self._outlet.send([await self._desk.query(query)])
+                await self._answer([await self._desk.query(query)])
                 self._conversation.replied(query)
             case Asked(m.EventNamesRequest() as request):
-                self._outlet.send([await self._desk.names(request)])
+                await self._answer([await self._desk.names(request)])
                 self._conversation.replied(request)
             case _:
                 pass  # a reply to our goodbye, or what came too late
+
+    async def _answer(self, replies: list[bytes]) -> None:
+        """Send these, and wait while the peer does not read them."""
+        if replies and not self._outlet.send(replies) and self._room is not None:
+            await self._room()
 
     def _subscribe(self, request: m.SubscribeRequest) -> None:
         asked = request.options or m.Options()

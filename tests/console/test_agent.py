@@ -33,14 +33,15 @@ def test_one_sample_of_everything_needs_no_broker() -> None:
 
     assert ran.returncode == 0, ran.stderr
     events = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert {event["event"] for event in events} >= EVERYWHERE
+    assert {event["name"] for event in events} >= EVERYWHERE
     for event in events:
-        assert event["HostName"]
         assert event["time"].endswith("Z")
-    [usage] = [event for event in events if event["event"] == "CPUUsage"]
-    assert 0 <= usage["Usage"]["value"] <= 100
-    assert usage["Usage"]["unit"] == "%"
-    assert usage["Interval"]["value"] == pytest.approx(1.0, abs=0.5)
+        assert event["elements"][-1]["name"] == "HostName"
+    [usage] = [event for event in events if event["name"] == "CPUUsage"]
+    elements = {each["name"]: each for each in usage["elements"]}
+    assert 0 <= elements["Usage"]["value"] <= 100
+    assert elements["Usage"]["unit"] == "%"
+    assert elements["Interval"]["value"] == pytest.approx(1.0, abs=0.5)
 
 
 def test_a_person_reads_lines() -> None:
@@ -55,7 +56,7 @@ def test_a_person_reads_lines() -> None:
 def test_the_list_has_everything_or_says_why_not() -> None:
     ran = agent("--list", "--json")
 
-    listed = {each["event"]: each for each in map(json.loads, ran.stdout.splitlines())}
+    listed = {each["name"]: each for each in map(json.loads, ran.stdout.splitlines())}
     assert listed.keys() == {probe.name.local for probe in PROBES}
     assert listed["DiskUsage"]["parameters"] == ["Period", "MountPoint"]
     for each in listed.values():

@@ -8,8 +8,6 @@ from tocsin.client.host import PROBES, Monitor, Probe
 from tocsin.console.render import show, show_json, table
 from tocsin.wire.gma.messages import Element, PerformanceEvent
 
-_COUNT = "1"
-
 
 def show_event(event: PerformanceEvent, *, as_json: bool) -> None:
     """One event on a line."""
@@ -20,20 +18,18 @@ def show_event(event: PerformanceEvent, *, as_json: bool) -> None:
 
 
 def event_json(event: PerformanceEvent) -> dict[str, object]:
-    """The event with its values by name; what has units is an object of value and unit."""
-    named = {each.name: _json_value(each) for each in event.elements}
+    """The event as `tocsin sub --as gma --json` has it."""
     return {
-        "event": event.name.local,
+        "name": event.name.local,
         "namespace": event.name.namespace,
         "time": event.time,
-        **named,
+        "elements": [_json_element(each) for each in event.elements],
     }
 
 
-def _json_value(element: Element) -> object:
-    if element.units is None:
-        return element.value
-    return {"value": element.value, "unit": element.units}
+def _json_element(element: Element) -> dict[str, object]:
+    told: dict[str, object] = {"name": element.name, "value": element.value}
+    return told if element.units is None else {**told, "unit": element.units}
 
 
 def event_line(event: PerformanceEvent) -> str:
@@ -44,9 +40,7 @@ def event_line(event: PerformanceEvent) -> str:
 
 def _worded(element: Element) -> str:
     value = str(element.value).lower() if isinstance(element.value, bool) else str(element.value)
-    # A count is a count of what its name says.
-    units = (element.units or "").removeprefix(_COUNT)
-    return f"{value} {units}".rstrip()
+    return value if element.units is None else f"{value} {element.units}"
 
 
 def show_list(monitor: Monitor, *, as_json: bool) -> None:
@@ -67,7 +61,7 @@ def show_list(monitor: Monitor, *, as_json: bool) -> None:
 
 def _listed(probe: Probe[Any], why_not: str | None) -> dict[str, object]:
     return {
-        "event": probe.name.local,
+        "name": probe.name.local,
         "namespace": probe.name.namespace,
         "parameters": list(probe.parameters),
         "offered": why_not is None,

@@ -87,7 +87,7 @@ def test_a_disk_has_rates_and_totals() -> None:
         "Interval": 2.0,
     }
     assert units(told)["ReadRate"] == "B/s"
-    assert units(told)["ReadOperationRate"] == "1/s"
+    assert units(told)["ReadOperationRate"] == "operations/s"
 
 
 def test_a_disk_that_was_plugged_in_just_now_has_totals_only() -> None:

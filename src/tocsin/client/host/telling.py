@@ -17,7 +17,9 @@ Elements = tuple[Element, ...]
 
 TEXT_CHARS_MAX = 1_024
 BYTES, BYTES_PER_S = "B", "B/s"
-COUNT, COUNT_PER_S = "1", "1/s"
+OPERATIONS, OPERATIONS_PER_S = "operations", "operations/s"
+PACKETS, PACKETS_PER_S = "packets", "packets/s"
+PROCESSES, CORES = "processes", "cores"
 PERCENT, SECONDS, MEGAHERTZ, CELSIUS, JOULES, WATTS = "%", "s", "MHz", "degC", "J", "W"
 DIGITS = 3
 
@@ -66,7 +68,7 @@ def cpu_elements(cpu: r.CpuTimes, earlier: Earlier[r.CpuTimes] | None) -> list[E
     if spent and "idle" in spent:
         at_rest = sum(spent.get(name, 0.0) for name in _AT_REST)
         told.insert(0, _number("Usage", max(100.0 - at_rest, 0.0), PERCENT))
-    told.append(_number("Cores", cpu.cores, COUNT))
+    told.append(_number("Cores", cpu.cores, CORES))
     told.append(_number("Frequency", cpu.frequency_mhz, MEGAHERTZ))
     return [_all((*told, _interval(earlier if spent else None)))]
 
@@ -129,15 +131,15 @@ def _disk(name: str, now: r.DiskCounters, earlier: Earlier[r.DiskCounters] | Non
         told += [
             _rate("ReadRate", then.read_bytes, now.read_bytes, interval_s, BYTES_PER_S),
             _rate("WriteRate", then.written_bytes, now.written_bytes, interval_s, BYTES_PER_S),
-            _rate("ReadOperationRate", then.reads, now.reads, interval_s, COUNT_PER_S),
-            _rate("WriteOperationRate", then.writes, now.writes, interval_s, COUNT_PER_S),
+            _rate("ReadOperationRate", then.reads, now.reads, interval_s, OPERATIONS_PER_S),
+            _rate("WriteOperationRate", then.writes, now.writes, interval_s, OPERATIONS_PER_S),
             _number("Busy", _busy_percent(then.busy_ms, now.busy_ms, interval_s), PERCENT),
         ]
     told += [
         _number("Read", now.read_bytes, BYTES),
         _number("Written", now.written_bytes, BYTES),
-        _number("ReadOperations", now.reads, COUNT),
-        _number("WriteOperations", now.writes, COUNT),
+        _number("ReadOperations", now.reads, OPERATIONS),
+        _number("WriteOperations", now.writes, OPERATIONS),
         _interval(earlier),
     ]
     return _all(told)
@@ -162,24 +164,23 @@ def _interface(
 ) -> Elements:
     told: list[Element | None] = [_text("Interface", name)]
     if earlier is not None:
-        then, in_s = earlier.reading, earlier.interval_s
-        told += [
-            _rate("ReceiveRate", then.received_bytes, now.received_bytes, in_s, BYTES_PER_S),
-            _rate("SendRate", then.sent_bytes, now.sent_bytes, in_s, BYTES_PER_S),
-            _rate(
-                "ReceivePacketRate", then.received_packets, now.received_packets, in_s, COUNT_PER_S
-            ),
-            _rate("SendPacketRate", then.sent_packets, now.sent_packets, in_s, COUNT_PER_S),
-        ]
+        then = earlier.reading
+        grown = (
+            ("ReceiveRate", then.received_bytes, now.received_bytes, BYTES_PER_S),
+            ("SendRate", then.sent_bytes, now.sent_bytes, BYTES_PER_S),
+            ("ReceivePacketRate", then.received_packets, now.received_packets, PACKETS_PER_S),
+            ("SendPacketRate", then.sent_packets, now.sent_packets, PACKETS_PER_S),
+        )
+        told += [_rate(name, a, b, earlier.interval_s, units) for name, a, b, units in grown]
     told += [
         _number("Received", now.received_bytes, BYTES),
         _number("Sent", now.sent_bytes, BYTES),
-        _number("PacketsReceived", now.received_packets, COUNT),
-        _number("PacketsSent", now.sent_packets, COUNT),
-        _number("ReceiveErrors", now.receive_errors, COUNT),
-        _number("SendErrors", now.send_errors, COUNT),
-        _number("ReceiveDrops", now.receive_drops, COUNT),
-        _number("SendDrops", now.send_drops, COUNT),
+        _number("PacketsReceived", now.received_packets, PACKETS),
+        _number("PacketsSent", now.sent_packets, PACKETS),
+        _number("ReceiveErrors", now.receive_errors, PACKETS),
+        _number("SendErrors", now.send_errors, PACKETS),
+        _number("ReceiveDrops", now.receive_drops, PACKETS),
+        _number("SendDrops", now.send_drops, PACKETS),
         _interval(earlier),
     ]
     return _all(told)
@@ -188,8 +189,8 @@ def _interface(
 def process_elements(now: r.Processes, earlier: Earlier[r.Processes] | None) -> list[Elements]:
     states = {name: now.by_state.get(state, 0) for state, name in _PROCESS_STATES.items()}
     states[OTHER] = sum(now.by_state.values()) - sum(states.values())
-    told = [_number("Total", now.total, COUNT)]
-    told += [_number(name, count, COUNT) for name, count in states.items()]
+    told = [_number("Total", now.total, PROCESSES)]
+    told += [_number(name, count, PROCESSES) for name, count in states.items()]
     top = None if earlier is None else busiest(earlier.reading, now)
     if earlier is not None and top is not None:
         number, cpu_s = top

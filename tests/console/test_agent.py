@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -70,6 +71,30 @@ def test_the_list_for_a_person_has_a_table_and_the_reasons() -> None:
     assert ran.stdout.startswith("EVENT")
     for probe in PROBES:
         assert probe.name.local in ran.stdout
+
+
+def without_proc(*command: str) -> list[str]:
+    """The command, where /proc is an empty directory."""
+    return ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", *command]
+
+
+def may_hide_proc() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run(without_proc("true"), capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_hide_proc(), reason="may not mount anything over /proc")
+def test_a_container_without_proc_tells_what_it_can() -> None:
+    command = [sys.executable, "-m", "tocsin", "agent"]
+
+    told = subprocess.run(without_proc(*command, "--once"), capture_output=True, text=True)
+    listed = subprocess.run(without_proc(*command, "--list"), capture_output=True, text=True)
+
+    assert told.returncode == listed.returncode == 0, told.stderr + listed.stderr
+    assert "UptimeCPULoad  Load1 " in told.stdout
+    assert "MemoryUsage: cannot be read here" in listed.stdout
+    assert "/proc/meminfo" in listed.stdout
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class Monitor:
             try:
                 taken = kept.take(period_s)
             except TocsinError as error:
-                self.missing[probe.name] = error.problem
+                self.missing[probe.name] = error.problem.removeprefix(f"{probe.name.local} ")
                 continue
             if not probe.tell(taken.reading, None):
                 self.missing[probe.name] = "there is nothing of the kind on this machine"

@@ -15,6 +15,7 @@ from tocsin.event.stored import Batch, Stored
 from tocsin.store.reader import Page, Reader
 from tocsin.store.store import Store
 from tocsin.wire.gma.names import EVENTS, EventName
+from tocsin.wire.gma.producer_error import NAME as PRODUCER_ERROR
 
 XML = "application/xml"
 
@@ -24,6 +25,15 @@ def stored(seq: int, type: str, data: bytes | None = None) -> Stored:
     return Stored(seq, 1, Event(f"{seq}", "/t", type, datacontenttype=kind, data=data))
 
 
+def locals_of(names: tuple[EventName, ...]) -> set[str]:
+    """Those that came with events."""
+    return {name.local for name in names if name != PRODUCER_ERROR}
+
+
+def test_what_producers_could_not_make_is_always_offered() -> None:
+    assert SeenTypes(0).names() == (PRODUCER_ERROR,)
+
+
 def test_each_kind_is_known_once_and_under_its_own_name() -> None:
     seen = SeenTypes(0)
 
@@ -31,6 +41,7 @@ def test_each_kind_is_known_once_and_under_its_own_name() -> None:
     seen.add([stored(3, "urn:lab:Temperature"), stored(4, "com.example.order")])
 
     assert seen.names() == (
+        PRODUCER_ERROR,
         EventName("Temperature", "urn:lab:"),
         EventName("UptimeCPULoad"),
         EventName("com.example.order", "urn:tocsin:type"),
@@ -44,7 +55,7 @@ def test_what_the_payload_is_called_decides_where_a_type_could_be_cut_in_two_way
     seen.add([stored(2, "urn:lab/Pressure", b"<broken")])
 
     assert EventName("Temperature", "urn:lab") in seen.names()
-    assert {name.local for name in seen.names()} == {"Temperature", "Pressure"}
+    assert locals_of(seen.names()) == {"Temperature", "Pressure"}
 
 
 def test_of_too_many_kinds_those_that_came_first_are_forgotten() -> None:
@@ -52,7 +63,7 @@ def test_of_too_many_kinds_those_that_came_first_are_forgotten() -> None:
 
     seen.add(stored(seq, f"t{seq}") for seq in range(TYPES_MAX + 2))
 
-    names = {name.local for name in seen.names()}
+    names = locals_of(seen.names())
     assert len(names) == TYPES_MAX
     assert names.isdisjoint({"t0", "t1"})
 
@@ -94,9 +105,7 @@ def test_after_a_start_the_end_of_the_log_is_looked_at_once(
     answers = asyncio.run(ask_together())
 
     # Whoever asks while another looks gets all of it, too.
-    assert [{name.local for name in names} for names in answers] == [
-        {f"t{seq}" for seq in range(31, 51)}
-    ] * 3
+    assert list(map(locals_of, answers)) == [{f"t{seq}" for seq in range(31, 51)}] * 3
     reads = log.reads
     assert asyncio.run(ask()) == answers[0]
     assert log.reads == reads
@@ -114,5 +123,5 @@ def test_a_look_back_that_failed_is_made_again(tmp_path: Path) -> None:
         asyncio.run(seen.look_back(fail))
     asyncio.run(seen.look_back(log.read))
 
-    assert {name.local for name in seen.names()} == {"t1"}
+    assert locals_of(seen.names()) == {"t1"}
     log.close()

@@ -20,6 +20,7 @@ from served import Served
 
 WAIT_S = 10.0
 SILENCE_S = 0.25
+DEADLINE_S = 0.5  # of a message, at the broker with little patience
 GOOD_LINE = re.compile(r"[0-9-]{10}T[0-9:.]{12}Z (info|warning) ")
 EVENTS = "http://www.gridforum.org/Performance/Events"
 PARAMETERS = "http://www.gridforum.org/Performance/EventParameters"
@@ -135,8 +136,9 @@ class Said:
 
     @property
     def options(self) -> dict[str, str]:
-        found = self.root.find(f"{{{EXTENSION}}}Options")
-        return {} if found is None else dict(found.attrib)
+        mark = f"{{{EXTENSION}}}"
+        found = {name: text for name, text in self.root.attrib.items() if name.startswith(mark)}
+        return {name.removeprefix(mark): text for name, text in found.items()}
 
     @property
     def context(self) -> dict[str, str]:
@@ -298,6 +300,12 @@ def noted(broker: Served, words: str, peer: Peer | None = None, wait_s: float = 
 def complaints(broker: Served) -> list[str]:
     """Lines of the log that tell of a failure of ours."""
     return [line for line in broker.said().splitlines() if not GOOD_LINE.match(line)]
+
+
+def answers(broker: Served) -> bool:
+    """True if the broker serves others as if nothing had happened."""
+    with Peer(broker.frames) as peer:
+        return peer.ask(event_names()).returned == "Success"
 
 
 def resident_bytes(broker: Served) -> int:

@@ -29,7 +29,7 @@ from frames_peer import (
 from served import Served, served
 
 KILLS = 10
-LOAD_S_MAX = 0.3
+LOAD_S_MAX = 0.15
 SEED = 933
 
 

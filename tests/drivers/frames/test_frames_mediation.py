@@ -31,6 +31,7 @@ from served import Served
 from tocsin.client import WseClient, WsntClient
 
 TYPES = "urn:tocsin:type"
+OUR_EVENTS = "urn:tocsin:gma:events:1"
 TIME = "2000-11-09T21:51:45Z"
 
 
@@ -206,8 +207,8 @@ def test_a_cloud_event_goes_out_under_its_own_name_with_an_element_for_each_valu
     (weight,) = got.content.findall("{*}weight")
     assert weight.text == "2.5"
     assert (weight.get("units"), weight.get("accuracy")) == ("kg", "+/-0.1")
-    assert got.content.findtext("{*}ship/{*}city") == "Columbus"
-    assert [each.text for each in got.content.findall("{*}lines")] == ["1", "2"]
+    assert got.value("ship.city") == "Columbus"
+    assert [got.value(each) for each in ("lines.1", "lines.2")] == ["1", "2"]
     assert got.value("priority") == "5"
 
 
@@ -284,7 +285,7 @@ def test_every_name_that_is_listed_can_be_asked_for_under_it(broker: Served) -> 
         names = consumer.ask(event_names()).names
         assert {(gma, EVENTS), (kind, TYPES), (uri, "http://example.org/x#")} <= names
 
-        for local, namespace in names:
+        for local, namespace in names - {("ProducerError", OUR_EVENTS)}:  # that may never happen
             reply = consumer.ask(query(local, namespace=namespace))
             assert reply.returned == "Success", (local, namespace, reply.detail)
             assert reply.content.tag == f"{{{namespace}}}{local}"

@@ -1,4 +1,5 @@
-"""Peers for the tests of the library: a proxy that can be cut, and one that speaks raw frames."""
+"""Peers for the tests of the library: a proxy that can be cut, one that speaks raw frames, and what
+is counted at both ends."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+
+from tocsin.client.gma import Consumer, Producer
 
 PROTOCOL = "http://www.gridforum.org/Performance/Protocol"
 PARAMETERS = "http://www.gridforum.org/Performance/EventParameters"
@@ -201,3 +204,25 @@ def raw_listener(serve: Callable[[RawPeer], None]) -> Iterator[str]:
         server.close()
         for peer in peers:
             peer.close()
+
+
+def numbers(archive: Consumer, count: int) -> list[object]:
+    """The numbers of the next events that an archive takes."""
+    found = []
+    for _ in range(count):
+        event = archive.take(5)
+        assert event is not None, found
+        found.append(event["N"])
+    return found
+
+
+def counting(producer: Producer, name: str = "Count", **options: object) -> list[Mapping]:
+    """An offer whose events are numbered; returns the parameters of its calls."""
+    calls: list[Mapping] = []
+
+    def make(parameters: Mapping) -> dict[str, int]:
+        calls.append(parameters)
+        return {"N": len(calls)}
+
+    producer.offer(name, make, **options)  # type: ignore[arg-type]
+    return calls

@@ -319,7 +319,7 @@ def test_a_consumer_that_closes_ends_the_loop_of_another_thread(producer: Produc
 def test_a_program_that_takes_nothing_has_the_producer_wait(
     producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox.Inbox.__init__, "__defaults__", (20,))
+    monkeypatch.setattr(inbox.Inbox.__init__, "__defaults__", (20, 1 << 30))
     with Consumer(producer.address) as consumer:
         subscription = consumer.subscribe("Alarm")
         for number in range(400):

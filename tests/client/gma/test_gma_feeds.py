@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, event, proxied, raw_listener, subscribe_request, until
-
-from tocsin.client.gma import Consumer, Producer, inbox, outbox
-from tocsin.client.gma import feed as feed_module
-from tocsin.errors import BadFilter, BadSetting
-
-NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>'
-
-
-@pytest.fixture
+from gma_peers import @pytest.fixture, BadSetting, NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>', PROTOCOL, Producer, RawPeer, from tocsin.client.gma import Consumer, from tocsin.client.gma import feed as feed_module, from tocsin.errors import BadFilter, numbers, outbox, proxied, raw_listener, until
 def archive() -> Iterator[Consumer]:
     with Consumer(listen="127.0.0.1:0") as running:
         yield running
@@ -27,15 +17,6 @@ def producer() -> Iterator[Producer]:
     with Producer(None, host="foo.gov") as running:
         running.offer("Alarm")
         yield running
-
-
-def numbers(archive: Consumer, count: int) -> list[object]:
-    found = []
-    for _ in range(count):
-        event = archive.take(5)
-        assert event is not None, found
-        found.append(event["N"])
-    return found
 
 
 def agree(peer: RawPeer, *, answers: bool) -> str:
@@ -79,66 +60,6 @@ def test_each_event_of_a_feed_is_acknowledged_once_the_program_has_it(
     assert numbers(archive, 3) == [0, 2, 3]
     assert feed.flush(5)
     assert (feed.sent, feed.acknowledged, feed.dropped) == (3, 3, 0)
-
-
-def test_one_archive_takes_the_events_of_many_producers(archive: Consumer) -> None:
-    producers = [Producer(None, host=f"node{at}") for at in range(5)]
-    for producer in producers:
-        producer.offer("Alarm")
-        producer.push_to(str(archive.address), "Alarm")
-        producer.emit("Alarm", {})
-
-    hosts = [archive.take(5)["HostName"] for _ in producers]  # type: ignore[index]
-
-    assert sorted(hosts) == [f"node{at}" for at in range(5)]  # type: ignore[type-var]
-    for producer in producers:
-        producer.close()
-
-
-def test_a_cut_connection_loses_nothing_and_repeats_nothing(
-    producer: Producer, archive: Consumer
-) -> None:
-    found: list[object] = []
-
-    def take() -> None:
-        found.extend(event["N"] for event in archive)
-
-    taking = threading.Thread(target=take, daemon=True)
-    taking.start()
-    with proxied(str(archive.address)) as proxy:
-        feed = producer.push_to(proxy.address, "Alarm")
-        for number in range(300):
-            producer.emit("Alarm", {"N": number})
-            if number % 60 == 59:
-                time.sleep(0.01)
-                proxy.cut()
-                until(lambda: feed.state == "open", 15)
-        assert feed.flush(15)
-        assert proxy.connections >= 3
-
-    archive.close()
-    taking.join(5)
-    assert found == list(range(300))
-    assert (feed.sent, feed.acknowledged, feed.dropped) == (300, 300, 0)
-
-
-def test_what_happens_while_the_archive_is_away_is_kept_and_sent_later(
-    producer: Producer, archive: Consumer
-) -> None:
-    with proxied(str(archive.address)) as proxy:
-        proxy.stop()
-        feed = producer.push_to(proxy.address, "Alarm")
-        for number in range(10):
-            producer.emit("Alarm", {"N": number})
-        until(lambda: feed.error)
-        assert (feed.state, feed.sent, feed.waiting) == ("connecting", 0, 10)
-        assert "cannot reach" in (feed.error or "")
-
-        proxy.start()
-
-        assert numbers(archive, 10) == list(range(10))
-        assert feed.flush(5)
-        assert feed.error is None
 
 
 def test_a_feed_that_has_no_more_room_drops_the_oldest_and_counts_them(
@@ -378,36 +299,6 @@ def test_a_consumer_of_the_paper_that_ends_the_subscription_is_left_alone(
     assert not feed.flush(0.1) or feed.waiting == 0
 
 
-def test_an_archive_that_is_started_again_is_found_again(producer: Producer) -> None:
-    with Consumer(listen="127.0.0.1:0") as first:
-        address = str(first.address)
-        feed = producer.push_to(address, "Alarm")
-        producer.emit("Alarm", {"N": 1})
-        assert numbers(first, 1) == [1]
-        assert feed.flush(5)
-    until(lambda: feed.state == "connecting")
-    producer.emit("Alarm", {"N": 2})
-
-    with Consumer(listen=address) as second:
-        assert numbers(second, 1) == [2]
-        assert feed.flush(5)
-    assert feed.acknowledged == 2
-
-
-def test_what_cannot_be_made_is_told_to_the_archive(archive: Consumer) -> None:
-    def make(parameters: object) -> dict[str, int]:
-        raise RuntimeError("the probe is off")
-
-    with Producer(None) as producer:
-        producer.offer("Broken", make, period_s=0.05)
-        feed = producer.push_to(str(archive.address), "Broken")
-        until(lambda: archive.errors)
-
-        assert archive.error == "RuntimeError: the probe is off"
-        assert feed.error == "RuntimeError: the probe is off"
-        assert feed.sent == 0
-
-
 def test_closing_a_feed_ends_its_subscription_and_leaves_the_others(
     producer: Producer, archive: Consumer
 ) -> None:
@@ -434,49 +325,3 @@ def test_what_cannot_be_pushed_is_told_at_once(producer: Producer) -> None:
         producer.push_to("127.0.0.1:1", "Alarm", filter="N >= =")
     with pytest.raises(BadSetting, match="host:port"):
         producer.push_to("nowhere", "Alarm")
-
-
-def test_an_archive_whose_program_takes_nothing_has_producers_wait(
-    producer: Producer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inbox.Inbox.__init__, "__defaults__", (10,))
-    with Consumer(listen="127.0.0.1:0") as archive:
-        feed = producer.push_to(str(archive.address), "Alarm")
-        for number in range(200):
-            producer.emit("Alarm", {"N": number, "Text": "x" * 60_000})
-        until(lambda: feed.sent > 10)
-        time.sleep(0.2)
-        assert archive._reception is not None
-        assert len(archive._reception.inbox._arrivals) < 40
-
-        assert numbers(archive, 200) == list(range(200))
-        assert feed.flush(5)
-
-
-def test_a_producer_of_the_paper_is_taken_in(archive: Consumer) -> None:
-    peer = RawPeer.call(str(archive.address))
-    peer.say(subscribe_request("Count", subscription="mine"))
-    reply = peer.hear()
-    identity = reply.partition("<SubscriptionID>")[2].partition("<")[0]
-
-    peer.say(event(identity, "Count", "<N>7</N>"))
-
-    assert numbers(archive, 1) == [7]
-    peer.say(f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="2"/>')
-    assert "this is a consumer" in peer.hear()
-    peer.close()
-
-
-def test_an_archive_that_closes_says_goodbye_to_its_producers() -> None:
-    archive = Consumer(listen="127.0.0.1:0")
-    peer = RawPeer.call(str(archive.address))
-    peer.say(subscribe_request("Count", subscription="mine"))
-    peer.hear()
-
-    threading.Thread(target=archive.close, daemon=True).start()
-
-    goodbye = peer.hear()
-    assert goodbye.startswith("<UnsubscribeRequest")
-    assert "<SubscriptionID>mine</SubscriptionID>" in goodbye
-    peer.close()
-    archive.close()

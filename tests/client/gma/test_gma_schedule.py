@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.gma.backlog import Backlog
+from tocsin.client.gma.gate import Gate
+from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.outbox import Outbox
 from tocsin.client.gma.reception import Remembered
 from tocsin.client.gma.schedule import PAUSE_S_MAX, Beats, Throttle, pause_s
@@ -159,5 +164,59 @@ def test_what_a_feed_sends_again_is_known_and_what_another_sends_is_not() -> Non
     assert not remembered.is_new("one", "e1")
     assert not remembered.is_new("one", "e2")
     assert remembered.is_new("two", "e1")
-    assert remembered.is_new("two", "red")
-    assert remembered.is_new("two", "red")
+    assert remembered.is_new("one", "red")
+    assert not remembered.is_new("one", "red")
+
+
+@given(st.lists(st.one_of(st.integers(1, 60), st.none()), max_size=60))
+def test_a_full_inbox_asks_for_more_when_half_of_it_is_taken(steps: list[int | None]) -> None:
+    asked: list[int] = []
+    inbox = Inbox(lambda: asked.append(1), events_max=6, bytes_max=100)
+    held = False
+    waiting: list[int] = []
+    for size in steps:
+        if size is None:
+            taken = inbox.take(0)
+            assert (taken is None) == (not waiting)
+            waiting = waiting[1:]
+        elif not held:
+            waiting.append(size)
+            held = not inbox.put(Arrival(EVENT, size))
+            assert held == (len(waiting) >= 6 or sum(waiting) >= 100)
+        if asked:
+            assert held
+            assert len(waiting) <= 3
+            assert sum(waiting) <= 50
+            asked.clear()
+            held = False
+        assert not held or len(waiting) > 3 or sum(waiting) > 50
+
+
+def test_a_gate_lets_so_much_in_and_one_event_of_any_size() -> None:
+    gate = Gate(events_max=3, bytes_max=100)
+
+    assert gate.enter(1_000, 0)
+    assert not gate.enter(1, 0.01)
+    gate.leave(1_000)
+    assert [gate.enter(20, 0) for _ in range(4)] == [True, True, True, False]
+    gate.leave(20)
+    assert not gate.enter(61, 0)
+    assert gate.enter(60, 0)
+
+
+def test_who_waits_at_the_gate_goes_on_when_there_is_room() -> None:
+    gate = Gate(events_max=1)
+    gate.enter(1, 0)
+    threading.Timer(0.05, gate.leave, [1]).start()
+
+    assert gate.enter(1, 5)
+
+
+def test_what_is_remembered_of_feeds_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.client.gma.reception.REMEMBERED_MAX", 3)
+    remembered = Remembered()
+    for number in range(5):
+        remembered.is_new("one", f"e{number}")
+
+    assert not remembered.is_new("one", "e4")
+    assert remembered.is_new("one", "e0")

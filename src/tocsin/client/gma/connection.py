@@ -62,6 +62,7 @@ class PeerConnection(asyncio.Protocol):
         self._close_timer: asyncio.TimerHandle | None = None
         self._held: set[str] = set()  # reasons not to read
         self.is_clogged = False
+        self.message_bytes = 0  # of the one that is being told
 
     @property
     def is_open(self) -> bool:
@@ -146,6 +147,7 @@ class PeerConnection(asyncio.Protocol):
         self._watch_frame(is_new=bool(frames))
 
     def _take(self, frame: bytes) -> None:
+        self.message_bytes = len(frame)
         try:
             message = read(frame)
         except BadMessage as error:

@@ -12,12 +12,14 @@ from tocsin.errors import TocsinError
 from tocsin.wire.gma.messages import PerformanceEvent
 
 EVENTS_MAX: Final = 1_000
+BYTES_MAX: Final = 16 << 20  # as they were sent
 
 
 class Arrival(NamedTuple):
     """An event, or nothing but something to do in its turn."""
 
     event: PerformanceEvent | None
+    size: int
     seq: int | None = None
     taken: Callable[[], None] | None = None  # told when the program has it
 
@@ -25,9 +27,16 @@ class Arrival(NamedTuple):
 class Inbox:
     """Filled by the loop's thread, emptied by any."""
 
-    def __init__(self, has_room: Callable[[], None], size_max: int = EVENTS_MAX) -> None:
+    def __init__(
+        self,
+        has_room: Callable[[], None],
+        events_max: int = EVENTS_MAX,
+        bytes_max: int = BYTES_MAX,
+    ) -> None:
         self._has_room = has_room
-        self._size_max = size_max
+        self._events_max = events_max
+        self._bytes_max = bytes_max
+        self._size = 0
         self._changed = Condition()
         self._arrivals: deque[Arrival] = deque()
         self._was_full = False
@@ -40,7 +49,12 @@ class Inbox:
             if self._ended:
                 return True
             self._arrivals.append(arrival)
-            self._was_full = self._was_full or len(self._arrivals) >= self._size_max
+            self._size += arrival.size
+            self._was_full = (
+                self._was_full
+                or len(self._arrivals) >= self._events_max
+                or self._size >= self._bytes_max
+            )
             self._changed.notify()
             return not self._was_full
 
@@ -69,7 +83,12 @@ class Inbox:
                     return None
                 self._changed.wait(left_s)
             arrival = self._arrivals.popleft()
-            room = self._was_full and len(self._arrivals) <= self._size_max // 2
+            self._size -= arrival.size
+            room = (
+                self._was_full
+                and len(self._arrivals) <= self._events_max // 2
+                and self._size <= self._bytes_max // 2
+            )
             if room:
                 self._was_full = False
         if room:

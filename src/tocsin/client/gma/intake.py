@@ -106,9 +106,11 @@ class Intake:
         event = message.event
         if event is None or (self._filters_here and not Made(event).passes(self._wanted)):
             return
-        arrival = Arrival(event, context.seq if context is not None else None)
-        if not self.inbox.put(arrival) and self._connection is not None:
-            self._connection.hold(_FULL)
+        connection = self._connection
+        assert connection is not None, "it has brought the event"
+        seq = context.seq if context is not None else None
+        if not self.inbox.put(Arrival(event, connection.message_bytes, seq)):
+            connection.hold(_FULL)
 
     def answered(self, reply: m.EventReply) -> None:
         raise AssertionError("a consumer sends no events that could be answered")

@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple
 
 from tocsin.client.gma.elements import Values, event_of
-from tocsin.errors import BadEvent
+from tocsin.errors import BadEvent, BadMessage
 from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import Seen, passes, seen
 from tocsin.event.filter_text import parse_filter
@@ -63,7 +63,10 @@ def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Mad
         raise BadEvent(
             f"{len(several)} events were made in one call", remedy=f"Make at most {EVENTS_MAX}."
         )
-    return [_checked(Made(_event(name, each, host, now))) for each in several]
+    try:
+        return [_checked(Made(_event(name, each, host, now))) for each in several]
+    except BadMessage as error:
+        raise BadEvent(error.problem, remedy=error.remedy) from None
 
 
 def _checked(made: Made) -> Made:
@@ -93,7 +96,7 @@ def _event(
     return event_of(name, found, host=host, now=now)
 
 
-def failed(error: Exception) -> Failed:
+def failed(error: Exception | SystemExit) -> Failed:
     """An error as consumers are told of it."""
     detail = str(error)[:DETAIL_CHARS_MAX] or "no more is known"
     return Failed(type(error).__name__, FORBIDDEN.sub("\ufffd", detail))

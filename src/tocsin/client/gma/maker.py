@@ -69,5 +69,6 @@ class Maker:
     def _outcome(self, asked: Asked) -> Outcome:
         try:
             return self._make(asked)
-        except Exception as error:  # whatever it is, consumers are told of it in place of an event
+        except (Exception, SystemExit) as error:
+            # Whatever it is: consumers are told of it in place of an event, and this goes on.
             return failed(error)

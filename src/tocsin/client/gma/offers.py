@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Protocol
 
 from tocsin.client.gma.elements import Values, values_of
@@ -57,6 +58,7 @@ class Offers:
 
     def __init__(self, host: str) -> None:
         self.host = host
+        self._adding = Lock()
         self._offers: dict[EventName, Offer] = {}
 
     @property
@@ -70,8 +72,19 @@ class Offers:
         self, name: EventName, make: Make | None, parameters: tuple[str, ...], period_s: float
     ) -> Offer:
         """Offer events; BadSetting if they are offered already, or cannot be."""
-        if name in self._offers:
-            raise BadSetting(f"{name} is offered already", remedy="Offer each name once.")
+        with self._adding:
+            if name in self._offers:
+                raise BadSetting(f"{name} is offered already", remedy="Offer each name once.")
+            return self._add(name, make, parameters, period_s)
+
+    def find_or_add(self, name: EventName, period_s: float) -> Offer:
+        """The offer of that name; without one, it is offered from now on, to be emitted."""
+        with self._adding:
+            return self._offers.get(name) or self._add(name, None, (PERIOD,), period_s)
+
+    def _add(
+        self, name: EventName, make: Make | None, parameters: tuple[str, ...], period_s: float
+    ) -> Offer:
         if len(self._offers) >= OFFERS_MAX:
             raise BadSetting(
                 f"{OFFERS_MAX} kinds of events are offered", remedy="Start another producer."

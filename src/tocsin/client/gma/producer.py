@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from threading import BoundedSemaphore, Event, RLock
+from threading import Event, RLock
 from time import monotonic
 from typing import Any, Final, Self
 
@@ -22,6 +22,7 @@ from tocsin.client.gma.demand import Demand
 from tocsin.client.gma.elements import Time, Values, parameters_of, stamp_of
 from tocsin.client.gma.feed import CLOSE_S_MAX as FEEDS_CLOSE_S_MAX
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
+from tocsin.client.gma.gate import Gate
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, made_of
@@ -37,14 +38,13 @@ from tocsin.client.gma.registration import (
 from tocsin.client.gma.serving import Serving
 from tocsin.client.gma.tls import calling_context, listening_context
 from tocsin.client.outgoing import now_text
-from tocsin.errors import BadEvent, BadMessage, BadSetting, Busy
+from tocsin.errors import BadMessage, BadSetting, Busy
 from tocsin.event.value import Scalar
-from tocsin.wire.gma.messages import Element, PerformanceEvent
+from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import TIME_STAMP, EventName, read_name
 
 DEFAULT_PERIOD_S: Final = 10.0
 FEEDS_MAX: Final = 1_000
-EMITTED_MAX: Final = 10_000  # on their way from the program to those who subscribed
 EMIT_S_MAX: Final = 30.0
 DIAL_S_MAX: Final = 10.0
 START_S_MAX: Final = 10.0
@@ -67,7 +67,7 @@ class Producer:
         context = listening_context(tls_certificate, tls_key)
         self._offers = Offers(socket.gethostname() if host is None else host)
         self._ca_file = ca_file
-        self._room = BoundedSemaphore(EMITTED_MAX)
+        self._gate = Gate()
         self._closed = Event()
         self._ending = RLock()
         self._is_ended = False
@@ -136,15 +136,15 @@ class Producer:
     def emit(self, name: str, values: Values | PerformanceEvent, time: Time = None) -> None:
         """It happened: tell all who subscribed to that name. A new name is offered from now on."""
         self._check_open()
-        known = _name(name)
+        known = read_name(name)
+        offer = self._offers.find(known)
         now = now_text()
         if time is not None and not isinstance(values, PerformanceEvent):
             values = {**values, TIME_STAMP: stamp_of(time, now)}
         made = made_of(known, values, host=self._offers.host, now=now)[0]
-        offer = self._offers.find(known) or self._offers.add(
-            known, None, ("Period",), DEFAULT_PERIOD_S
-        )
-        if not self._room.acquire(timeout=EMIT_S_MAX):
+        if offer is None:
+            offer = self._offers.find_or_add(known, DEFAULT_PERIOD_S)
+        if not self._gate.enter(len(made.content), EMIT_S_MAX):
             raise Busy("events are emitted faster than they can go out", remedy="Emit fewer.")
         self._thread.call(self._emitted, offer, made)
 
@@ -255,7 +255,7 @@ class Producer:
         }
 
     def _emitted(self, offer: Offer, made: Made) -> None:
-        self._room.release()
+        self._gate.leave(len(made.content))
         offer.last = made
         for demand in list(offer.demands):
             demand.emitted(made)
@@ -264,8 +264,5 @@ class Producer:
 def _name(text: str) -> EventName:
     """A name that can be written; BadEvent if it cannot."""
     name = read_name(text)
-    try:
-        Made(PerformanceEvent(name, now_text(), (Element("HostName", ""),)))
-    except BadMessage as error:
-        raise BadEvent(f"{text!r} names no event: {error.problem}", remedy=error.remedy) from None
+    made_of(name, {}, host="", now=now_text())
     return name

@@ -19,30 +19,25 @@ from tocsin.wire.gma import messages as m
 
 FRAME_BYTES_MAX: Final = 4 << 20
 IDLE_S_MAX: Final = 300.0  # for a connection without subscriptions
-REMEMBERED_MAX: Final = 10_000  # feeds of which we know how far they have come
+REMEMBERED_MAX: Final = 50_000  # numbers; a feed of ours has 256 at most on their way
 _FULL: Final = "the program takes no more"
 
 log = logging.getLogger("tocsin.gma")
 
 
 class Remembered:
-    """How far each feed has come, so that what is sent again is not taken twice."""
+    """Which numbers came of late, so that what is sent again is not taken twice."""
 
     def __init__(self) -> None:
-        self._highest: OrderedDict[str, int] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def is_new(self, feed: str, number: str) -> bool:
-        """True for a number beyond all that this feed had; one that is no number is always new."""
-        digits = number.lstrip("abcdefghijklmnopqrstuvwxyz")
-        if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
-            return True
-        at = int(digits)
-        if at <= self._highest.get(feed, 0):
+        """True for a number that this feed did not use, as far as can be remembered."""
+        if (feed, number) in self._seen:
             return False
-        self._highest[feed] = at
-        self._highest.move_to_end(feed)
-        if len(self._highest) > REMEMBERED_MAX:
-            self._highest.popitem(last=False)
+        self._seen[feed, number] = None
+        if len(self._seen) > REMEMBERED_MAX:
+            self._seen.popitem(last=False)
         return True
 
 
@@ -116,10 +111,10 @@ class Visitor:
         if message.error is not None:
             self._reception.failed(f"{message.error}: {message.error_detail or ''}".rstrip(": "))
         number, event = message.request_id, message.event
-        agreed = subscription.agreed
+        agreed, size = subscription.agreed, self.connection.message_bytes
         if number is None or agreed is None or agreed.acknowledge is None:
             if event is not None:
-                self._reception.take(self, Arrival(event))
+                self._reception.take(self, Arrival(event, size))
             return
         if event is not None and not self._reception.remembered.is_new(agreed.acknowledge, number):
             event = None  # it waits, or was taken, already; but this one wants its answer, too
@@ -127,7 +122,7 @@ class Visitor:
         def taken() -> None:
             self._reception.thread.call(self.connection.send, m.EventReply(number))
 
-        self._reception.take(self, Arrival(event, taken=taken))
+        self._reception.take(self, Arrival(event, size, taken=taken))
 
     def _check_idle(self) -> None:
         quiet_s = self._loop.time() - self._heard_s

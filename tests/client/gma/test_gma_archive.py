@@ -7,7 +7,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import @pytest.fixture, NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>', PROTOCOL, Producer, RawPeer, event, from tocsin.client.gma import Consumer, inbox, numbers, proxied, subscribe_request, until
+from gma_peers import PROTOCOL, RawPeer, event, numbers, proxied, subscribe_request, until
+
+from tocsin.client.gma import Consumer, Producer, inbox
+
+
+@pytest.fixture
 def archive() -> Iterator[Consumer]:
     with Consumer(listen="127.0.0.1:0") as running:
         yield running

@@ -6,7 +6,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import @pytest.fixture, BadSetting, NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>', PROTOCOL, Producer, RawPeer, from tocsin.client.gma import Consumer, from tocsin.client.gma import feed as feed_module, from tocsin.errors import BadFilter, numbers, outbox, proxied, raw_listener, until
+from gma_peers import PROTOCOL, RawPeer, numbers, proxied, raw_listener, until
+
+from tocsin.client.gma import Consumer, Producer, outbox
+from tocsin.client.gma import feed as feed_module
+from tocsin.errors import BadFilter, BadSetting
+
+NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>'
+
+
+@pytest.fixture
 def archive() -> Iterator[Consumer]:
     with Consumer(listen="127.0.0.1:0") as running:
         yield running

@@ -7,7 +7,16 @@ import time
 from collections.abc import Iterator, Mapping
 
 import pytest
-from gma_peers import @pytest.fixture, BadFilter, BadSetting, BrokerRefused, EventName, PROTOCOL, PerformanceEvent, Producer, Quantity, RawPeer, STAMP = "2000-11-09T21:51:45Z", counting, from tocsin.client.gma import Consumer, from tocsin.client.gma import demand as demand_module, from tocsin.errors import BadEvent, guest, subscribe_request, until
+from gma_peers import PROTOCOL, RawPeer, counting, subscribe_request, until
+
+from tocsin.client.gma import Consumer, EventName, PerformanceEvent, Producer, Quantity, guest
+from tocsin.client.gma import demand as demand_module
+from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused
+
+STAMP = "2000-11-09T21:51:45Z"
+
+
+@pytest.fixture
 def producer() -> Iterator[Producer]:
     with Producer(host="foo.gov") as running:
         yield running

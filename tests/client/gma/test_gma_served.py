@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
-from gma_peers import @pytest.fixture, CannotReachBroker, PARAMETERS, PROTOCOL, PerformanceEvent, Producer, RawPeer, STAMP = "2000-11-09T21:51:45Z", counting, from tocsin.client.gma import Consumer, from tocsin.client.gma import backlog as backlog_module, from tocsin.client.gma import serving as serving_module, from tocsin.errors import BadSetting, subscribe_request, until
+from gma_peers import PARAMETERS, PROTOCOL, RawPeer, counting, subscribe_request, until
+
+from tocsin.client.gma import Consumer, Producer
+from tocsin.client.gma import backlog as backlog_module
+from tocsin.client.gma import serving as serving_module
+from tocsin.errors import BadSetting, CannotReachBroker
+
+
+@pytest.fixture
 def producer() -> Iterator[Producer]:
     with Producer(host="foo.gov") as running:
         yield running

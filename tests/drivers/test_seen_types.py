@@ -15,7 +15,6 @@ from tocsin.event.stored import Batch, Stored
 from tocsin.store.reader import Page, Reader
 from tocsin.store.store import Store
 from tocsin.wire.gma.names import EVENTS, EventName
-from tocsin.wire.gma.producer_error import NAME as PRODUCER_ERROR
 
 XML = "application/xml"
 
@@ -26,12 +25,7 @@ def stored(seq: int, type: str, data: bytes | None = None) -> Stored:
 
 
 def locals_of(names: tuple[EventName, ...]) -> set[str]:
-    """Those that came with events."""
-    return {name.local for name in names if name != PRODUCER_ERROR}
-
-
-def test_what_producers_could_not_make_is_always_offered() -> None:
-    assert SeenTypes(0).names() == (PRODUCER_ERROR,)
+    return {name.local for name in names}
 
 
 def test_each_kind_is_known_once_and_under_its_own_name() -> None:
@@ -41,7 +35,6 @@ def test_each_kind_is_known_once_and_under_its_own_name() -> None:
     seen.add([stored(3, "urn:lab:Temperature"), stored(4, "com.example.order")])
 
     assert seen.names() == (
-        PRODUCER_ERROR,
         EventName("Temperature", "urn:lab:"),
         EventName("UptimeCPULoad"),
         EventName("com.example.order", "urn:tocsin:type"),

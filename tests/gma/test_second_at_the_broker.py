@@ -15,7 +15,6 @@ from minimal_producer import PlainProducer, Served
 from minimal_wire import (
     EVENTS,
     Failed,
-    NotInThePaper,
     Value,
 )
 from plain_peers import FAST, SLOW, WAIT_S, fails_with, load, strict
@@ -197,7 +196,6 @@ def test_a_plain_archive_learns_that_its_subscription_was_deleted(
     assert subscription.ended.wait(3)
 
 
-@fails_with(AssertionError, "4.2.1, 4.3: nothing follows the parameters; it sends Options")
 def test_the_broker_pushes_to_an_archive_that_knows_only_the_paper(broker: Broker) -> None:
     with strict(PlainArchive()) as knowing:
         subscription_id = pushed_by(broker, knowing, own_name())
@@ -214,13 +212,11 @@ def test_the_broker_refuses_in_words(at_broker: PlainConsumer) -> None:
         at_broker.subscribe("UptimeCPULoad", period=("1", "fortnight"))
 
 
-@fails_with(NotInThePaper, "4.5.2: one or more Event elements; it sends Success alone")
-def test_a_broker_without_events_says_so_in_words_of_the_paper() -> None:
-    with served() as fresh, PlainConsumer(fresh.frames) as consumer, pytest.raises(Failed):
-        consumer.event_names()
+def test_a_broker_without_events_has_at_least_the_errors_of_producers() -> None:
+    with served() as fresh, PlainConsumer(fresh.frames) as consumer:
+        assert len(consumer.event_names()) == 1
 
 
-@fails_with(NotInThePaper, "3: an event is a set of names and values; it sends a tree")
 def test_an_event_with_structured_data_is_still_names_and_values(broker: Broker) -> None:
     name = own_name()
     with PlainConsumer(broker.frames) as consumer:

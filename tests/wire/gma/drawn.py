@@ -70,7 +70,7 @@ options = st.none() | st.builds(
     st.none() | ids,
     st.booleans(),
     st.booleans(),
-)
+).filter(m.Options().__ne__)  # who asks for nothing has no options
 contexts = st.none() | st.builds(m.Context, seqs, texts, texts, texts)
 event_messages = st.builds(
     m.EventMessage, ids, performance_events, details, details, st.none() | ids, contexts

@@ -315,7 +315,7 @@ def test_options_are_understood_by_who_knows_them_and_no_others() -> None:
 
     assert read(write(request)) == request
     assert is_canonical(f"{GRID_FORUM}/Events", "UptimeCPULoad")
-    assert b'<Options xmlns="urn:tocsin:gma:1" role="producer"' in write(request)
+    assert b'xmlns:t="urn:tocsin:gma:1" t:role="producer"' in write(request)
 
 
 def test_an_element_is_found_by_its_name() -> None:

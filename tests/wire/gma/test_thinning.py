@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.wire.gma.thinning import SLACK, SOURCES_MAX, Thinning
+from tocsin.event.event import Event
+from tocsin.wire.gma.thinning import SLACK, THINGS_MAX, Thinning, thing
 
 PERIOD_S = 10.0
 NS = 1_000_000_000
@@ -44,10 +45,10 @@ def test_a_clock_that_goes_back_stops_nobody_for_long() -> None:
 
 def test_of_too_many_sources_those_silent_for_longest_are_forgotten() -> None:
     thinning = Thinning(PERIOD_S)
-    for number in range(SOURCES_MAX + 1):
+    for number in range(THINGS_MAX + 1):
         assert thinning.passes(f"s{number}", 0)
 
-    assert not thinning.passes(f"s{SOURCES_MAX}", NS)
+    assert not thinning.passes(f"s{THINGS_MAX}", NS)
     assert not thinning.passes("s1", NS)
     assert thinning.passes("s0", NS)
 
@@ -76,3 +77,11 @@ def test_nothing_is_held_back_for_longer_than_its_period(gaps: list[float]) -> N
             assert time_s in got
         if time_s in got:
             last = time_s
+
+
+def test_each_disk_of_a_host_is_another_thing_and_a_new_measure_of_it_is_not() -> None:
+    def disk(device: str, free: float) -> Event:
+        return Event("1", "gma://h", "t", attributes={"Device": device, "Free": free})
+
+    assert thing(disk("sda", 1.0)) == thing(disk("sda", 2.0))
+    assert thing(disk("sda", 1.0)) != thing(disk("sdb", 1.0))

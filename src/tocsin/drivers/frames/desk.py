@@ -20,6 +20,7 @@ from tocsin.event.filter_eval import passes, seen
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.normal import to_event
 from tocsin.wire.gma.parameters import wanted
+from tocsin.wire.gma.producer_error import NAME as PRODUCER_ERROR
 from tocsin.wire.gma.producer_error import producer_error
 from tocsin.wire.gma.ready import query_reply
 from tocsin.wire.gma.shared import performance_element
@@ -81,7 +82,9 @@ class PerformanceDesk:
     async def names(self, request: m.EventNamesRequest) -> bytes:
         """Every kind of event that was published of late."""
         await self.node.types.look_back(self.node.read)
-        return write(m.EventNamesReply(request.request_id, names=self.node.types.names()))
+        # A reply has one name or more; what producers cannot make is always there to be had.
+        names = self.node.types.names() or (PRODUCER_ERROR,)
+        return write(m.EventNamesReply(request.request_id, names=names))
 
     async def query(self, request: m.QueryRequest) -> bytes:
         """The last event of that name, and with those elements."""

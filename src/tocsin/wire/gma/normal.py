@@ -254,31 +254,31 @@ def _members(data: bytes) -> list[Element] | None:
     """The members of a JSON object; None if it is none, or cannot be told as elements."""
     try:
         found = json.loads(data)
-        if not isinstance(found, dict) or _count(found) > ELEMENTS_MAX - 1:
+        if not isinstance(found, dict):
             return None
-        return [each for name, value in found.items() for each in _of_json(name, value, 0)]
+        told: dict[str, Element] = {}
+        for name, value in found.items():
+            for element in _of_json(name, value, 0):
+                told.setdefault(element.name, element)
+                if len(told) >= ELEMENTS_MAX:
+                    return None
+        return list(told.values())
     except (ValueError, RecursionError):
         return None
 
 
-def _count(value: Any) -> int:
-    """How many elements it takes to tell it, itself included."""
-    if isinstance(value, list):
-        return sum(map(_count, value))
-    if isinstance(value, dict) and Quantity.from_mapping(value) is None:
-        return sum(map(_count, value.values())) + 1
-    return 1
-
-
 def _of_json(name: str, value: Any, depth: int) -> Iterator[Element]:
+    """An event is a set of names and values: what is inside another is named with it."""
     if depth > _NESTING_MAX or len(escaped_name(name)) > NAME_CHARS_MAX:
         raise ValueError("too deep or too long a name to be told as elements")
     if isinstance(value, list):
-        for each in value:
-            yield from _of_json(name, each, depth + 1)
+        for number, each in enumerate(value, start=1):
+            yield from _of_json(f"{name}.{number}", each, depth + 1)
+    elif value == {}:
+        yield _element(name, "")
     elif isinstance(value, dict) and Quantity.from_mapping(value) is None:
-        inner = [part for key, each in value.items() for part in _of_json(key, each, depth + 1)]
-        yield Element(escaped_name(name), tuple(inner) or "")
+        for key, each in value.items():
+            yield from _of_json(f"{name}.{key}", each, depth + 1)
     elif isinstance(value, dict):
         yield _element(name, Quantity(**value))
     elif value is not None:

@@ -257,8 +257,13 @@ def _filter(parts: _Parts) -> str | None:
 
 
 def _options(parts: _Parts) -> m.Options | None:
-    found = parts.extensions.get("Options")
-    if found is None:
+    found = {
+        split(name)[1]: value for name, value in parts.root.items() if split(name)[0] == EXTENSION
+    }
+    element = parts.extensions.get("Options")
+    if element is not None:  # as good as attributes, for who finds that easier to write
+        found.update((split(name)[1], value) for name, value in element.items())
+    elif not found:
         return None
     role, after = found.get("role"), found.get("after")
     if role not in (None, "producer", "consumer"):

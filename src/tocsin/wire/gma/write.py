@@ -120,8 +120,8 @@ def _unsendable(problem: str) -> BadMessage:
     )
 
 
-def _message(name: str, request_id: str, content: str) -> str:
-    head = f'<{name} xmlns="{PROTOCOL}" requestID={_attribute(request_id)}'
+def _message(name: str, request_id: str, content: str, options: m.Options | None = None) -> str:
+    head = f'<{name} xmlns="{PROTOCOL}" requestID={_attribute(request_id)}{_options(options)}'
     return f"{head}>{content}</{name}>" if content else f"{head}/>"
 
 
@@ -139,17 +139,19 @@ def _filter(text: str | None) -> str:
 
 
 def _options(options: m.Options | None) -> str:
+    """As attributes: whoever knows only the paper does not look at those, but at each element."""
     if options is None:
         return ""
-    told = [f"<Options xmlns={_attribute(EXTENSION)}"]
+    told = f' xmlns:t="{EXTENSION}"'
     if options.role is not None:
-        told.append(f"role={_attribute(options.role)}")
+        told += f" t:role={_attribute(options.role)}"
     if options.after is not None:
-        told.append(f'after="{options.after}"')
+        told += f' t:after="{options.after}"'
     if options.acknowledge is not None:
-        told.append(f"acknowledge={_attribute(options.acknowledge)}")
-    told += [f'{name}="true"' for name in ("context", "filtered") if getattr(options, name)]
-    return f"{' '.join(told)}/>"
+        told += f" t:acknowledge={_attribute(options.acknowledge)}"
+    for name in ("context", "filtered"):
+        told += f' t:{name}="true"' if getattr(options, name) else ""
+    return told
 
 
 def _context(context: m.Context) -> str:
@@ -168,9 +170,8 @@ def _subscribe_request(message: m.SubscribeRequest) -> str:
         _subscription_id(message.subscription_id)
         + _parameters(message.parameters)
         + _filter(message.filter)
-        + _options(message.options)
     )
-    return _message("SubscribeRequest", message.request_id, content)
+    return _message("SubscribeRequest", message.request_id, content, message.options)
 
 
 def _returned(message: m.Reply) -> str:
@@ -183,7 +184,7 @@ def _subscribe_reply(message: m.SubscribeReply) -> str:
     content = _returned(message)
     if message.subscription_id is not None:
         content += _subscription_id(message.subscription_id)
-    return _message("SubscribeReply", message.request_id, content + _options(message.options))
+    return _message("SubscribeReply", message.request_id, content, message.options)
 
 
 def _unsubscribe_request(message: m.UnsubscribeRequest) -> str:

@@ -43,6 +43,7 @@ HEADER_BLOCKS_MAX: Final = 100
 HEADER_ELEMENTS_MAX: Final = 2_000  # each block may be looked for among all of them
 TAGS_MAX: Final = 400_000  # in one message; 8 MB of notifications have fewer
 TAGS_KEPT: Final = 4_096  # names taken apart; real peers use a few hundred
+TAG_CHARS_KEPT: Final = 512
 
 
 class Envelope(msgspec.Struct, frozen=True):
@@ -96,8 +97,15 @@ def _split(tag: object) -> tuple[str, str]:
     return namespace, name
 
 
-split: Callable[[object], tuple[str, str]] = lru_cache(maxsize=TAGS_KEPT)(_split)
-"""Namespace and local name of an element's tag."""
+_split_before: Callable[[object], tuple[str, str]] = lru_cache(maxsize=TAGS_KEPT)(_split)
+
+
+def split(tag: object) -> tuple[str, str]:
+    """Namespace and local name of an element's tag."""
+    # A stranger may send namespaces of a megabyte each: those are not remembered.
+    if isinstance(tag, str) and len(tag) <= TAG_CHARS_KEPT:
+        return _split_before(tag)
+    return _split(tag)
 
 
 def first_element(parent: Element) -> Element | None:

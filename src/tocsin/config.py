@@ -138,7 +138,7 @@ class LimitSettings:
     """[limits]: how many there may be."""
 
     subscriptions_max: int = 1_000_000
-    streams_max: int = 1_000
+    streams_max: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)

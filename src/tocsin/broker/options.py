@@ -20,7 +20,7 @@ class BrokerOptions:
     intake_bytes_max: int = 64 << 20
     duplicates_window: int = 100_000  # recent events whose source and id are remembered
     subscriptions_max: int = 1_000_000
-    streams_max: int = 1_000
+    streams_max: int = 10_000
     pulls_per_box_max: int = 64
     dead_letters_max: int = 100_000  # at the limit the subscription pauses: nothing is lost
     kept_max: int = 100_000  # what services beside the broker keep in its log: entries,

@@ -267,6 +267,9 @@ def test_a_role_that_is_not_told_costs_no_stream_once_events_come(broker: Served
     with Peer(broker.frames) as open_both_ways, Peer(broker.frames) as told:
         own = open_both_ways.open(subscribe(name)).subscription
         told.open(subscribe(name, extra=options(role="producer")))
+        deadline = time.monotonic() + 5.0
+        while metric(broker, "streams_open") == before and time.monotonic() < deadline:
+            time.sleep(0.05)
         assert metric(broker, "streams_open") == before + 1
 
         open_both_ways.send(event(own, content(name)), event_names())

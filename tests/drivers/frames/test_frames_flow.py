@@ -88,19 +88,6 @@ def test_a_period_goes_by_when_events_were_received_not_by_when_they_are_sent() 
     assert loads(outlet) == ["1.0", "2.0", "4.0"]
 
 
-def test_what_is_held_comes_with_its_release_and_in_order() -> None:
-    outlet = Outlet()
-    flow = flow_to(outlet)
-    flow.hold()
-    assert flow.write([stored(1)]) is False  # so that no more is read for it meanwhile
-    assert outlet.sent == []
-
-    flow.release()
-    flow.write([stored(2)])
-
-    assert loads(outlet) == ["1.0", "2.0"]
-
-
 def test_events_that_were_gone_are_told_as_an_error_of_the_subscription() -> None:
     outlet = Outlet()
 

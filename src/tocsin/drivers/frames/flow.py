@@ -41,21 +41,8 @@ class Flow:
         self._tells_context = tells_context
         self._thinning = None if period_s is None else Thinning(period_s)
         self._ended = ended
-        self._held: list[Stored] | None = None
-
-    def hold(self) -> None:
-        """Send nothing before `release`: the peer may yet turn out to be a producer."""
-        self._held = []
-
-    def release(self) -> None:
-        held, self._held = self._held, None
-        if held:
-            self.write(held)
 
     def write(self, events: list[Stored]) -> bool:
-        if self._held is not None:
-            self._held += events
-            return False
         if self._thinning is not None:
             passes = self._thinning.passes
             events = [each for each in events if passes(thing(each.event), each.received_ns)]

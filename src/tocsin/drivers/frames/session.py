@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tocsin.drivers.frames.flow import Flow, Outlet
 from tocsin.errors import BadMessage, Busy, TocsinError
 from tocsin.event.event import Event
+from tocsin.event.filter import Filter
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import (
     CONSUMER,
@@ -69,6 +71,7 @@ class Session:
             plays, new_id or desk.new_id, subscriptions_max=desk.limits.subscriptions_max
         )
         self._flows: dict[str, tuple[Flow, int]] = {}  # by our id; the stream's number
+        self._undecided: dict[str, Callable[[], None]] = {}  # by our id: begins to send events
         self._arrived: list[tuple[Event, str | None]] = []  # and the number that asks for a reply
 
     @property
@@ -192,6 +195,9 @@ class Session:
     def _subscribe(self, request: m.SubscribeRequest) -> None:
         asked = request.options or m.Options()
         is_producer = PRODUCER not in self._plays or asked.role == PRODUCER
+        is_known = asked.role is not None or len(self._plays) == 1
+        after = self._node.broker.head if asked.after is None else asked.after
+        begin: Callable[[], tuple[Flow, int]] | None = None
         opened: tuple[Flow, int] | None = None
         try:
             if not is_producer and not self._carries_events:
@@ -207,7 +213,8 @@ class Session:
                     ended=self._broker_ends,
                 )
                 name = f"{request.parameters.name} to {self._peer}"
-                opened = flow, self._node.open_stream(flow, filter, asked.after, name)
+                begin = partial(self._begin, flow, filter, after, name)
+                opened = begin() if is_known else None
         except TocsinError as error:
             self._say(self._conversation.refuse(request, str(error)))
             return
@@ -218,16 +225,29 @@ class Session:
         )
         if opened is not None:
             self._flows[subscription.own_id] = opened
-            if subscription.peer_role is None:
-                opened[0].hold()
-                self._node.loop.call_later(UNDECIDED_S, self._release, subscription.own_id)
+        elif begin is not None:
+            self._undecided[subscription.own_id] = partial(self._decide, subscription, begin)
+            self._node.loop.call_later(UNDECIDED_S, self._wait_no_longer, subscription.own_id)
         self._say(reply)
 
-    def _release(self, own_id: str) -> None:
-        flow, stream = self._flows.get(own_id, (None, 0))
-        if flow is not None:
-            flow.release()
-            self._node.stream_ready(stream)
+    def _begin(self, flow: Flow, filter: Filter, after: int, name: str) -> tuple[Flow, int]:
+        return flow, self._node.open_stream(flow, filter, after, name)
+
+    def _wait_no_longer(self, own_id: str) -> None:
+        """It sent no event: if it is a consumer, it waits for ours."""
+        decide = self._undecided.pop(own_id, None)
+        if decide is not None:
+            decide()
+
+    def _decide(self, subscription: Subscription, begin: Callable[[], tuple[Flow, int]]) -> None:
+        try:
+            self._flows[subscription.own_id] = begin()
+        except TocsinError as error:
+            self._node.note("warning", error.problem, code=error.code, peer=self._peer)
+            assert subscription.peer_id is not None, "the peer asked for it"
+            told = m.EventMessage(subscription.peer_id, error="Refused", error_detail=str(error))
+            self._say(told)
+            self._say(self._conversation.unsubscribe(subscription))
 
     def _must_produce(self, role: str | None) -> bool:
         """Nothing can be sent to this peer: a consumer has to come another way."""
@@ -277,8 +297,10 @@ class Session:
         for _, stream in self._flows.values():
             self._node.close_stream(stream)
         self._flows.clear()
+        self._undecided.clear()
 
     def _close_flow(self, subscription: Subscription) -> None:
+        self._undecided.pop(subscription.own_id, None)
         _, stream = self._flows.pop(subscription.own_id, (None, None))
         if stream is not None:
             self._node.close_stream(stream)

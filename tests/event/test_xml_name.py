@@ -37,7 +37,7 @@ uris = st.builds(
         ("two words", (TYPES, "two_x0020_words")),
         ("1st", (TYPES, "_x0031_st")),
         ("_x0041_", (TYPES, "_x005F_x0041_")),
-        ("", (TYPES, "_x0000_")),
+        ("", (TYPES, "_xFFFFFF_")),
         ("urn:\xe4:Load", (TYPES, "urn_x003A__x00E4__x003A_Load")),
         ("http://example.org/", (TYPES, "http_x003A__x002F__x002F_example.org_x002F_")),
     ],

@@ -15,6 +15,7 @@ from tocsin.errors import BadXml
 
 TYPES = "urn:tocsin:type"  # the namespace of types that are no URIs
 _SEPARATORS = "/#:"
+_NOTHING = "_xFFFFFF_"  # the name of no text at all; no character has that number
 _NAMES_KEPT = 4_096
 
 _STARTS = (
@@ -75,12 +76,12 @@ def escaped_name(text: str) -> str:
         return text
     marked = _ESCAPED.sub(lambda found: f"_x005F_{found[0][1:]}", text)
     first, rest = marked[:1], marked[1:]
-    return _NOT_AT_START.sub(_escape, first) + _NOT_IN_NAME.sub(_escape, rest) or "_x0000_"
+    return _NOT_AT_START.sub(_escape, first) + _NOT_IN_NAME.sub(_escape, rest) or _NOTHING
 
 
 def unescaped_name(name: str) -> str:
     """The text that `escaped_name` made a name of."""
-    return "" if name == "_x0000_" else _ESCAPED.sub(_unescape, name)
+    return "" if name == _NOTHING else _ESCAPED.sub(_unescape, name)
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -55,6 +55,7 @@ ATTRIBUTES_HEADER_BYTES_MAX = 4_096
 HOST_CHARS_MAX = 253
 
 _ENCODED_BYTES_MAX = 3  # of one character in a header
+_MARKS_CHARS_MAX = 48  # around one value with its unit and accuracy
 _NESTING_MAX = 16
 _HOST = re.compile(rf"[\w.:-]{{1,{HOST_CHARS_MAX}}}")
 _ROOT_NAME = re.compile(rb"<[^\s/>]+")
@@ -63,7 +64,7 @@ _LIMITS = Limits()
 
 def to_event(event: PerformanceEvent, content: bytes, *, event_id: str, sender: str) -> Event:
     """The broker's event. `content` is the event's own element, `sender` whoever sent it."""
-    attributes = _attributes(event.elements)
+    attributes = _attributes(event.elements, content)
     host = _host(event)
     return Event(
         id=event_id,
@@ -95,7 +96,7 @@ def _topic(local: str, host: str) -> str:
     return TOPIC
 
 
-def _attributes(elements: tuple[Element, ...]) -> dict[str, Value]:
+def _attributes(elements: tuple[Element, ...], content: bytes) -> dict[str, Value]:
     """The first value of each name that CloudEvents can hold, as many as there is room for."""
     found: dict[str, Value] = {}
     for name, element in _leaves(elements, ""):
@@ -103,6 +104,8 @@ def _attributes(elements: tuple[Element, ...]) -> dict[str, Value]:
             found[name] = value
             if len(found) == ATTRIBUTES_MAX:
                 break
+    if _surely_fits(len(found), content):
+        return found
     if len(typed.written(found)) * _ENCODED_BYTES_MAX <= ATTRIBUTES_HEADER_BYTES_MAX:
         return found
     room = ATTRIBUTES_HEADER_BYTES_MAX
@@ -115,8 +118,19 @@ def _attributes(elements: tuple[Element, ...]) -> dict[str, Value]:
     return fitting
 
 
+def _surely_fits(count: int, content: bytes) -> bool:
+    """What stands in the elements is written again, and around each some marks: most events are so
+    short that nobody has to write it to know that it fits."""
+    if not content.isascii():
+        return False
+    longest = len(content) + count * _MARKS_CHARS_MAX
+    return longest * _ENCODED_BYTES_MAX <= ATTRIBUTES_HEADER_BYTES_MAX
+
+
 def _attribute(name: str, element: Element) -> Value | None:
     value = element.value
+    if type(value) is float and element.units is None and element.accuracy is None:
+        return value  # most are, and need no check
     assert not isinstance(value, tuple), "a leaf holds no elements"
     if isinstance(value, str) and not value.isprintable():
         value = value.strip()  # line breaks around it are how it was laid out
@@ -131,7 +145,7 @@ def _attribute(name: str, element: Element) -> Value | None:
 
 def _leaves(elements: tuple[Element, ...], prefix: str) -> Iterator[tuple[str, Element]]:
     for element in elements:
-        name = f"{prefix}{element.name}"
+        name = f"{prefix}{element.name}" if prefix else element.name
         if isinstance(element.value, tuple):
             yield from _leaves(element.value, f"{name}.")
         else:

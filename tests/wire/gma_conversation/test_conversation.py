@@ -567,3 +567,12 @@ def test_past_the_limit_the_peers_subscription_is_refused_and_our_own_is_an_erro
 
     giving.receive(taking.unsubscribe(taken))
     assert isinstance(giving.receive(taking.subscribe(LOAD)[0]), c.SubscribeAsked)
+
+
+def test_the_ids_of_requests_may_come_from_whoever_has_several_conversations() -> None:
+    numbers = iter("abc")
+    both = [Conversation(new_request_id=lambda: next(numbers)) for _ in range(2)]
+
+    asked = [conversation.event_names().request_id for conversation in (*both, both[0])]
+
+    assert asked == ["a", "b", "c"]

@@ -17,18 +17,17 @@ class Numbering:
     def __init__(self) -> None:
         self._requests = count(1)
         self._subscriptions = count(1)
+        self._events = count(1)
 
     def conversation(self, plays: str) -> Conversation:
         """One side of a new conversation, in that role."""
-        return _Numbered(frozenset({plays}), self._requests, self._subscriptions)
+        return Conversation(
+            frozenset({plays}),
+            lambda: str(next(self._subscriptions)),
+            lambda: str(next(self._requests)),
+        )
 
-
-class _Numbered(Conversation):
-    def __init__(
-        self, plays: frozenset[str], requests: count[int], subscriptions: count[int]
-    ) -> None:
-        super().__init__(plays, lambda: str(next(subscriptions)))
-        self._shared = requests
-
-    def _next_request(self) -> str:
-        return str(next(self._shared))
+    def event(self) -> str:
+        """The number of an event that is to be answered: no other of this producer has it, and
+        no request, so that feeds may share a connection."""
+        return f"e{next(self._events)}"

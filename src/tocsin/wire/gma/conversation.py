@@ -68,20 +68,22 @@ REMEMBERED_MAX = 1_000  # what ended of late: messages on their way may still sp
 
 
 class Conversation:
-    """One side. `plays` is what this side can be; `new_id` names its subscriptions."""
+    """One side. `plays` is what this side can be; `new_id` names its subscriptions and
+    `new_request_id` its requests: without them both are unique in this conversation only."""
 
     def __init__(
         self,
         plays: frozenset[str] = frozenset({PRODUCER, CONSUMER}),
         new_id: Callable[[], str] | None = None,
+        new_request_id: Callable[[], str] | None = None,
         *,
         subscriptions_max: int = SUBSCRIPTIONS_MAX,
     ) -> None:
-        numbers = count(1)
+        numbers, requests = count(1), count(1)
         self._plays = plays
         self._new_id = new_id or (lambda: str(next(numbers)))
+        self._new_request_id = new_request_id or (lambda: str(next(requests)))
         self._subscriptions_max = subscriptions_max
-        self._requests = count(1)
         self._open: dict[str, Subscription] = {}  # by our id
         self._peer_ids: dict[str, Subscription | None] = {}  # of what the peer asked for
         self._waiting: OrderedDict[str, m.Request | m.EventMessage] = OrderedDict()
@@ -123,7 +125,7 @@ class Conversation:
             peer_role=peer_role or OTHER_ROLE.get(own_role),
         )
         request = m.SubscribeRequest(
-            self._next_request(), subscription.own_id, parameters, filter, options
+            self._new_request_id(), subscription.own_id, parameters, filter, options
         )
         self._wait_for(request.request_id, request)
         self._asking[request.request_id] = subscription
@@ -166,19 +168,19 @@ class Conversation:
     def unsubscribe(self, subscription: Subscription) -> m.UnsubscribeRequest:
         """End it from this side."""
         assert subscription.peer_id is not None, "an open one is known to both sides"
-        request = m.UnsubscribeRequest(self._next_request(), subscription.peer_id)
+        request = m.UnsubscribeRequest(self._new_request_id(), subscription.peer_id)
         self._forget(subscription)
         self._wait_for(request.request_id, request)
         self._ending[request.request_id] = subscription
         return request
 
     def query(self, parameters: m.Parameters, filter: str | None = None) -> m.QueryRequest:
-        request = m.QueryRequest(self._next_request(), parameters, filter)
+        request = m.QueryRequest(self._new_request_id(), parameters, filter)
         self._wait_for(request.request_id, request)
         return request
 
     def event_names(self) -> m.EventNamesRequest:
-        request = m.EventNamesRequest(self._next_request())
+        request = m.EventNamesRequest(self._new_request_id())
         self._wait_for(request.request_id, request)
         return request
 
@@ -339,9 +341,6 @@ class Conversation:
             assert not isinstance(waiting, m.Request), "events are numbered apart from requests"
             self._wait_for(request_id, message)
         return message
-
-    def _next_request(self) -> str:
-        return str(next(self._requests))
 
     def _wait_for(self, request_id: str, request: m.Request | m.EventMessage) -> None:
         self._waiting[request_id] = request

@@ -29,6 +29,8 @@ BENCHMARKS = (
     ("matching", "Matching", True),
     ("mediation", "Mediation between Web-services specifications", True),
     ("xpath", "XPath filters", False),
+    ("gma_codec", "The producer/consumer codec", True),
+    ("gma_flow", "Performance events, end to end, and 1,000 hosts", False),
 )
 
 # Ratios that have a target: where they stand in the JSON, and what they must reach.
@@ -52,6 +54,9 @@ RATIOS = (
         True,
     ),
     ("SOAP messages read per CPU-s / 20,000", "mediation", ("parse", "of_target"), 1.0, True),
+    ("performance events decoded / bare lxml walk", "gma_codec", ("decode_over_lxml",), 0.8, True),
+    ("... encoded / lxml's tree builder", "gma_codec", ("encode_over_lxml",), 3.0, True),
+    ("... routed / decoded", "gma_codec", ("route_over_decode",), 1.5, True),
     (
         "`tocsin pub --help` / bare interpreter",
         "startup",

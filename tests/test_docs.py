@@ -35,9 +35,10 @@ def commands(block: str) -> list[str]:
 @pytest.fixture(scope="module")
 def reader_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """A reader's shell: the command on the path, a port that is free, an empty directory."""
-    with socket.socket() as probe:
+    with socket.socket() as probe, socket.socket() as other:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        other.bind(("127.0.0.1", 0))
+        port, frames = probe.getsockname()[1], other.getsockname()[1]
     return {
         **os.environ,
         "PATH": f"{BIN}:{os.environ['PATH']}",
@@ -45,6 +46,8 @@ def reader_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         "PWD_FOR_TEST": str(tmp_path_factory.mktemp("reader")),
         "PORT_FOR_TEST": str(port),
         "TOCSIN_HTTP__ADDRESS": f"127.0.0.1:{port}",
+        "FRAMES_FOR_TEST": str(frames),
+        "TOCSIN_FRAMES__ADDRESS": f"127.0.0.1:{frames}",
         "TOCSIN_SOAP_TCP__ADDRESS": "127.0.0.1:0",
         "TOCSIN_BROKER": f"http://127.0.0.1:{port}",
     }
@@ -52,6 +55,7 @@ def reader_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
 
 def shell(line: str, env: dict[str, str]) -> subprocess.Popen[str]:
     here = line.replace("127.0.0.1:8400", f"127.0.0.1:{env['PORT_FOR_TEST']}")
+    here = here.replace("127.0.0.1:8401", f"127.0.0.1:{env['FRAMES_FOR_TEST']}")
     return subprocess.Popen(
         ["bash", "-c", f"exec {here.removesuffix('&').strip()}"],
         cwd=env["PWD_FOR_TEST"],
@@ -117,6 +121,21 @@ def test_the_same_with_curl(readme_broker: dict[str, str]) -> None:
     assert "202 Accepted" in said(shell(publish, readme_broker))
     assert '"load5": 7' in said(shell(query, readme_broker))
     assert "data: {" in said(shell(stream, readme_broker))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_this_host_tells_about_itself(readme_broker: dict[str, str]) -> None:
+    agent, follow, find, query = commands(CONSOLE[5])
+    monitor = shell(agent.replace("agent", "agent --listen 127.0.0.1:0", 1), readme_broker)
+    try:
+        followed = said(shell(f"bash -c {shlex.quote(follow)}", readme_broker))
+        assert followed.count("UptimeCPULoad Load1=") == 2, followed
+        assert "agent" in said(shell(find, readme_broker))
+        assert "<Load5>" in said(shell(query, readme_broker))
+    finally:
+        monitor.send_signal(signal.SIGTERM)
+        assert monitor.returncode in (None, 0), said(monitor)
+        said(monitor)
 
 
 def test_two_lines_to_publish_and_three_to_consume(readme_broker: dict[str, str]) -> None:

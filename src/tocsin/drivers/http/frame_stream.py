@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from tocsin.drivers.frames.session import Session
 from tocsin.drivers.frames.visits import unframed
-from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.streaming import WRITE_BUFFER_BYTES
+from tocsin.drivers.http.streaming import begin_stream
 from tocsin.errors import TocsinError
 from tocsin.wire.framing import framed
 
@@ -44,20 +43,8 @@ class FrameStream:
     # Told by the connection
 
     def start(self) -> None:
-        connection = self._connection
-        assert connection.transport is not None
-        connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        connection.write(
-            b"%b%b%b%b%b\r\n"
-            % (
-                answers.status_line(200),
-                connection.door.clockwork.date,
-                answers.SERVER,
-                _HEAD,
-                answers.CLOSE,
-            )
-        )
-        self._task = connection.door.loop.create_task(self._begin())
+        begin_stream(self._connection, _HEAD)
+        self._task = self._connection.door.loop.create_task(self._begin())
 
     async def _begin(self) -> None:
         try:

@@ -28,6 +28,15 @@ _HEAD = (
 _encode = msgspec.json.Encoder().encode
 
 
+def begin_stream(connection: Connection, head: bytes, first: bytes = b"") -> None:
+    """Answer with what has no end: the head, and what is to be read first."""
+    assert connection.transport is not None
+    connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+    date = connection.door.clockwork.date
+    parts = (answers.status_line(200), date, answers.SERVER, head, answers.CLOSE, b"\r\n", first)
+    connection.write(b"".join(parts))
+
+
 class EventStream:
     """One reader of a stream."""
 
@@ -54,20 +63,7 @@ class EventStream:
         # A reader whose connection breaks before its first event must know where to go on.
         head = self._node.broker.head
         place = head if asked.after is None else min(asked.after, head)
-        assert connection.transport is not None
-        connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        connection.write(
-            b"%b%b%b%b%b\r\nretry: %d\nid: %d\n\n"
-            % (
-                answers.status_line(200),
-                connection.door.clockwork.date,
-                answers.SERVER,
-                _HEAD,
-                answers.CLOSE,
-                RETRY_MS,
-                place,
-            )
-        )
+        begin_stream(connection, _HEAD, b"retry: %d\nid: %d\n\n" % (RETRY_MS, place))
 
     def received(self, data: bytes) -> None:
         """A reader of a stream has nothing to say."""

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-import pytest
 from minimal_consumer import PlainArchive
 from minimal_producer import EventName, Measure, PlainProducer
 from minimal_wire import NotInThePaper, Value
@@ -30,11 +29,6 @@ MEASURES: Mapping[str | EventName, Measure] = {
     ("Current", OWN): load,
     "Dark": dark,
 }
-
-
-def fails_with(error: type[Exception], reason: str) -> pytest.MarkDecorator:
-    """What the product does otherwise than the paper; the test fails when that is mended."""
-    return pytest.mark.xfail(strict=True, raises=error, reason=reason)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -17,7 +18,7 @@ from minimal_wire import (
     Failed,
     Value,
 )
-from plain_peers import FAST, SLOW, WAIT_S, fails_with, load, strict
+from plain_peers import FAST, SLOW, WAIT_S, load, strict
 
 from served import Served as Broker
 from served import served
@@ -182,7 +183,6 @@ def test_the_broker_pushes_to_a_plain_archive(broker: Broker, plain_archive: Pla
     broker.call("DELETE", f"/subscriptions/{subscription_id}")
 
 
-@fails_with(AssertionError, "4.3: until the subscription is terminated; it says no goodbye")
 def test_a_plain_archive_learns_that_its_subscription_was_deleted(
     broker: Broker, plain_archive: PlainArchive
 ) -> None:
@@ -194,6 +194,32 @@ def test_a_plain_archive_learns_that_its_subscription_was_deleted(
 
     assert status == 204
     assert subscription.ended.wait(3)
+
+
+def test_a_plain_archive_learns_that_its_subscription_has_lapsed(
+    broker: Broker, plain_archive: PlainArchive
+) -> None:
+    subscription_id = pushed_by(broker, plain_archive, own_name())
+    subscription = plain_archive.next_subscription()
+    subscription.next_event()
+
+    status, _ = broker.call("PATCH", f"/subscriptions/{subscription_id}", {"expires": "PT0.5S"})
+
+    assert status == 200
+    assert subscription.ended.wait(3)
+
+
+def test_a_plain_archive_learns_that_the_broker_stops(plain_archive: PlainArchive) -> None:
+    with served() as stopping:
+        for _ in range(2):
+            pushed_by(stopping, plain_archive, own_name())
+        subscriptions = [plain_archive.next_subscription() for _ in range(2)]
+
+        began_s = time.monotonic()
+        assert stopping.stop() == 0
+
+        assert time.monotonic() - began_s < 3
+        assert all(each.ended.wait(3) for each in subscriptions)
 
 
 def test_the_broker_pushes_to_an_archive_that_knows_only_the_paper(broker: Broker) -> None:

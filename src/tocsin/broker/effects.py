@@ -53,6 +53,14 @@ class Push(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
+class TakeLeave(msgspec.Struct, frozen=True):
+    """Nothing more of this subscription goes to the lane's sink: tell the sink, where its protocol
+    has words for that. A push of it that is under way is answered as ever."""
+
+    lane: int
+    subscription_id: str
+
+
 class Handshake(msgspec.Struct, frozen=True):
     """Ask the sink whether it wants events, then call `handshaken(token, answer, now)`."""
 
@@ -112,6 +120,7 @@ Effect = (
     | ReadLog
     | Survey
     | Push
+    | TakeLeave
     | Handshake
     | StreamOut
     | StreamDropped

@@ -8,7 +8,7 @@ import msgspec
 
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadletters import DeadLetters
-from tocsin.broker.effects import Push
+from tocsin.broker.effects import Push, TakeLeave
 from tocsin.broker.state import State, endings
 from tocsin.broker.subscriber import Subscriber
 from tocsin.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
@@ -63,6 +63,7 @@ class Pushing:
         if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
             # The answer will concern nobody, also not a subscriber that is back here by then.
             lane.busy = (subscriber, [])
+        self._state.out.append(TakeLeave(lane.number, subscriber.subscription.id))
         self._close_if_idle(lane)
 
     def _close_if_idle(self, lane: Lane[Subscriber]) -> None:
@@ -301,6 +302,11 @@ class Pushing:
         if self.dead_letters.redriven(redrive, outcome, now_ns):
             lane.recovered()
             lane.not_before_ns = 0
+        subscription_id = redrive.letter.subscription
+        known = self._state.by_id.get(subscription_id)
+        is_next = lane.redrives and lane.redrives[0].letter.subscription == subscription_id
+        if (known is None or known.lane is not lane) and not is_next:
+            self._state.out.append(TakeLeave(lane.number, subscription_id))
 
 
 def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:

@@ -40,7 +40,7 @@ from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
 
-CLOSING_S = 0.5  # for what is under way to the disk when the broker is told to stop
+CLOSING_S = 0.5  # for what is under way to the disk when the broker stops; then, for goodbyes
 CLOCK_JUMP_S = 1.0
 
 
@@ -96,6 +96,7 @@ class Node:
             do.ReadLog: self._read_log,
             do.Survey: self._survey,
             do.Push: self._push,
+            do.TakeLeave: self._take_leave,
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
@@ -215,7 +216,7 @@ class Node:
             self.loop.call_soon(self._pushed, effect.lane, failed)
         elif isinstance(effect, do.StreamOut | do.StreamDropped):
             self.close_stream(effect.stream)
-        elif not isinstance(effect, do.Reply | do.Note | do.Ended):
+        elif not isinstance(effect, do.Reply | do.Note | do.Ended | do.TakeLeave):
             self._bug(error)
 
     def _bug(self, error: Exception) -> None:
@@ -318,6 +319,9 @@ class Node:
         except Exception as error:
             self._bug(error)
 
+    def _take_leave(self, effect: do.TakeLeave) -> None:
+        self._pusher.take_leave(effect.lane, effect.subscription_id)
+
     def _handshake(self, effect: do.Handshake) -> None:
         origin = self.settings.delivery.origin or self.address
         base = f"{self.settings.http.scheme}://{origin}"
@@ -367,6 +371,7 @@ class Node:
             while not self.broker.is_idle() and self.loop.time() < deadline:
                 self.kick()
                 await asyncio.sleep(0.002)
+        await self._pusher.say_goodbye(CLOSING_S)
         self._reliable.close()
         self.letters.close()
         self._pusher.close()

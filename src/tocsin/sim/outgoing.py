@@ -66,6 +66,10 @@ class Outgoing:
         process.broker.pushed(push.lane, outcome, self._world.clock_ns)
         process.kick()
 
+    def take_leave(self, leave: do.TakeLeave) -> None:
+        """The simulated sinks speak HTTP, which has no word for it."""
+        self._world.trace(f"leave taken for {leave.subscription_id}")
+
     def shake_hands(self, asked: do.Handshake) -> None:
         process = self._process
         boot = process.boot

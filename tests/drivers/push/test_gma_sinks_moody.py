@@ -10,7 +10,7 @@ import pytest
 from conftest import World
 from tocsin.broker.effects import Push
 from tocsin.delivery.outcome import Outcome, Verdict, judge
-from tocsin.drivers.push import gma_connection
+from tocsin.drivers.push import gma_offers
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription
@@ -109,7 +109,7 @@ async def pushed(world: World, address: str, events: list[Stored]) -> Outcome:
 def test_whatever_mood_the_consumer_is_in_all_comes_through(
     world: World, monkeypatch: pytest.MonkeyPatch, seed: int, batch_max: int
 ) -> None:
-    monkeypatch.setattr(gma_connection, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(gma_offers, "ASK_AGAIN_S", 0.0)
     random = Random(seed)
     moody = Moody(random)
     address = world.sink(moody).replace("http://", "gma://").removesuffix("/hook")

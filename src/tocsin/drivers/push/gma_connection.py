@@ -10,13 +10,15 @@ connection is still open.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from tocsin.drivers.push.connection import Owner
 from tocsin.drivers.push.envelope_connection import LOOK_S, SETTLE_S, TAKEN, unconfirmed_bytes
+from tocsin.drivers.push.gma_farewell import Farewell
+from tocsin.drivers.push.gma_offers import Offer, Offers
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.framing import FrameCutter, framed
 from tocsin.wire.gma import conversation as c
@@ -26,10 +28,9 @@ from tocsin.wire.gma.read import read
 from tocsin.wire.gma.write import write
 
 ANSWER_BYTES_MAX: Final = 64 << 10  # a consumer's messages are short
-NAMES_MAX: Final = 500  # open at once; past it the longest unused one is ended, and offered again
 UNANSWERED_MAX: Final = 256  # events; fewer than a conversation waits for
-ASK_AGAIN_S: Final = 60.0  # who ended a subscription is left alone for so long
 REPLIES_UNREAD_MAX: Final = 100
+FAREWELLS_MAX: Final = 1_000  # that wait for an answer; past it connections end without one
 REASON_CHARS_MAX: Final = 200
 _END = b"</Event>"
 _ONLY_BRINGS = "this connection only brings events; ask at the broker's own door"
@@ -63,10 +64,6 @@ class Sender(Owner, Protocol):
         """The connection ended while nothing was under way, and not in good order."""
 
 
-Offer = tuple[str, EventName]
-"""Which subscription of the broker, and which of its events."""
-
-
 class GmaConnection(asyncio.Protocol):
     """Consignments in turn."""
 
@@ -74,12 +71,10 @@ class GmaConnection(asyncio.Protocol):
         "_conversation",
         "_cutter",
         "_drained_at_s",
-        "_ended",
         "_feed",
         "_heard",
         "_loop",
-        "_offered",
-        "_open",
+        "_offers",
         "_owner",
         "_paused",
         "_refusal",
@@ -100,9 +95,7 @@ class GmaConnection(asyncio.Protocol):
         self._transport: Any = None
         self._cutter = FrameCutter(ANSWER_BYTES_MAX)
         self._conversation = c.Conversation(frozenset({c.PRODUCER}))
-        self._open: OrderedDict[Offer, c.Subscription] = OrderedDict()
-        self._offered: set[Offer] = set()  # and not answered yet
-        self._ended: dict[Offer, float] = {}  # by the consumer, and when it may be asked again
+        self._offers = Offers(self._conversation)
         self._feed = ""
         self._todo: deque[Outgoing] = deque()
         self._used: dict[str, bool] = {}  # own ids of the subscriptions, and if they acknowledge
@@ -127,6 +120,32 @@ class GmaConnection(asyncio.Protocol):
         self._feed = consignment.feed
         self._todo = deque(consignment.events)
         self._go_on()
+
+    @property
+    def is_used(self) -> bool:
+        return self.busy or not self._offers.is_empty
+
+    def leave(self, feed: str) -> None:
+        """End what is open under this name. A consignment of it is not reported."""
+        if self.busy and feed == self._feed:
+            self._done()
+        for goodbye in self._offers.end(feed):
+            self._say(goodbye)
+
+    def part(self, farewells: set[Farewell]) -> None:
+        """End all that is open, and hang up. A consignment that was under way is not reported."""
+        if self.closed:
+            return
+        self._done()
+        self.closed = True
+        for goodbye in self._offers.end_all():
+            self._say(goodbye)
+        if len(farewells) < FAREWELLS_MAX:
+            farewell = Farewell(self._transport, self._conversation, self._cutter, farewells)
+            farewell.begin(self._loop)
+        else:
+            self._transport.abort()
+        self._owner.lost()
 
     def close(self) -> None:
         """Hang up at once. A consignment that was under way is not reported."""
@@ -165,6 +184,8 @@ class GmaConnection(asyncio.Protocol):
                 if self.closed:
                     return
                 self._hear(frame)
+            if self._cutter.refusal is not None and not self.closed:
+                raise self._cutter.refusal
         except TocsinError as error:
             self._fail(f"what the consumer sent cannot be understood: {_shown(error.problem)}")
 
@@ -207,11 +228,10 @@ class GmaConnection(asyncio.Protocol):
         try:
             while self._todo and not self._paused and len(self._unanswered) < UNANSWERED_MAX:
                 offer = (self._feed, self._todo[0].name)
-                subscription = self._open.get(offer)
+                subscription = self._offers.find(offer)
                 if subscription is None:
                     self._make(offer)
                     return
-                self._open.move_to_end(offer)
                 self._send_event(subscription, self._todo[0])
                 self._todo.popleft()
         except TocsinError as error:
@@ -220,20 +240,13 @@ class GmaConnection(asyncio.Protocol):
         self._settle()
 
     def _make(self, offer: Offer) -> None:
-        feed, name = offer
-        if offer in self._offered:
+        if self._offers.is_asked(offer):
             return
-        if self._ended.get(offer, 0.0) > self._loop.time():
-            self._refuse_soon(f"the consumer ended the subscription to {name}")
+        if self._offers.is_unwanted(offer, self._loop.time()):
+            self._refuse_soon(f"the consumer ended the subscription to {offer[1]}")
             return
-        self._ended.pop(offer, None)
-        if len(self._open) >= NAMES_MAX:
-            _, unused = self._open.popitem(last=False)
-            self._say(self._conversation.unsubscribe(unused))
-        options = m.Options(role=c.PRODUCER, acknowledge=feed)
-        request, _ = self._conversation.subscribe(m.Parameters(name), options=options)
-        self._say(request)
-        self._offered.add(offer)
+        for message in self._offers.make(offer):
+            self._say(message)
 
     def _send_event(self, subscription: c.Subscription, event: Outgoing) -> None:
         agreed = subscription.agreed
@@ -258,10 +271,10 @@ class GmaConnection(asyncio.Protocol):
             return
         match self._conversation.receive(message):
             case c.Subscribed(subscription=subscription):
-                self._open[self._answered(subscription)] = subscription
+                self._offers.accepted(subscription)
                 self._go_on()
             case c.Refused(subscription=subscription, detail=detail):
-                feed, name = self._answered(subscription)
+                feed, name = self._offers.answered(subscription)
                 if self._todo and (feed, name) == (self._feed, self._todo[0].name):
                     self._refuse(f"the consumer refused {name}: {_shown(detail)}")
             case c.Answered(reply=m.EventReply() as reply):
@@ -276,14 +289,6 @@ class GmaConnection(asyncio.Protocol):
             case c.Stale(answer=m.UnsubscribeRequest() as request):
                 self._reply(request)
 
-    def _answered(self, subscription: c.Subscription) -> Offer:
-        options = subscription.options
-        assert options is not None, "every offer of ours says what we are"
-        assert options.acknowledge is not None, "and how its events are numbered"
-        offer = (options.acknowledge, subscription.parameters.name)
-        self._offered.discard(offer)
-        return offer
-
     def _acknowledged(self, reply: m.EventReply) -> None:
         self._unanswered.discard(reply.request_id)
         if reply.returned != m.SUCCESS and self._refusal is None:
@@ -293,11 +298,7 @@ class GmaConnection(asyncio.Protocol):
 
     def _over(self, subscription: c.Subscription) -> None:
         """The consumer wants no more of these."""
-        offer = next(offer for offer, each in self._open.items() if each is subscription)
-        del self._open[offer]
-        if len(self._ended) >= NAMES_MAX:
-            self._ended.pop(next(iter(self._ended)))
-        self._ended[offer] = self._loop.time() + ASK_AGAIN_S
+        offer = self._offers.over(subscription, self._loop.time())
         if self.busy and subscription.own_id in self._used:
             self._refuse(f"the consumer ended the subscription to {offer[1]}")
 

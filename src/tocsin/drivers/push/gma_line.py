@@ -13,6 +13,7 @@ from tocsin.wire.gma.normal import name_of_event
 from tocsin.wire.gma.shared import performance_element
 
 EMPTY = Consignment("", ())
+ENDED = Failed("its subscription ended meanwhile", reachable=True)
 
 
 class GmaLine(Line):
@@ -34,6 +35,25 @@ class GmaLine(Line):
             self._exchange.loop.call_soon(done, self.number, Failed(error.problem, reachable=True))
             return
         self.ask(NOTHING, done, self._exchange.loop.time() + push.timeout_s)
+
+    def take_leave(self, feed: str) -> None:
+        """Nothing more of this subscription comes."""
+        if self.is_busy and self.consignment.feed == feed:
+            self._stop_opening()
+            # Whoever sends is told later, never while it does something else.
+            self._exchange.loop.call_soon(self._finish, ENDED)
+        connection = self._connection
+        if isinstance(connection, GmaConnection):
+            connection.leave(feed)
+            if not connection.is_used:
+                connection.part(self._exchange.farewells)
+
+    def hang_up(self) -> None:
+        """Say goodbye. A consignment under way is not reported."""
+        self._done = None
+        self._stop_opening()
+        if isinstance(self._connection, GmaConnection):
+            self._connection.part(self._exchange.farewells)
 
     def refused(self, reason: str) -> None:
         self._finish(Failed(reason, reachable=True))

@@ -14,6 +14,7 @@ from tocsin.drivers.push.answer import DELIVERED, refusal
 from tocsin.drivers.push.connection import Connection, Familiar
 from tocsin.drivers.push.envelope_connection import EnvelopeConnection
 from tocsin.drivers.push.gma_connection import GmaConnection
+from tocsin.drivers.push.gma_farewell import Farewell
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
@@ -40,6 +41,7 @@ class Exchange(Protocol):
     note: Note
     clock: Callable[[], float]
     familiar: Familiar
+    farewells: set[Farewell]
 
     @property
     def turns(self) -> Collection[object]: ...

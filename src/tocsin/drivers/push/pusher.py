@@ -16,6 +16,7 @@ from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.attentive import Attentive
 from tocsin.drivers.push.connection import Familiar
 from tocsin.drivers.push.envelope_line import EnvelopeLine
+from tocsin.drivers.push.gma_farewell import Farewell
 from tocsin.drivers.push.gma_line import GmaLine
 from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
@@ -27,6 +28,7 @@ from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused, read_handshake
 
 SWEEP_S = 0.25  # how exact deadlines are; one timer for all requests instead of one for each
+GOODBYE_LOOK_S = 0.005  # between looks at who has answered it
 HANDSHAKE_S = 10.0
 HANDSHAKES_MAX = 64  # under way at once
 HANDSHAKES_WAITING_MAX = 10_000
@@ -65,6 +67,8 @@ class Pusher:
         self.familiar: Familiar = {}
         self.open = 0  # connections, those being made among them
         self.turns: deque[asyncio.Future[None]] = deque()  # who waits to make one
+        self.farewells: set[Farewell] = set()  # connections that are as good as closed
+        self._leaves = False
         self._options = options
         self._tls = tls
         self._tails = Tails()
@@ -80,6 +84,8 @@ class Pusher:
 
     def send(self, push: Push, done: Done) -> None:
         """POST the events; `done(push.lane, outcome)` is called once, from a later callback."""
+        if self._leaves:
+            return  # as what is under way at the end, it is not reported
         line = self._lines.get(push.lane)
         if line is None or line.address != push.sink:
             try:
@@ -180,12 +186,30 @@ class Pusher:
         for subscription_id, done in self._askers.pop(address):
             done(subscription_id, answer)
 
+    def take_leave(self, lane: int, subscription_id: str) -> None:
+        """Nothing more of a subscription goes this way: say so, where there are words for it."""
+        line = self._lines.get(lane)
+        if isinstance(line, GmaLine):
+            line.take_leave(subscription_id)
+
+    async def say_goodbye(self, within_s: float) -> None:
+        """Before `close`: send nothing new, and let those go in good order who can be told."""
+        self._leaves = True
+        for line in self._lines.values():
+            if isinstance(line, GmaLine):
+                line.hang_up()
+        deadline_s = self.loop.time() + within_s
+        while self.farewells and self.loop.time() < deadline_s:
+            await asyncio.sleep(GOODBYE_LOOK_S)
+
     def close(self) -> None:
         """Hang up everywhere, at once. What was under way is not reported: it is sent again."""
         self._probes_waiting.clear()
         self._askers.clear()
         for line in [*self._lines.values(), *self._probes]:
             line.hang_up()
+        for farewell in list(self.farewells):
+            farewell.abort()
         self._lines.clear()
         self._probes.clear()
         self._attentive.close()

@@ -100,6 +100,11 @@ class Conversation:
         """Those that are open."""
         return list(self._open.values())
 
+    @property
+    def is_settled(self) -> bool:
+        """The peer has answered to all that this side ended, or asked for and then gave up."""
+        return not self._ending and not any(self._given_up.values())
+
     # What this side says
 
     def subscribe(

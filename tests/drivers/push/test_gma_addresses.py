@@ -1,0 +1,65 @@
+"""Which gma addresses there are, and who must be found there."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+from pathlib import Path
+
+import pytest
+from gma_consumers import TAKEN, Archive, event, push
+
+from conftest import World, here, trusting
+from tocsin.delivery.outcome import Failed
+from tocsin.delivery.trust import is_gma_address, parse_sink
+from tocsin.errors import BadSubscription
+
+
+def test_the_guard_judges_where_a_gma_address_leads(world: World) -> None:
+    outcome = push(world, "gma://169.254.169.254:8401", event(1))
+
+    assert isinstance(outcome, Failed)
+    assert "cloud metadata" in outcome.reason
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
+    world: World, certificates: Path
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "sink.pem", certificates / "sink.key")
+    archives = [Archive(acknowledge=True), Archive(acknowledge=False)]
+    ports = [world.sink(each, ssl=context).split(":")[2].split("/")[0] for each in archives]
+    world.restart(resolve=here, tls=trusting(certificates))
+
+    for port in ports:
+        address = f"gmas://sink.example:{port}"
+        assert [push(world, address, event(n), seq=n) for n in (1, 2)] == [TAKEN] * 2
+    stranger = push(world, f"gmas://other.example:{ports[0]}", event(3), seq=3)
+    world.wait(0.05)
+
+    assert [archive.values for archive in archives] == [[1, 2]] * 2
+    assert isinstance(stranger, Failed)
+    assert stranger.reason.startswith("no trust in the sink's TLS")
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port", "tls"),
+    [
+        ("gma://127.0.0.1:9", "127.0.0.1", 9, False),
+        ("GMA://Node7.Example/", "node7.example", 8401, False),
+        ("gmas://[::1]", "::1", 8401, True),
+    ],
+)
+def test_a_gma_address_is_a_host_and_a_port(address: str, host: str, port: int, tls: bool) -> None:
+    sink = parse_sink(address, gma=True)
+
+    assert (sink.host, sink.port, sink.tls, sink.gma) == (host, port, tls, True)
+    assert is_gma_address(address)
+    with pytest.raises(BadSubscription, match="no http or https address"):
+        parse_sink(address)  # where only CloudEvents or SOAP can go
+
+
+def test_an_address_with_a_path_is_no_gma_address() -> None:
+    with pytest.raises(BadSubscription, match="has a path"):
+        parse_sink("gma://127.0.0.1:9/archive", gma=True)

@@ -7,6 +7,7 @@ mediator makes it events, and each event is written in the form that is asked fo
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -26,6 +27,12 @@ from tocsin.event.subscription import SoapTerms
 from tocsin.event.xml_form import CLOUDEVENTS, event_from_xml, event_xml
 from tocsin.wire.cloudevents import Limits, read_events, structured
 from tocsin.wire.cloudevents.write import BATCH_TYPE, STRUCTURED_TYPE
+from tocsin.wire.gma.messages import Context, EventMessage
+from tocsin.wire.gma.names import PROTOCOL
+from tocsin.wire.gma.normal import content_of
+from tocsin.wire.gma.normal import to_event as event_of_performance
+from tocsin.wire.gma.read import read_content
+from tocsin.wire.gma.write import event_message
 from tocsin.wire.soap import names
 from tocsin.wire.soap.addressing import Addressing, read_addressing
 from tocsin.wire.soap.delivery import Face, message
@@ -44,13 +51,14 @@ SOAP_FORMS: Final = {
     "wsn12": "wsn12",
     "wsn10": "wsn10",
 }
-FORMS: Final = (*SOAP_FORMS, "cloudevents", "cloudevents-xml")
+FORMS: Final = (*SOAP_FORMS, "cloudevents", "cloudevents-xml", "gma")
 READ_AS: Final = ("auto", "soap", "cloudevents", "payload")
 LIMITS: Final = Limits(event_bytes_max=64 << 20)
 
 _OWN_ID: Final = "urn:tocsin:event:"
 _REMEDY: Final = (
-    "Give a SOAP notification, a CloudEvent in JSON or XML, or either as captured from HTTP; "
+    "Give a SOAP notification, a CloudEvent in JSON or XML, or either as captured from HTTP, or "
+    "an Event message of the producer/consumer protocol; "
     "--from payload takes any XML element for the payload of an event."
 )
 _WRAPPERS: Final = HOLDERS | {(names.WSE11, "Notify"), (names.WSMAN, "Events")}
@@ -91,6 +99,8 @@ def _read(came: Captured, form: str) -> Found:
     root = safexml.parse(raw, what="the message")
     if form != "soap" and split(root.tag)[0] == CLOUDEVENTS:
         return _from_cloudevents_xml(root, raw)
+    if form != "soap" and split(root.tag) == (PROTOCOL, "Event"):
+        return _from_performance(raw)
     if form == "cloudevents" or split(root.tag)[1] != "Envelope":
         raise BadEvent(f"its root {split(root.tag)[1][:80]!r} is nothing known", remedy=_REMEDY)
     return _from_soap(came)
@@ -111,6 +121,19 @@ def _cloudevent(element: etree._Element, root: etree._Element, raw: bytes) -> Ev
         return event
     [exact] = cut_out(Envelope("1.1", None, root, root, raw), [data[0]])
     return msgspec.structs.replace(event, data=exact)
+
+
+def _from_performance(raw: bytes) -> Found:
+    message, content = read_content(raw)
+    if not isinstance(message, EventMessage) or message.event is None or content is None:
+        raise BadEvent("the message brings an Error in place of an event", remedy=_REMEDY)
+    made = _made_id(content, 0)
+    event = event_of_performance(message.event, content, event_id=made, sender="unknown")
+    if (known := message.context) is not None:
+        event = msgspec.structs.replace(
+            event, id=known.id or made, source=known.source or event.source, topic=known.topic
+        )
+    return Found([event], "an Event message of the producer/consumer protocol")
 
 
 def _payload_event(body: bytes) -> Event:
@@ -189,6 +212,9 @@ def write_event(
         return structured(event)
     if form == "cloudevents-xml":
         return event_xml(event)
+    if form == "gma":
+        context = Context(0, event.id, event.source, event.topic)
+        return event_message("1", content_of(event, time.time_ns()), context)
     spec = SOAP_FORMS.get(form)
     if spec is None:
         raise BadSetting(f"there is no form {form!r}", remedy=f"Choose one of {', '.join(FORMS)}.")

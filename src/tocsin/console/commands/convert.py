@@ -17,17 +17,18 @@ EXAMPLES = """
   tocsin convert --to wse notify.xml
   tocsin convert --to all --pretty captured.http
   tocsin sub 'lead/**' -n 1 --json | tocsin convert --to wsn13 -
+  tocsin sub 'lead/**' -n 1 --json | tocsin convert --to gma --pretty -
 """
 
 EVERY = "all"
-FORMS = (*SPECS, "cloudevents", "cloudevents-xml", EVERY)
+FORMS = (*SPECS, "cloudevents", "cloudevents-xml", "gma", EVERY)
 
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="a message: SOAP, CloudEvents or captured HTTP; - is stdin",
+        help="a message: SOAP, CloudEvents, performance event or captured HTTP; - is stdin",
     )
     parser.add_argument("--to", required=True, choices=FORMS, help="the form to show it in")
     parser.add_argument(

@@ -231,7 +231,8 @@ def test_every_form_at_once(tmp_path, capsys) -> None:
     assert [each["form"] for each in told] == list(FORMS)
     for each in told:
         [found] = read_message(each["message"].encode()).events
-        assert (found.id, found.data) == ("7", b'{"n":1}')
+        assert found.id == "7"
+        assert found.data == b'{"n":1}' if each["form"] in EXACT else b"<n>1</n>" in found.data
 
 
 def test_any_element_can_be_taken_for_a_payload(monkeypatch, capsys) -> None:
@@ -249,7 +250,8 @@ def test_any_element_can_be_taken_for_a_payload(monkeypatch, capsys) -> None:
 
 LOAD = (
     '<Event xmlns="http://www.gridforum.org/Performance/Protocol" subscriptionID="12">'
-    '<UptimeCPULoad xmlns="http://www.gridforum.org/Performance/Events"><Load5 units="1">7.5</Load5>'
+    '<UptimeCPULoad xmlns="http://www.gridforum.org/Performance/Events">'
+    '<Load5 units="1">7.5</Load5>'
     "<HostName>foo.gov</HostName><TimeStamp>2000-11-09T21:51:45Z</TimeStamp></UptimeCPULoad></Event>"
 )
 
@@ -266,5 +268,5 @@ def test_a_performance_event_keeps_its_element_in_every_form(form: str) -> None:
 
 def test_an_error_in_place_of_an_event_is_told() -> None:
     message = LOAD.partition("<Uptime")[0] + "<Error>Broken</Error></Event>"
-    with pytest.raises(BadEvent, match="Error"):
+    with pytest.raises(TocsinError, match="Error"):
         read_message(message.encode())

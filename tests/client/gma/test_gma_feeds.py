@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from gma_peers import PROTOCOL, RawPeer, numbers, proxied, raw_listener, until
 
-from tocsin.client.gma import Consumer, Producer, outbox
+from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma import feed as feed_module
 from tocsin.errors import BadFilter, BadSetting
 
@@ -71,13 +71,12 @@ def test_each_event_of_a_feed_is_acknowledged_once_the_program_has_it(
     assert (feed.sent, feed.acknowledged, feed.dropped) == (3, 3, 0)
 
 
+@pytest.mark.parametrize("room", [{"keep_max": 3}, {"keep_bytes_max": 500}])
 def test_a_feed_that_has_no_more_room_drops_the_oldest_and_counts_them(
-    producer: Producer, archive: Consumer, monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(outbox.Outbox.__init__, "__defaults__", (3, 1 << 20, 100))
+    producer: Producer, archive: Consumer, room: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
     with proxied(str(archive.address)) as proxy:
-        feed = producer.push_to(proxy.address, "Alarm")
+        feed = producer.push_to(proxy.address, "Alarm", **room)  # type: ignore[arg-type]
         until(lambda: feed.state == "open")
         proxy.stop()
         until(lambda: feed.state == "connecting")
@@ -212,22 +211,32 @@ def test_an_event_that_is_refused_is_dropped_and_its_reason_kept(producer: Produ
     assert (feed.acknowledged, feed.dropped) == (1, 1)
 
 
-def test_an_event_that_a_full_disk_refuses_is_sent_again(producer: Producer) -> None:
+def test_events_that_a_full_disk_refuses_are_sent_again_in_their_order(producer: Producer) -> None:
     heard: list[str] = []
+    states: list[tuple[str, str | None]] = []
 
     def serve(peer: RawPeer) -> None:
         agree(peer, answers=True)
-        heard.append(peer.hear())
+        heard.extend(peer.hear() for _ in range(2))
         failure = "<Return>Failure</Return><ReturnDetail>no room [T403]. Wait.</ReturnDetail>"
-        answer(peer, heard[-1], failure if len(heard) == 1 else "<Return>Success</Return>")
-        peer.hear()
+        answer(peer, heard[0], failure)
+        until(lambda: feed.state == "busy")
+        states.append((feed.state, feed.error))
+        answer(peer, heard[1], failure)
+        for _ in range(2):
+            heard.append(peer.hear())
+            answer(peer, heard[-1])
+        peer.hear_end()
 
     with raw_listener(serve) as address:
         feed = producer.push_to(address, "Alarm")
-        producer.emit("Alarm", {"N": 1})
+        for number in range(2):
+            producer.emit("Alarm", {"N": number})
         assert feed.flush(10)
 
-    assert (feed.acknowledged, feed.dropped, len(heard)) == (1, 0, 2)
+    assert [message.partition("<N>")[2][0] for message in heard] == ["0", "1", "0", "1"]
+    assert states == [("busy", "no room [T403]. Wait.")]
+    assert (feed.acknowledged, feed.dropped) == (2, 0)
 
 
 def test_a_consumer_that_agrees_and_never_answers_is_called_again(
@@ -334,3 +343,5 @@ def test_what_cannot_be_pushed_is_told_at_once(producer: Producer) -> None:
         producer.push_to("127.0.0.1:1", "Alarm", filter="N >= =")
     with pytest.raises(BadSetting, match="host:port"):
         producer.push_to("nowhere", "Alarm")
+    with pytest.raises(BadSetting, match="keep_max is 0"):
+        producer.push_to("127.0.0.1:1", "Alarm", keep_max=0)

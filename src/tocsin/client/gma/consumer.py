@@ -15,8 +15,9 @@ from typing import Final, Self
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
 from tocsin.client.gma.dialing import cannot_reach, refused
 from tocsin.client.gma.elements import parameters_of
-from tocsin.client.gma.inquiries import Ask, Inquiries
+from tocsin.client.gma.inquiries import Ask, inquire
 from tocsin.client.gma.intake import Intake
+from tocsin.client.gma.line import Lines
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, read_filter
@@ -27,11 +28,12 @@ from tocsin.client.gma.tls import calling_context, listening_context
 from tocsin.errors import BadSetting
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.conversation import CONSUMER
 from tocsin.wire.gma.names import EventName, read_name
 
 TIMEOUT_S: Final = 10.0
 CLOSE_S_MAX: Final = 10.0
-SUBSCRIPTIONS_MAX: Final = 1_000  # each has a connection
+SUBSCRIPTIONS_MAX: Final = 1_000
 _MARGIN_S: Final = 5.0  # the loop's own time-outs come first
 
 
@@ -60,9 +62,9 @@ class Consumer:
         self._lock = Lock()
         self._ending = RLock()
         self._intakes: list[Intake] = []
-        self._inquiries: Inquiries | None = None
         self._reception: Reception | None = None
         self._numbering = Numbering()
+        self._lines = Lines(CONSUMER, self._numbering, timeout_s)
         self._thread = LoopThread("tocsin-consumer")
         if where is not None:
             self._reception = Reception(self._thread, self._numbering)
@@ -123,14 +125,7 @@ class Consumer:
         intake = Intake(self._thread, asked, filter, after)
 
         async def begin() -> None:
-            link = Link(
-                self._address,
-                self._calling,
-                intake,
-                numbering=self._numbering,
-                timeout_s=self._timeout_s,
-            )
-            await intake.begin(link)
+            await intake.begin(Link(self._lines.to(self._address, self._calling), intake))
 
         self._check_open()
         with self._lock:
@@ -195,8 +190,7 @@ class Consumer:
 
     async def _end(self) -> None:
         await asyncio.gather(*(each.end() for each in self._intakes if each.why is None))
-        if self._inquiries is not None:
-            self._inquiries.close()
+        self._lines.close()
         if self._reception is not None:
             await self._reception.close()
 
@@ -206,11 +200,7 @@ class Consumer:
         return self._thread.ask(self._asked(ask), self._timeout_s * 4 + _MARGIN_S)
 
     async def _asked(self, ask: Ask) -> m.Reply:
-        if self._inquiries is None:
-            self._inquiries = Inquiries(
-                self._address, self._calling, self._numbering, self._timeout_s
-            )
-        return await self._inquiries.ask(ask)
+        return await inquire(self._lines.to(self._address, self._calling), ask)
 
     def _check_open(self) -> None:
         if self._closed:

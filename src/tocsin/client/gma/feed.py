@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Condition
 from typing import Final, Protocol
 
-from tocsin.client.gma.connection import PeerConnection
+from tocsin.client.gma.call import Place
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Failed, Made
 from tocsin.client.gma.outbox import Kept, Outbox
+from tocsin.client.gma.schedule import pause_s
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -22,10 +25,11 @@ from tocsin.wire.gma import messages as m
 ANSWER_S_MAX: Final = 60.0  # for an event that the consumer agreed to answer
 CLOSE_S_MAX: Final = 2.0  # for what is left, when a feed is closed
 # What a broker refuses for now and may take later: it is busy, it stops, or its disk is full.
-_LATER: Final = ("[T207]", "[T208]", "[T403]", "[T404]")
+_LATER: Final = ("T207", "T208", "T403", "T404")
 
 CONNECTING: Final = "connecting"
 OPEN: Final = "open"
+BUSY: Final = "busy"
 REFUSED: Final = "refused"
 ENDED: Final = "ended"
 
@@ -45,26 +49,32 @@ class Source(Protocol):
 class Feed:
     """Made by `Producer.push_to`. The numbers may be read, and the methods called, by any thread.
 
-    `state` is connecting, open, refused (it is asked again) or ended (it is not); `error` says what
-    went wrong last. `sent` counts events, not how often each was sent.
+    `state` is connecting, open, busy (the consumer takes no events now), refused (it is asked
+    again, and nothing is made until it agrees) or ended (it is not); `error` says what went wrong
+    last. `sent` counts events, not how often each was sent.
     """
 
-    plays = c.PRODUCER
-
-    def __init__(self, thread: LoopThread, parameters: m.Parameters) -> None:
+    def __init__(
+        self,
+        thread: LoopThread,
+        parameters: m.Parameters,
+        outbox: Outbox,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
         self._thread = thread
         self._parameters = parameters
+        self._outbox = outbox
+        self._chance = chance
         self._changed = Condition()
-        self._outbox = Outbox()
         self._nonce = os.urandom(12).hex()
         self._source: Source | None = None
         self._link: Link | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._connection: PeerConnection | None = None
-        self._subscription: c.Subscription | None = None
+        self._place: Place | None = None
         self._answers = False
         self.comes_back = False
         self._answer_timer: asyncio.TimerHandle | None = None
+        self._busy_timer: asyncio.TimerHandle | None = None
+        self._put_off = 0  # how often it was busy, one time after the other
         self._highest = 0
         self.state = CONNECTING
         self.error: str | None = None
@@ -108,7 +118,7 @@ class Feed:
     def begin(self, link: Link, source: Source) -> None:
         """Set out."""
         self._link, self._source = link, source
-        self._task = self._thread.loop.create_task(link.run())
+        link.start()
         source.start()
 
     async def end(self) -> None:
@@ -121,7 +131,7 @@ class Feed:
     def deliver(self, made: Made) -> None:
         """An event was made that passes the filter."""
         before = self._outbox.dropped
-        self._outbox.put(made.event, len(made.content))
+        self._outbox.put(made.content)
         if not before and self._outbox.dropped:
             log.warning("the feed of %s has no more room and drops events", self._parameters.name)
         self._pump()
@@ -129,20 +139,19 @@ class Feed:
     def fail(self, failed: Failed) -> None:
         """None could be made."""
         self.error = f"{failed.error}: {failed.detail}"
-        connection, subscription = self._connection, self._subscription
-        if connection is not None and subscription is not None and not connection.is_clogged:
-            assert subscription.peer_id is not None, "it is open"
-            connection.send(
-                m.EventMessage(subscription.peer_id, error=failed.error, error_detail=failed.detail)
-            )
+        if self._place is not None:
+            self._place.send_error(failed.error, failed.detail)
 
-    def asks(self, conversation: c.Conversation, *, is_plain: bool) -> m.SubscribeRequest:
+    def asks(
+        self, conversation: c.Conversation, *, is_plain: bool
+    ) -> tuple[m.SubscribeRequest, c.Subscription]:
         options = None if is_plain else m.Options(role=c.PRODUCER, acknowledge=self._nonce)
-        return conversation.subscribe(self._parameters, options=options, peer_role=c.CONSUMER)[0]
+        return conversation.subscribe(self._parameters, options=options, peer_role=c.CONSUMER)
 
-    def agreed(self, connection: PeerConnection, subscription: c.Subscription) -> None:
-        self._connection, self._subscription = connection, subscription
-        self._answers = bool(subscription.agreed and subscription.agreed.acknowledge)
+    def agreed(self, place: Place) -> None:
+        self._place = place
+        said = place.subscription.agreed
+        self._answers = bool(said and said.acknowledge)
         self.comes_back = self._answers
         if self.state == REFUSED and self._source is not None:
             self._source.start()
@@ -156,14 +165,13 @@ class Feed:
         raise AssertionError("a conversation lets no event through to a producer")
 
     def answered(self, reply: m.EventReply) -> None:
-        if reply.returned != m.SUCCESS and any(each in (reply.detail or "") for each in _LATER):
-            self.error = reply.detail
-            assert self._link is not None, "it was there for the event"
-            self._link.drop(f"it cannot take events now: {reply.detail}")
-            return
-        if self._outbox.settle(reply.request_id):
-            if reply.returned == m.SUCCESS:
+        is_success = reply.returned == m.SUCCESS
+        if not is_success and any(f"[{code}]" in (reply.detail or "") for code in _LATER):
+            self._put_it_off(reply.detail)
+        elif self._outbox.settle(reply.request_id):
+            if is_success:
                 self.acknowledged += 1
+                self._put_off = 0
             else:
                 self._refused += 1
                 self.error = reply.detail
@@ -172,10 +180,10 @@ class Feed:
         self._pump()
 
     def lost(self, error: TocsinError) -> bool:
-        self._connection = self._subscription = None
+        self._place = None
         self._watch(is_new=True, is_off=True)
         self._outbox.rewind()
-        if isinstance(error, BrokerRefused):
+        if isinstance(error, BrokerRefused) and error.broker_code not in _LATER:
             if self.state != REFUSED and self._source is not None:
                 self._source.stop()
             self._become(REFUSED, str(error))
@@ -184,7 +192,7 @@ class Feed:
         return True
 
     def over(self, why: str) -> None:
-        self._connection = self._subscription = None
+        self._place = None
         self._stop()
         self._become(ENDED, self.error if self.state == ENDED else why)
 
@@ -193,50 +201,70 @@ class Feed:
             self._source.stop()
         self._watch(is_new=True, is_off=True)
 
+    def _put_it_off(self, why: str | None) -> None:
+        """The consumer takes nothing now: what it was sent is sent again, after a pause."""
+        if self._busy_timer is None:
+            self._put_off += 1
+            wait_s = pause_s(self._put_off, self._chance())
+            self._busy_timer = self._thread.loop.call_later(wait_s, self._try_again)
+            self._become(BUSY, why)
+
+    def _try_again(self) -> None:
+        self._busy_timer = None
+        place = self._place
+        if place is None or self.state != BUSY:
+            return
+        if place.flights:
+            # Not before all of them are answered, so that they go out in their order again.
+            self._busy_timer = self._thread.loop.call_later(pause_s(0, 1.0), self._try_again)
+            return
+        self._outbox.rewind()
+        self._become(OPEN, None)
+        self._pump()
+
     def _pump(self) -> None:
-        connection, subscription = self._connection, self._subscription
+        place = self._place
         while (
-            connection is not None
-            and subscription is not None
-            and connection.is_open
-            and not connection.is_clogged
+            place is not None
+            and self.state == OPEN
+            and place.may_send
             and (kept := self._outbox.next()) is not None
         ):
-            self._send(connection, subscription, kept)
+            self._send(place, kept)
         self._watch(is_new=False)
         with self._changed:
             self._changed.notify_all()
 
-    def _send(self, connection: PeerConnection, subscription: c.Subscription, kept: Kept) -> None:
-        number = kept.number if self._answers else None
-        connection.send(connection.conversation.event(subscription, kept.event, number))
-        at = int(kept.number[1:])
-        if at > self._highest:
-            self._highest = at
+    def _send(self, place: Place, kept: Kept) -> None:
+        place.send_event(kept.content, kept.number if self._answers else None)
+        if kept.at > self._highest:
+            self._highest = kept.at
             self.sent += 1
-        if number is None:
+        if not self._answers:
             self._outbox.settle(kept.number)
 
     def _watch(self, *, is_new: bool, is_off: bool = False) -> None:
         """Give the oldest event in flight its time to be answered."""
-        if self._answer_timer is not None and (is_new or not self._outbox.in_flight):
+        place = self._place
+        is_idle = is_off or place is None or not place.flights
+        if self._answer_timer is not None and (is_new or is_idle):
             self._answer_timer.cancel()
             self._answer_timer = None
-        if self._answer_timer is None and self._outbox.in_flight and not is_off:
-            assert self._link is not None, "something was sent by it"
+        if self._answer_timer is None and place is not None and not is_idle:
             why = f"it did not answer an event within {ANSWER_S_MAX:g} s"
-            self._answer_timer = self._thread.loop.call_later(ANSWER_S_MAX, self._link.drop, why)
+            self._answer_timer = self._thread.loop.call_later(ANSWER_S_MAX, place.drop, why)
 
     def _become(self, state: str, error: str | None) -> None:
+        if state != BUSY and self._busy_timer is not None:
+            self._busy_timer.cancel()
+            self._busy_timer = None
         with self._changed:
             self.state, self.error = state, error
             self._changed.notify_all()
 
     def _is_clear(self) -> bool:
-        connection = self._connection
-        return not len(self._outbox) and (
-            self._answers or connection is None or connection.unread_bytes == 0
-        )
+        place = self._place
+        return not len(self._outbox) and (self._answers or place is None or place.unread_bytes == 0)
 
 
 async def _nothing() -> None:

@@ -132,8 +132,9 @@ class Guest:
                     self.connection.close("the producer closes")
             case c.Subscribed() | c.Refused() | c.EventArrived():
                 raise AssertionError("a guest is asked for no subscription and sends no events")
-            case c.Stale():
-                pass
+            case c.Stale(_, answer):
+                if answer is not None:
+                    self.connection.send(answer)
 
     def has_room(self) -> None:
         for peer_id, count in self._backlog.take_lost().items():

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tocsin.client.gma.connection import PeerConnection
+from tocsin.client.gma.call import Place
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
@@ -20,15 +20,13 @@ from tocsin.wire.gma import messages as m
 RECONNECT_S_MAX: Final = 300.0  # for a producer that was there once to come back
 UNSUBSCRIBED: Final = "it was unsubscribed"
 _LATER: Final = ("T207", "T208")  # a broker that is busy, or stops
-_FULL: Final = "the program takes no more"
+HELD_S_MAX: Final = 1.0  # for others on the connection to wait for who takes no more
 
 log = logging.getLogger("tocsin.gma")
 
 
 class Intake:
     """Of the loop's thread alone, but for `inbox` and what can only be read."""
-
-    plays = c.CONSUMER
 
     def __init__(
         self,
@@ -46,9 +44,9 @@ class Intake:
         self._clock = clock
         self._loop = thread.loop
         self._link: Link | None = None
-        self._task: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
-        self._connection: PeerConnection | None = None
+        self._place: Place | None = None
+        self._held_timer: asyncio.TimerHandle | None = None
         self._filters_here = False
         self._lost_s: float | None = None
         self._was_agreed = False
@@ -64,7 +62,7 @@ class Intake:
         """Set out; returns when the producer has agreed, and raises if it has not."""
         self._link = link
         self._first = self._loop.create_future()
-        self._task = self._loop.create_task(link.run())
+        link.start()
         await self._first
 
     async def end(self) -> None:
@@ -73,17 +71,19 @@ class Intake:
             await self._link.end(UNSUBSCRIBED)
         self.over(UNSUBSCRIBED)
 
-    def asks(self, conversation: c.Conversation, *, is_plain: bool) -> m.SubscribeRequest:
+    def asks(
+        self, conversation: c.Conversation, *, is_plain: bool
+    ) -> tuple[m.SubscribeRequest, c.Subscription]:
         if is_plain:
-            return conversation.subscribe(self._parameters, peer_role=c.PRODUCER)[0]
+            return conversation.subscribe(self._parameters, peer_role=c.PRODUCER)
         options = m.Options(role=c.CONSUMER, after=self._after, context=True)
         return conversation.subscribe(
             self._parameters, filter=self._filter, options=options, peer_role=c.PRODUCER
-        )[0]
+        )
 
-    def agreed(self, connection: PeerConnection, subscription: c.Subscription) -> None:
-        said = subscription.agreed
-        self._connection = connection
+    def agreed(self, place: Place) -> None:
+        said = place.subscription.agreed
+        self._place = place
         self._was_agreed = True
         self._lost_s = None
         self._filters_here = self._wanted is not None and not (said and said.filtered)
@@ -106,11 +106,11 @@ class Intake:
         event = message.event
         if event is None or (self._filters_here and not Made(event).passes(self._wanted)):
             return
-        connection = self._connection
-        assert connection is not None, "it has brought the event"
+        place = self._place
+        assert place is not None, "it has brought the event"
         seq = context.seq if context is not None else None
-        if not self.inbox.put(Arrival(event, connection.message_bytes, seq)):
-            connection.hold(_FULL)
+        if not self.inbox.put(Arrival(event, place.message_bytes, seq)):
+            self._hold(place)
 
     def answered(self, reply: m.EventReply) -> None:
         raise AssertionError("a consumer sends no events that could be answered")
@@ -119,7 +119,8 @@ class Intake:
         pass
 
     def lost(self, error: TocsinError) -> bool:
-        self._connection = None
+        self._release()
+        self._place = None
         now_s = self._clock()
         if self._lost_s is None:
             self._lost_s = now_s
@@ -131,6 +132,7 @@ class Intake:
         return True
 
     def over(self, why: str) -> None:
+        self._release()
         self.why = self.why or why
         self.inbox.end(self._failure)
         if self._first is not None and not self._first.done():
@@ -139,6 +141,24 @@ class Intake:
             else:
                 self._first.set_exception(self._failure)
 
+    def _hold(self, place: Place) -> None:
+        place.hold()
+        if self._held_timer is None:
+            self._held_timer = self._loop.call_later(HELD_S_MAX, self._held_long)
+
+    def _held_long(self) -> None:
+        """Others on the connection have waited for this program's slowness: they need not."""
+        self._held_timer = None
+        if self._place is None or self._link is None or self.why is not None:
+            return
+        if self._place.is_alone:
+            self._held_timer = self._loop.call_later(HELD_S_MAX, self._held_long)
+        else:
+            self._link.move()
+
     def _release(self) -> None:
-        if self._connection is not None:
-            self._connection.release(_FULL)
+        if self._held_timer is not None:
+            self._held_timer.cancel()
+            self._held_timer = None
+        if self._place is not None:
+            self._place.release()

@@ -6,9 +6,9 @@ Each has a number, and keeps it however often it is sent: so its consumer knows 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
-
-from tocsin.wire.gma.messages import PerformanceEvent
 
 KEPT_EVENTS_MAX = 10_000
 KEPT_BYTES_MAX = 16 << 20
@@ -16,11 +16,11 @@ IN_FLIGHT_MAX = 256  # sent, and not answered; a conversation keeps track of 1,0
 
 
 class Kept(NamedTuple):
-    """An event under its number."""
+    """An event under its number, the so-manieth of its feed; its element as it is sent."""
 
     number: str
-    event: PerformanceEvent
-    size: int
+    at: int
+    content: bytes
 
 
 class Outbox:
@@ -31,7 +31,10 @@ class Outbox:
         events_max: int = KEPT_EVENTS_MAX,
         bytes_max: int = KEPT_BYTES_MAX,
         in_flight_max: int = IN_FLIGHT_MAX,
+        new_number: Callable[[], str] | None = None,
     ) -> None:
+        numbers = count(1)
+        self._new_number = new_number or (lambda: f"e{next(numbers)}")
         self._events_max = events_max
         self._bytes_max = bytes_max
         self._in_flight_max = in_flight_max
@@ -48,15 +51,15 @@ class Outbox:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
-    def put(self, event: PerformanceEvent, size: int) -> None:
+    def put(self, content: bytes) -> None:
         """Keep an event; the oldest go if there is no room."""
         self._count += 1
-        kept = Kept(f"e{self._count}", event, size)
+        kept = Kept(self._new_number(), self._count, content)
         self._unsent[kept.number] = kept
-        self._size += size
+        self._size += len(content)
         while len(self) > self._events_max or (self._size > self._bytes_max and len(self) > 1):
             _, oldest = (self._in_flight or self._unsent).popitem(last=False)
-            self._size -= oldest.size
+            self._size -= len(oldest.content)
             self.dropped += 1
 
     def next(self) -> Kept | None:
@@ -72,7 +75,7 @@ class Outbox:
         kept = self._in_flight.pop(number, None)
         if kept is None:
             return False
-        self._size -= kept.size
+        self._size -= len(kept.content)
         return True
 
     def rewind(self) -> None:

@@ -23,11 +23,13 @@ from tocsin.client.gma.elements import Time, Values, parameters_of, stamp_of
 from tocsin.client.gma.feed import CLOSE_S_MAX as FEEDS_CLOSE_S_MAX
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
 from tocsin.client.gma.gate import Gate
+from tocsin.client.gma.line import Lines
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, made_of
 from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Make, Offer, Offers
+from tocsin.client.gma.outbox import KEPT_BYTES_MAX, KEPT_EVENTS_MAX, Outbox
 from tocsin.client.gma.registration import (
     ANSWER_S_MAX,
     LEASE_S_MAX,
@@ -40,6 +42,7 @@ from tocsin.client.gma.tls import calling_context, listening_context
 from tocsin.client.outgoing import now_text
 from tocsin.errors import BadMessage, BadSetting, Busy
 from tocsin.event.value import Scalar
+from tocsin.wire.gma.conversation import PRODUCER
 from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import TIME_STAMP, EventName, read_name
 
@@ -75,6 +78,7 @@ class Producer:
         self._registrations: list[Registration] = []
         self._thread = LoopThread("tocsin-producer")
         self._numbering = Numbering()
+        self._lines = Lines(PRODUCER, self._numbering, DIAL_S_MAX)
         self._serving = Serving(self._thread, self._offers, self._numbering)
         if where is not None:
             try:
@@ -158,8 +162,14 @@ class Producer:
         period: float | str | None = None,
         filter: str | None = None,
         parameters: Mapping[str, Scalar | Any] | None = None,
+        keep_max: int = KEPT_EVENTS_MAX,
+        keep_bytes_max: int = KEPT_BYTES_MAX,
     ) -> Feed:
-        """Begin a subscription with a consumer, such as an archive or a broker, and keep it up."""
+        """Begin a subscription with a consumer, such as an archive or a broker, and keep it up.
+
+        While the consumer is away so many events are kept, and so many bytes of them; then the
+        oldest are dropped.
+        """
         self._check_open()
         address = read_address(consumer_address)
         offer = self._offers.find(_name(name))
@@ -168,7 +178,11 @@ class Producer:
         if len(self._feeds) >= FEEDS_MAX:
             raise BadSetting(f"there are {FEEDS_MAX} feeds", remedy="Close some of them.")
         asked = parameters_of(offer.name, period, parameters)
-        feed = Feed(self._thread, asked)
+        for limit, value in (("keep_max", keep_max), ("keep_bytes_max", keep_bytes_max)):
+            if value < 1:
+                raise BadSetting(f"{limit} is {value}", remedy="Give 1 or more.")
+        outbox = Outbox(keep_max, keep_bytes_max, new_number=self._numbering.event)
+        feed = Feed(self._thread, asked, outbox)
         try:
             offer.check(asked.elements)
             demand = Demand(self._thread, offer, asked, filter, feed)
@@ -177,8 +191,7 @@ class Producer:
         context = calling_context(self._ca_file) if address.tls else None
 
         async def begin() -> None:
-            link = Link(address, context, feed, numbering=self._numbering, timeout_s=DIAL_S_MAX)
-            feed.begin(link, demand)
+            feed.begin(Link(self._lines.to(address, context), feed), demand)
 
         self._thread.ask(begin(), START_S_MAX)
         self._feeds = [each for each in self._feeds if each.state != ENDED]

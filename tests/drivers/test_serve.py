@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -11,13 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
 from served import ROOT, Served, served
+from small_disk import small_disk
 from tocsin.store.directory import LOG_NAME
 
 
@@ -156,23 +155,6 @@ def _wait_for_tracer(pid: int, tracer: subprocess.Popen[bytes]) -> None:
             pytest.skip(f"strace may not trace here: {tracer.stderr and tracer.stderr.read()!r}")
         time.sleep(0.05)
     pytest.skip("strace did not attach")
-
-
-@contextlib.contextmanager
-def small_disk(megabytes: int) -> Iterator[Path]:
-    """A file system of its own, small enough to fill."""
-    with tempfile.TemporaryDirectory() as place:
-        mounted = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", place],
-            capture_output=True,
-            check=False,
-        )
-        if mounted.returncode != 0:
-            pytest.skip("may not mount a small file system here")
-        try:
-            yield Path(place)
-        finally:
-            subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to mount a small file system")

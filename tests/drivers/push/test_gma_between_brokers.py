@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from served import Served, served
-from tocsin.wire.framing import FrameCutter, framed
-from tocsin.wire.gma import conversation as c
-from tocsin.wire.gma.read import read
-from tocsin.wire.gma.write import write
 
 WAIT_S = 20.0
 LOAD = re.compile("<load>([0-9]+)</load>")
@@ -118,51 +111,6 @@ def test_nothing_is_lost_or_stored_twice_when_the_sender_is_killed_and_comes_bac
         assert readings(receiver, kind) == list(range(200))
 
 
-class Refusing(threading.Thread):
-    """A consumer that says no to every offer."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.address = f"gma://127.0.0.1:{self._server.getsockname()[1]}"
-        self.start()
-
-    def run(self) -> None:
-        with suppress(OSError):
-            while True:
-                self._serve(self._server.accept()[0])
-
-    def _serve(self, connection: socket.socket) -> None:
-        conversation, cutter = c.Conversation(frozenset({c.CONSUMER})), FrameCutter(1 << 20)
-        with connection:
-            while data := connection.recv(1 << 16):
-                for frame in cutter.cut(data):
-                    asked = conversation.receive(read(frame))
-                    assert isinstance(asked, c.SubscribeAsked)
-                    reply = conversation.refuse(asked.request, "we keep no loads here")
-                    connection.sendall(framed(write(reply)))
-
-    def close(self) -> None:
-        self._server.close()
-
-
-def test_what_the_consumer_refuses_becomes_a_dead_letter_with_its_words(sender: Served) -> None:
-    refusing = Refusing()
-    made = subscribed(sender, refusing.address, "refused/**", attempts=1)
-
-    published(sender, "refused/a", "Load", range(1))
-
-    view = wait_for(
-        lambda: (found := sender.call("GET", f"/subscriptions/{made}")[1])["dead"] and found
-    )
-    assert view["dead"] == 1
-    letters = wait_for(
-        lambda: sender.call("GET", f"/deadletters?subscription={made}")[1]["deadletters"]
-    )
-    assert "we keep no loads here" in json.dumps(letters)
-    refusing.close()
-
-
 @pytest.mark.parametrize(
     ("asked", "status", "said"),
     [
@@ -199,22 +147,6 @@ def test_a_broker_does_not_send_performance_events_to_itself(sender: Served) -> 
 
         assert status == 403
         assert "this broker itself" in json.dumps(body)
-
-
-def test_a_change_is_judged_as_a_new_subscription_is(sender: Served) -> None:
-    made = subscribed(sender, "gma://127.0.0.1:9", "changed/**")
-    path = f"/subscriptions/{made}"
-
-    for change in (
-        {"sink": "gma://collector.example"},
-        {"config": {"mode": "structured"}},
-        {"sink": f"gma://{sender.frames}"},
-    ):
-        assert sender.call("PATCH", path, change)[0] in (400, 403)
-
-    assert sender.call("PATCH", path, {"sink": "gma://localhost:9"})[0] == 200
-    assert sender.call("PATCH", path, {"config": {"batch": 7}})[0] == 200
-    sender.call("DELETE", path)
 
 
 def test_a_trusted_host_may_be_a_gma_sink() -> None:

@@ -92,6 +92,34 @@ def test_a_change_leaves_what_it_does_not_name() -> None:
     assert change.filter is None
 
 
+@pytest.mark.parametrize("sink", ["gma://a", "GMAS://a:1"])
+def test_more_is_under_way_to_a_gma_sink_unless_it_is_said_otherwise(sink: str) -> None:
+    def batch(config: object) -> int:
+        return read_subscription(body(sink=sink, config=config), NOW_NS).config.batch
+
+    assert batch(None) == batch({}) == batch({"batch": None}) == 100
+    assert batch({"batch": 1}) == 1
+
+
+@pytest.mark.parametrize(
+    ("was", "change", "batch"),
+    [
+        ("gma://a", {"sink": "http://b/"}, 1),
+        ("http://a/", {"sink": "gma://b"}, 100),
+        ("http://a/", {"sink": "gma://b", "config": {"batch": 7}}, 7),
+        ("gma://a", {"config": {"batch": None}}, 100),
+        ("gma://a", {"sink": "gmas://b"}, None),
+        ("gma://a", {"state": "paused"}, None),
+    ],
+)
+def test_a_batch_that_meant_something_else_goes_with_the_sink(
+    was: str, change: dict[str, object], batch: int | None
+) -> None:
+    read = read_change(body(**change), NOW_NS, Config(batch=50), of_box=False, sink_was=was)
+
+    assert (read.config and read.config.batch) == batch
+
+
 def test_a_change_can_pause_move_and_unlimit() -> None:
     change = read_change(
         body(state="paused", sink="http://b/", expires=None), NOW_NS, Config(), of_box=False

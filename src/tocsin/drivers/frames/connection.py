@@ -78,7 +78,9 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._heard_s = self._door.now_s
         host = self.peer.rpartition(":")[0]
-        self._session = Session(self._door.desk, self, host, self._door.plays, room=self._room)
+        self._session = Session(
+            self._door.desk, self, host, self._door.plays, room=self._room, in_order=True
+        )
 
     def data_received(self, data: bytes) -> None:
         if self._closing_s != inf or self._wrong is not None:

@@ -57,9 +57,11 @@ class Session:
         carries_events: bool = True,
         new_id: Callable[[], str] | None = None,
         room: Callable[[], Awaitable[None]] | None = None,
+        in_order: bool = False,
     ) -> None:
         """`carries_events`: what brings the peer our replies can bring it events as well. `room`
-        waits until there is some in the outlet, if that has any limit."""
+        waits until there is some in the outlet, if that has any limit. `in_order`: what comes
+        behind an event that could not be stored is left, as it would be if nobody were here."""
         self._desk = desk
         self._node = desk.node
         self._outlet = outlet
@@ -67,6 +69,7 @@ class Session:
         self._plays = plays
         self._carries_events = carries_events
         self._room = room
+        self._in_order = in_order
         self._conversation = Conversation(
             plays, new_id or desk.new_id, subscriptions_max=desk.limits.subscriptions_max
         )
@@ -151,8 +154,10 @@ class Session:
         numbers = [number for _, number in arrived if number is not None]
         replies = [write(m.EventReply(number, returned, detail)) for number in numbers]
         await self._answer(replies)
-        if failure is not None and len(numbers) < len(arrived):
-            raise failure  # who cannot be told by a reply learns it from the closed connection
+        # Who cannot be told by a reply learns it from the closed connection. Others might have sent
+        # more already, which must not be stored before what is then sent again.
+        if failure is not None and (self._in_order or len(numbers) < len(arrived)):
+            raise failure
 
     async def _publish(self, events: list[Event]) -> None:
         """Put these on disk. While too much waits for it already, their sender waits, too: what

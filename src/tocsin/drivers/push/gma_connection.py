@@ -207,7 +207,8 @@ class GmaConnection(asyncio.Protocol):
             self.busy = False
             # Most likely it hung up between two events, and did not see this one.
             stale = self._settled > 0 and not self._heard
-            self._owner.broken("the consumer hung up within an event", stale=stale)
+            reason = self._refusal or "the consumer hung up within an event"
+            self._owner.broken(reason, stale=stale)
 
     # What we say
 
@@ -300,7 +301,7 @@ class GmaConnection(asyncio.Protocol):
         """The consumer wants no more of these."""
         offer = self._offers.over(subscription, self._loop.time())
         if self.busy and subscription.own_id in self._used:
-            self._refuse(f"the consumer ended the subscription to {offer[1]}")
+            self._refuse(self._refusal or f"the consumer ended the subscription to {offer[1]}")
 
     # Delivered or not
 

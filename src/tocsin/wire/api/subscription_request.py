@@ -19,6 +19,7 @@ CHANGEABLE_STATES = ("active", "paused")
 MODES = ("binary", "structured")
 
 BATCH_MAX = 1_000  # events in one POST; more saves nothing and is refused by many sinks
+GMA_BATCH = 100  # events under way to a gma sink: still one a message, and in order
 ATTEMPTS_MAX = 100
 TIMEOUT_S_MAX = 300.0
 BACKLOG_MAX = 10_000_000
@@ -39,7 +40,6 @@ _PUSH_CONFIG = (
 )
 _BOX_CONFIG = ("backlog", "backlog_age_s", "from")
 
-_DEFAULTS = Config()
 _encode = msgspec.json.Encoder().encode
 
 
@@ -93,8 +93,16 @@ def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     return _new(asked, sink, _PUSH_CONFIG, now_ns)
 
 
+def _spoken(sink: str | None) -> str:
+    return "GMA" if (sink or "").lower().startswith(("gma:", "gmas:")) else "HTTP"
+
+
+def _defaults(sink: str | None) -> Config:
+    return Config(batch=GMA_BATCH) if _spoken(sink) == "GMA" else Config()
+
+
 def _check_protocol(protocol: str, sink: str) -> None:
-    spoken = "GMA" if sink.lower().startswith(("gma:", "gmas:")) else "HTTP"
+    spoken = _spoken(sink)
     if protocol.upper() != spoken:
         members.refuse(
             "protocol", f"is {protocol}, and the sink speaks {spoken}", "Leave protocol out."
@@ -117,14 +125,17 @@ def _new(
         sink=sink,
         filters=filters,
         filter=filter,
-        config=_config(table, Config()),
+        config=_config(table, _defaults(sink), _defaults(sink)),
         start=_start(table.get("from")),
         expires_ns=_expires_ns(asked.get("expires"), now_ns),
     )
 
 
-def read_change(body: bytes, now_ns: int, was: Config, *, of_box: bool) -> SubscriptionChange:
-    """PATCH /subscriptions/ID. In `config`, null sets back to the default; the rest stays."""
+def read_change(
+    body: bytes, now_ns: int, was: Config, *, of_box: bool, sink_was: str | None = None
+) -> SubscriptionChange:
+    """PATCH /subscriptions/ID. In `config`, null sets back to the default; the rest stays, but for
+    a batch that meant something else at the former sink."""
     asked = members.read_object(body)
     members.only_known(asked, _CHANGE)
     if not asked:
@@ -134,13 +145,18 @@ def read_change(body: bytes, now_ns: int, was: Config, *, of_box: bool) -> Subsc
     filters = filter = config = state = sink = None
     if "filters" in asked:
         filters, filter = _filters(asked["filters"])
-    if "config" in asked:
-        keys = tuple(key for key in (_BOX_CONFIG if of_box else _PUSH_CONFIG) if key != "from")
-        config = _config(_config_table(asked["config"], keys), was)
-    if "state" in asked:
-        state = State(members.choice("state", asked["state"], CHANGEABLE_STATES))
     if "sink" in asked:
         sink = members.text("sink", asked["sink"])
+    table: Mapping[str, object] = {}
+    if "config" in asked:
+        keys = tuple(key for key in (_BOX_CONFIG if of_box else _PUSH_CONFIG) if key != "from")
+        table = _config_table(asked["config"], keys)
+    if sink is not None and _spoken(sink) != _spoken(sink_was):
+        table = {"batch": None, **table}
+    if table or "config" in asked:
+        config = _config(table, was, _defaults(sink or sink_was))
+    if "state" in asked:
+        state = State(members.choice("state", asked["state"], CHANGEABLE_STATES))
     expires = _expires_ns(asked["expires"], now_ns) if "expires" in asked else UNSET
     return SubscriptionChange(state, expires, filters, filter, sink, config)
 
@@ -163,14 +179,14 @@ def _config_table(value: object, known: tuple[str, ...]) -> dict[str, object]:
     return value
 
 
-def _config(table: Mapping[str, object], was: Config) -> Config:
+def _config(table: Mapping[str, object], was: Config, defaults: Config) -> Config:
     settings: dict[str, object] = {}
     for key, value in table.items():
         name = f"config.{key}"
         if key == "from":
             continue
         if value is None:
-            settings[key] = getattr(_DEFAULTS, key)
+            settings[key] = getattr(defaults, key)
         elif key == "mode":
             settings[key] = members.choice(name, value, MODES)
         elif key == "batch":

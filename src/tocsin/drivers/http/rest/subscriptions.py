@@ -53,7 +53,9 @@ def subscription_routes(node: Node) -> list[Route]:
     async def change(request: Request) -> Response:
         subscription_id = request.path_params["id"]
         was = _find(node, subscription_id).subscription
-        asked = read_change(await request.body(), node.now_ns(), was.config, of_box=False)
+        asked = read_change(
+            await request.body(), node.now_ns(), was.config, of_box=False, sink_was=was.sink
+        )
         return answer(subscription_shown(await changed(node, subscription_id, asked)))
 
     async def delete(request: Request) -> Response:

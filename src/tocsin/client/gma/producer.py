@@ -20,7 +20,6 @@ from typing import Any, Final, Self
 from tocsin.client.gma.address import read_address
 from tocsin.client.gma.demand import Demand
 from tocsin.client.gma.elements import Time, Values, parameters_of, stamp_of
-from tocsin.client.gma.feed import CLOSE_S_MAX as FEEDS_CLOSE_S_MAX
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
 from tocsin.client.gma.gate import Gate
 from tocsin.client.gma.line import Lines
@@ -34,6 +33,7 @@ from tocsin.client.gma.registration import (
     ANSWER_S_MAX,
     LEASE_S_MAX,
     LEASE_S_MIN,
+    Listed,
     Registration,
     entry_events,
 )
@@ -51,7 +51,8 @@ FEEDS_MAX: Final = 1_000
 EMIT_S_MAX: Final = 30.0
 DIAL_S_MAX: Final = 10.0
 START_S_MAX: Final = 10.0
-CLOSE_S_MAX: Final = 10.0
+CLOSE_S_MAX: Final = 5.0
+WAIT_S_MIN: Final = 0.1  # for what needs a moment, however late it is
 
 
 class Producer:
@@ -229,23 +230,28 @@ class Producer:
         with suppress(KeyboardInterrupt):
             self._closed.wait()
 
-    def close(self) -> None:
-        """End every subscription, and tell everybody."""
+    def close(self, timeout_s: float = CLOSE_S_MAX) -> None:
+        """End every subscription, tell everybody, and leave the directory, within that time.
+
+        Half of it is for events that wait to be acknowledged; what is left of them is lost.
+        """
         self._closed.set()
         with self._ending:  # who closes it, too, waits until it is closed
             if self._is_ended:
                 return
             self._is_ended = True
+            last_s = monotonic() + timeout_s
             for registration in self._registrations:
                 registration.close()
-            last_s = monotonic() + FEEDS_CLOSE_S_MAX
             for feed in self._feeds:
                 if feed.state == OPEN:
-                    feed.flush(last_s - monotonic())
+                    feed.flush(max(0.0, last_s - timeout_s / 2 - monotonic()))
             with suppress(RuntimeError, TimeoutError):
-                self._thread.ask(self._end(), CLOSE_S_MAX)
+                self._thread.ask(self._end(), max(WAIT_S_MIN, last_s - monotonic()))
             self._offers.close()
             self._thread.close()
+            for registration in self._registrations:
+                registration.join(max(WAIT_S_MIN, last_s - monotonic()))
 
     async def _end(self) -> None:
         await asyncio.gather(self._serving.close(), *(feed.end() for feed in self._feeds))
@@ -254,18 +260,12 @@ class Producer:
         if self._closed.is_set():
             raise BadSetting("this producer is closed", remedy="Make another one.")
 
-    def _entry(self, name: str | None, attributes: dict[str, Scalar]) -> dict[str, Any]:
+    def _entry(self, name: str | None, attributes: dict[str, Scalar]) -> Listed:
         assert self._serving.address is not None, "it was looked at before"
         host = self._offers.host or socket.gethostname()
         address = self._serving.address.seen_as(host)
-        return {
-            "kind": "producer",
-            "name": name or address.authority,
-            "address": str(address),
-            "host": host,
-            "events": entry_events(self._offers.all()),
-            "attributes": attributes,
-        }
+        events = entry_events(self._offers.all())
+        return Listed(name or address.authority, str(address), host, events, attributes)
 
     def _emitted(self, offer: Offer, made: Made) -> None:
         self._gate.leave(len(made.content))

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any, Final
-from urllib.parse import quote
 
-from tocsin.client.asking import JSON_HEADERS
+from tocsin.client.directory import Directory
 from tocsin.client.gma.offers import Offer
 from tocsin.client.gma.schedule import pause_s
-from tocsin.client.transport.connection import Connection
-from tocsin.errors import TocsinError
+from tocsin.errors import BrokerRefused, NoSuchEntry, TocsinError
+from tocsin.event.value import Scalar
 
 ANSWER_S_MAX: Final = 10.0
+WITHDRAW_S_MAX: Final = 2.0
 RENEW_AT: Final = 1 / 3  # of the lease: two renewals may fail
 LEASE_S_MIN: Final = 10.0
 LEASE_S_MAX: Final = 7 * 86_400.0
+REFUSED_S: Final = 300.0  # before a directory that refused the entry is asked again
+
+_NOT_NOW: Final = (408, 425, 429)  # refusals that say nothing about the entry
 
 log = logging.getLogger("tocsin.gma")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the directory is to say of a producer."""
+
+    name: str
+    address: str
+    host: str
+    events: list[dict[str, Any]]
+    attributes: Mapping[str, Scalar]
 
 
 def entry_events(offers: list[Offer]) -> list[dict[str, Any]]:
@@ -38,23 +51,26 @@ def entry_events(offers: list[Offer]) -> list[dict[str, Any]]:
 
 
 class Registration:
-    """A thread that writes the entry, again and again; what fails is told and tried again."""
+    """A thread that writes the entry and renews it; what fails is told and tried again."""
 
     def __init__(
         self,
         directory: str | None,
-        entry: Callable[[], dict[str, Any]],
+        entry: Callable[[], Listed],
         lease_s: float,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._connection = Connection(directory, timeout_s=ANSWER_S_MAX)
+        self._where = directory
+        self._directory = Directory(directory, timeout_s=ANSWER_S_MAX)
         self._entry = entry
         self._lease_s = lease_s
         self._chance = chance
         self._changed = Condition()
         self._closed = False
-        self._id: str | None = None
         self._tried = False
+        self._attempt = 0
+        self._id: str | None = None
+        self._written: Listed | None = None
         self.error: str | None = None
         self._thread = Thread(target=self._run, name="tocsin-registration", daemon=True)
 
@@ -62,40 +78,87 @@ class Registration:
         """Begin; returns when the first attempt is over, for better or worse, or takes too long."""
         self._thread.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._tried, wait_s)
+            self._changed.wait_for(lambda: self._tried or self._closed, wait_s)
 
     def close(self) -> None:
-        """Take the entry out of the directory, if that is soon done."""
+        """Take the entry out of the directory, as soon as that can be done."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join(ANSWER_S_MAX)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for that so long. What is not taken out ends with its lease."""
+        self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        attempt = 0
         while not self._closed:
-            attempt = 0 if self._register() else attempt + 1
-            wait_s = pause_s(attempt, self._chance()) if attempt else self._lease_s * RENEW_AT
+            wait_s = self._tend()
             with self._changed:
                 self._tried = True
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._closed, wait_s)
-        if self._id is not None:
-            with suppress(TocsinError):
-                self._connection.request("DELETE", f"/directory/{quote(self._id, safe='')}")
-        self._connection.close()
+        self._directory.close()
+        self._withdraw()
 
-    def _register(self) -> bool:
+    def _tend(self) -> float:
+        """Do what is to be done now; how long there is nothing more to do."""
         try:
-            body = json.dumps({**self._entry(), "lease": f"PT{self._lease_s:g}S"}).encode()
-            answer = self._connection.request(
-                "POST", "/directory", body=body, headers=JSON_HEADERS
-            ).value()
-        except TocsinError as error:
-            if self.error is None:
-                log.warning("could not register in the directory: %s", error)
-            self.error = str(error)
-            return False
-        self._id = str(answer["id"]) if isinstance(answer, dict) and "id" in answer else None
+            self._write()
+        except Exception as error:
+            # Whatever it is: the producer lives on, and so does the attempt to have it found.
+            self._tell(error)
+            self._attempt += 1
+            if _is_final(error):
+                return REFUSED_S
+            return min(pause_s(self._attempt, self._chance()), self._lease_s * RENEW_AT)
+        self._attempt = 0
         self.error = None
-        return True
+        return self._lease_s * RENEW_AT
+
+    def _write(self) -> None:
+        entry = self._entry()
+        if self._id is not None and entry == self._written:
+            try:
+                self._directory.renew(self._id)
+            except BrokerRefused as error:
+                if error.broker_code != NoSuchEntry.code:
+                    raise
+                self._id = None  # somebody took it out, or it has lapsed
+            else:
+                return
+        shown = self._directory.register(
+            "producer",
+            entry.name,
+            address=entry.address,
+            host=entry.host,
+            events=entry.events,
+            attributes=entry.attributes,
+            lease_s=self._lease_s,
+        )
+        self._id, self._written = shown.id, entry
+
+    def _tell(self, error: Exception) -> None:
+        is_known = isinstance(error, TocsinError)
+        words = str(error) if is_known else f"{type(error).__name__}: {error}"
+        if words != self.error:
+            cause = None if is_known else error
+            log.warning("could not register in the directory: %s", words, exc_info=cause)
+        self.error = words
+
+    def _withdraw(self) -> None:
+        if self._id is None:
+            return
+        try:
+            with Directory(self._where, timeout_s=WITHDRAW_S_MAX) as directory:
+                directory.withdraw(self._id)
+        except Exception as error:
+            log.debug("could not leave the directory: %s", error)
+
+
+def _is_final(error: Exception) -> bool:
+    """True if the directory will say the same to the same entry for a long time."""
+    return (
+        isinstance(error, BrokerRefused)
+        and 400 <= error.status < 500
+        and error.status not in _NOT_NOW
+    )

@@ -27,6 +27,7 @@ _SHOW = """
 _ADD = """
   tocsin subs add http://127.0.0.1:9000/hook --topic 'lead/**'
   tocsin subs add https://example.org/hook --filter 'load5 >= 5' --expires 1h --batch 100
+  tocsin subs add gma://127.0.0.1:9401 --topic 'gma/UptimeCPULoad/**'    to an archive
 """
 _RENEW = """
   tocsin subs renew 2ddeb2889f1241f9e9def6ee --expires 24h
@@ -62,13 +63,20 @@ def _many_examples(verb: str) -> str:
 
 
 def _add_add(parser: ArgumentParser) -> None:
-    parser.add_argument("sink", metavar="SINK", help="the URL that gets a POST for each event")
+    parser.add_argument(
+        "sink",
+        metavar="SINK",
+        help="the URL that gets a POST for each event; or gma://HOST:PORT (gmas: by TLS), "
+        "a consumer of performance events",
+    )
     parser.add_argument("--topic", metavar="PATTERN", help="a topic pattern")
     parser.add_argument("--filter", metavar="TEXT", help="a filter")
     parser.add_argument("--expires", metavar="1h", help="how long it lives (for ever)")
     parser.add_argument("--from", metavar="SEQ", dest="start", help="begin at a place or a time")
     parser.add_argument("--secret-file", metavar="FILE", help="the secret that signs each request")
-    parser.add_argument("--batch", metavar="N", type=int, help="events in one request (1)")
+    parser.add_argument(
+        "--batch", metavar="N", type=int, help="events in one request (1; gma: 100 at once)"
+    )
     parser.add_argument("--structured", action="store_true", help="whole events as JSON")
     add_broker(parser)
 

@@ -4,6 +4,8 @@ page says where they are."""
 from __future__ import annotations
 
 import json
+import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ import pytest
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.host import PROBES, Monitor
 from tocsin.client.transport.address import broker_address
-from tocsin.console.agent_run import Caller, Wishes
+from tocsin.console.agent_run import Caller, Wishes, keep_max
 
 LOAD = [probe for probe in PROBES if probe.name.local == "UptimeCPULoad"]
 WAIT_S = 15.0
@@ -127,3 +129,71 @@ def test_a_broker_without_the_door_is_told_of_once(page: Page, producer: Produce
 
     [only] = said
     assert "takes no performance events; trying on" in only
+
+
+def test_it_says_so_once_when_there_is_no_room_to_keep_more(
+    page: Page, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.console.agent_run.KEEP_MIN", 1)
+    monkeypatch.setattr("tocsin.console.agent_run.KEEP_S", 1.0)
+    said: list[str] = []
+    with Consumer(listen="127.0.0.1:0") as first:
+        where = first.address
+        page.told = {"frames": where}
+        caller = call(page, producer, said)
+        assert first.take(WAIT_S) is not None
+        until(lambda: len(said) == 1)
+    until(lambda: len(said) == 3)
+    time.sleep(1.2)
+    with Consumer(listen=where):
+        until(lambda: len(said) == 4)
+        caller.stop()
+
+    assert "sent when it is back" in said[1]
+    assert said[2] == (
+        "tocsin: events are given up: there is no room to keep more, and the oldest go first"
+    )
+    assert re.search(r"is back; \d+ events given up so far$", said[3])
+
+
+def test_a_caller_whose_broker_hangs_stops_soon(producer: Producer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        monitor = Monitor("node7", LOAD)
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        wishes = Wishes(broker=url, listen=None, period_s=0.2, name="agent")
+        said: list[str] = []
+        caller = Caller(producer, monitor, broker_address(url), wishes, said.append)
+        caller.start()
+        time.sleep(0.3)
+        began_s = time.monotonic()
+        caller.stop()
+
+    assert time.monotonic() - began_s < 1
+    assert said == []
+
+
+def test_an_error_that_nobody_foresaw_is_told_and_ends_nothing(
+    page: Page, producer: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> str:
+        raise ZeroDivisionError("by zero")
+
+    said: list[str] = []
+    with Consumer(listen="127.0.0.1:0") as archive:
+        page.told = {"frames": archive.address}
+        with monkeypatch.context() as patched:
+            patched.setattr("tocsin.console.agent_run.frames_address", broken)
+            caller = call(page, producer, said)
+            until(lambda: said)
+        assert archive.take(WAIT_S) is not None
+        caller.stop()
+
+    assert said[0] == "tocsin: ZeroDivisionError: by zero; trying on"
+
+
+@pytest.mark.parametrize(
+    ("period_s", "count", "kept"), [(10.0, 1, 8_640), (10.0, 3, 25_920), (0.01, 9, 100_000),
+                                    (86_400.0, 1, 100), (3.0e7, 1, 100)],
+)  # fmt: skip
+def test_a_day_is_kept_within_limits(period_s: float, count: int, kept: int) -> None:
+    assert keep_max(period_s, count) == kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -240,6 +241,38 @@ def test_it_ends_at_once_when_its_broker_is_away() -> None:
 
         assert running.end() == 0
         assert time.monotonic() - began_s < 5
+
+
+def test_it_ends_soon_when_its_broker_hangs_and_says_what_is_left() -> None:
+    with served() as broker, agent("--broker", broker.url, "--period", "0.2s") as running:
+        until(lambda: "kinds of events go to" in running.said())
+        until(lambda: producers(broker))
+        broker.process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(1.0)
+            began_s = time.monotonic()
+            assert running.end() == 0
+            assert time.monotonic() - began_s < 3.5
+        finally:
+            broker.process.send_signal(signal.SIGCONT)
+
+        last = running.said().splitlines()[-1]
+        assert re.fullmatch(rf"tocsin: \d+ events could not be sent to {broker.url}", last), last
+        assert "Traceback" not in running.said()
+
+
+def test_it_has_one_connection_however_many_kinds_of_events() -> None:
+    import psutil
+
+    with served() as broker, agent("--broker", broker.url, "--period", "0.2s") as running:
+        names = {name.rpartition("}")[2] for name in running.ready["events"]}
+        until(lambda: {event["topic"].split("/")[1] for event in events(broker)} >= names)
+        port = int(broker.frames.rpartition(":")[2])
+        connections = psutil.Process(running.process.pid).net_connections("tcp")
+
+        assert len([each for each in connections if each.raddr and each.raddr.port == port]) == 1
+        assert running.end() == 0
+        assert "could not be sent" not in running.said()
 
 
 def test_it_costs_little() -> None:

@@ -30,6 +30,12 @@ TEND_S = 1.0  # how often somebody looks whether the broker is still there
 RETRY_S_MAX = 30.0  # between attempts at a broker that was never reached
 ANSWER_S = 10.0
 LEASE_S = 600.0
+STOP_S = 0.3  # for a call that is under way to hear that it is over
+CLOSE_S_MAX = 2.4  # for what is left to go out, and to take leave
+# What is kept for a broker that is away: a day of it, as long as it is not much.
+KEEP_S = 86_400.0
+KEEP_MIN, KEEP_MAX = 100, 100_000  # events of a kind
+KEEP_BYTES_MAX = 8 << 20  # of all kinds together
 
 _ANYWHERE = frozenset({"0.0.0.0", "::", "[::]", ""})
 _ENDS = (signal.SIGINT, signal.SIGTERM)
@@ -67,6 +73,9 @@ def run_agent(monitor: Monitor, wishes: Wishes) -> int:
             number = signal.sigwait(_ENDS)
             if caller is not None:
                 caller.stop()
+            producer.close(CLOSE_S_MAX)
+            if caller is not None:
+                caller.tell_unsent()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return _INTERRUPTED if number == signal.SIGINT else 0
@@ -118,6 +127,9 @@ class Caller:
         self._address = ""  # where events go, once that is known
         self._feeds: dict[EventName, Feed] = {}
         self._given_up = 0  # with feeds that have ended
+        self._told_of = 0  # events that were given up
+        self._is_dropping = False
+        self._asking: Connection | None = None
         self._ask_at_s = self._begin_at_s = 0.0
         self._begin_pause_s = TEND_S
         self._is_registered = wishes.listen is None  # who cannot be asked need not be found
@@ -130,14 +142,27 @@ class Caller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Call no more; a call that is under way is given its time."""
+        """Call no more; a call that is under way is broken off."""
         self._ending.set()
-        self._thread.join(ANSWER_S)
+        if self._asking is not None:
+            self._asking.interrupt()
+        self._thread.join(STOP_S)
+
+    def tell_unsent(self) -> None:
+        """At the end: what the broker never got, in one line."""
+        unsent = sum(feed.waiting for feed in list(self._feeds.values()))
+        if unsent:
+            self._tell(f"tocsin: {plural(unsent, 'event')} could not be sent to {self._broker}")
 
     def _run(self) -> None:
         pause_s = 0.0
         while not self._ending.wait(pause_s):
-            is_known = self._look(time.monotonic())
+            try:
+                is_known = self._look(time.monotonic())
+            except Exception as error:
+                # Whatever it is: an agent that runs on and tells nobody is worse.
+                is_known = False
+                self._saw(False, f"{type(error).__name__}: {error}")
             pause_s = TEND_S if is_known else min(max(2 * pause_s, TEND_S), RETRY_S_MAX)
 
     def _look(self, now_s: float) -> bool:
@@ -145,7 +170,7 @@ class Caller:
         try:
             if not self._feeds or (not self._is_there and now_s >= self._ask_at_s):
                 self._ask_at_s = now_s + RETRY_S_MAX
-                self._go_to(frames_address(self._broker, _where_frames_go(self._broker)))
+                self._go_to(frames_address(self._broker, self._where_frames_go()))
             self._begin_again(now_s)
             if not self._is_registered:
                 self._register()
@@ -159,7 +184,16 @@ class Caller:
             self._tell_if_unlisted(self._producer.registration_error)
         elif why is not None:
             self._saw(False, why.partition(" [T")[0])
+        self._tell_if_dropping()
         return True
+
+    def _where_frames_go(self) -> Any:
+        with Connection(self._broker, timeout_s=ANSWER_S) as connection:
+            self._asking = connection
+            try:
+                return connection.request("GET", "/gma").value()
+            finally:
+                self._asking = None
 
     def _go_to(self, address: str) -> None:
         """Push everything there. A broker that was started again may have moved."""
@@ -171,7 +205,13 @@ class Caller:
             self._address = address
 
     def _push(self, address: str, name: EventName) -> Feed:
-        return self._producer.push_to(address, str(name), period=self._wishes.period_s)
+        return self._producer.push_to(
+            address,
+            str(name),
+            period=self._wishes.period_s,
+            keep_max=keep_max(self._wishes.period_s, self._monitor.counted(name)),
+            keep_bytes_max=KEEP_BYTES_MAX // len(self._monitor.probes),
+        )
 
     def _begin_again(self, now_s: float) -> None:
         """A broker that stops takes leave, which ends a feed for good: it gets another at once, so
@@ -199,7 +239,7 @@ class Caller:
         self._is_registered = True
 
     def _saw(self, is_there: bool, why: str) -> None:
-        if is_there == self._is_there:
+        if is_there == self._is_there or self._ending.is_set():
             return
         was_there, self._is_there = self._is_there, is_there
         if not is_there:
@@ -212,9 +252,22 @@ class Caller:
             every = brief(self._wishes.period_s)
             self._tell(f"tocsin: {events} of events go to {self._broker} every {every}")
         else:
-            given_up = self._given_up + sum(feed.dropped for feed in self._feeds.values())
+            given_up = self._told_of = self._dropped()
+            self._is_dropping = False
             lost = f"; {plural(given_up, 'event')} given up so far" if given_up else ""
             self._tell(f"tocsin: the broker at {self._broker} is back{lost}")
+
+    def _dropped(self) -> int:
+        return self._given_up + sum(feed.dropped for feed in self._feeds.values())
+
+    def _tell_if_dropping(self) -> None:
+        """Once; how many it were is told when the broker is back."""
+        if self._is_dropping or self._dropped() <= self._told_of:
+            return
+        self._is_dropping = True
+        refused = [feed.error for feed in self._feeds.values() if feed.state == OPEN and feed.error]
+        why = refused[0] if refused else "there is no room to keep more, and the oldest go first"
+        self._tell(f"tocsin: events are given up: {why}")
 
     def _tell_if_unlisted(self, why: str | None) -> None:
         """Events arrive, and yet the directory does not have us: somebody should know, once."""
@@ -223,9 +276,10 @@ class Caller:
         self._unlisted = why
 
 
-def _where_frames_go(broker: Address) -> Any:
-    with Connection(broker, timeout_s=ANSWER_S) as connection:
-        return connection.request("GET", "/gma").value()
+def keep_max(period_s: float, events_a_period: int) -> int:
+    """How many events of a kind are kept for a broker that is away."""
+    wanted = KEEP_S / period_s * max(1, events_a_period)
+    return max(KEEP_MIN, min(int(wanted), KEEP_MAX))
 
 
 def frames_address(broker: Address, told: Any) -> str:

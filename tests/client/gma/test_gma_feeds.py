@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -345,3 +346,14 @@ def test_what_cannot_be_pushed_is_told_at_once(producer: Producer) -> None:
         producer.push_to("nowhere", "Alarm")
     with pytest.raises(BadSetting, match="keep_max is 0"):
         producer.push_to("127.0.0.1:1", "Alarm", keep_max=0)
+
+
+def test_a_producer_that_closes_leaves_nothing_of_what_it_made_unsent(archive: Consumer) -> None:
+    takes = threading.Thread(target=lambda: [None for _ in archive], daemon=True)
+    takes.start()
+    for _ in range(20):
+        with Producer(None) as producer:
+            producer.offer("Count", lambda _: {"N": 1}, period_s=0.01)
+            feed = producer.push_to(str(archive.address), "Count")
+            until(lambda: feed.acknowledged)  # noqa: B023
+        assert feed.waiting == 0

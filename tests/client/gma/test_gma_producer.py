@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import pytest
 from gma_peers import PROTOCOL, RawPeer, counting, subscribe_request, until
@@ -210,6 +211,40 @@ def test_a_call_may_make_several_events_or_none(producer: Producer, consumer: Co
     assert first is not None
     assert first["N"] == 1
     assert second == whole
+
+
+def test_what_a_call_makes_may_be_any_sequence_but_a_text(
+    producer: Producer, consumer: Consumer
+) -> None:
+    producer.offer("Pair", lambda _: ({"N": 1}, {"N": 2}))
+    producer.offer("Text", lambda _: "12")  # type: ignore[arg-type, return-value]
+    pair = consumer.subscribe("Pair")
+
+    assert [pair.take(5)["N"] for _ in range(2)] == [1, 2]  # type: ignore[index]
+    with pytest.raises(BrokerRefused, match="a str was made"):
+        consumer.query("Text")
+
+
+def test_calls_that_take_longer_than_the_period_do_not_pile_up(
+    producer: Producer, consumer: Consumer
+) -> None:
+    began: list[float] = []
+
+    def make(parameters: object) -> dict[str, int]:
+        began.append(time.monotonic())
+        time.sleep(0.1)
+        return {"N": len(began)}
+
+    producer.offer("Slow", make)
+    subscription = consumer.subscribe("Slow", period=0.01)
+    for _ in range(5):
+        assert subscription.take(5) is not None
+    subscription.unsubscribe()
+    count = len(began)
+    time.sleep(0.3)
+
+    assert len(began) <= count + 1
+    assert min(after - before for before, after in pairwise(began)) >= 0.1
 
 
 def test_a_slow_offer_delays_no_other_and_is_called_once_at_a_time(

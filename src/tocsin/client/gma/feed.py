@@ -108,6 +108,7 @@ class Feed:
 
     def close(self) -> None:
         """Send what is left, if that is soon done, and end the subscription."""
+        self._thread.call(self.make_no_more)
         if self.state == OPEN:
             self.flush(CLOSE_S_MAX)
         with suppress(RuntimeError, TimeoutError):
@@ -120,6 +121,11 @@ class Feed:
         self._link, self._source = link, source
         link.start()
         source.start()
+
+    def make_no_more(self) -> None:
+        """What there is, is all there will be."""
+        if self._source is not None:
+            self._source.stop()
 
     async def end(self) -> None:
         """Take leave."""
@@ -197,8 +203,7 @@ class Feed:
         self._become(ENDED, self.error if self.state == ENDED else why)
 
     def _stop(self) -> None:
-        if self._source is not None:
-            self._source.stop()
+        self.make_no_more()
         self._watch(is_new=True, is_off=True)
 
     def _put_it_off(self, why: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tocsin.client.gma.elements import Values, event_of
@@ -20,7 +21,8 @@ EVENT_BYTES_MAX = 1 << 20
 EVENTS_MAX = 1_000  # of one call
 DETAIL_CHARS_MAX = 1_000
 
-Result = Values | PerformanceEvent | list["Values | PerformanceEvent"]
+One = Values | PerformanceEvent
+Result = One | Sequence[One]
 
 
 class Failed(NamedTuple):
@@ -58,7 +60,7 @@ def read_filter(text: str | None) -> Filter | None:
 
 def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Made]:
     """What a call made, whichever of the forms it came in; BadEvent if it is none of them."""
-    several = result if isinstance(result, list) else [result]
+    several = _several(result)
     if len(several) > EVENTS_MAX:
         raise BadEvent(
             f"{len(several)} events were made in one call", remedy=f"Make at most {EVENTS_MAX}."
@@ -67,6 +69,12 @@ def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Mad
         return [_checked(Made(_event(name, each, host, now))) for each in several]
     except BadMessage as error:
         raise BadEvent(error.problem, remedy=error.remedy) from None
+
+
+def _several(result: Result) -> Sequence[One]:
+    if isinstance(result, Sequence) and not isinstance(result, str | bytes):
+        return result
+    return [result]  # a text is refused as what it is, not as its letters
 
 
 def _checked(made: Made) -> Made:
@@ -78,9 +86,7 @@ def _checked(made: Made) -> Made:
     return made
 
 
-def _event(
-    name: EventName, found: Values | PerformanceEvent, host: str, now: str
-) -> PerformanceEvent:
+def _event(name: EventName, found: One, host: str, now: str) -> PerformanceEvent:
     if isinstance(found, PerformanceEvent):
         if found.name != name:
             raise BadEvent(

@@ -244,6 +244,8 @@ class Producer:
             for registration in self._registrations:
                 registration.close()
             for feed in self._feeds:
+                self._thread.call(feed.make_no_more)
+            for feed in self._feeds:
                 if feed.state == OPEN:
                     feed.flush(max(0.0, last_s - timeout_s / 2 - monotonic()))
             with suppress(RuntimeError, TimeoutError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic, thread_time
 from typing import Any
 
@@ -55,6 +56,7 @@ class Monitor:
         self.missing: dict[EventName, str] = {}
         self._period_s = period_s
         self._kept: dict[EventName, _Kept] = {}
+        self._counts: dict[EventName, int] = {}
         for probe in probes:
             kept = _Kept(probe, clock, stamp)
             try:
@@ -62,11 +64,17 @@ class Monitor:
             except TocsinError as error:
                 self.missing[probe.name] = error.problem.removeprefix(f"{probe.name.local} ")
                 continue
-            if not probe.tell(taken.reading, None):
+            told = probe.tell(taken.reading, None)
+            if not told:
                 self.missing[probe.name] = "there is nothing of the kind on this machine"
                 continue
             self.probes[probe.name] = probe
             self._kept[probe.name] = kept
+            self._counts[probe.name] = len(told)
+
+    def counted(self, name: EventName) -> int:
+        """How many events of this name there were in the first reading."""
+        return self._counts[name]
 
     def sample(self, name: EventName, asked: Asked | None = None) -> list[PerformanceEvent]:
         """The events of this name as of now; BadMessage for what is not asked as it should be,
@@ -83,13 +91,9 @@ class Monitor:
         host = Element(HOST_NAME, self.host)
         return [PerformanceEvent(name, taken.time, (*elements, host)) for elements in told]
 
-    def maker(self, name: EventName) -> Callable[[Asked], list[Asked | PerformanceEvent]]:
+    def maker(self, name: EventName) -> Callable[[Asked], list[PerformanceEvent]]:
         """The same as a producer wants it: what to call with the parameters of who asks."""
-
-        def make(asked: Asked) -> list[Asked | PerformanceEvent]:
-            return [*self.sample(name, asked)]
-
-        return make
+        return partial(self.sample, name)
 
     def _period(self, name: EventName, asked: Asked) -> float:
         if PERIOD not in asked:

@@ -6,15 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.event.event import Event
-from tocsin.wire.gma.thinning import SLACK, THINGS_MAX, Thinning, thing
+from tocsin.wire.gma.thinning import SLACK, SOURCES_MAX, THINGS_MAX, Thinning
 
 PERIOD_S = 10.0
 NS = 1_000_000_000
 
 
+def made(source: str, stamp: str | None = None, **texts: str) -> Event:
+    return Event("1", source, "t", time=stamp, attributes={"Load": 1.5, **texts})
+
+
 def passed(*times_s: float, thinning: Thinning | None = None, source: str = "a") -> list[float]:
     thinning = thinning or Thinning(PERIOD_S)
-    return [time_s for time_s in times_s if thinning.passes(source, int(time_s * NS))]
+    return [time_s for time_s in times_s if thinning.passes(made(source), int(time_s * NS))]
 
 
 def test_the_first_of_a_source_passes_and_then_none_until_its_period_is_over() -> None:
@@ -45,12 +49,12 @@ def test_a_clock_that_goes_back_stops_nobody_for_long() -> None:
 
 def test_of_too_many_sources_those_silent_for_longest_are_forgotten() -> None:
     thinning = Thinning(PERIOD_S)
-    for number in range(THINGS_MAX + 1):
-        assert thinning.passes(f"s{number}", 0)
+    for number in range(SOURCES_MAX + 1):
+        assert thinning.passes(made(f"s{number}"), 0)
 
-    assert not thinning.passes(f"s{THINGS_MAX}", NS)
-    assert not thinning.passes("s1", NS)
-    assert thinning.passes("s0", NS)
+    assert not thinning.passes(made(f"s{SOURCES_MAX}"), NS)
+    assert not thinning.passes(made("s1"), NS)
+    assert thinning.passes(made("s0"), NS)
 
 
 @given(st.lists(st.floats(0, 8), min_size=1, max_size=200), st.floats(0.01, 20))
@@ -79,9 +83,39 @@ def test_nothing_is_held_back_for_longer_than_its_period(gaps: list[float]) -> N
             last = time_s
 
 
-def test_each_disk_of_a_host_is_another_thing_and_a_new_measure_of_it_is_not() -> None:
-    def disk(device: str, free: float) -> Event:
-        return Event("1", "gma://h", "t", attributes={"Device": device, "Free": free})
+def test_events_about_different_things_with_one_time_stamp_are_one_sample() -> None:
+    thinning = Thinning(10.0)
 
-    assert thing(disk("sda", 1.0)) == thing(disk("sda", 2.0))
-    assert thing(disk("sda", 1.0)) != thing(disk("sdb", 1.0))
+    def passes(disk: str, stamp: str | None, now_s: float) -> bool:
+        return thinning.passes(made("h", stamp, Device=disk), int(now_s * NS))
+
+    assert passes("sda", "first", 0)
+    assert passes("sdb", "first", 0.1)
+    assert not passes("sda", "first", 0.2)
+    assert not passes("sda", "second", 5)
+    assert not passes("sdb", "second", 5)
+    assert not passes("sdc", None, 5)
+    assert passes("sdb", "third", 10)
+    assert passes("sda", "third", 10.1)
+
+
+def test_a_text_that_changes_with_each_event_lets_no_more_through() -> None:
+    thinning = Thinning(3600.0)
+
+    passed = [
+        thinning.passes(made("h", f"stamp {number}", Text=f"step {number}"), number * NS)
+        for number in range(50)
+    ]
+
+    assert passed == [True] + [False] * 49
+
+
+def test_a_sample_has_so_many_things_and_no_more() -> None:
+    thinning = Thinning(10.0)
+
+    passed = [
+        thinning.passes(made("h", "now", Device=f"d{number}"), 0)
+        for number in range(THINGS_MAX + 10)
+    ]
+
+    assert sum(passed) == THINGS_MAX

@@ -9,7 +9,7 @@ from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.wire.gma.messages import Context, EventMessage
 from tocsin.wire.gma.shared import performance_element
-from tocsin.wire.gma.thinning import Thinning, thing
+from tocsin.wire.gma.thinning import Thinning
 from tocsin.wire.gma.write import event_message, write
 
 DROPPED = "EventsDropped"
@@ -45,7 +45,7 @@ class Flow:
     def write(self, events: list[Stored]) -> bool:
         if self._thinning is not None:
             passes = self._thinning.passes
-            events = [each for each in events if passes(thing(each.event), each.received_ns)]
+            events = [each for each in events if passes(each.event, each.received_ns)]
         return self._outlet.send(list(map(self._message, events)))
 
     def dropped(self, count: int) -> None:

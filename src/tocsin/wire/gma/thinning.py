@@ -1,26 +1,29 @@
-"""Thinning: of the events that pass by, at most one per period and thing that they are about.
+"""Thinning: of the events that pass by, at most one sample per period and source.
 
 Who makes events to order makes one per period for each who asks. Who passes on what others made
-can only leave some out: the first goes through, then none until the period is over. What an event
-is about is its source and the texts in it: each disk and each interface of a host is another thing.
+can only leave some out: the first goes through, then none until the period is over. Events of one
+source with one time stamp and different texts are about different things, such as the disks of a
+host: they are one sample, and go together.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from tocsin.event.event import Event
 
-THINGS_MAX = 10_000  # those silent for longest are forgotten first
-# A producer with the same period is never quite on time: what comes a little early counts as due.
+SOURCES_MAX = 10_000  # those silent for longest are forgotten first
+THINGS_MAX = 1_000  # of one sample
+# A source with the same period is never quite on time: what comes a little early counts as due.
 SLACK = 0.1
 
 
-def thing(event: Event) -> int:
-    """What the event is about, as a number to know it again by."""
-    texts = [value for value in event.attributes.values() if isinstance(value, str)]
-    return hash((event.source, *texts))
+@dataclass(slots=True)
+class _Source:
+    due_ns: int
+    stamp: str | None = None  # of the sample that passed last
+    things: set[int] = field(default_factory=set)  # that it had an event about
 
 
 class Thinning:
@@ -29,17 +32,29 @@ class Thinning:
     def __init__(self, period_s: float) -> None:
         self._period_ns = int(period_s * 1e9)
         self._slack_ns = int(period_s * 1e9 * SLACK)
-        self._due_ns: OrderedDict[Hashable, int] = OrderedDict()
+        self._sources: OrderedDict[str, _Source] = OrderedDict()
 
-    def passes(self, about: Hashable, now_ns: int) -> bool:
-        """True if an event about this is due at this time."""
-        due_ns = self._due_ns.pop(about, now_ns)
-        passes = now_ns + self._slack_ns >= due_ns
-        if passes:
-            # Counted from when it was due, so that those a little early and a little late even
-            # out; from when it came, if that was long after, so that none is owed for a silence.
-            due_ns = max(due_ns, now_ns - self._slack_ns) + self._period_ns
-        self._due_ns[about] = due_ns
-        if len(self._due_ns) > THINGS_MAX:
-            self._due_ns.popitem(last=False)
-        return passes
+    def passes(self, event: Event, now_ns: int) -> bool:
+        """True if the event is due, or belongs to the sample that was."""
+        source = self._sources.pop(event.source, None) or _Source(now_ns)
+        self._sources[event.source] = source
+        if len(self._sources) > SOURCES_MAX:
+            self._sources.popitem(last=False)
+        thing = _thing(event)
+        if event.time is not None and event.time == source.stamp and thing not in source.things:
+            if len(source.things) < THINGS_MAX:
+                source.things.add(thing)
+                return True
+            return False
+        if now_ns + self._slack_ns < source.due_ns:
+            return False
+        # Counted from when it was due, so that those a little early and a little late even out;
+        # from when it came, if that was long after, so that none is owed for a silence.
+        source.due_ns = max(source.due_ns, now_ns - self._slack_ns) + self._period_ns
+        source.stamp, source.things = event.time, {thing}
+        return True
+
+
+def _thing(event: Event) -> int:
+    """What the event is about: the texts in it tell one disk or interface from another."""
+    return hash(tuple(value for value in event.attributes.values() if isinstance(value, str)))

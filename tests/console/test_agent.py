@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,9 +11,12 @@ import sys
 import pytest
 
 from served import ROOT
+from tocsin.client.gma import Element, EventName, PerformanceEvent, Producer
 from tocsin.client.host import PROBES
 from tocsin.client.transport.address import broker_address
 from tocsin.console.agent_run import frames_address
+from tocsin.console.cli import run
+from tocsin.console.host_lines import event_line, show_event
 from tocsin.errors import BrokerRefused
 
 EVERYWHERE = {"UptimeCPULoad", "CPUUsage", "MemoryUsage", "DiskUsage", "ProcessCount"}
@@ -51,7 +55,46 @@ def test_a_person_reads_lines() -> None:
     load, memory = ran.stdout.splitlines()
     assert "  UptimeCPULoad  Load1 " in load
     assert "  MemoryUsage  Usage " in memory
-    assert " B  " in memory
+    assert re.search(r"Total [0-9.]+ [MGT]B  ", memory)
+
+
+@pytest.mark.parametrize(
+    ("element", "words"),
+    [
+        (Element("Total", 25_274_793_984, "B"), "Total 25.3 GB"),
+        (Element("Free", 0, "B"), "Free 0 B"),
+        (Element("Free", 999, "B"), "Free 999 B"),
+        (Element("Free", 999_700, "B"), "Free 1 MB"),
+        (Element("ReadRate", 1_419_258.104, "B/s"), "ReadRate 1.42 MB/s"),
+        (Element("Cores", 2, "cores"), "Cores 2"),
+        (Element("PacketRate", 25_117.139, "packets/s"), "PacketRate 25117 packets/s"),
+        (Element("Usage", 75.622, "%"), "Usage 75.62 %"),
+        (Element("OnMains", True), "OnMains yes"),
+        (Element("Device", "sda"), "Device sda"),
+    ],
+)
+def test_a_person_reads_short_numbers(element: Element, words: str) -> None:
+    event = PerformanceEvent(EventName("CPUUsage"), "2026-01-01T00:00:00Z", (element,))
+
+    assert event_line(event) == f"2026-01-01T00:00:00Z  CPUUsage  {words}"
+
+
+def test_the_agent_and_a_subscriber_print_the_same_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    disk = (Element("Free", 1.5, "GB", "+/-0.1"), Element("Name", "sda"))
+    event = PerformanceEvent(EventName("Disk"), "2026-01-01T00:00:00Z", (Element("Disk", disk),))
+    with Producer() as producer:
+        producer.offer("Disk", lambda _: event)
+        where = str(producer.address)
+        assert run(["sub", "--as", "gma", where, "Disk", "--query", "--json"]) == 0
+    subscribed = capsys.readouterr().out
+    show_event(event, as_json=True)
+
+    assert capsys.readouterr().out == subscribed
+    assert json.loads(subscribed)["elements"][0]["value"][0] == {
+        "name": "Free", "value": 1.5, "unit": "GB", "accuracy": "+/-0.1",
+    }  # fmt: skip
 
 
 def test_the_list_has_everything_or_says_why_not() -> None:

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tocsin.client.host import PROBES, Monitor, Probe
-from tocsin.console.render import show, show_json, table
+from tocsin.console.performance_lines import json_line
+from tocsin.console.render import safe, show, show_json, table
 from tocsin.wire.gma.messages import Element, PerformanceEvent
+
+_THOUSANDS = ("", "k", "M", "G", "T", "P", "E")
+# "Cores 2" says it all; it is the programs that need to be told what is counted.
+_COUNTED = frozenset({"cores", "processes", "packets", "operations"})
 
 
 def show_event(event: PerformanceEvent, *, as_json: bool) -> None:
     """One event on a line."""
     if as_json:
-        show_json(event_json(event))
+        line = json_line(event)
+        sys.stdout.write(safe(line) if sys.stdout.isatty() else line)
     else:
         show(event_line(event))
-
-
-def event_json(event: PerformanceEvent) -> dict[str, object]:
-    """The event as `tocsin sub --as gma --json` has it."""
-    return {
-        "name": event.name.local,
-        "namespace": event.name.namespace,
-        "time": event.time,
-        "elements": [_json_element(each) for each in event.elements],
-    }
-
-
-def _json_element(element: Element) -> dict[str, object]:
-    told: dict[str, object] = {"name": element.name, "value": element.value}
-    return told if element.units is None else {**told, "unit": element.units}
 
 
 def event_line(event: PerformanceEvent) -> str:
@@ -39,8 +31,25 @@ def event_line(event: PerformanceEvent) -> str:
 
 
 def _worded(element: Element) -> str:
-    value = str(element.value).lower() if isinstance(element.value, bool) else str(element.value)
-    return value if element.units is None else f"{value} {element.units}"
+    value, units = element.value, element.units
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if units is None or units in _COUNTED or isinstance(value, str | tuple):
+        return str(value)
+    if units in ("B", "B/s"):
+        return _short(float(value), units)
+    if isinstance(value, float):
+        return f"{value:.4g} {units}" if abs(value) < 10_000 else f"{value:.0f} {units}"
+    return f"{value} {units}"
+
+
+def _short(value: float, units: str) -> str:
+    """Bytes, in the largest unit that leaves something in front of the point."""
+    power = 0
+    while abs(value) >= 999.5 and power < len(_THOUSANDS) - 1:
+        value /= 1_000
+        power += 1
+    return f"{value:.3g} {_THOUSANDS[power]}{units}"
 
 
 def show_list(monitor: Monitor, *, as_json: bool) -> None:
@@ -52,11 +61,12 @@ def show_list(monitor: Monitor, *, as_json: bool) -> None:
         return
     here = [each for each in wanted if each.name in monitor.probes]
     rows = [(each.name.local, ", ".join(each.parameters), each.about) for each in here]
-    table(("EVENT", "PARAMETERS", "ABOUT"), rows)
+    table(("EVENT", "PARAMETERS", "WHAT IT TELLS"), rows)
     if monitor.missing:
         show("\nNot on this machine:")
+    width = max((len(name.local) for name in monitor.missing), default=0)
     for name, why in monitor.missing.items():
-        show(f"{name.local}: {why}")
+        show(f"{name.local:<{width}}  {why}")
 
 
 def _listed(probe: Probe[Any], why_not: str | None) -> dict[str, object]:
@@ -64,6 +74,7 @@ def _listed(probe: Probe[Any], why_not: str | None) -> dict[str, object]:
         "name": probe.name.local,
         "namespace": probe.name.namespace,
         "parameters": list(probe.parameters),
+        "about": probe.about,
         "offered": why_not is None,
         "why_not": why_not,
     }

@@ -17,6 +17,7 @@ from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import refusal
 from tocsin.console.durations import seconds
 from tocsin.console.event_lines import Fields, check_template
+from tocsin.console.performance_lines import json_line
 from tocsin.console.render import safe, say, show_json
 from tocsin.console.web_services import refuse
 from tocsin.console.xml_text import pretty
@@ -149,7 +150,7 @@ def _follow(
 
 def _shown_as(arguments: Namespace) -> Show:
     if arguments.json:
-        show: Show = _json
+        show: Show = json_line
     elif arguments.format is not None:
         show = _by_format(arguments.format)
     elif arguments.whole or arguments.pretty:
@@ -179,25 +180,6 @@ def _xml(*, is_pretty: bool) -> Show:
         return f"{pretty(text.encode())}\n" if is_pretty else f"{text}\n"
 
     return show
-
-
-def _json(event: PerformanceEvent) -> str:
-    told = {
-        "name": event.name.local,
-        "namespace": event.name.namespace,
-        "time": event.time,
-        "elements": [_plain(each) for each in event.elements],
-    }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-def _plain(element: Element) -> dict[str, object]:
-    value: object = element.value
-    if isinstance(element.value, tuple):
-        value = [_plain(each) for each in element.value]
-    told = {"name": element.name, "value": value}
-    extras = {"unit": element.units, "accuracy": element.accuracy}
-    return told | {name: text for name, text in extras.items() if text is not None}
 
 
 def _by_format(template: str) -> Show:

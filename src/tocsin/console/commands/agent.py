@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 SUMMARY = "Watch this host: load, cores, memory, disks, network, heat, energy"
 EXAMPLES = """
-  tocsin agent                                      tell the broker every 10 s
+  tocsin agent --list                               what can be measured on this machine
+  tocsin agent --once                               measure it and print it; needs no broker
+  tocsin agent                                      tell the broker on this machine, every 10 s
   tocsin agent --broker http://head:8400 --period 1m --attr rack=7
-  tocsin agent --once                               what there is now, without a broker
-  tocsin agent --list                               what can be measured here, and why not the rest
-  tocsin agent --broker off --listen 0.0.0.0:8404   only for those who come and ask
+                                                    one far away, every minute; listed with its rack
+  tocsin agent --broker off --listen 0.0.0.0:8404   no broker: only for those who come and ask
 """
 
 LISTEN = "127.0.0.1:8404"
@@ -32,7 +33,10 @@ def add_arguments(parser: Parser) -> None:
         help="the broker's address, or off (TOCSIN_BROKER, or else http://127.0.0.1:8400)",
     )
     parser.add_argument(
-        "--period", metavar="T", default="10s", help="how often the broker is told (10s)"
+        "--period",
+        metavar="T",
+        default="10s",
+        help="how often the broker is told: 0.5s, 10s, 5m (10s)",
     )
     parser.add_argument(
         "--listen",
@@ -46,19 +50,27 @@ def add_arguments(parser: Parser) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="these events and no others; --list names them",
+        help="only these events, by the names that --list shows",
     )
-    parser.add_argument("--name", metavar="N", help="its name in the directory (agent)")
+    parser.add_argument(
+        "--name", metavar="N", help="what the directory calls it, besides the host (agent)"
+    )
     parser.add_argument(
         "--attr",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="an attribute in the directory, as in rack=7; may be repeated",
+        help="one more thing for the directory to know, as in rack=7; may be repeated",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="say what can be measured here, and stop")
-    what.add_argument("--once", action="store_true", help="print each event once, and stop")
+    what.add_argument(
+        "--list",
+        action="store_true",
+        help="say what can be measured here and what cannot, and stop",
+    )
+    what.add_argument(
+        "--once", action="store_true", help="measure for a second, print each event, and stop"
+    )
     add_json(parser)
 
 

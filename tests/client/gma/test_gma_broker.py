@@ -93,6 +93,23 @@ def test_a_cut_line_to_the_broker_loses_and_repeats_nothing(own_broker: Served, 
         assert up.connections >= 2
 
 
+def test_who_takes_slowly_gets_all_of_it_and_keeps_nobody_waiting(
+    own_broker: Served, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.client.gma.inbox.Inbox.__init__.__defaults__", (20, 1 << 20))
+    with Producer(None) as producer, Consumer(own_broker.frames) as consumer:
+        producer.offer(name)
+        feed = producer.push_to(own_broker.frames, name)
+        slow, fast = consumer.subscribe(name), consumer.subscribe(name)
+        for number in range(3_000):
+            producer.emit(name, {"N": number})
+        assert feed.flush(20)
+
+        for subscription in (fast, slow):
+            found = [subscription.take(10)["N"] for _ in range(3_000)]  # type: ignore[index]
+            assert found == list(range(3_000))
+
+
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_broker_that_is_started_again_gets_and_gives_all_of_it(
     own_broker: Served, name: str, how: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from gma_peers import (
@@ -314,6 +314,30 @@ def test_a_consumer_that_closes_ends_the_loop_of_another_thread(producer: Produc
     assert list(subscription) == []
     with pytest.raises(CannotReachBroker, match="closed"):
         consumer.query("Load")
+
+
+def test_a_consumer_that_closes_ends_what_another_thread_asks() -> None:
+    said: list[str] = []
+
+    def ask(what: Callable[[], object]) -> None:
+        try:
+            what()
+        except CannotReachBroker as error:
+            said.append(error.problem)
+
+    with raw_listener(lambda peer: time.sleep(5)) as address:
+        consumer = Consumer(address)
+        asking = (lambda: consumer.subscribe("Load"), lambda: consumer.query("Load"))
+        threads = [threading.Thread(target=ask, args=(each,)) for each in asking]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        consumer.close()
+        for thread in threads:
+            thread.join(5)
+
+    assert len(said) == 2
+    assert "closed" in said[0]
 
 
 def test_a_program_that_takes_nothing_has_the_producer_wait(

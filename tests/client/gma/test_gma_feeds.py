@@ -357,3 +357,16 @@ def test_a_producer_that_closes_leaves_nothing_of_what_it_made_unsent(archive: C
             feed = producer.push_to(str(archive.address), "Count")
             until(lambda: feed.acknowledged)  # noqa: B023
         assert feed.waiting == 0
+
+
+def test_only_feeds_that_live_count(
+    producer: Producer, archive: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tocsin.client.gma.producer.FEEDS_MAX", 2)
+    for _ in range(4):
+        producer.push_to(str(archive.address), "Alarm").close()
+    kept = [producer.push_to(str(archive.address), "Alarm") for _ in range(2)]
+
+    with pytest.raises(BadSetting, match="there are 2 feeds"):
+        producer.push_to(str(archive.address), "Alarm")
+    assert all(feed.state != "ended" for feed in kept)

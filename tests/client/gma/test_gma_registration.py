@@ -222,3 +222,11 @@ def test_a_broker_that_is_started_again_or_loses_the_entry_has_it_again(
         until(lambda: entries(own_broker, name))
 
     assert entries(own_broker, name) == []
+
+
+def test_a_producer_is_in_so_many_directories(directory: FakeDirectory) -> None:
+    with Producer() as producer:
+        for _ in range(10):
+            producer.register(directory.url)
+        with pytest.raises(BadSetting, match="10 directories"):
+            producer.register(directory.url)

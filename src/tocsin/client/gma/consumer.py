@@ -7,10 +7,10 @@ for event in Consumer("node7:8402").subscribe("UptimeCPULoad", period="10s"):
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
 from threading import Lock, RLock
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
 from tocsin.client.gma.dialing import cannot_reach, refused
@@ -35,6 +35,8 @@ TIMEOUT_S: Final = 10.0
 CLOSE_S_MAX: Final = 10.0
 SUBSCRIPTIONS_MAX: Final = 1_000
 _MARGIN_S: Final = 5.0  # the loop's own time-outs come first
+
+T = TypeVar("T")
 
 
 class Consumer:
@@ -136,7 +138,7 @@ class Consumer:
                 )
             self._intakes.append(intake)
         # To connect and to be replied to may each take as long as that; and in plainer words again.
-        self._thread.ask(begin(), self._timeout_s * 4 + _MARGIN_S)
+        self._in_loop(begin(), self._timeout_s * 4 + _MARGIN_S)
         return Subscription(self._thread, intake, self)
 
     # Have them brought
@@ -197,7 +199,17 @@ class Consumer:
     def _ask(self, ask: Ask) -> m.Reply:
         self._check_open()
         # Twice, because what was kept open may be closed; and each time to connect and to ask.
-        return self._thread.ask(self._asked(ask), self._timeout_s * 4 + _MARGIN_S)
+        return self._in_loop(self._asked(ask), self._timeout_s * 4 + _MARGIN_S)
+
+    def _in_loop(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        try:
+            return self._thread.ask(work, timeout_s)
+        except TimeoutError:
+            raise cannot_reach(self._address, f"no end within {timeout_s:g} s") from None
+        except RuntimeError:
+            if not self._closed:
+                raise
+            raise cannot_reach(self._address, "this consumer is closed") from None
 
     async def _asked(self, ask: Ask) -> m.Reply:
         return await inquire(self._lines.to(self._address, self._calling), ask)

@@ -63,7 +63,12 @@ class Intake:
         self._link = link
         self._first = self._loop.create_future()
         link.start()
-        await self._first
+        try:
+            await self._first
+        except asyncio.CancelledError:
+            if self.why is None:  # nobody waits for it any more
+                await link.end(UNSUBSCRIBED)
+            raise
 
     async def end(self) -> None:
         """Take leave."""

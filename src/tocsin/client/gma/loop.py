@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from threading import Thread, current_thread
 from typing import Any, TypeVar
@@ -31,7 +31,8 @@ class LoopThread:
             self.loop.call_soon_threadsafe(function, *arguments)
 
     def ask(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """What the work returns or raises; TimeoutError if it takes too long."""
+        """What the work returns or raises; TimeoutError if it takes too long, RuntimeError if the
+        loop has ended or ends meanwhile. Work that nobody waits for any more is cancelled."""
         assert current_thread() is not self._thread, "it would wait for itself"
         try:
             future = asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -40,9 +41,10 @@ class LoopThread:
             raise
         try:
             return future.result(timeout_s)
-        except FutureTimeout:
+        except CancelledError:
+            raise RuntimeError("the loop has ended") from None
+        finally:
             future.cancel()
-            raise
 
     def close(self) -> None:
         """End the loop, and what is left in it."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
-from threading import Event, RLock
+from functools import cache, partial
+from threading import Event, Lock, RLock
 from time import monotonic
 from typing import Any, Final, Self
 
@@ -48,6 +48,7 @@ from tocsin.wire.gma.names import TIME_STAMP, EventName, read_name
 
 DEFAULT_PERIOD_S: Final = 10.0
 FEEDS_MAX: Final = 1_000
+REGISTRATIONS_MAX: Final = 10
 EMIT_S_MAX: Final = 30.0
 DIAL_S_MAX: Final = 10.0
 START_S_MAX: Final = 10.0
@@ -70,9 +71,10 @@ class Producer:
         where = None if listen is None else read_address(listen, listening=True)
         context = listening_context(tls_certificate, tls_key)
         self._offers = Offers(socket.gethostname() if host is None else host)
-        self._ca_file = ca_file
+        self._calling = cache(partial(calling_context, ca_file))
         self._gate = Gate()
         self._closed = Event()
+        self._changing = Lock()  # the feeds and registrations
         self._ending = RLock()
         self._is_ended = False
         self._feeds: list[Feed] = []
@@ -176,8 +178,6 @@ class Producer:
         offer = self._offers.find(_name(name))
         if offer is None:
             raise BadSetting(f"there are no events {name}", remedy=self._offers.listed())
-        if len(self._feeds) >= FEEDS_MAX:
-            raise BadSetting(f"there are {FEEDS_MAX} feeds", remedy="Close some of them.")
         asked = parameters_of(offer.name, period, parameters)
         for limit, value in (("keep_max", keep_max), ("keep_bytes_max", keep_bytes_max)):
             if value < 1:
@@ -189,14 +189,17 @@ class Producer:
             demand = Demand(self._thread, offer, asked, filter, feed)
         except BadMessage as error:
             raise BadSetting(error.problem, remedy=error.remedy) from None
-        context = calling_context(self._ca_file) if address.tls else None
+        context = self._calling() if address.tls else None
 
         async def begin() -> None:
             feed.begin(Link(self._lines.to(address, context), feed), demand)
 
-        self._thread.ask(begin(), START_S_MAX)
-        self._feeds = [each for each in self._feeds if each.state != ENDED]
-        self._feeds.append(feed)
+        with self._changing:
+            self._feeds = [each for each in self._feeds if each.state != ENDED]
+            if len(self._feeds) >= FEEDS_MAX:
+                raise BadSetting(f"there are {FEEDS_MAX} feeds", remedy="Close some of them.")
+            self._feeds.append(feed)
+        self._in_loop(begin())
         return feed
 
     def register(
@@ -220,7 +223,12 @@ class Producer:
             )
         entry = partial(self._entry, name, dict(attributes or {}))
         registration = Registration(directory, entry, lease_s)
-        self._registrations.append(registration)
+        with self._changing:
+            if len(self._registrations) >= REGISTRATIONS_MAX:
+                raise BadSetting(
+                    f"it is in {REGISTRATIONS_MAX} directories", remedy="Register in each once."
+                )
+            self._registrations.append(registration)
         registration.start(ANSWER_S_MAX)
 
     # Its life
@@ -257,6 +265,13 @@ class Producer:
 
     async def _end(self) -> None:
         await asyncio.gather(self._serving.close(), *(feed.end() for feed in self._feeds))
+
+    def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            self._thread.ask(work, START_S_MAX)
+        except RuntimeError:
+            self._check_open()  # it was closed meanwhile
+            raise
 
     def _check_open(self) -> None:
         if self._closed.is_set():

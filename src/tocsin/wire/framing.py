@@ -13,6 +13,8 @@ from tocsin.errors import BadFrame
 HEAD = struct.Struct(">I")
 HEAD_BYTES = HEAD.size
 
+_HTTP_BEGINS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"HTTP")  # requests, and any answer
+
 
 def framed(message: bytes) -> bytes:
     """The message with its length in front."""
@@ -68,7 +70,7 @@ class FrameCutter:
     def _refused(self, size: int, head: bytes) -> BadFrame:
         if not size:
             return BadFrame("a frame of length 0 came", remedy="Send a message in every frame.")
-        if head in (b"GET ", b"POST", b"PUT ", b"HEAD") or head[:3] == b"\x16\x03\x01":
+        if head in _HTTP_BEGINS or head[:3] == b"\x16\x03\x01":
             spoken = "TLS" if head[0] == 0x16 else "HTTP"
             return BadFrame(
                 f"{spoken} came where frames with a length in front are spoken",

@@ -94,6 +94,7 @@ def test_a_length_of_which_nothing_follows_holds_no_more_than_what_came() -> Non
     [
         (b"GET / HTTP/1.1\r\n", "HTTP"),
         (b"POST /gma HTTP/1.1\r\n", "HTTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "HTTP"),
         (b"\x16\x03\x01\x02\0", "TLS"),
     ],
 )

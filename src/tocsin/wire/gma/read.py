@@ -23,7 +23,7 @@ from tocsin.wire.gma.names import (
     is_canonical,
     is_own,
 )
-from tocsin.wire.gma.plain import ELEMENTS_MAX, ID_CHARS_MAX, read_plain
+from tocsin.wire.gma.plain import ELEMENTS_MAX, ID_CHARS_MAX, read_plain, read_plain_content
 from tocsin.wire.gma.stamp import read_stamp
 from tocsin.wire.gma.values import XML_SPACE, typed, typed_as
 from tocsin.wire.gma.write import event_element
@@ -60,14 +60,14 @@ class _Parts(NamedTuple):
 def read(data: bytes) -> m.Message:
     """The message; BadMessage, or BadXml, if there is none in these bytes."""
     if (plain := read_plain(data)) is not None:
-        return plain[0]
+        return plain
     return _read(safexml.to_utf8(data))[0]
 
 
 def read_content(data: bytes) -> tuple[m.Message, bytes | None]:
     """The message, and its event as one element that stands by itself: as it was sent, unless
     that was one of the paper's misspellings."""
-    return read_plain(data) or read_parsed(data)
+    return read_plain_content(data) or read_parsed(data)
 
 
 def read_parsed(data: bytes) -> tuple[m.Message, bytes | None]:

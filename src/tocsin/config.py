@@ -60,7 +60,8 @@ class HttpSettings:
 class FramesSettings:
     """[frames]: where producers and consumers of performance events come in, and how they may."""
 
-    address: str = "127.0.0.1:8401"  # TCP, and UDP on the same port; or off, for no such door
+    address: str = "127.0.0.1:8401"  # or off, for no such door
+    udp: bool = True  # also take datagrams there; never with TLS, as they would be in clear
     archive: str = OFF  # another such address, where everybody who subscribes is a producer
     message_bytes_max: int = 4 << 20
     message_deadline_s: float = 30.0

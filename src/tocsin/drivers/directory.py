@@ -28,7 +28,7 @@ from tocsin.wire.directory.entry import (
 )
 from tocsin.wire.directory.listing import Found, Listing, Wanted
 from tocsin.wire.directory.registration import EVENTS_MAX
-from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.names import PERIOD, EventName
 
 KEY: Final = "directory/"
 ENTRIES_MAX: Final = 10_000
@@ -181,7 +181,7 @@ class Directory:
                 continue
             own.asked_s = now_s
             names = sorted(set(own.events()))[:EVENTS_MAX]
-            offered = tuple(map(Offered, names))
+            offered = tuple(Offered(name, (PERIOD,)) for name in names)
             if offered != own.entry.registration.events:
                 registration = msgspec.structs.replace(own.entry.registration, events=offered)
                 own.entry = msgspec.structs.replace(own.entry, registration=registration)

@@ -42,6 +42,10 @@ class SeenTypes:
             del self._names[next(iter(self._names))]
         self._names[stored.event.type] = name_of_event(stored.event)
 
+    def has(self, event_type: str) -> bool:
+        """True if one came since the start, or was found when somebody asked."""
+        return event_type in self._names
+
     def names(self) -> tuple[EventName, ...]:
         """All that are known, in order."""
         return tuple(sorted(set(self._names.values())))

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import resource
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Callable
@@ -38,6 +39,8 @@ from tocsin.wire.directory.entry import Kind, Registration
 # The writer's thread gets the interpreter back after at most this long, not after the default
 # 5 ms, which would be the price of every commit while the loop is busy.
 SWITCH_INTERVAL_S = 0.0005
+
+ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # every address of this machine
 
 SINKS_SHARE = 0.5  # of the descriptors we may have: publishers and the log need the others
 
@@ -123,7 +126,8 @@ async def _open_frames(doors: Doors, node: Node, tls: ssl.SSLContext | None) -> 
     if not settings.is_off:
         frames = await listen_frames(desk, settings.address, flag="--frames", tls=tls)
         doors["frames"] = frames
-        doors["datagrams"] = await listen_datagrams(desk, frames.address)
+        if settings.udp and tls is None:  # where TLS is wanted, nothing is said in clear
+            doors["datagrams"] = await listen_datagrams(desk, frames.address)
     if settings.archive != OFF:
         doors["archive"] = await listen_frames(
             desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls
@@ -134,7 +138,6 @@ async def _open_frames(doors: Doors, node: Node, tls: ssl.SSLContext | None) -> 
         udp="datagrams" in doors,
         tls=tls is not None,
     )
-
     _list_ourselves(node)
 
 
@@ -148,9 +151,11 @@ def _list_ourselves(node: Node) -> None:
     }
     for kind, (address, events) in offers.items():
         if address is not None:
-            host, _ = host_and_port(address)
+            host, port = host_and_port(address)
+            own = socket.gethostname()
+            reached = f"{own}:{port}" if host in ANYWHERE else address
             registration = Registration(
-                kind=kind, name="tocsin", host=host, address=f"{scheme}://{address}", lease_ns=0
+                kind=kind, name="tocsin", host=own, address=f"{scheme}://{reached}", lease_ns=0
             )
             node.directory.list_own(registration, events)
 

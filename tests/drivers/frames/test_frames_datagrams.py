@@ -46,7 +46,7 @@ class Datagrams:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Served]:
-    with served(env={"TOCSIN_FRAMES__DATAGRAM_LEASE_S": "3"}) as running:
+    with served(env={"TOCSIN_FRAMES__DATAGRAM_LEASE_S": "6"}) as running:
         yield running
 
 
@@ -112,7 +112,7 @@ def test_a_subscription_ends_when_its_peer_is_not_heard_of(broker: Served, peer:
     name = new_name()
     peer.send(subscribe(name))
     assert peer.take().returned == "Success"
-    goodbye = peer.take(wait_s=8.0)  # the lease is three seconds here
+    goodbye = peer.take(wait_s=15.0)  # the lease is six seconds here
     assert (goodbye.kind, goodbye.subscription) == ("UnsubscribeRequest", "12")
     peer.send(subscribe(name, request="2"))
     assert peer.take().returned == "Success"

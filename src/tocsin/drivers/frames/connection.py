@@ -37,6 +37,8 @@ class Door(Protocol):
 
     def note(self, level: Level, message: str, **fields: object) -> None: ...
 
+    def warn(self, message: str, **fields: object) -> None: ...
+
     def note_failure(self, cause: Exception, peer: str) -> None: ...
 
 
@@ -232,9 +234,7 @@ class Connection(asyncio.Protocol):
 
     def _note(self, error: TocsinError) -> None:
         self._door.failed += 1
-        self._door.note(
-            "warning", error.problem, code=error.code, remedy=error.remedy, peer=self.peer
-        )
+        self._door.warn(error.problem, code=error.code, remedy=error.remedy, peer=self.peer)
 
     def _hang_up(self) -> None:
         """Close when what was said has been sent, or soon."""

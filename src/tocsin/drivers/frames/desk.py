@@ -18,12 +18,11 @@ from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter_eval import passes, seen
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.normal import to_event
+from tocsin.wire.gma.normal import performance_element, to_event
 from tocsin.wire.gma.parameters import wanted
 from tocsin.wire.gma.producer_error import NAME as PRODUCER_ERROR
 from tocsin.wire.gma.producer_error import producer_error
 from tocsin.wire.gma.ready import query_reply
-from tocsin.wire.gma.shared import performance_element
 from tocsin.wire.gma.write import write
 
 if TYPE_CHECKING:

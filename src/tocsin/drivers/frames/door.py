@@ -11,6 +11,7 @@ from tocsin.broker.effects import Level
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.frames.connection import Connection
 from tocsin.drivers.frames.session import BROKER
+from tocsin.drivers.frames.sparing import Sparing
 from tocsin.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class FramesDoor:
         self.host = ""
         self.port = 0
         self._flag = flag
+        self._sparing = Sparing(self.note)
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -113,6 +115,10 @@ class FramesDoor:
 
     def note(self, level: Level, message: str, **fields: object) -> None:
         self.desk.node.note(level, message, **fields)
+
+    def warn(self, message: str, **fields: object) -> None:
+        """Tell what a peer did wrong; anybody can do any number of such things."""
+        self._sparing.warn(self.loop.time(), message, **fields)
 
     def note_failure(self, cause: Exception, peer: str) -> None:
         """Write a failure of ours to the log, with the place where it happened."""

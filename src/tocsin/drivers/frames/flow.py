@@ -8,7 +8,7 @@ from typing import Protocol
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.wire.gma.messages import Context, EventMessage
-from tocsin.wire.gma.shared import performance_element
+from tocsin.wire.gma.normal import performance_element
 from tocsin.wire.gma.thinning import Thinning
 from tocsin.wire.gma.write import event_message, write
 

@@ -225,7 +225,7 @@ class Session:
             return
         reply, subscription = self._conversation.accept(
             request,
-            detail=None if is_producer else _narrowed(request.parameters),
+            detail=None if is_producer else self._detail(request.parameters),
             agreed=_agreed(request, is_producer, self._node.broker.head),
         )
         if opened is not None:
@@ -234,6 +234,13 @@ class Session:
             self._undecided[subscription.own_id] = partial(self._decide, subscription, begin)
             self._node.loop.call_later(UNDECIDED_S, self._wait_no_longer, subscription.own_id)
         self._say(reply)
+
+    def _detail(self, parameters: m.Parameters) -> str | None:
+        """What a consumer should know: how it was understood, and that there is nothing yet."""
+        told = [_narrowed(parameters)]
+        if not self._node.types.has(parameters.name.type):
+            told.append(f"no event {parameters.name} has come since the broker started")
+        return "; ".join(filter(None, told)) or None
 
     def _begin(self, flow: Flow, filter: Filter, after: int, name: str) -> tuple[Flow, int]:
         return flow, self._node.open_stream(flow, filter, after, name)

@@ -9,8 +9,7 @@ from tocsin.drivers.push.gma_connection import Consignment, GmaConnection, Outgo
 from tocsin.drivers.push.line import NOTHING, Done, Exchange, Line
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
-from tocsin.wire.gma.normal import name_of_event
-from tocsin.wire.gma.shared import performance_element
+from tocsin.wire.gma.normal import name_of_event, performance_element
 
 EMPTY = Consignment("", ())
 ENDED = Failed("its subscription ended meanwhile", reachable=True)

@@ -16,7 +16,7 @@ class OfferedShown(msgspec.Struct, frozen=True):
 
 
 class EntryShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A producer or a consumer. `expires` is null for what the broker itself offers."""
+    """A producer or a consumer. What the broker itself offers has no lease and does not expire."""
 
     id: str
     kind: Literal["producer", "consumer"]
@@ -25,7 +25,7 @@ class EntryShown(msgspec.Struct, frozen=True, kw_only=True):
     address: str | None
     events: list[OfferedShown]
     attributes: dict[str, Any]
-    lease: str
+    lease: str | None
     registered: str
     expires: str | None
 

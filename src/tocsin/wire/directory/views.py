@@ -23,7 +23,7 @@ def entry_shown(entry: Entry) -> EntryShown:
             for each in about.events
         ],
         attributes={name: _attribute(value) for name, value in about.attributes.items()},
-        lease=iso_duration(about.lease_ns),
+        lease=iso_duration(about.lease_ns) if about.lease_ns else None,
         registered=shown(entry.registered_ns),
         expires=shown_or_none(entry.expires_ns),
     )

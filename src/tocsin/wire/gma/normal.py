@@ -20,6 +20,7 @@ from lxml import etree
 from tocsin import safexml
 from tocsin.errors import BadEvent, BadTopic, TocsinError
 from tocsin.event.event import Event, Value, is_json
+from tocsin.event.stored import Stored
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
 from tocsin.event.xml_form import FORBIDDEN, is_xml, payload_element
@@ -150,6 +151,14 @@ def _leaves(elements: tuple[Element, ...], prefix: str) -> Iterator[tuple[str, E
             yield from _leaves(element.value, f"{name}.")
         else:
             yield name, element
+
+
+def performance_element(stored: Stored) -> bytes:
+    """The event as the one element inside an Event message; made once for all its consumers."""
+    content = stored.performance
+    if content is None:
+        content = stored.performance = content_of(stored.event, stored.received_ns)
+    return content
 
 
 def content_of(event: Event, received_ns: int) -> bytes:

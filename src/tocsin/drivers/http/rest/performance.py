@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from tocsin.drivers.frames.visits import Visits
 from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.wire.api.query import Query
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -24,6 +25,9 @@ def performance_routes(node: Node) -> list[Route]:
         return answer(node.performance.doors)
 
     async def take(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("role",))
+        if (role := query.text("role")) is not None:
+            query.choice("role", role, ("producer", "consumer"))
         peer = request.client.host if request.client else ""
         reply = await visits.answer(await request.body(), peer)
         if reply is None:

@@ -1,0 +1,119 @@
+"""Events and parameters, of the elements that the parser made of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NoReturn
+
+from lxml import etree
+
+from tocsin.errors import BadMessage
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.names import (
+    EXTENSION,
+    NAME_CHARS_MAX,
+    NAMESPACE_CHARS_MAX,
+    TIME_STAMP,
+    XSI,
+    EventName,
+    event_name,
+)
+from tocsin.wire.gma.plain import ELEMENTS_MAX
+from tocsin.wire.gma.stamp import is_plain, read_stamp
+from tocsin.wire.gma.values import XML_SPACE, typed, typed_as
+from tocsin.wire.soap.envelope import split
+
+SHOWN_MAX = 80
+# Too short for more elements than there may be, and for a name that is not worth remembering.
+SHORT_BYTES_MAX = len("<a/>") * ELEMENTS_MAX
+
+_NAMES_KEPT = 1_024
+_XSI_TYPE = f"{{{XSI}}}type"
+
+Tree = etree._Element
+
+
+def bad(problem: str, remedy: str) -> NoReturn:
+    raise BadMessage(problem, remedy=remedy)
+
+
+def event_of(element: Tree, *, is_short: bool) -> m.PerformanceEvent:
+    """The event; `is_short` if the whole message has no more than `SHORT_BYTES_MAX`."""
+    name = _event_name(element.tag)
+    if not is_short:
+        _check_size(element)
+    elements: list[m.Element] = []
+    stamps: list[Tree] = []
+    for child in element:
+        local = _field_name(child.tag)
+        if local == TIME_STAMP:
+            stamps.append(child)
+        else:
+            elements.append(_element(child, local))
+    if len(stamps) != 1 or len(stamps[0]):
+        bad(
+            f"the event {name.local} has {len(stamps) or 'no'} {TIME_STAMP}",
+            "An event always says when it was made, as in "
+            f"<{TIME_STAMP}>2000-11-09T21:51:45Z</{TIME_STAMP}>.",
+        )
+    time = (stamps[0].text or "").strip(XML_SPACE)
+    if not is_plain(time):
+        read_stamp(time)
+    return m.PerformanceEvent(name, time, tuple(elements))
+
+
+def parameters_of(element: Tree, *, is_short: bool) -> m.Parameters:
+    """The parameters, without what is ours among them."""
+    name = _event_name(element.tag)
+    if not is_short:
+        _check_size(element)
+    wanted = (child for child in element if split(child.tag)[0] != EXTENSION)
+    return m.Parameters(name, tuple(_element(each, _field_name(each.tag)) for each in wanted))
+
+
+def _element(element: Tree, name: str) -> m.Element:
+    attributes = element.items()
+    if not attributes and not len(element):  # as most are
+        return m.Element(name, typed(element.text or ""))
+    told = dict(attributes)
+    units, accuracy = told.get("units"), told.get("accuracy")
+    if len(units or "") > m.UNITS_CHARS_MAX or len(accuracy or "") > m.UNITS_CHARS_MAX:
+        bad(
+            f"units or accuracy of {name} are too long",
+            f"Use at most {m.UNITS_CHARS_MAX} characters.",
+        )
+    if len(element):
+        inner = tuple(_element(each, _field_name(each.tag)) for each in element)
+        return m.Element(name, inner, units, accuracy)
+    text, declared = element.text or "", told.get(_XSI_TYPE)
+    value = typed(text) if declared is None else typed_as(text, declared)
+    return m.Element(name, value, units, accuracy)
+
+
+def _check_size(parent: Tree) -> None:
+    count = sum(1 for _ in parent.iter()) - 1
+    if count > ELEMENTS_MAX:
+        name = split(parent.tag)[1][:SHOWN_MAX]
+        bad(f"{name} has {count} elements", f"Send at most {ELEMENTS_MAX}.")
+
+
+@lru_cache(maxsize=_NAMES_KEPT)
+def _event_name(tag: object) -> EventName:
+    namespace, local = split(tag)
+    if len(local) > NAME_CHARS_MAX or len(namespace) > NAMESPACE_CHARS_MAX:
+        bad(
+            f"the name of the event {local[:SHOWN_MAX]} is too long",
+            f"Use at most {NAME_CHARS_MAX} characters, and {NAMESPACE_CHARS_MAX} for a namespace.",
+        )
+    return event_name(namespace, local)
+
+
+@lru_cache(maxsize=_NAMES_KEPT)
+def _field_name(tag: object) -> str:
+    local = split(tag)[1]
+    if len(local) > NAME_CHARS_MAX:
+        bad(
+            f"the name of the element {local[:SHOWN_MAX]} has {len(local)} characters",
+            f"Use at most {NAME_CHARS_MAX} characters.",
+        )
+    return local

@@ -71,6 +71,7 @@ def test_a_person_reads_lines() -> None:
         (Element("Usage", 75.622, "%"), "Usage 75.62 %"),
         (Element("OnMains", True), "OnMains yes"),
         (Element("Device", "sda"), "Device sda"),
+        (Element("TopProcess", "a\nb"), "TopProcess a b"),
     ],
 )
 def test_a_person_reads_short_numbers(element: Element, words: str) -> None:

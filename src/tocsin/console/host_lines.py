@@ -27,7 +27,7 @@ def show_event(event: PerformanceEvent, *, as_json: bool) -> None:
 def event_line(event: PerformanceEvent) -> str:
     """The event as a person reads it."""
     told = "  ".join(f"{each.name} {_worded(each)}" for each in event.elements)
-    return f"{event.time}  {event.name.local}  {told}"
+    return f"{event.time}  {event.name.local}  {told}".replace("\n", " ")
 
 
 def _worded(element: Element) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NoReturn
 
@@ -24,7 +25,7 @@ from tocsin.wire.gma.values import XML_SPACE, typed, typed_as
 from tocsin.wire.soap.envelope import split
 
 SHOWN_MAX = 80
-# Too short for more elements than there may be, and for a name that is not worth remembering.
+# A message of so many bytes has no room for more elements than there may be.
 SHORT_BYTES_MAX = len("<a/>") * ELEMENTS_MAX
 
 _NAMES_KEPT = 1_024
@@ -45,11 +46,13 @@ def event_of(element: Tree, *, is_short: bool) -> m.PerformanceEvent:
     elements: list[m.Element] = []
     stamps: list[Tree] = []
     for child in element:
-        local = _field_name(child.tag)
+        local, attributes = _field_name(child.tag), child.items()
         if local == TIME_STAMP:
             stamps.append(child)
-        else:
-            elements.append(_element(child, local))
+        elif attributes or len(child):
+            elements.append(_element(child, local, attributes))
+        else:  # as most are
+            elements.append(m.Element(local, typed(child.text or "")))
     if len(stamps) != 1 or len(stamps[0]):
         bad(
             f"the event {name.local} has {len(stamps) or 'no'} {TIME_STAMP}",
@@ -68,13 +71,14 @@ def parameters_of(element: Tree, *, is_short: bool) -> m.Parameters:
     if not is_short:
         _check_size(element)
     wanted = (child for child in element if split(child.tag)[0] != EXTENSION)
-    return m.Parameters(name, tuple(_element(each, _field_name(each.tag)) for each in wanted))
+    return m.Parameters(name, _elements(wanted))
 
 
-def _element(element: Tree, name: str) -> m.Element:
-    attributes = element.items()
-    if not attributes and not len(element):  # as most are
-        return m.Element(name, typed(element.text or ""))
+def _elements(found: Iterable[Tree]) -> tuple[m.Element, ...]:
+    return tuple(_element(each, _field_name(each.tag), each.items()) for each in found)
+
+
+def _element(element: Tree, name: str, attributes: list[tuple[str, str]]) -> m.Element:
     told = dict(attributes)
     units, accuracy = told.get("units"), told.get("accuracy")
     if len(units or "") > m.UNITS_CHARS_MAX or len(accuracy or "") > m.UNITS_CHARS_MAX:
@@ -83,8 +87,7 @@ def _element(element: Tree, name: str) -> m.Element:
             f"Use at most {m.UNITS_CHARS_MAX} characters.",
         )
     if len(element):
-        inner = tuple(_element(each, _field_name(each.tag)) for each in element)
-        return m.Element(name, inner, units, accuracy)
+        return m.Element(name, _elements(element), units, accuracy)
     text, declared = element.text or "", told.get(_XSI_TYPE)
     value = typed(text) if declared is None else typed_as(text, declared)
     return m.Element(name, value, units, accuracy)
@@ -97,8 +100,7 @@ def _check_size(parent: Tree) -> None:
         bad(f"{name} has {count} elements", f"Send at most {ELEMENTS_MAX}.")
 
 
-@lru_cache(maxsize=_NAMES_KEPT)
-def _event_name(tag: object) -> EventName:
+def _read_event_name(tag: object) -> EventName:
     namespace, local = split(tag)
     if len(local) > NAME_CHARS_MAX or len(namespace) > NAMESPACE_CHARS_MAX:
         bad(
@@ -108,8 +110,7 @@ def _event_name(tag: object) -> EventName:
     return event_name(namespace, local)
 
 
-@lru_cache(maxsize=_NAMES_KEPT)
-def _field_name(tag: object) -> str:
+def _read_field_name(tag: object) -> str:
     local = split(tag)[1]
     if len(local) > NAME_CHARS_MAX:
         bad(
@@ -117,3 +118,8 @@ def _field_name(tag: object) -> str:
             f"Use at most {NAME_CHARS_MAX} characters.",
         )
     return local
+
+
+# What is kept is short: tags of a long message are checked before, and a short one has no room.
+_event_name: Callable[[object], EventName] = lru_cache(maxsize=_NAMES_KEPT)(_read_event_name)
+_field_name: Callable[[object], str] = lru_cache(maxsize=_NAMES_KEPT)(_read_field_name)

@@ -4,7 +4,8 @@ and examples differ. A request that cannot be taken is refused with the reply th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from tocsin import safexml
 from tocsin.errors import BadMessage, TocsinError
@@ -45,7 +46,7 @@ _FORMER_END = b"</AvailableEventsReply>"
 _FORMER_BEGIN = b"<AvailableEventsReply"
 
 
-class _Parts(NamedTuple):
+class _Parts(msgspec.Struct, frozen=True):
     """A message taken apart, with one look at each child."""
 
     root: Tree
@@ -268,17 +269,18 @@ def _unsubscribe_reply(parts: _Parts) -> m.UnsubscribeReply:
 
 
 def _event(parts: _Parts) -> m.EventMessage:
-    subscription_id = _id(parts.root.get("subscriptionID"), "subscriptionID", parts.kind)
-    subject, error = _subject(parts), parts.own.get("Error")
+    get, own = parts.root.get, parts.own
+    subscription_id = _id(get("subscriptionID"), "subscriptionID", parts.kind)
+    subject, error = _subject(parts), own.get("Error")
     if subject is None and error is None:
         bad("the message holds neither an event nor an Error", "Send one of them.")
     return m.EventMessage(
         subscription_id,
         None if subject is None else event_of(subject, is_short=parts.is_short),
         error,
-        parts.own.get("ErrorDetail"),
-        None if parts.root.get("requestID") is None else _request_id(parts),
-        _context(parts),
+        own.get("ErrorDetail"),
+        None if get("requestID") is None else _request_id(parts),
+        _context(parts) if parts.extensions else None,
     )
 
 

@@ -17,6 +17,7 @@ _NUMBER = re.compile(
     r"(?P<whole>-?(?:0|[1-9][0-9]{0,18}))"
     r"|-?(?:0|[1-9][0-9]{0,30})(?:\.[0-9]{1,40}(?:[eE][+-]?[0-9]{1,3})?|[eE][+-]?[0-9]{1,3})"
 )
+_FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,30})\.[0-9]{1,40}")  # no such number is too large
 _ANY_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 _ANY_NUMBER = re.compile(
     r"[+-]?(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?"
@@ -47,6 +48,8 @@ _VALUE_BEGINS = _NUMBER_BEGINS | frozenset("tf" + XML_SPACE)
 
 def typed(text: str) -> Scalar:
     """What a text without a declared type is."""
+    if _FRACTION.fullmatch(text):  # as most are
+        return float(text)
     if text[:1] not in _VALUE_BEGINS:
         return text
     bare = text.strip(XML_SPACE)

@@ -14,6 +14,7 @@ from gma_peers import PROTOCOL, RawPeer, event, proxied, raw_listener, until
 from tocsin.client.gma import Consumer, Producer, inbox
 from tocsin.client.gma import call as call_module
 from tocsin.client.gma import intake as intake_module
+from tocsin.errors import BrokerRefused
 
 NAMES = [f"Kind{number}" for number in range(8)]
 
@@ -234,6 +235,48 @@ def test_who_takes_one_subscription_on_a_connection_gets_one_connection_for_each
         for name in NAMES[:3]:
             producer.emit(name, {"N": 1})
         assert all(feed.flush(5) for feed in feeds)
+
+
+@pytest.mark.parametrize("how", ["refuses", "hangs up"])
+def test_a_producer_that_gives_one_subscription_on_a_connection_is_called_twice(how: str) -> None:
+    def choose(request: str, agreed: int) -> str | None:
+        if not agreed:
+            return success(request)
+        return failure(request) if how == "refuses" else None
+
+    serve = Archive(choose)
+    with raw_listener(serve) as address, Consumer(address) as consumer:
+        one, other = consumer.subscribe("Kind0"), consumer.subscribe("Kind1")
+        until(lambda: len(serve.calls) - serve.ends == 2)
+
+        assert one.ended is other.ended is None
+
+
+def test_who_bears_our_attributes_and_no_filter_is_asked_without_the_filter() -> None:
+    serve = Archive(lambda request, _: None if "<Filter" in request else success(request))
+    with raw_listener(serve) as address, Consumer(address) as consumer:
+        plain = consumer.subscribe("Kind0")
+        filtered = consumer.subscribe("Kind1", filter="N > 1")
+
+        assert plain.ended is filtered.ended is None
+
+
+def test_a_query_whose_filter_is_not_borne_is_asked_without_it() -> None:
+    def serve(peer: RawPeer) -> None:
+        while request := peer.hear():
+            asked.append(request)
+            if "<Filter" in request:
+                peer.close()
+                return
+            content = event("x", "Kind0", "<N>7</N>").partition(">")[2].removesuffix("</Event>")
+            peer.say(reply_to(request, f"<Return>Success</Return>{content}"))
+
+    asked: list[str] = []
+    with raw_listener(serve) as address, Consumer(address) as consumer:
+        assert consumer.query("Kind0", filter="N > 1")["N"] == 7
+        with pytest.raises(BrokerRefused, match="does not pass"):
+            consumer.query("Kind0", filter="N > 9")
+        assert consumer.query("Kind0")["N"] == 7
 
 
 def test_one_who_agrees_too_late_is_told_that_it_is_over(

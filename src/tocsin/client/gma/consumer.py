@@ -102,7 +102,10 @@ class Consumer:
         """One event, now."""
         asked = parameters_of(read_name(name), None, parameters)
         wanted = read_filter(filter)
-        reply = self._ask(lambda conversation: conversation.query(asked, filter))
+        reply = self._ask(
+            lambda conversation: conversation.query(asked, filter),
+            None if wanted is None else lambda conversation: conversation.query(asked),
+        )
         assert isinstance(reply, m.QueryReply), "no other reply answers it"
         if reply.event is None:
             raise refused(self._address, "it replied without an event")
@@ -196,10 +199,10 @@ class Consumer:
         if self._reception is not None:
             await self._reception.close()
 
-    def _ask(self, ask: Ask) -> m.Reply:
+    def _ask(self, ask: Ask, plainer: Ask | None = None) -> m.Reply:
         self._check_open()
         # Twice, because what was kept open may be closed; and each time to connect and to ask.
-        return self._in_loop(self._asked(ask), self._timeout_s * 4 + _MARGIN_S)
+        return self._in_loop(self._asked(ask, plainer), self._timeout_s * 6 + _MARGIN_S)
 
     def _in_loop(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
         try:
@@ -211,8 +214,8 @@ class Consumer:
                 raise
             raise cannot_reach(self._address, "this consumer is closed") from None
 
-    async def _asked(self, ask: Ask) -> m.Reply:
-        return await inquire(self._lines.to(self._address, self._calling), ask)
+    async def _asked(self, ask: Ask, plainer: Ask | None) -> m.Reply:
+        return await inquire(self._lines.to(self._address, self._calling), ask, plainer)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -40,7 +40,7 @@ class Line:
         self.address = address
         self.timeout_s = timeout_s
         self.keeps = False
-        self.was_understood = False  # what is not in the paper
+        self.knows_us = False  # the peer has replied in words that are not in the paper
         self.links: set[object] = set()
         self._context = context
         self._plays = plays
@@ -68,7 +68,7 @@ class Line:
             timeout_s=self.timeout_s,
             chance=self._chance,
         )
-        line.was_understood = self.was_understood
+        line.knows_us = self.knows_us
         return line
 
     async def open(self, *, is_plain: bool = False, is_urgent: bool = False) -> Call:

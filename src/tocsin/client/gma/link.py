@@ -43,6 +43,8 @@ class Link:
         self._over: str | None = None
         self._place: Place | None = None
         self._is_first = True
+        self._was_agreed = False
+        self._was_understood = False  # what is not in the paper
         self._hang_ups = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -97,6 +99,23 @@ class Link:
 
     async def _once(self) -> None:
         """One subscription, until it breaks, which raises; returns if it is over for good."""
+        line = self._line
+        try:
+            place = await self._subscribe()
+        except (BrokerRefused, CannotReachBroker):
+            if self._line is line:
+                raise
+            place = await self._subscribe()  # alone now
+        self._was_agreed = True
+        self._hang_ups = 0
+        why = await asyncio.shield(place.gone)
+        if place.was_ended and not self._member.comes_back:
+            self._over = why
+            return
+        raise cannot_reach(self._line.address, why)
+
+    async def _subscribe(self) -> Place:
+        """Where the peer agreed; raises if it did not."""
         is_urgent, self._is_first = self._is_first, False
         call = await self._line.open(is_urgent=is_urgent)
         place = await self._agreed(call, is_plain=call.is_plain)
@@ -105,17 +124,11 @@ class Link:
                 call = await self._line.open(is_plain=True, is_urgent=True)
             place = await self._agreed(call, is_plain=True)
         assert place is not None, "there are no plainer words"
-        self._hang_ups = 0
-        why = await asyncio.shield(place.gone)
-        if place.was_ended and not self._member.comes_back:
-            self._over = why
-            return
-        raise cannot_reach(self._line.address, why)
+        return place
 
     async def _agreed(self, call: Call, *, is_plain: bool) -> Place | None:
         """Where the peer agreed; None if plainer words are worth a try; raises otherwise."""
         line = self._line
-        may_be_plainer = not is_plain and not line.was_understood
         place = self._place = call.ask(self._member, is_plain=is_plain)
         try:
             async with asyncio.timeout(line.timeout_s):
@@ -127,11 +140,12 @@ class Link:
             why = f"it did not reply to a SubscribeRequest within {line.timeout_s:g} s"
             raise cannot_reach(line.address, why) from None
         if outcome is True:
-            line.was_understood = line.was_understood or not is_plain
+            self._was_understood = self._was_understood or not is_plain
+            line.knows_us = line.knows_us or place.subscription.agreed is not None
             return place
         if isinstance(outcome, BrokerRefused) and is_ours(outcome):
             raise outcome
-        if may_be_plainer:
+        if not (is_plain or self._was_understood or line.knows_us):
             return None
         self._blame(call, is_refusal=isinstance(outcome, BrokerRefused))
         if isinstance(outcome, BrokerRefused):
@@ -143,7 +157,8 @@ class Link:
         if not call.was_agreed:
             return
         self._hang_ups += 1
-        if is_refusal or self._hang_ups >= HANG_UPS_MAX:
+        # One who agreed before and hangs up may just have been killed.
+        if is_refusal or not self._was_agreed or self._hang_ups >= HANG_UPS_MAX:
             self._hang_ups = 0
             self.move()
 

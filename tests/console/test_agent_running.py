@@ -222,6 +222,25 @@ def test_a_broker_that_dies_twice_costs_no_event_and_doubles_none() -> None:
         assert "Traceback" not in running.said()
 
 
+def test_a_broker_that_dies_costs_no_event_of_any_kind() -> None:
+    with served() as broker, agent("--broker", broker.url, "--period", "0.2s") as running:
+        for how, time_of_death in ((broker.kill, 1), (broker.stop, 2)):
+            until_more(broker, "topic gma/**")
+            how()
+            until_said(running, "sent when it is back", time_of_death)
+            broker.start()
+            until_said(running, f"the broker at {broker.url} is back", time_of_death)
+        until_more(broker, "topic gma/**")
+        assert running.end() == 0
+
+        ids = [event["id"] for event in events(broker, "topic gma/**")]
+        # All kinds are numbered together, so a gap would be an event that was lost.
+        numbers = sorted(int(each.rpartition("/e")[2]) for each in ids)
+        assert numbers == list(range(1, len(ids) + 1))
+        assert "given up" not in running.said()
+        assert "could not be sent" not in running.said()
+
+
 def test_an_agent_may_be_there_before_its_broker() -> None:
     with served() as broker:
         broker.stop()

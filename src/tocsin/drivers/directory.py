@@ -16,7 +16,7 @@ import msgspec
 
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Level, Token
-from tocsin.errors import BadRegistration, DirectoryFull, NoSuchEntry, TocsinError, TooLarge
+from tocsin.errors import BadRegistration, Busy, DirectoryFull, NoSuchEntry, TocsinError, TooLarge
 from tocsin.wire.directory.entry import (
     Entry,
     Identity,
@@ -36,7 +36,8 @@ ENTRY_BYTES_MAX: Final = 64 << 10
 DIRECTORY_BYTES_MAX: Final = 32 << 20  # half of what all services together may keep
 SWEEP_S: Final = 30.0  # a lapsed entry is off the disk within a minute
 SWEPT_MAX: Final = 1_000  # at a time, so that others get their commits in between
-LOOKED_AT_MAX: Final = 500  # entries that a filter is asked of before others get a turn
+LOOKED_AT_MAX: Final = 50  # entries that a filter is asked of before others get a turn
+SEARCHES_MAX: Final = 32  # that wait for the one under way
 OWN_MAX: Final = 16
 OWN_EVENTS_S: Final = 1.0  # how old the list of events that the broker itself offers may be
 
@@ -85,6 +86,8 @@ class Directory:
         self._coming: dict[str, _Coming] = {}
         self._claims: dict[Identity, str] = {}  # who of those that are coming is which
         self._own: dict[str, _Own] = {}
+        self._one_at_a_time = asyncio.Lock()  # a filter over all entries takes a while
+        self._searches = 0
         self._bytes: dict[str, int] = {}  # on disk, by id
         self._bytes_total = 0
         self._recover()
@@ -162,6 +165,18 @@ class Directory:
     async def look_up(self, wanted: Wanted, *, after: str = "", limit: int | None = None) -> Found:
         """Live entries that are wanted, in the order of their ids."""
         self._refresh_own()
+        if self._searches >= SEARCHES_MAX:
+            raise Busy(
+                f"{self._searches} others look something up", remedy="Ask again in a second."
+            )
+        self._searches += 1
+        try:
+            async with self._one_at_a_time:
+                return await self._search(wanted, after, limit)
+        finally:
+            self._searches -= 1
+
+    async def _search(self, wanted: Wanted, after: str, limit: int | None) -> Found:
         found: list[Entry] = []
         while True:
             left = None if limit is None else limit - len(found)

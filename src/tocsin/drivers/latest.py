@@ -44,11 +44,23 @@ class Latest:
             found = await self._look_back(pattern)
         return self._recent.latest(pattern) or found  # one may have come meanwhile
 
-    async def where(self, holds: Callable[[Event], bool]) -> Stored | None:
-        """The last event in the log for which this holds, as far back as we look."""
+    async def of_type(self, event_type: str, holds: Callable[[Event], bool]) -> Stored | None:
+        """The last event of a type for which this holds, as far back as we look.
+
+        It is asked in the thread that reads the log: what somebody wants to know of an event may
+        take long. What it raises ends the search.
+        """
         async with self._turn():
             through = self._recent.head
-            return await self._search(holds, max(0, through - LOOK_BACK_EVENTS), through)
+            recent = self._recent.of_type(event_type)
+            found = await self._read(lambda _: _first(recent, holds))
+            if found is not None:
+                return found
+
+            def is_it(event: Event) -> bool:
+                return event.type == event_type and holds(event)
+
+            return await self._search(is_it, max(0, through - LOOK_BACK_EVENTS), through)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -97,3 +109,7 @@ class Latest:
         while len(self._looked) >= LOOKED_MAX:
             del self._looked[next(iter(self._looked))]  # the one asked for least lately
         self._looked[pattern] = looked
+
+
+def _first(events: list[Stored], holds: Callable[[Event], bool]) -> Stored | None:
+    return next((stored for stored in events if holds(stored.event)), None)

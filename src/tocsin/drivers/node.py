@@ -143,9 +143,9 @@ class Node:
         """The last event on a topic that fits, unless it is too long ago to be looked for."""
         return await self._latest.on(pattern)
 
-    async def latest_where(self, holds: Callable[[Event], bool]) -> Stored | None:
-        """The last event for which this holds, unless it is too long ago to be looked for."""
-        return self._recent.last_where(holds) or await self._latest.where(holds)
+    async def latest_of(self, event_type: str, holds: Callable[[Event], bool]) -> Stored | None:
+        """The last event of a type for which this holds, unless it is too long ago to be found."""
+        return await self._latest.of_type(event_type, holds)
 
     def push_into_boxes(self, send: Send) -> None:
         """From now on, what is for a message box of this broker goes there by this."""

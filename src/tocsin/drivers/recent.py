@@ -8,10 +8,8 @@ longer, for those who ask what is current.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 from tocsin.delivery.follower import weight
-from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 
@@ -98,13 +96,17 @@ class Recent:
         fitting = (s for topic, s in self._by_topic.items() if pattern.matches(topic))
         return max(fitting, key=_seq, default=None)
 
-    def last_where(self, holds: Callable[[Event], bool]) -> Stored | None:
-        """The last event for which this holds; also before `known_after`, if it is still here."""
-        for stored in reversed(self._events):
-            if holds(stored.event):
-                return stored
-        older = sorted(self._by_topic.values(), key=_seq, reverse=True)
-        return next((stored for stored in older if holds(stored.event)), None)
+    def of_type(self, event_type: str) -> list[Stored]:
+        """The events of this type that are still here, the last one first."""
+        found = [stored for stored in self._events if stored.event.type == event_type]
+        first = self._events[0].seq if self._events else 0
+        older = [
+            stored
+            for stored in self._by_topic.values()
+            if stored.event.type == event_type and (stored.seq < first or not first)
+        ]
+        older.sort(key=_seq)
+        return [*older, *found][::-1]
 
     def each_topic(self, after: int) -> list[Stored]:
         """The last event of each topic that is known and had one after this."""

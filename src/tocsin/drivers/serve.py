@@ -42,7 +42,10 @@ SWITCH_INTERVAL_S = 0.0005
 
 ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # every address of this machine
 
-SINKS_SHARE = 0.5  # of the descriptors we may have: publishers and the log need the others
+# Of the descriptors we may have; the log and the other doors need the rest.
+SINKS_SHARE = 0.5
+HTTP_SHARE = 0.25
+FRAMES_SHARE = 0.2
 
 # Events hold no cycles, and a hundred thousand of their keys are remembered. With the default of
 # 700 the collector looks at all that again and again: a third of the cost of an event in a batch.
@@ -72,14 +75,24 @@ def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
 
 
 def within_descriptors(settings: Settings) -> Settings:
-    """Have as many descriptors as this user may have, and leave enough of them for publishers."""
+    """Have as many descriptors as this user may have, and let nobody take those of the others."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # a system may refuse what it promised; the rest holds
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     had, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = settings.delivery.sinks_open_max
-    sinks = wanted if had == resource.RLIM_INFINITY else min(wanted, int(had * SINKS_SHARE))
-    return replace(settings, delivery=replace(settings.delivery, sinks_open_max=sinks))
+    if had == resource.RLIM_INFINITY:
+        return settings
+    http, frames, delivery = settings.http, settings.frames, settings.delivery
+    return replace(
+        settings,
+        http=replace(http, connections_max=min(http.connections_max, int(had * HTTP_SHARE))),
+        frames=replace(
+            frames, connections_max=min(frames.connections_max, int(had * FRAMES_SHARE))
+        ),
+        delivery=replace(
+            delivery, sinks_open_max=min(delivery.sinks_open_max, int(had * SINKS_SHARE))
+        ),
+    )
 
 
 async def _serve(

@@ -17,6 +17,7 @@ from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.gma.messages import Element, PerformanceEvent
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.normal import to_event
+from tocsin.wire.gma.thinning import Thinning
 from tocsin.wire.gma.write import event_element
 
 NS = 1_000_000_000
@@ -35,7 +36,8 @@ class Outlet:
 
 
 def flow_to(outlet: Outlet, *, context: bool = False, period_s: float | None = None) -> Flow:
-    return Flow(outlet, "12", tells_context=context, period_s=period_s, ended=lambda _, __: None)
+    thinning = None if period_s is None else Thinning(period_s)
+    return Flow(outlet, "12", tells_context=context, thinning=thinning, ended=lambda _, __: None)
 
 
 def performance(load5: float = 1.5, host: str = "foo.gov", name: str = "UptimeCPULoad") -> Event:

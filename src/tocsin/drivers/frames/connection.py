@@ -11,13 +11,14 @@ from typing import Protocol, cast
 from tocsin.broker.effects import Level
 from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.frames.session import Session
-from tocsin.errors import BadFrame, TocsinError, TooSlow
+from tocsin.errors import BadFrame, Busy, TocsinError, TooSlow
 from tocsin.wire.framing import HEAD, FrameCutter
 
 WAITING_BYTES_MAX = 256 << 10
 WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits for it
 UNREAD_BYTES_MAX = 8 << 20  # of replies that a peer asks for and does not read
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_KEEPCNT, 3))
+HELD_BYTES_MAX = 512 << 20  # of what all peers sent, and is not taken yet
 CLOSING_S = 10.0  # for a peer to read the last replies
 
 
@@ -30,6 +31,7 @@ class Door(Protocol):
     now_s: float
     is_secure: bool
     failed: int
+    held_bytes: int
 
     def admit(self, connection: Connection) -> bool: ...
 
@@ -51,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._cutter = FrameCutter(self._limits.message_bytes_max)
         self._frames: list[bytes] = []
         self._waiting_bytes = 0
+        self._held_bytes = 0
         self._worker: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
@@ -105,6 +108,7 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
         elif self._wrong is not None:
             self._end_if_done()
+        self._hold(self._cutter.waiting + self._waiting_bytes)
 
     def eof_received(self) -> bool:
         """The peer has said all: answer what it asked, then hang up."""
@@ -122,6 +126,27 @@ class Connection(asyncio.Protocol):
             self._session.lost()
         self._wrong = self._wrong or self._cut_short()
         self._end_if_done()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Hold on to nothing: who came and went with megabytes must not wait for a collection."""
+        if self._transport is None and self._worker is None:
+            self._cutter = FrameCutter(self._limits.message_bytes_max)
+            self._frames = []
+            self._session = None
+            self._hold(0)
+
+    def _hold(self, size: int) -> None:
+        """So many bytes of the peer's are here now; all peers together may have only so many."""
+        self._door.held_bytes += size - self._held_bytes
+        self._held_bytes = size
+        if self._door.held_bytes > HELD_BYTES_MAX:
+            self._fail(
+                Busy(
+                    f"{self._door.held_bytes} bytes of messages of all peers wait here",
+                    remedy="Send shorter messages, or send them again in a while.",
+                )
+            )
 
     def pause_writing(self) -> None:
         self._stalled_s = self._door.now_s
@@ -208,6 +233,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             self._door.forget(self)  # counted until now: it held what it had sent
             session.lost()  # again: it may have subscribed to something yet
+            self._let_go()
         self._end_if_done()
 
     def _end_if_done(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 from tocsin.delivery.trust import is_trusted
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.frames.session import Session
+from tocsin.drivers.frames.sparing import Sparing
 from tocsin.errors import BadSetting, TocsinError
 from tocsin.wire.framing import HEAD, HEAD_BYTES, framed
 from tocsin.wire.gma import messages as m
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 DATAGRAM_BYTES_MAX: Final = 65_507  # of UDP on IPv4
 WAITING_MAX: Final = 4_096  # datagrams that came faster than they are stored; the rest is lost
 SWEEP_S: Final = 1.0
-TELL_S: Final = 60.0  # how often the same trouble is told
 
 Peer = tuple[str, int]
 
@@ -82,7 +82,7 @@ class DatagramDoor(asyncio.DatagramProtocol):
         self._worker: asyncio.Task[None] | None = None
         self._transport: asyncio.DatagramTransport | None = None
         self._sweep: asyncio.TimerHandle | None = None
-        self._told_s: dict[str, float] = {}
+        self._sparing = Sparing(desk.node.note)
         self.address = ""
 
     async def open(self, address: str) -> None:
@@ -158,7 +158,7 @@ class DatagramDoor(asyncio.DatagramProtocol):
         visitor.heard_s = self._loop.time()
 
         def tell(error: TocsinError) -> None:
-            self._tell(error.problem, peer, code=error.code)
+            self._tell(error.problem, peer, code=error.code, remedy=error.remedy)
 
         try:
             await visitor.take(datagrams, tell)
@@ -180,13 +180,8 @@ class DatagramDoor(asyncio.DatagramProtocol):
             self._forget(peer)
 
     def _tell(self, problem: str, peer: Peer, **fields: object) -> None:
-        """Once a minute is enough: anybody can send any number of datagrams."""
-        now_s = self._loop.time()
-        if now_s - self._told_s.get(problem[:20], -TELL_S) >= TELL_S:
-            if len(self._told_s) > WAITING_MAX:
-                self._told_s.clear()
-            self._told_s[problem[:20]] = now_s
-            self._node.note("warning", problem, peer=f"{peer[0]}:{peer[1]}", **fields)
+        """Anybody can send any number of datagrams: not every one is worth a line."""
+        self._sparing.warn(self._loop.time(), problem, peer=f"{peer[0]}:{peer[1]}", **fields)
 
 
 def _has_length(data: bytes) -> bool:

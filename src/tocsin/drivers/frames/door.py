@@ -33,6 +33,7 @@ class FramesDoor:
         self.loop = desk.node.loop
         self.now_s = self.loop.time()
         self.turned_away = 0
+        self.held_bytes = 0  # of messages that came, or began to
         self.failed = 0  # connections closed for what came by them
         self.is_secure = False
         self.host = ""

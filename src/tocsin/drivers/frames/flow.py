@@ -33,13 +33,13 @@ class Flow:
         consumer_id: str,
         *,
         tells_context: bool,
-        period_s: float | None,
+        thinning: Thinning | None,
         ended: Callable[[Flow, str], None],
     ) -> None:
         self._outlet = outlet
         self._consumer_id = consumer_id
         self._tells_context = tells_context
-        self._thinning = None if period_s is None else Thinning(period_s)
+        self._thinning = thinning
         self._ended = ended
 
     def write(self, events: list[Stored]) -> bool:

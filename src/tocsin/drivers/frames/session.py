@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tocsin.drivers.frames.flow import Flow, Outlet
-from tocsin.errors import BadMessage, Busy, TocsinError
+from tocsin.errors import BadMessage, Busy, NoSuchSubscription, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.wire.gma import messages as m
@@ -74,6 +74,7 @@ class Session:
             plays, new_id or desk.new_id, subscriptions_max=desk.limits.subscriptions_max
         )
         self._flows: dict[str, tuple[Flow, int]] = {}  # by our id; the stream's number
+        self._is_gone = False
         self._undecided: dict[str, Callable[[], None]] = {}  # by our id: begins to send events
         self._arrived: list[tuple[Event, str | None]] = []  # and the number that asks for a reply
 
@@ -174,6 +175,8 @@ class Session:
             await asyncio.sleep(BUSY_PAUSE_S)
 
     async def _follow(self, message: m.Message) -> None:
+        if self._is_gone:
+            return  # nobody is left to be answered
         happening = self._conversation.receive(message)
         match happening:
             case SubscribeAsked(request):
@@ -207,6 +210,8 @@ class Session:
         try:
             if not is_producer and not self._carries_events:
                 is_producer = self._must_produce(asked.role)
+            if is_producer and asked.acknowledge is not None:
+                self._refuse_ourselves(asked.acknowledge)
             period_s = period_of(request.parameters)
             filter = wanted(request.parameters, request.filter)
             if not is_producer:
@@ -214,7 +219,7 @@ class Session:
                     self._outlet,
                     request.subscription_id,
                     tells_context=asked.context,
-                    period_s=period_s,
+                    thinning=None if period_s is None else self._desk.thinning(period_s),
                     ended=self._broker_ends,
                 )
                 name = f"{request.parameters.name} to {self._peer}"
@@ -260,6 +265,17 @@ class Session:
             told = m.EventMessage(subscription.peer_id, error="Refused", error_detail=str(error))
             self._say(told)
             self._say(self._conversation.unsubscribe(subscription))
+
+    def _refuse_ourselves(self, acknowledge: str) -> None:
+        """A subscription of this broker that pushes to its own door would go round for ever."""
+        try:
+            self._node.broker.view(acknowledge)
+        except NoSuchSubscription:
+            return
+        raise BadMessage(
+            "these events come from this very broker",
+            remedy="Let the subscription push to the consumer's own address.",
+        )
 
     def _must_produce(self, role: str | None) -> bool:
         """Nothing can be sent to this peer: a consumer has to come another way."""
@@ -310,6 +326,7 @@ class Session:
             self._node.close_stream(stream)
         self._flows.clear()
         self._undecided.clear()
+        self._is_gone = True
 
     def _close_flow(self, subscription: Subscription) -> None:
         self._undecided.pop(subscription.own_id, None)
@@ -330,7 +347,7 @@ def _agreed(request: m.SubscribeRequest, is_producer: bool, head: int) -> m.Opti
     asked = request.options or m.Options()
     if is_producer:
         return (asked.acknowledge and m.Options(acknowledge=asked.acknowledge)) or None
-    begins = head if asked.after is None else asked.after
+    begins = head if asked.after is None else min(asked.after, head)
     agreed = m.Options(
         after=begins if asked.context else None,
         context=asked.context,

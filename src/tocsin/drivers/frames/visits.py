@@ -55,7 +55,9 @@ class Visits:
         named = _subscription_named(data)
         visit = self._known.get(named) if named else None
         if visit is None:
-            visit = self._new(peer)
+            if b"SubscribeRequest" in data:
+                self._check_room()
+            visit = Visit(self._desk, peer)
         visit.heard_ns = now_ns
         await visit.session.take([data])
         said = visit.said()
@@ -65,14 +67,13 @@ class Visits:
             self._known.pop(named, None)
         return said[0] if said else None
 
-    def _new(self, peer: str) -> Visit:
+    def _check_room(self) -> None:
         most = self._desk.limits.datagram_subscriptions_max
         if len(self._known) >= most:
             raise Busy(
                 f"{most} producers subscribed by HTTP already",
                 remedy="Come by TCP, or later.",
             )
-        return Visit(self._desk, peer)
 
     def _forget_silent(self, now_ns: int) -> None:
         before_ns = now_ns - int(self._desk.limits.datagram_lease_s * 1e9)

@@ -10,6 +10,7 @@ from tocsin.event.value import UNITS, in_base_units
 from tocsin.wire.gma.messages import Element, Parameters
 from tocsin.wire.gma.names import PERIOD
 
+PARAMETERS_MAX = 64
 PERIOD_S_MIN = 0.01
 PERIOD_S_MAX = 366 * 86_400.0
 
@@ -45,6 +46,11 @@ def _seconds(number: float, units: str) -> float | None:
 def wanted(parameters: Parameters, filter: str | None) -> Filter:
     """Which events of all that there are: those of that name, whose elements are as the other
     parameters say, and that pass the filter. BadFilter if that cannot be read."""
+    if len(parameters.elements) > PARAMETERS_MAX:
+        raise BadMessage(
+            f"there are {len(parameters.elements)} parameters",
+            remedy=f"Send at most {PARAMETERS_MAX}.",
+        )
     parts: list[Filter] = [Predicate("type", Operator.EQ, parameters.name.type)]
     parts += [_equal(each) for each in parameters.elements if each.name != PERIOD]
     if filter is not None and filter.strip():

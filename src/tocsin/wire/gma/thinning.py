@@ -9,11 +9,14 @@ host: they are one sample, and go together.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from tocsin.event.event import Event
 
 SOURCES_MAX = 10_000  # those silent for longest are forgotten first
+SOURCES_OF_ALL_MAX = 300_000  # some 50 MB; each gets its share when there are many
+SOURCES_MIN = 100
 THINGS_MAX = 1_000  # of one sample
 # A source with the same period is never quite on time: what comes a little early counts as due.
 SLACK = 0.1
@@ -23,13 +26,15 @@ SLACK = 0.1
 class _Source:
     due_ns: int
     stamp: str | None = None  # of the sample that passed last
-    things: set[int] = field(default_factory=set)  # that it had an event about
+    things: frozenset[int] = frozenset()  # that it had an event about
 
 
 class Thinning:
     """For one subscription with a Period."""
 
-    def __init__(self, period_s: float) -> None:
+    def __init__(self, period_s: float, count: Callable[[], int] = lambda: 1) -> None:
+        """`count` says how many of these there are now."""
+        self._count = count
         self._period_ns = int(period_s * 1e9)
         self._slack_ns = int(period_s * 1e9 * SLACK)
         self._sources: OrderedDict[str, _Source] = OrderedDict()
@@ -38,12 +43,14 @@ class Thinning:
         """True if the event is due, or belongs to the sample that was."""
         source = self._sources.pop(event.source, None) or _Source(now_ns)
         self._sources[event.source] = source
-        if len(self._sources) > SOURCES_MAX:
-            self._sources.popitem(last=False)
+        if len(self._sources) > SOURCES_MIN:
+            share = max(SOURCES_MIN, SOURCES_OF_ALL_MAX // max(1, self._count()))
+            while len(self._sources) > min(SOURCES_MAX, share):
+                self._sources.popitem(last=False)
         thing = _thing(event)
         if event.time is not None and event.time == source.stamp and thing not in source.things:
             if len(source.things) < THINGS_MAX:
-                source.things.add(thing)
+                source.things |= {thing}
                 return True
             return False
         if now_ns + self._slack_ns < source.due_ns:
@@ -51,7 +58,7 @@ class Thinning:
         # Counted from when it was due, so that those a little early and a little late even out;
         # from when it came, if that was long after, so that none is owed for a silence.
         source.due_ns = max(source.due_ns, now_ns - self._slack_ns) + self._period_ns
-        source.stamp, source.things = event.time, {thing}
+        source.stamp, source.things = event.time, frozenset((thing,))
         return True
 
 

@@ -167,14 +167,22 @@ class Peer:
     """One connection."""
 
     def __init__(
-        self, address: str, tls: ssl.SSLContext | None = None, *, room: int | None = None
+        self,
+        address: str,
+        tls: ssl.SSLContext | None = None,
+        *,
+        room: int | None = None,
+        source: str = "",
     ) -> None:
-        """`room` is how many bytes its own system takes before they are read."""
+        """`room` is how many bytes its own system takes before they are read, `source` where it
+        comes from."""
         host, _, port = address.rpartition(":")
         opened = socket.socket()
         if room is not None:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         opened.settimeout(WAIT_S)
+        if source:
+            opened.bind((source, 0))
         opened.connect((host, int(port)))
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.name = "{}:{}".format(*opened.getsockname())

@@ -1,4 +1,4 @@
-"""Durations as people write them: 90, 90s, 10m, 1h30m, PT1H30M; and instants as text."""
+"""Durations as people write them: 500ms, 90, 90s, 10m, 1h30m, PT1H30M; and instants as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tocsin.errors import BadSetting
 
 DURATION_S_MAX = 100 * 365 * 86_400
 
-_SHORT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+_SHORT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+(?:\.\d+)?)s(?:ec)?)?")
+_MILLISECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*ms")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _UNITS_S = (86_400.0, 3_600.0, 60.0, 1.0)
@@ -20,6 +21,8 @@ def seconds(text: str) -> float:
     stripped = text.strip()
     if _NUMBER.fullmatch(stripped):
         found: float | None = float(stripped)
+    elif (thousandths := _MILLISECONDS.fullmatch(stripped.lower())) is not None:
+        found = float(thousandths[1]) / 1_000
     else:
         match = _SHORT.fullmatch(stripped.lower()) or _ISO.fullmatch(stripped.upper())
         parts = match.groups() if match else ()
@@ -30,7 +33,7 @@ def seconds(text: str) -> float:
         )
     if found is None or found > DURATION_S_MAX:
         raise BadSetting(
-            f"{text!r} is not a duration", remedy="Write 90s, 10m, 1h30m, 7d or PT1H30M."
+            f"{text!r} is not a duration", remedy="Write 500ms, 90s, 10m, 1h30m, 7d or PT1H30M."
         )
     return found
 

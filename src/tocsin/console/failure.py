@@ -17,7 +17,9 @@ def report(error: Exception) -> int:
     """Print a TocsinError and return its exit code; anything else is a bug, and goes on."""
     if not isinstance(error, TocsinError):
         raise error
-    print(words(error), file=sys.stderr)
+    from tocsin.console.render import safe
+
+    print(safe(words(error)), file=sys.stderr)  # it may say what some stranger's server said
     return exit_code(error)
 
 
@@ -28,11 +30,15 @@ def words(error: TocsinError) -> str:
         code, pointed = error.broker_code, error.pointed
     elif isinstance(error, BadFilter) and error.text:
         pointed = error.pointed()
-    lines = [f"tocsin: {error.problem} [{code}]"]
+    lines = [f"tocsin: {_one_line(error.problem)} [{code}]"]
     lines += [f"  {line}" for line in pointed.splitlines()]
     if error.remedy:
-        lines.append(error.remedy)
+        lines.append(_one_line(error.remedy))
     return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
 
 
 def exit_code(error: TocsinError) -> int:

@@ -68,20 +68,3 @@ def _equal(element: Element) -> Predicate:
         return Predicate(element.name, Operator.EQ, element.value)
     unit = element.units if element.units in UNITS else None
     return Predicate(element.name, Operator.EQ, element.value, unit)
-
-
-_SPELLED = {
-    "seconds": "s",
-    "second": "s",
-    "secs": "s",
-    "minute": "min",
-    "minutes": "min",
-    "mins": "min",
-    "hours": "h",
-    "hr": "h",
-    "days": "d",
-    "milliseconds": "ms",
-    "millisecond": "ms",
-    "microseconds": "us",
-    "nanoseconds": "ns",
-}

@@ -38,8 +38,7 @@ def period_of(parameters: Parameters) -> float | None:
 
 
 def _seconds(number: float, units: str) -> float | None:
-    unit = units.strip().lower()
-    base = in_base_units(number, _SPELLED.get(unit, unit))
+    base = in_base_units(number, units.strip().lower())
     return base[1] if base is not None and base[0] == "seconds" else None
 
 

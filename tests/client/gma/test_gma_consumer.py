@@ -155,7 +155,7 @@ def test_a_consumer_does_not_filter_again_what_the_producer_says_it_filtered() -
         assert consumer.subscribe("Count", filter="N >= 4").take(5)["N"] == 1  # type: ignore[index]
 
 
-def test_a_producer_that_hangs_up_on_our_extensions_is_asked_without_them() -> None:
+def test_a_producer_that_hangs_up_on_a_filter_is_asked_without_it() -> None:
     requests: list[str] = []
 
     def serve(peer: RawPeer) -> None:
@@ -173,9 +173,27 @@ def test_a_producer_that_hangs_up_on_our_extensions_is_asked_without_them() -> N
         subscription = consumer.subscribe("Count", period=10, filter="N > 1")
         assert subscription.take(5)["N"] == 2  # type: ignore[index]
 
-    assert "urn:tocsin" in requests[0]
-    assert "urn:tocsin" not in requests[1]
+    assert "<Filter " in requests[0]
+    assert "<Filter " not in requests[1]
+    assert all(':context="true"' in request for request in requests)
     assert '<Period units="sec">10</Period>' in requests[1]
+
+
+def test_who_hangs_up_without_having_heard_a_filter_is_not_asked_again() -> None:
+    requests: list[str] = []
+
+    def serve(peer: RawPeer) -> None:
+        requests.append(peer.hear())
+        peer.close()
+
+    with (
+        raw_listener(serve) as address,
+        Consumer(address) as consumer,
+        pytest.raises(CannotReachBroker),
+    ):
+        consumer.subscribe("Count")
+
+    assert len(requests) == 1
 
 
 def test_a_query_is_filtered_here_too() -> None:

@@ -22,11 +22,12 @@ class Member(Protocol):
     """Whose subscription it is."""
 
     comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
+    has_filter: bool  # which a peer may not bear
 
     def asks(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
-        """What is asked of the peer on each connection; plainly, with nothing but the paper's."""
+        """What is asked of the peer on each connection; plainly, without the filter."""
 
     def agreed(self, place: Place) -> None:
         """The peer agreed: events may flow."""
@@ -134,7 +135,7 @@ class Home(Protocol):
 
 
 class Call:
-    """Of the loop's thread alone. `is_plain`: nothing but the paper's is said on it."""
+    """Of the loop's thread alone. `is_plain`: no filter is said on it."""
 
     def __init__(self, home: Home, conversation: c.Conversation, *, is_plain: bool) -> None:
         self._home = home

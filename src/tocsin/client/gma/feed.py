@@ -72,6 +72,7 @@ class Feed:
         self._place: Place | None = None
         self._answers = False
         self.comes_back = False
+        self.has_filter = False  # it is applied here
         self._answer_timer: asyncio.TimerHandle | None = None
         self._busy_timer: asyncio.TimerHandle | None = None
         self._put_off = 0  # how often it was busy, one time after the other
@@ -151,7 +152,7 @@ class Feed:
     def asks(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
-        options = None if is_plain else m.Options(role=c.PRODUCER, acknowledge=self._nonce)
+        options = m.Options(role=c.PRODUCER, acknowledge=self._nonce)
         return conversation.subscribe(self._parameters, options=options, peer_role=c.CONSUMER)
 
     def agreed(self, place: Place) -> None:

@@ -16,7 +16,7 @@ Ask = Callable[[c.Conversation], m.QueryRequest | m.EventNamesRequest]
 async def inquire(line: Line, ask: Ask, plainer: Ask | None = None) -> m.Reply:
     """The reply that says Success; raises if it does not, or none comes.
 
-    `plainer` asks for the same with nothing but the paper's, for a peer that does not bear more.
+    `plainer` asks for the same without the filter, for a peer that does not bear one.
     """
     line.keeps = True  # who asks once asks again
     found = await _asked(line, ask)

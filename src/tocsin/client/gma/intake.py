@@ -53,6 +53,7 @@ class Intake:
         self._failure: TocsinError | None = None
         self.inbox = Inbox(lambda: thread.call(self._release))
         self.comes_back = False
+        self.has_filter = self._wanted is not None
         self.why: str | None = None  # it is over
         self.error: str | None = None
         self.errors = 0
@@ -79,11 +80,10 @@ class Intake:
     def asks(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
-        if is_plain:
-            return conversation.subscribe(self._parameters, peer_role=c.PRODUCER)
+        filter = None if is_plain else self._filter
         options = m.Options(role=c.CONSUMER, after=self._after, context=True)
         return conversation.subscribe(
-            self._parameters, filter=self._filter, options=options, peer_role=c.PRODUCER
+            self._parameters, filter=filter, options=options, peer_role=c.PRODUCER
         )
 
     def agreed(self, place: Place) -> None:

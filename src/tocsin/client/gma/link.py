@@ -3,10 +3,11 @@
 All links with a peer share a line. What becomes of one is no matter of the others: who is refused
 asks again later, on the same connection if others have it.
 
-The paper has nothing but the parameters in a request, and a peer may hang up on more. One that
-never agreed to our extensions, and hangs up or refuses in words that are not ours, is asked once
-more without them. One that agreed to a subscription, and will have no second one on that
-connection, is asked on another.
+The paper has nothing but the parameters in a request. Our options are attributes, which who does not
+know them passes over; a filter is an element, and a peer may hang up on it. One that never agreed to
+ours, and hangs up or refuses in words that are not ours, is asked once more without the filter, and
+with the options all the same: it may be a broker that died just then. One that agreed to a
+subscription, and will have no second one on that connection, is asked on another.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Link:
         self._place: Place | None = None
         self._is_first = True
         self._was_agreed = False
-        self._was_understood = False  # what is not in the paper
+        self._was_understood = False  # with its filter, if there is one
         self._hang_ups = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -145,7 +146,8 @@ class Link:
             return place
         if isinstance(outcome, BrokerRefused) and is_ours(outcome):
             raise outcome
-        if not (is_plain or self._was_understood or line.knows_us):
+        can_ask_plainer = self._member.has_filter and not is_plain
+        if can_ask_plainer and not (self._was_understood or line.knows_us):
             return None
         self._blame(call, is_refusal=isinstance(outcome, BrokerRefused))
         if isinstance(outcome, BrokerRefused):

@@ -13,7 +13,7 @@ from tocsin.client.gma.gate import Gate
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.outbox import Outbox
 from tocsin.client.gma.reception import Remembered
-from tocsin.client.gma.schedule import PAUSE_S_MAX, Beats, Throttle, pause_s
+from tocsin.client.gma.schedule import PAUSE_S_MAX, Beats, pause_s
 from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import EventName
 
@@ -59,15 +59,6 @@ def test_beats_only_go_on_and_never_lie_in_the_past(
         due_s = beats.next_s(now_s)
         assert due_s > now_s - 1e-6 * max(1.0, abs(now_s))
         now_s = max(due_s, now_s) + late_s
-
-
-def test_one_event_in_a_period_passes() -> None:
-    throttle = Throttle(10.0)
-
-    assert [throttle.allows(s) for s in (0.0, 5.0, 9.9, 10.0, 12.0, 30.0)] == [
-        True, False, False, True, False, True,
-    ]  # fmt: skip
-    assert all(Throttle(None).allows(s) for s in (0.0, 0.0, 0.1))
 
 
 @given(st.integers(0, 10_000), st.floats(0, 1))

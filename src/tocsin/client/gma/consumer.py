@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
 from tocsin.client.gma.dialing import cannot_reach, refused
-from tocsin.client.gma.elements import parameters_of
+from tocsin.client.gma.elements import parameters_of, without_period
 from tocsin.client.gma.inquiries import Ask, inquire
 from tocsin.client.gma.intake import Intake
 from tocsin.client.gma.line import Lines
@@ -100,7 +100,7 @@ class Consumer:
         self, name: str, filter: str | None = None, **parameters: Scalar | Quantity
     ) -> m.PerformanceEvent:
         """One event, now."""
-        asked = parameters_of(read_name(name), None, parameters)
+        asked = without_period(parameters_of(read_name(name), None, parameters))
         wanted = read_filter(filter)
         reply = self._ask(
             lambda conversation: conversation.query(asked, filter),

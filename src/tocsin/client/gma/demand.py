@@ -9,9 +9,12 @@ from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
 from tocsin.client.gma.offers import Offer
-from tocsin.client.gma.schedule import Beats, Throttle
+from tocsin.client.gma.schedule import Beats
+from tocsin.event.filter import Filter
 from tocsin.wire.gma.messages import Parameters
-from tocsin.wire.gma.parameters import period_of
+from tocsin.wire.gma.names import PERIOD
+from tocsin.wire.gma.parameters import period_of, wanted
+from tocsin.wire.gma.thinning import Thinning
 
 MAKING_S_MAX: Final = 30.0  # then those who wait are told that it takes too long
 BUSY = Failed("Busy", "too much waits to be made")
@@ -46,7 +49,9 @@ class Demand:
         self._filter = read_filter(filter)
         self._taker = taker
         self._period_s = asked_s or offer.period_s
-        self._throttle = Throttle(asked_s)
+        self._emitted = emitted_filter(parameters, filter)
+        # What a broker does with events that others made: both mean the same by a Period.
+        self._thinning = None if asked_s is None else Thinning(asked_s, offer.demands.__len__)
         self._beats: Beats | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asked_at_s: float | None = None  # while events are being made
@@ -67,9 +72,15 @@ class Demand:
             self._timer.cancel()
 
     def emitted(self, made: Made) -> None:
-        """An event happened: at most one each Period, and only one that passes counts."""
-        if made.passes(self._filter) and self._throttle.allows(self._loop.time()):
+        """An event happened: at most one sample each Period, and only what passes counts."""
+        if made.passes(self._emitted) and self._is_due(made):
             self._taker.deliver(made)
+
+    def _is_due(self, made: Made) -> bool:
+        if self._thinning is None:
+            return True
+        sampled = made.sampled_by(self._offer.parameters)
+        return self._thinning.passes(sampled, int(self._loop.time() * 1e9))
 
     def _beat(self) -> None:
         if self._beats is None:
@@ -105,6 +116,13 @@ class Demand:
         for made in outcome:
             if made.passes(self._filter):
                 self._taker.deliver(made)
+
+
+def emitted_filter(parameters: Parameters, filter: str | None) -> Filter | None:
+    """Which of the events that are emitted are wanted: nobody made them to the parameters."""
+    if all(each.name == PERIOD for each in parameters.elements):
+        return read_filter(filter)
+    return wanted(parameters, filter)
 
 
 def overdue(waited_s: float) -> Failed:

@@ -98,6 +98,13 @@ def period_s_of(period: float | str) -> float:
     return seconds
 
 
+def without_period(parameters: Parameters) -> Parameters:
+    """For a query, which is for now, whatever Period it says and however that is written
+    (section 3.1)."""
+    kept = (each for each in parameters.elements if each.name.casefold() != PERIOD.casefold())
+    return Parameters(parameters.name, tuple(kept))
+
+
 def parameters_of(name: EventName, period: float | str | None, values: Values | None) -> Parameters:
     """What is asked for: the Period first, in the unit that the paper's example has."""
     elements = elements_of(values or {})

@@ -10,7 +10,8 @@ from typing import Final, NamedTuple, Protocol
 
 from tocsin.client.gma.backlog import Backlog
 from tocsin.client.gma.connection import PeerConnection
-from tocsin.client.gma.demand import BUSY, MAKING_S_MAX, Demand, overdue
+from tocsin.client.gma.demand import BUSY, MAKING_S_MAX, Demand, emitted_filter, overdue
+from tocsin.client.gma.elements import without_period
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
@@ -20,7 +21,6 @@ from tocsin.errors import BadMessage, Busy, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.names import PERIOD
 from tocsin.wire.gma.write import event_message
 
 FRAME_BYTES_MAX: Final = 1 << 20  # of a request
@@ -209,11 +209,13 @@ class Guest:
         self._reply(request, m.EventNamesReply(request.request_id, names=names))
 
     def _query(self, request: m.QueryRequest) -> None:
-        offer = self._house.offers.wanted(request.parameters)
-        wanted = read_filter(request.filter)
+        asked = without_period(request.parameters)
+        offer = self._house.offers.wanted(asked)
         if offer.maker is None:
-            self._answer(request, wanted, [offer.last] if offer.last else [])
+            emitted = emitted_filter(asked, request.filter)
+            self._answer(request, emitted, offer.last)
             return
+        wanted = read_filter(request.filter)
         timer = self._loop.call_later(
             MAKING_S_MAX, self._answer, request, wanted, overdue(MAKING_S_MAX)
         )
@@ -226,9 +228,7 @@ class Guest:
                 timer.cancel()
                 self._answer(request, wanted, outcome)
 
-        # A query is for now, whatever Period it says (section 3.1).
-        asked = tuple(each for each in request.parameters.elements if each.name != PERIOD)
-        if not offer.maker.ask(asked, done):
+        if not offer.maker.ask(asked.elements, done):
             timer.cancel()
             self._answer(request, wanted, BUSY)
 
@@ -241,7 +241,7 @@ class Guest:
         if passing:
             self._reply(request, m.QueryReply(request.request_id, event=passing[0].event))
             return
-        detail = "there is no such event now that passes the filter" if outcome else NOTHING_YET
+        detail = "there is no such event now that passes" if outcome else NOTHING_YET
         self._reply(request, m.failure(m.QueryRequest, request.request_id, detail))
 
     def _reply(self, request: m.Request, reply: m.Reply) -> None:

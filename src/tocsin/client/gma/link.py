@@ -3,11 +3,11 @@
 All links with a peer share a line. What becomes of one is no matter of the others: who is refused
 asks again later, on the same connection if others have it.
 
-The paper has nothing but the parameters in a request. Our options are attributes, which who does not
-know them passes over; a filter is an element, and a peer may hang up on it. One that never agreed to
-ours, and hangs up or refuses in words that are not ours, is asked once more without the filter, and
-with the options all the same: it may be a broker that died just then. One that agreed to a
-subscription, and will have no second one on that connection, is asked on another.
+The paper has nothing but the parameters in a request. Our options are attributes, which who does
+not know them passes over; a filter is an element, and a peer may hang up on it. One that never
+agreed to ours, and hangs up or refuses in words that are not ours, is asked once more without the
+filter, and with the options all the same: it may be a broker that died just then. One that agreed
+to a subscription, and will have no second one on that connection, is asked on another.
 """
 
 from __future__ import annotations

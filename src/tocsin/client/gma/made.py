@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from tocsin.client.gma.elements import Values, event_of
 from tocsin.errors import BadEvent, BadMessage
+from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import Seen, passes, seen
 from tocsin.event.filter_text import parse_filter
@@ -45,6 +48,12 @@ class Made:
     def passes(self, wanted: Filter | None) -> bool:
         """True if the event passes the filter; without one, all do."""
         return wanted is None or passes(wanted, self._opened())
+
+    def sampled_by(self, parameters: Collection[str]) -> Event:
+        """The event as a rate sees it: what differs in a parameter is of another source."""
+        event = self._opened().event
+        told = {name: event.attributes[name] for name in parameters if name in event.attributes}
+        return replace(event, source=f"{event.source} {told!r}") if told else event
 
     def _opened(self) -> Seen:
         if self._seen is None:

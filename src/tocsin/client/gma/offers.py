@@ -38,7 +38,7 @@ class Offer:
         self.parameters = parameters
         self.period_s = period_s
         self.maker = maker
-        self.last: Made | None = None  # what was emitted
+        self.last: list[Made] = []  # what was emitted, all at once
         self.demands: set[Interested] = set()
 
     def check(self, asked: tuple[Element, ...]) -> None:

@@ -19,13 +19,13 @@ from typing import Any, Final, Self
 
 from tocsin.client.gma.address import read_address
 from tocsin.client.gma.demand import Demand
-from tocsin.client.gma.elements import Time, Values, parameters_of, stamp_of
+from tocsin.client.gma.elements import Time, parameters_of, stamp_of
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
 from tocsin.client.gma.gate import Gate
 from tocsin.client.gma.line import Lines
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Made, made_of
+from tocsin.client.gma.made import Made, Result, made_of
 from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Make, Offer, Offers
 from tocsin.client.gma.outbox import KEPT_BYTES_MAX, KEPT_EVENTS_MAX, Outbox
@@ -43,8 +43,7 @@ from tocsin.client.outgoing import now_text
 from tocsin.errors import BadMessage, BadSetting, Busy
 from tocsin.event.value import Scalar
 from tocsin.wire.gma.conversation import PRODUCER
-from tocsin.wire.gma.messages import PerformanceEvent
-from tocsin.wire.gma.names import TIME_STAMP, EventName, read_name
+from tocsin.wire.gma.names import EventName, read_name
 
 DEFAULT_PERIOD_S: Final = 10.0
 FEEDS_MAX: Final = 1_000
@@ -140,20 +139,22 @@ class Producer:
 
         return offered
 
-    def emit(self, name: str, values: Values | PerformanceEvent, time: Time = None) -> None:
-        """It happened: tell all who subscribed to that name. A new name is offered from now on."""
+    def emit(self, name: str, values: Result, time: Time = None) -> None:
+        """It happened: tell all who subscribed to that name. A new name is offered from now on.
+
+        Several values in a list are one sample, of all disks for instance, with one time stamp.
+        """
         self._check_open()
         known = read_name(name)
         offer = self._offers.find(known)
         now = now_text()
-        if time is not None and not isinstance(values, PerformanceEvent):
-            values = {**values, TIME_STAMP: stamp_of(time, now)}
-        made = made_of(known, values, host=self._offers.host, now=now)[0]
+        made = made_of(known, values, host=self._offers.host, now=stamp_of(time, now))
+        size = sum(len(each.content) for each in made)
         if offer is None:
             offer = self._offers.find_or_add(known, DEFAULT_PERIOD_S)
-        if not self._gate.enter(len(made.content), EMIT_S_MAX):
+        if not self._gate.enter(size, EMIT_S_MAX):
             raise Busy("events are emitted faster than they can go out", remedy="Emit fewer.")
-        self._thread.call(self._emitted, offer, made)
+        self._thread.call(self._emitted, offer, made, size)
 
     # Who should have it
 
@@ -284,11 +285,12 @@ class Producer:
         events = entry_events(self._offers.all())
         return Listed(name or address.authority, str(address), host, events, attributes)
 
-    def _emitted(self, offer: Offer, made: Made) -> None:
-        self._gate.leave(len(made.content))
-        offer.last = made
+    def _emitted(self, offer: Offer, made: list[Made], size: int) -> None:
+        self._gate.leave(size)
+        offer.last = made or offer.last
         for demand in list(offer.demands):
-            demand.emitted(made)
+            for each in made:
+                demand.emitted(each)
 
 
 def _name(text: str) -> EventName:

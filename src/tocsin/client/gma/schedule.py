@@ -1,4 +1,4 @@
-"""When things happen: beats of a Period, at most one in a Period, and waits between attempts.
+"""When things happen: beats of a Period, and waits between attempts.
 
 Time and chance are arguments, in seconds of a monotonic clock and as a number from 0 to 1.
 """
@@ -29,23 +29,6 @@ class Beats:
         # A timer may go off a little early: the beat it was set for must not come again.
         self.count = max(self.count + 1, floor((now_s - self.began_s) / self.period_s) + 1)
         return self.began_s + self.count * self.period_s
-
-
-@dataclass(slots=True)
-class Throttle:
-    """Lets one event through each Period, and all of them if there is no Period."""
-
-    period_s: float | None
-    last_s: float | None = None
-
-    def allows(self, now_s: float) -> bool:
-        """True if an event may pass now; it is then taken to have passed."""
-        if self.period_s is None:
-            return True
-        if self.last_s is not None and now_s - self.last_s < self.period_s:
-            return False
-        self.last_s = now_s
-        return True
 
 
 def pause_s(attempt: int, chance: float) -> float:

@@ -2,6 +2,7 @@
 
 What cannot be understood closes it with a reason; so does a message that never becomes whole and a
 peer that does not read. A request that can be answered with Failure is, and the connection stays.
+Whose requests make work is served in turns, and only while it reads what it asked for.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import deque
 from contextlib import suppress
 from typing import Final, Protocol, cast
 
+from tocsin.client.gma.deadline import Deadline
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.framing import FrameCutter, framed
 from tocsin.wire.gma import messages as m
@@ -23,6 +26,9 @@ FRAME_S_MAX: Final = 30.0  # for a message to come whole once it has begun
 STALLED_S_MAX: Final = 60.0  # for a peer to read something when much waits for it
 CLOSE_S_MAX: Final = 5.0  # for what was said last to be read
 UNREAD_BYTES_MAX: Final = 256 * 1024  # in our buffer, besides the kernel's; more is held back
+TURN_S_MAX: Final = 0.005  # for the requests of one peer, while others wait
+_BEHIND: Final = "what it asked for waits for its turn"
+_UNREAD: Final = "what it asked for is not read"
 _QUIET_S, _PROBE_S, _PROBES = 60, 15, 4  # a host that vanished is noticed after two minutes
 
 log = logging.getLogger("tocsin.gma")
@@ -44,20 +50,45 @@ class Owner(Protocol):
         """It is over. Told once."""
 
 
+class _Nobody:
+    """Owns what is over: a connection that kept its owner would keep itself."""
+
+    def opened(self) -> None:
+        pass
+
+    def happened(self, happening: Happening) -> None:
+        pass
+
+    def has_room(self) -> None:
+        pass
+
+    def closed(self, why: str) -> None:
+        pass
+
+
 class PeerConnection(asyncio.Protocol):
-    """`accepted`: the peer called us, so that what it asks makes work for us."""
+    """`accepted`: the peer called us, so that what it asks makes work for us. `in_turns`: so much
+    work that it is done while the peer reads what comes of it, and others have their turn."""
 
     def __init__(
-        self, owner: Owner, conversation: Conversation, *, frame_bytes_max: int, accepted: bool
+        self,
+        owner: Owner,
+        conversation: Conversation,
+        *,
+        frame_bytes_max: int,
+        accepted: bool,
+        in_turns: bool = False,
     ) -> None:
         self.conversation = conversation
-        self._owner = owner
+        self._owner: Owner = owner
         self._accepted = accepted
+        self._in_turns = in_turns
+        self._frames: deque[bytes] = deque()  # that wait for their turn
         self._cutter = FrameCutter(frame_bytes_max)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._why: str | None = None
-        self._frame_timer: asyncio.TimerHandle | None = None
+        self._frame_deadline = Deadline(self._loop)
         self._stall_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
         self._held: set[str] = set()  # reasons not to read
@@ -94,6 +125,7 @@ class PeerConnection(asyncio.Protocol):
     def hold(self, reason: str) -> None:
         """Read no more until that reason is gone."""
         self._held.add(reason)
+        self._frame_deadline.stop()  # what is not read cannot come whole
         if self._transport is not None:
             self._transport.pause_reading()
 
@@ -102,6 +134,7 @@ class PeerConnection(asyncio.Protocol):
         self._held.discard(reason)
         if not self._held and self.is_open:
             assert self._transport is not None
+            self._frame_deadline.go_on()
             self._transport.resume_reading()
 
     def close(self, why: str) -> None:
@@ -138,13 +171,32 @@ class PeerConnection(asyncio.Protocol):
         frames: list[bytes] = []
         try:
             frames = self._cutter.cut(data)
-            for frame in frames:
-                if self._why is not None:
-                    return
-                self._take(frame)
         except TocsinError as error:
             self._fault(str(error))
+        self._frames.extend(frames)
+        self._take_turn()
         self._watch_frame(is_new=bool(frames))
+
+    def _take_turn(self) -> None:
+        """Read what has come; in turns, as much as may be now."""
+        began_s = self._loop.time()
+        try:
+            while self._frames and self._why is None and not self._must_wait(began_s):
+                self._take(self._frames.popleft())
+        except TocsinError as error:
+            self._fault(str(error))
+        if not self._frames or self._why is not None:
+            self._frames.clear()
+            if _BEHIND in self._held:
+                self.release(_BEHIND)
+            return
+        self.hold(_BEHIND)
+        if not self.is_clogged:
+            self._loop.call_soon(self._take_turn)
+
+    def _must_wait(self, began_s: float) -> bool:
+        is_over = self.is_clogged or self._loop.time() - began_s > TURN_S_MAX
+        return self._in_turns and is_over
 
     def _take(self, frame: bytes) -> None:
         self.message_bytes = len(frame)
@@ -159,18 +211,20 @@ class PeerConnection(asyncio.Protocol):
 
     def _watch_frame(self, *, is_new: bool) -> None:
         """Give a message that has begun its time; bytes that trickle in give it no more."""
-        if self._frame_timer is not None and (is_new or not self._cutter.waiting):
-            self._frame_timer.cancel()
-            self._frame_timer = None
-        if self._frame_timer is None and self._cutter.waiting and self.is_open:
-            self._frame_timer = self._loop.call_later(
-                FRAME_S_MAX, self._fault, f"a message did not come whole within {FRAME_S_MAX:g} s"
+        if is_new or not self._cutter.waiting:
+            self._frame_deadline.cancel()
+        if not self._frame_deadline.is_set and self._cutter.waiting and self.is_open:
+            self._frame_deadline.start(
+                FRAME_S_MAX, self._frame_overdue, is_stopped=bool(self._held)
             )
+
+    def _frame_overdue(self) -> None:
+        self._fault(f"a message did not come whole within {FRAME_S_MAX:g} s")
 
     def pause_writing(self) -> None:
         self.is_clogged = True
         if self._accepted:
-            self.hold("what it asked for is not read")
+            self.hold(_UNREAD)
         self._stall_timer = self._loop.call_later(
             STALLED_S_MAX, self._fault, f"it has not read for {STALLED_S_MAX:g} s"
         )
@@ -179,17 +233,28 @@ class PeerConnection(asyncio.Protocol):
         self.is_clogged = False
         if self._stall_timer is not None:
             self._stall_timer.cancel()
-        self.release("what it asked for is not read")
+        self.release(_UNREAD)
         if self.is_open:
             self._owner.has_room()
+            self._take_turn()
 
     def connection_lost(self, error: Exception | None) -> None:
-        for timer in (self._frame_timer, self._stall_timer, self._close_timer):
+        for timer in (self._frame_deadline, self._stall_timer, self._close_timer):
             if timer is not None:
                 timer.cancel()
         if self._why is None:
             self._why = str(error) if error else "the other side closed the connection"
         self._owner.closed(self._why)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Whoever still knows this connection keeps nothing of what went over it, and it keeps
+        nobody: thousands that come and go would wait for a collection of garbage."""
+        self._owner = _Nobody()
+        self._transport = None
+        self._frames.clear()
+        self._cutter.refusal = None  # which was raised, and holds what it was raised from
+        self._cutter = FrameCutter(0)
 
 
 def _watch(opened: socket.socket) -> None:

@@ -89,6 +89,7 @@ class Guest:
             house.numbering.conversation(c.PRODUCER),
             frame_bytes_max=FRAME_BYTES_MAX,
             accepted=True,
+            in_turns=True,
         )
 
     @property
@@ -241,7 +242,7 @@ class Guest:
         if passing:
             self._reply(request, m.QueryReply(request.request_id, event=passing[0].event))
             return
-        detail = "there is no such event now that passes" if outcome else NOTHING_YET
+        detail = "there is no such event now that passes the filter" if outcome else NOTHING_YET
         self._reply(request, m.failure(m.QueryRequest, request.request_id, detail))
 
     def _reply(self, request: m.Request, reply: m.Reply) -> None:

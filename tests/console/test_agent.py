@@ -13,11 +13,8 @@ import pytest
 from served import ROOT
 from tocsin.client.gma import Element, EventName, PerformanceEvent, Producer
 from tocsin.client.host import PROBES
-from tocsin.client.transport.address import broker_address
-from tocsin.console.agent_run import frames_address
 from tocsin.console.cli import run
 from tocsin.console.host_lines import event_line, show_event
-from tocsin.errors import BrokerRefused
 
 EVERYWHERE = {"UptimeCPULoad", "CPUUsage", "MemoryUsage", "DiskUsage", "ProcessCount"}
 
@@ -160,22 +157,3 @@ def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], words: str) 
     assert ran.returncode == 2, ran.stderr
     assert words in ran.stderr
     assert "Traceback" not in ran.stderr
-
-
-@pytest.mark.parametrize(
-    ("told", "address"),
-    [
-        ({"frames": "127.0.0.1:8401", "tls": False}, "gma://127.0.0.1:8401"),
-        ({"frames": "10.0.0.7:9000"}, "gma://10.0.0.7:9000"),
-        ({"frames": "0.0.0.0:8401", "tls": True}, "gmas://head:8401"),
-        ({"frames": "[::]:8401"}, "gma://head:8401"),
-    ],
-)
-def test_the_broker_says_where_events_go(told: dict[str, object], address: str) -> None:
-    assert frames_address(broker_address("http://head:8400"), told) == address
-
-
-@pytest.mark.parametrize("told", [{}, {"frames": None}, {"frames": 7}, [], None, {"frames": "off"}])
-def test_a_broker_without_that_door_is_named(told: object) -> None:
-    with pytest.raises(BrokerRefused, match=r"http://head:8400 takes no performance events"):
-        frames_address(broker_address("http://head:8400"), told)

@@ -120,6 +120,23 @@ def test_what_says_how_ldif_is_written_is_refused_without_it(tocsin: Tocsin) -> 
     assert "--ldif" in words
 
 
+def test_two_forms_at_once_are_refused(tocsin: Tocsin) -> None:
+    code, out, words = tocsin("--ldif", "--json")
+
+    assert (code, out) == (2, "")
+    assert "--ldif and --json" in words
+
+
+def test_what_a_hostile_broker_says_steers_no_terminal(
+    tocsin: Tocsin, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = "dn: x\x1b[2J\x9b31m\u202e\n"
+    monkeypatch.setattr(Directory, "ldif", lambda self, **_: evil)
+    _, out, _ = tocsin("--host", host, "--ldif")
+
+    assert out == "dn: x\\u001b[2J\\u009b31m\\u202e\n"
+
+
 def test_a_bad_filter_is_pointed_at(tocsin: Tocsin) -> None:
     code, out, words = tocsin("cores >> 16")
 

@@ -112,6 +112,69 @@ def test_what_cannot_be_is_refused_with_words_that_help(
     assert not said.out
 
 
+def test_values_stand_apart_from_their_units(
+    producer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sub", "--as", "gma", producer, "Temperature", "--query"]) == 0
+    assert "Celsius=21.5 degC +/-0.5 HostName=foo.gov" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("UptimeCPUload", "did you mean UptimeCPULoad?"),
+        ("temperatur", f"did you mean {TEMPERATURE}?"),
+        ("{urn:lab}Temprature", f"did you mean {TEMPERATURE}?"),
+        ("Zzz", "--names lists what there is"),
+    ],
+)
+def test_a_name_that_is_not_listed_is_told_with_the_nearest(
+    producer: str, name: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["sub", "--as", "gma", producer, name]) == 1  # this producer then refuses
+    assert f"no event {name} is listed there; {words}" in capsys.readouterr().err
+
+
+def test_a_broker_is_waited_for_and_says_what_it_knows(
+    broker: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = ["sub", "--as", "gma", broker.frames, "NeverComesAtAll", "-W", "0.3"]
+    assert run(wanted) == 6
+    said = capsys.readouterr().err
+    assert "no event NeverComesAtAll is listed there" in said
+    assert "since the broker started" in said
+
+
+def test_a_broker_that_keeps_its_door_to_itself_is_not_looked_for_here(
+    monkeypatch: pytest.MonkeyPatch, broker: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As if it were elsewhere: its own loopback is then not ours.
+    monkeypatch.setattr(
+        "tocsin.client.gma.broker_door.is_loopback", lambda host: host != "127.0.0.1"
+    )
+    assert run(["sub", "--as", "gma", "--broker", broker.url, "UptimeCPULoad"]) == 1
+    assert "only programs on its own machine" in capsys.readouterr().err
+
+
+def test_a_certificate_is_believed_when_its_authority_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", "own.key", "-out", "own.pem", "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
+    certificate, key = str(tmp_path / "own.pem"), str(tmp_path / "own.key")
+    with Producer(tls_certificate=certificate, tls_key=key) as running:
+        running.offer("Load", lambda _: {"N": 7})
+        wanted = ["sub", "--as", "gma", f"gmas://{running.address}", "Load", "--query"]
+        assert run(wanted) == 3
+        assert "--ca-file FILE" in capsys.readouterr().err
+        assert run([*wanted, "--ca-file", certificate]) == 0
+        assert "N=7" in capsys.readouterr().out
+
+
 def test_nobody_there_is_exit_code_three(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sub", "--as", "gma", "127.0.0.1:9", "UptimeCPULoad"]) == 3
     assert "127.0.0.1:9" in capsys.readouterr().err

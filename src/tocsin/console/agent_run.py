@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tocsin.client.gma import Producer
+from tocsin.client.gma.broker_door import WHERE, frames_address
 from tocsin.client.gma.feed import ENDED, OPEN
 from tocsin.client.host import Monitor
 from tocsin.client.host.machine import described
@@ -19,7 +20,7 @@ from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection
 from tocsin.console.durations import brief
 from tocsin.console.render import plural, say, show_json
-from tocsin.errors import BrokerRefused, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.event.value import Scalar
 from tocsin.wire.gma.names import EventName
 
@@ -37,7 +38,6 @@ KEEP_S = 86_400.0
 KEEP_MIN, KEEP_MAX = 100, 100_000  # events of a kind
 KEEP_BYTES_MAX = 8 << 20  # of all kinds together
 
-_ANYWHERE = frozenset({"0.0.0.0", "::", "[::]", ""})
 _ENDS = (signal.SIGINT, signal.SIGTERM)
 _INTERRUPTED = 130
 
@@ -53,6 +53,7 @@ class Wishes:
     name: str
     attributes: dict[str, Scalar] = field(default_factory=dict)
     as_json: bool = False
+    ca_file: str | None = None  # whom to believe besides the system's authorities
 
 
 def run_agent(monitor: Monitor, wishes: Wishes) -> int:
@@ -64,7 +65,7 @@ def run_agent(monitor: Monitor, wishes: Wishes) -> int:
     # Held back from here on, in all threads, and waited for below: nothing is cut off halfway.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
     try:
-        with Producer(wishes.listen, host=monitor.host) as producer:
+        with Producer(wishes.listen, host=monitor.host, ca_file=wishes.ca_file) as producer:
             _offer(producer, monitor, wishes.period_s)
             _tell_ready(producer, monitor, wishes)
             caller = None if broker is None else Caller(producer, monitor, broker, wishes)
@@ -191,7 +192,7 @@ class Caller:
         with Connection(self._broker, timeout_s=ANSWER_S) as connection:
             self._asking = connection
             try:
-                return connection.request("GET", "/gma").value()
+                return connection.request("GET", WHERE).value()
             finally:
                 self._asking = None
 
@@ -280,17 +281,3 @@ def keep_max(period_s: float, events_a_period: int) -> int:
     """How many events of a kind are kept for a broker that is away."""
     wanted = KEEP_S / period_s * max(1, events_a_period)
     return max(KEEP_MIN, min(int(wanted), KEEP_MAX))
-
-
-def frames_address(broker: Address, told: Any) -> str:
-    """Where the broker takes performance events, by what it says; BrokerRefused if nowhere."""
-    frames = told.get("frames") if isinstance(told, dict) else None
-    if not isinstance(frames, str) or ":" not in frames:
-        raise BrokerRefused(
-            f"the broker at {broker} takes no performance events",
-            remedy="Start it with --frames HOST:PORT.",
-        )
-    host, _, port = frames.rpartition(":")
-    if host in _ANYWHERE:  # it listens on every address of its machine, and we know one of them
-        host = broker.authority.rpartition(":")[0]
-    return f"{'gmas' if told.get('tls') else 'gma'}://{host}:{port}"

@@ -9,12 +9,13 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from difflib import get_close_matches
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
-from tocsin.client.gma import Consumer, PerformanceEvent
+from tocsin.client.gma import Consumer, EventName, PerformanceEvent
+from tocsin.client.gma.broker_door import WHERE, frames_address
 from tocsin.client.transport.connection import Connection
-from tocsin.client.transport.refusal import refusal
 from tocsin.console.durations import seconds
 from tocsin.console.event_lines import Fields, check_template
 from tocsin.console.performance_lines import json_line
@@ -23,6 +24,7 @@ from tocsin.console.web_services import refuse
 from tocsin.console.xml_text import pretty
 from tocsin.errors import BadSetting, BrokerRefused, NothingArrived
 from tocsin.wire.gma.messages import Element
+from tocsin.wire.gma.names import read_name
 from tocsin.wire.gma.write import event_element
 
 POLL_S: Final = 1.0
@@ -50,7 +52,8 @@ def follow_performance(arguments: Namespace) -> int:
     address, name, filter = _wanted(arguments)
     timeout_s = None if arguments.timeout is None else seconds(arguments.timeout)
     signal.signal(signal.SIGTERM, _end)
-    with Consumer(address or _broker_frames(arguments.broker)) as consumer:
+    where = address or _broker_frames(arguments.broker)
+    with Consumer(where, ca_file=arguments.ca_file) as consumer:
         if arguments.names:
             return _list_names(consumer, as_json=arguments.json)
         if name is None:
@@ -77,26 +80,33 @@ def _wanted(arguments: Namespace) -> tuple[str | None, str | None, str | None]:
 def _broker_frames(broker: str | None) -> str:
     """Where the broker itself speaks the protocol."""
     with Connection(broker) as connection:
-        answer = connection.request("GET", "/gma")
-    if answer.status != 200:
-        raise refusal(answer.status, answer.body)
-    doors: dict[str, Any] = json.loads(answer.body)
-    if not doors.get("frames"):
-        raise BadSetting(
-            "the broker has no door for performance events",
-            remedy="Start it with --frames HOST:PORT, or name a producer.",
-        )
-    return f"{'gmas' if doors.get('tls') else 'gma'}://{doors['frames']}"
+        told = connection.request("GET", WHERE).value()
+        return frames_address(connection.address, told)
 
 
 def _full_name(consumer: Consumer, name: str) -> str:
     """A short name is the Grid Forum's, or else the only one of the producer that ends so."""
-    if name.startswith("{") or ":" in name:
-        return name
-    alike = [known for known in consumer.event_names() if known.local == name]
-    if len(alike) != 1 or alike[0].is_grid_forum:
-        return name
-    return str(alike[0])
+    try:
+        listed = consumer.event_names()
+    except BrokerRefused:
+        return name  # it lists none, and may have them yet
+    is_short = not name.startswith("{") and ":" not in name
+    alike = [known for known in listed if known.local == name] if is_short else []
+    if len(alike) == 1 and not alike[0].is_grid_forum:
+        return str(alike[0])
+    if read_name(name) not in listed:
+        _tell_unlisted(name, listed)
+    return name
+
+
+def _tell_unlisted(name: str, listed: list[EventName]) -> None:
+    """Nothing may ever come: a person who mistyped it should not wait for that."""
+    spelled = {
+        word.casefold(): str(known) for known in listed for word in (known.local, str(known))
+    }
+    near = get_close_matches(name.casefold(), spelled, n=1)
+    meant = f"; did you mean {spelled[near[0]]}?" if near else "; --names lists what there is"
+    say(f"tocsin: no event {name} is listed there{meant}")
 
 
 def _list_names(consumer: Consumer, *, as_json: bool) -> int:
@@ -120,6 +130,8 @@ def _follow(
     period_s = None if arguments.period is None else seconds(arguments.period)
     after = 0 if arguments.all else arguments.after
     subscription = consumer.subscribe(name, period=period_s, filter=filter, after=after)
+    if subscription.detail is not None:
+        say(f"tocsin: {subscription.detail}")
     if sys.stderr.isatty():
         say(f"following {name}; Ctrl-C stops")
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
@@ -171,7 +183,7 @@ def _value(element: Element) -> str:
     if isinstance(value, tuple):
         return "{" + " ".join(f"{each.name}={_value(each)}" for each in value) + "}"
     text = json.dumps(value) if isinstance(value, bool) or " " in str(value) else str(value)
-    return text + (element.units or "") + (element.accuracy or "")
+    return " ".join(each for each in (text, element.units, element.accuracy) if each)
 
 
 def _xml(*, is_pretty: bool) -> Show:

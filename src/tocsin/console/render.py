@@ -30,7 +30,7 @@ def show(text: str) -> None:
 
 def show_json(value: Any) -> None:
     """Data, as one line of JSON."""
-    print(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    show(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def safe(text: str) -> str:

@@ -37,6 +37,7 @@ _UNUSABLE: Final[dict[str, object]] = {
     "period": None,
     "names": False,
     "query": False,
+    "ca_file": None,
 }
 
 Show = Callable[[Message], str]

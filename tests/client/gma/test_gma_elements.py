@@ -62,16 +62,22 @@ def test_an_address_for_everybody_is_told_by_the_name_of_the_host() -> None:
 @pytest.mark.parametrize(
     ("period", "seconds"),
     [(10, 10), (0.5, 0.5), ("10s", 10), ("5min", 300), ("5 min", 300), ("200 ms", 0.2),
-     ("2h", 7200), ("7", 7), ("1.5 sec", 1.5)],
+     ("2h", 7200), ("7", 7), ("1.5 sec", 1.5), ("500ms", 0.5), ("10m", 600), ("1h30m", 5400),
+     ("1 hour", 3600), ("1 day", 86_400), ("PT1M", 60)],
 )  # fmt: skip
 def test_a_period_is_seconds_or_a_number_with_its_unit(period: float | str, seconds: float) -> None:
     assert period_s_of(period) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("period", [0, -1, 1e-9, "1ns", "ten", "5 bytes", "", 1e9, "400 day", "5m"])
-def test_what_is_no_period_is_refused(period: float | str) -> None:
-    with pytest.raises(BadSetting):
+@pytest.mark.parametrize(
+    "period", [0, -1, 1e-9, "1ns", "ten", "5 bytes", "", 1e9, "400 day", "1 0s", "nan"]
+)
+def test_what_is_no_period_is_refused_with_what_to_write(period: float | str) -> None:
+    with pytest.raises(BadSetting) as caught:
         period_s_of(period)
+
+    assert "10m" in caught.value.remedy or "0.01 seconds" in caught.value.remedy
+    assert "<" not in str(caught.value)
 
 
 def test_a_period_is_sent_in_the_unit_of_the_paper() -> None:

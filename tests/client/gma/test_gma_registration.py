@@ -59,6 +59,9 @@ class FakeDirectory:
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def written(self) -> list[Any]:
+        return [body for method, _, body in self.asked if method == "POST"]
+
     def methods(self) -> list[str]:
         return [method for method, _, _ in self.asked]
 
@@ -107,6 +110,22 @@ def test_the_entry_is_written_once_renewed_and_withdrawn(directory: FakeDirector
     assert [each["name"] for each in entry["events"]] == ["Load"]
     assert all(each == ("PUT", "/directory/d1", {}) for each in renewals)
     assert last[:2] == ("DELETE", "/directory/d1")
+
+
+def test_an_address_of_this_machine_is_told_to_directories_on_it_alone(
+    directory: FakeDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Producer(host="node7") as near:
+        near.register(directory.url)
+    monkeypatch.setattr("tocsin.client.gma.producer.is_loopback", lambda host: False)
+    with Producer(host="node7") as far:
+        far.register(directory.url, name="far")
+    with Producer("0.0.0.0:0", host="node7") as open_to_all:
+        open_to_all.register(directory.url)
+        port = str(open_to_all.address).rpartition(":")[2]
+
+    told = [each.get("address") for each in directory.written()]
+    assert told == [f"gma://{near.address}", None, f"gma://node7:{port}"]
 
 
 def test_what_is_offered_later_is_written_too(directory: FakeDirectory) -> None:

@@ -51,13 +51,18 @@ def test_events_come_by_tls(producer: Producer, made: Path) -> None:
 def test_a_certificate_that_nobody_vouches_for_is_not_believed(producer: Producer) -> None:
     with (
         Consumer(f"gmas://{producer.address}") as consumer,
-        pytest.raises(CannotReachBroker, match="not believed"),
+        pytest.raises(CannotReachBroker, match="not believed") as caught,
     ):
         consumer.query("Count")
 
+    assert "ca_file=FILE, or --ca-file FILE" in caught.value.remedy
+
 
 def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Producer) -> None:
-    with Consumer(producer.address, timeout_s=5) as consumer, pytest.raises(CannotReachBroker):
+    with (
+        Consumer(producer.address, timeout_s=5) as consumer,
+        pytest.raises(CannotReachBroker, match="if it speaks TLS, say gmas://"),
+    ):
         consumer.query("Count")
     peer = RawPeer.call(str(producer.address))
     peer.send(b"\x00\x00\x00\x05hello")
@@ -111,4 +116,4 @@ def test_files_that_do_not_do_are_told_at_once(made: Path) -> None:
     with pytest.raises(BadSetting, match="ca_file"):
         Consumer("gmas://127.0.0.1:1", ca_file=str(made / "nowhere"))
 
-    assert threading.active_count() == before
+    assert threading.active_count() <= before

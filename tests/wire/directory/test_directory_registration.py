@@ -29,6 +29,14 @@ def test_the_least_one_must_say_is_what_it_is_and_where() -> None:
     assert read.lease_ns == 600 * 10**9
 
 
+@pytest.mark.parametrize(("name", "shown"), [("kind", '"kind": "producer"'), ("name", '"name":')])
+def test_what_is_missing_is_named_and_shown(name: str, shown: str) -> None:
+    with pytest.raises(BadRegistration, match=f"{name} is missing") as caught:
+        read_registration({key: value for key, value in LEAST.items() if key != name})
+
+    assert shown in caught.value.remedy
+
+
 def test_events_are_named_as_people_do() -> None:
     asked = ["UptimeCPULoad", "{urn:lab}Temp", "http://example.org/events/Rain"]
     asked += [{"name": "Snow", "namespace": "urn:sky", "parameters": ["Period", "Period"]}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from tocsin.errors import BadSetting
@@ -21,6 +22,11 @@ class PeerAddress(NamedTuple):
     tls: bool = False
 
     @property
+    def is_loopback(self) -> bool:
+        """True if only programs on that machine itself can use it."""
+        return is_loopback(self.host)
+
+    @property
     def authority(self) -> str:
         """host:port, as people write it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -31,6 +37,16 @@ class PeerAddress(NamedTuple):
 
     def __str__(self) -> str:
         return f"{'gmas' if self.tls else 'gma'}://{self.authority}"
+
+
+def is_loopback(host: str) -> bool:
+    """True if every machine means itself by it."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def read_address(text: str, *, listening: bool = False) -> PeerAddress:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.connection import PeerConnection
 from tocsin.client.gma.dialing import refused
+from tocsin.client.gma.wording import one_line
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -61,6 +62,7 @@ class Place:
         self.subscription = subscription
         self.flights: set[str] = set()
         self.was_ended = False  # by the peer
+        self.detail: str | None = None  # what the peer said when it agreed
         # What the peer said to it; False if the connection was closed before it said anything.
         self.replied: asyncio.Future[bool | BrokerRefused] = loop.create_future()
         self.gone: asyncio.Future[str] = loop.create_future()
@@ -265,8 +267,8 @@ class Call:
     def happened(self, happening: c.Happening) -> None:
         connection = self.connection
         match happening:
-            case c.Subscribed(subscription):
-                self._agreed(self._places[subscription.own_id])
+            case c.Subscribed(subscription, detail):
+                self._agreed(self._places[subscription.own_id], detail)
             case c.Refused(subscription, detail):
                 error = refused(self._home.address, detail)
                 self._end(self._places[subscription.own_id], error.problem, error)
@@ -290,8 +292,9 @@ class Call:
                 if answer is not None:
                     connection.send(answer)
 
-    def _agreed(self, place: Place) -> None:
+    def _agreed(self, place: Place, detail: str | None) -> None:
         self.was_agreed = True
+        place.detail = one_line(detail) if detail else None
         if not place.replied.done():
             place.replied.set_result(True)
         place.member.agreed(place)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final, Protocol, cast
 
 from tocsin.client.gma.deadline import Deadline
+from tocsin.client.gma.wording import one_line
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.framing import FrameCutter, framed
 from tocsin.wire.gma import messages as m
@@ -27,6 +28,8 @@ STALLED_S_MAX: Final = 60.0  # for a peer to read something when much waits for 
 CLOSE_S_MAX: Final = 5.0  # for what was said last to be read
 UNREAD_BYTES_MAX: Final = 256 * 1024  # in our buffer, besides the kernel's; more is held back
 TURN_S_MAX: Final = 0.005  # for the requests of one peer, while others wait
+_TLS_ALERT: Final = b"\x15\x03"  # the begin of what TLS says to who does not speak it
+_SPEAKS_TLS: Final = "if it speaks TLS, say gmas://"
 _BEHIND: Final = "what it asked for waits for its turn"
 _UNREAD: Final = "what it asked for is not read"
 _QUIET_S, _PROBE_S, _PROBES = 60, 15, 4  # a host that vanished is noticed after two minutes
@@ -92,6 +95,7 @@ class PeerConnection(asyncio.Protocol):
         self._stall_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
         self._held: set[str] = set()  # reasons not to read
+        self._was_heard = False
         self.is_clogged = False
         self.message_bytes = 0  # of the one that is being told
 
@@ -104,6 +108,11 @@ class PeerConnection(asyncio.Protocol):
         """Who it is, for people."""
         found = self._transport.get_extra_info("peername") if self._transport else None
         return f"{found[0]}:{found[1]}" if found else "somebody"
+
+    @property
+    def _is_tls(self) -> bool:
+        found = self._transport.get_extra_info("sslcontext") if self._transport else None
+        return found is not None
 
     @property
     def unread_bytes(self) -> int:
@@ -154,8 +163,9 @@ class PeerConnection(asyncio.Protocol):
 
     def _fault(self, why: str) -> None:
         """The peer did wrong: close at once, and let people know."""
-        log.warning("closed the connection with %s: %s", self.peer, why)
-        self.abort(why)
+        words = one_line(why)
+        log.warning("closed the connection with %s: %s", self.peer, words)
+        self.abort(words)
 
     # What the network does
 
@@ -169,6 +179,10 @@ class PeerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         frames: list[bytes] = []
+        is_first, self._was_heard = not self._was_heard, True
+        if is_first and data.startswith(_TLS_ALERT):
+            self._fault(_SPEAKS_TLS)
+            return
         try:
             frames = self._cutter.cut(data)
         except TocsinError as error:
@@ -244,6 +258,8 @@ class PeerConnection(asyncio.Protocol):
                 timer.cancel()
         if self._why is None:
             self._why = str(error) if error else "the other side closed the connection"
+            if not self._accepted and not self._was_heard and not self._is_tls:
+                self._why += f" without a word; {_SPEAKS_TLS}"
         self._owner.closed(self._why)
         self._let_go()
 

@@ -9,27 +9,33 @@ from collections.abc import Callable
 
 from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.connection import PeerConnection
+from tocsin.client.gma.wording import one_line
 from tocsin.errors import BrokerRefused, CannotReachBroker
 
 # Ours say "problem [T104]. remedy" in a ReturnDetail; what others say is the problem as it stands.
 _OURS = re.compile(r"(.*?) \[(T[0-9]{3})\]\. (.*)", re.DOTALL)
 
 
-def cannot_reach(address: PeerAddress, why: object) -> CannotReachBroker:
+_LISTENS = "Check the address, and that a producer, a consumer or a broker listens there."
+_TRUSTED = (
+    "Name the PEM file of the authority that signed it: ca_file=FILE, or --ca-file FILE on the "
+    "command line."
+)
+
+
+def cannot_reach(address: PeerAddress, why: object, remedy: str = _LISTENS) -> CannotReachBroker:
     """Nobody is there, or nobody who speaks the protocol."""
-    return CannotReachBroker(
-        f"cannot reach {address}: {why}",
-        remedy="Check the address, and that a producer, a consumer or a broker listens there.",
-    )
+    return CannotReachBroker(f"cannot reach {address}: {one_line(str(why))}", remedy=remedy)
 
 
 def refused(address: PeerAddress, detail: str | None) -> BrokerRefused:
     """What a peer said no with."""
     found = _OURS.fullmatch(detail or "")
     if found is not None:
-        return BrokerRefused(found[1], remedy=found[3], broker_code=found[2])
+        problem, code, remedy = found.groups()
+        return BrokerRefused(one_line(problem), remedy=one_line(remedy), broker_code=code)
     return BrokerRefused(
-        f"{address} refused: {(detail or '').strip() or 'it does not say why'}",
+        f"{address} refused: {one_line(detail or '') or 'it does not say why'}",
         remedy="Ask it with `event_names` what it has, and change the request.",
     )
 
@@ -54,14 +60,15 @@ async def dial(
             )
     except TimeoutError:
         raise cannot_reach(address, f"no answer within {timeout_s:g} s") from None
+    except ssl.SSLCertVerificationError as error:
+        why = f"its certificate is not believed ({error.verify_message})"
+        raise cannot_reach(address, why, _TRUSTED) from None
     except (OSError, UnicodeError) as error:
         raise cannot_reach(address, _words(error)) from None
     return connection
 
 
 def _words(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not believed ({error.verify_message}); name its ca_file"
     if isinstance(error, ssl.SSLError):
         return f"it does not speak TLS as we do ({error.reason or error})"
     return str(error)

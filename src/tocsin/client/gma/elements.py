@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from tocsin.client.durations import seconds
 from tocsin.errors import BadEvent, BadMessage, BadSetting
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma.messages import Element, Parameters, PerformanceEvent
 from tocsin.wire.gma.names import HOST_NAME, PERIOD, TIME_STAMP, EventName
-from tocsin.wire.gma.parameters import period_of
+from tocsin.wire.gma.parameters import PERIOD_S_MAX, PERIOD_S_MIN
 from tocsin.wire.gma.stamp import read_stamp
 
 Values = Mapping[str, Scalar | Quantity]
 Time = str | datetime | None
-
-_PERIOD = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def values_of(elements: tuple[Element, ...]) -> dict[str, Scalar | Quantity]:
@@ -83,19 +81,14 @@ def event_of(name: EventName, values: Values, *, host: str, now: str) -> Perform
 
 
 def period_s_of(period: float | str) -> float:
-    """A Period as programs give it: seconds, or a number with its unit, as in 10s or 5min."""
-    found = _PERIOD.fullmatch(str(period))
-    if found is None:
+    """A Period as programs give it: seconds, or a text as in 500ms, 10s, 5min or 1h30m."""
+    found = seconds(period) if isinstance(period, str) else float(period)
+    if not PERIOD_S_MIN <= found <= PERIOD_S_MAX:
         raise BadSetting(
-            f"{period!r} is no Period", remedy='Give seconds, or a text such as "10s" or "5min".'
+            f"the Period is {found:g} seconds",
+            remedy=f"Ask for {PERIOD_S_MIN:g} seconds or more, and at most a year.",
         )
-    asked = Element(PERIOD, float(found[1]), found[2] or None)
-    try:
-        seconds = period_of(Parameters(EventName(PERIOD), (asked,)))
-    except BadMessage as error:
-        raise BadSetting(error.problem, remedy=error.remedy) from None
-    assert seconds is not None, "it is there"
-    return seconds
+    return found
 
 
 def without_period(parameters: Parameters) -> Parameters:
@@ -110,6 +103,6 @@ def parameters_of(name: EventName, period: float | str | None, values: Values | 
     elements = elements_of(values or {})
     if period is None:
         return Parameters(name, elements)
-    seconds = period_s_of(period)
-    number: Scalar = int(seconds) if seconds.is_integer() else seconds
+    period_s = period_s_of(period)
+    number: Scalar = int(period_s) if period_s.is_integer() else period_s
     return Parameters(name, (Element(PERIOD, number, "sec"), *elements))

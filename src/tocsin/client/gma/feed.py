@@ -18,6 +18,7 @@ from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Failed, Made
 from tocsin.client.gma.outbox import Kept, Outbox
 from tocsin.client.gma.schedule import pause_s
+from tocsin.client.gma.wording import one_line
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -173,16 +174,17 @@ class Feed:
 
     def answered(self, reply: m.EventReply) -> None:
         is_success = reply.returned == m.SUCCESS
-        if not is_success and any(f"[{code}]" in (reply.detail or "") for code in _LATER):
-            self._put_it_off(reply.detail)
+        detail = one_line(reply.detail or "")
+        if not is_success and any(f"[{code}]" in detail for code in _LATER):
+            self._put_it_off(detail)
         elif self._outbox.settle(reply.request_id):
             if is_success:
                 self.acknowledged += 1
                 self._put_off = 0
             else:
                 self._refused += 1
-                self.error = reply.detail
-                log.warning("an event of %s was refused: %s", self._parameters.name, reply.detail)
+                self.error = detail or "it does not say why"
+                log.warning("an event of %s was refused: %s", self._parameters.name, self.error)
         self._watch(is_new=True)
         self._pump()
 
@@ -207,7 +209,7 @@ class Feed:
         self.make_no_more()
         self._watch(is_new=True, is_off=True)
 
-    def _put_it_off(self, why: str | None) -> None:
+    def _put_it_off(self, why: str) -> None:
         """The consumer takes nothing now: what it was sent is sent again, after a pause."""
         if self._busy_timer is None:
             self._put_off += 1

@@ -13,6 +13,7 @@ from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.link import Link
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.made import Made, read_filter
+from tocsin.client.gma.wording import error_words
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -55,6 +56,7 @@ class Intake:
         self.comes_back = False
         self.has_filter = self._wanted is not None
         self.why: str | None = None  # it is over
+        self.detail: str | None = None
         self.error: str | None = None
         self.errors = 0
         self.reconnects = 0
@@ -89,6 +91,7 @@ class Intake:
     def agreed(self, place: Place) -> None:
         said = place.subscription.agreed
         self._place = place
+        self.detail = place.detail
         self._was_agreed = True
         self._lost_s = None
         self._filters_here = self._wanted is not None and not (said and said.filtered)
@@ -102,7 +105,7 @@ class Intake:
         context = message.context
         if message.error is not None:
             self.errors += 1
-            self.error = f"{message.error}: {message.error_detail or ''}".rstrip(": ")
+            self.error = error_words(message.error, message.error_detail)
             log.warning("an error in place of an event: %s", self.error)
         if context is not None:
             if self._after is not None and context.seq <= self._after:

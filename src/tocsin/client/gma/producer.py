@@ -17,7 +17,7 @@ from threading import Event, Lock, RLock
 from time import monotonic
 from typing import Any, Final, Self
 
-from tocsin.client.gma.address import read_address
+from tocsin.client.gma.address import is_loopback, read_address
 from tocsin.client.gma.demand import Demand
 from tocsin.client.gma.elements import Time, parameters_of, stamp_of
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
@@ -40,6 +40,7 @@ from tocsin.client.gma.registration import (
 from tocsin.client.gma.serving import Serving
 from tocsin.client.gma.tls import calling_context, listening_context
 from tocsin.client.outgoing import now_text
+from tocsin.client.transport.address import broker_address
 from tocsin.errors import BadMessage, BadSetting, Busy
 from tocsin.event.value import Scalar
 from tocsin.wire.gma.conversation import PRODUCER
@@ -211,7 +212,10 @@ class Producer:
         attributes: Mapping[str, Scalar] | None = None,
         lease_s: float = 600.0,
     ) -> None:
-        """Be found in a directory from now until `close`; `registration_error` tells if not so."""
+        """Be found in a directory from now until `close`; `registration_error` tells if not so.
+
+        One that listens for its own machine alone has no address in a directory elsewhere.
+        """
         self._check_open()
         if self._serving.address is None:
             raise BadSetting(
@@ -222,7 +226,8 @@ class Producer:
             raise BadSetting(
                 f"lease_s is {lease_s}", remedy=f"Give {LEASE_S_MIN:g} seconds to {LEASE_S_MAX:g}."
             )
-        entry = partial(self._entry, name, dict(attributes or {}))
+        is_near = is_loopback(broker_address(directory).host)
+        entry = partial(self._entry, name, dict(attributes or {}), is_near=is_near)
         registration = Registration(directory, entry, lease_s)
         with self._changing:
             if len(self._registrations) >= REGISTRATIONS_MAX:
@@ -278,12 +283,13 @@ class Producer:
         if self._closed.is_set():
             raise BadSetting("this producer is closed", remedy="Make another one.")
 
-    def _entry(self, name: str | None, attributes: dict[str, Scalar]) -> Listed:
+    def _entry(self, name: str | None, attributes: dict[str, Scalar], *, is_near: bool) -> Listed:
         assert self._serving.address is not None, "it was looked at before"
         host = self._offers.host or socket.gethostname()
         address = self._serving.address.seen_as(host)
         events = entry_events(self._offers.all())
-        return Listed(name or address.authority, str(address), host, events, attributes)
+        told = None if address.is_loopback and not is_near else str(address)
+        return Listed(name or address.authority, told, host, events, attributes)
 
     def _emitted(self, offer: Offer, made: list[Made], size: int) -> None:
         self._gate.leave(size)

@@ -14,6 +14,7 @@ from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.listening import CONNECTIONS_MAX, listen, say_goodbye
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.numbering import Numbering
+from tocsin.client.gma.wording import error_words
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 
@@ -109,7 +110,7 @@ class Visitor:
 
     def _arrived(self, subscription: c.Subscription, message: m.EventMessage) -> None:
         if message.error is not None:
-            self._reception.failed(f"{message.error}: {message.error_detail or ''}".rstrip(": "))
+            self._reception.failed(error_words(message.error, message.error_detail))
         number, event = message.request_id, message.event
         agreed, size = subscription.agreed, self.connection.message_bytes
         if number is None or agreed is None or agreed.acknowledge is None:

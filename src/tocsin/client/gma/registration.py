@@ -12,6 +12,7 @@ from typing import Any, Final
 from tocsin.client.directory import Directory
 from tocsin.client.gma.offers import Offer
 from tocsin.client.gma.schedule import pause_s
+from tocsin.client.gma.wording import one_line
 from tocsin.errors import BrokerRefused, NoSuchEntry, TocsinError
 from tocsin.event.value import Scalar
 
@@ -32,7 +33,7 @@ class Listed:
     """What the directory is to say of a producer."""
 
     name: str
-    address: str
+    address: str | None  # None: those who read the directory could not use it
     host: str
     events: list[dict[str, Any]]
     attributes: Mapping[str, Scalar]
@@ -139,7 +140,7 @@ class Registration:
 
     def _tell(self, error: Exception) -> None:
         is_known = isinstance(error, TocsinError)
-        words = str(error) if is_known else f"{type(error).__name__}: {error}"
+        words = one_line(str(error) if is_known else f"{type(error).__name__}: {error}")
         if words != self.error:
             cause = None if is_known else error
             log.warning("could not register in the directory: %s", words, exc_info=cause)

@@ -61,6 +61,11 @@ class Subscription:
         return self._intake.why if is_empty else None
 
     @property
+    def detail(self) -> str | None:
+        """What the producer said when it agreed, if it said anything."""
+        return self._intake.detail
+
+    @property
     def error(self) -> str | None:
         """What the producer said last in place of an event."""
         return self._intake.error

@@ -42,7 +42,13 @@ def add_arguments(parser: Parser) -> None:
         "--listen",
         metavar="HOST:PORT",
         default=LISTEN,
-        help=f"where others may ask and subscribe, or off ({LISTEN})",
+        help=f"where others may ask and subscribe, or off ({LISTEN}, which is for programs on this "
+        "machine; 0.0.0.0:8404 is for those on others too)",
+    )
+    parser.add_argument(
+        "--ca-file",
+        metavar="FILE",
+        help="authorities to believe besides the system's where the broker takes events by TLS",
     )
     parser.add_argument(
         "--only",
@@ -99,6 +105,7 @@ def run(arguments: Namespace) -> int:
         name=arguments.name or "agent",
         attributes=attributes,
         as_json=arguments.json,
+        ca_file=arguments.ca_file,
     )
     return run_agent(monitor, wishes)
 

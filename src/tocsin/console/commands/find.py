@@ -47,6 +47,8 @@ def run(arguments: Namespace) -> int:
         raise BadSetting(
             "--suffix and --schema say how LDIF is written", remedy="Say --ldif with them."
         )
+    if arguments.ldif and arguments.json:
+        raise BadSetting("--ldif and --json are two forms", remedy="Say one of them.")
     with Directory(arguments.broker) as directory:
         return _print_ldif(directory, arguments) if arguments.ldif else _print(directory, arguments)
 
@@ -130,6 +132,8 @@ def _print_ldif(directory: Directory, arguments: Namespace) -> int:
     wanted = _wanted(arguments)
     if not list(directory.look_up(**wanted, limit=1)):
         return _nothing()
+    from tocsin.console.render import safe
+
     text = directory.ldif(**wanted, suffix=arguments.suffix, schema=arguments.schema)
-    print(text, end="")
+    print(safe(text), end="")  # LDIF is plain ASCII: what else is in it is no broker's
     return 0

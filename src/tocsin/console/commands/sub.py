@@ -37,6 +37,7 @@ _NEEDS_SPECIFICATION: dict[str, object] = {
     "period": None,
     "names": False,
     "query": False,
+    "ca_file": None,
 }
 
 
@@ -72,6 +73,11 @@ def add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--query", action="store_true", help="with --as gma: one event, as it is now"
+    )
+    parser.add_argument(
+        "--ca-file",
+        metavar="FILE",
+        help="with --as gma: authorities to believe besides the system's, for gmas://",
     )
     parser.add_argument("--xpath", metavar="E", help="with --as: what the payload must be like")
     add_namespaces(parser)

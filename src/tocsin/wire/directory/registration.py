@@ -30,6 +30,10 @@ LEASE_S_DEFAULT: Final = 600
 
 RESERVED: Final = ("id", "kind", "name", "host", "address")  # what a filter asks by these names
 _MEMBERS: Final = ("kind", "name", "address", "host", "events", "attributes", "lease")
+_NEEDED: Final = {
+    "kind": 'Say what it is, as in {"kind": "producer", ...}.',
+    "name": 'Say what it is called on its host, as in {"name": "uptime", ...}.',
+}
 _OURS: Final = ("id", "registered", "expires")  # an entry may be sent back as it was shown
 _EVENT: Final = ("name", "namespace", "parameters")
 
@@ -66,9 +70,9 @@ def check_id(value: object) -> str:
 
 def _read(asked: Mapping[str, object]) -> Registration:
     members.only_known((name for name in asked if name not in _OURS), _MEMBERS)
-    for name in ("kind", "name"):
+    for name, remedy in _NEEDED.items():
         if name not in asked:
-            members.refuse(name, "is missing", 'Say what it is, as in {"kind": "producer", ...}.')
+            members.refuse(name, "is missing", remedy)
     address = _address(asked.get("address"))
     return Registration(
         kind=cast(Kind, members.choice("kind", asked["kind"], KINDS)),

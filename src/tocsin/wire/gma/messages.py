@@ -48,9 +48,9 @@ class Parameters(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """Ours, in an element of our namespace that others ignore.
+    """Ours, as attributes in our namespace on the message's own element: others pass over them.
 
-    In a request it says what is asked for besides, in its reply what was understood of that.
+    In a request they say what is asked for besides, in its reply what was understood of that.
     """
 
     role: str | None = None  # what the requester is: producer or consumer

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from gma_peers import PROTOCOL, RawPeer, event, raw_listener, until
 
-from tocsin.client.gma import Consumer, Producer, inbox
+from tocsin.client.gma import Consumer, Producer, inbox, unfinished
 from tocsin.client.gma import connection as connection_module
 from tocsin.client.gma.deadline import Deadline
 from tocsin.wire.framing import framed
@@ -103,6 +103,31 @@ def test_who_is_gone_leaves_nothing_to_collect(said: bytes) -> None:
             peer.close()
 
             until(lambda here=here, whose=whose, how=how: not here and not whose() and not how())
+
+
+def test_all_who_begin_messages_have_one_limit_and_who_begins_small_ones_is_safe(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unfinished, "ALL_BYTES_MAX", 300_000)
+    half = struct.pack(">I", 200_000) + b"<" * 100_000
+    request = framed(NAMES_REQUEST)
+    with Producer() as producer:
+        producer.offer("Load", lambda _: {})
+        guests = producer._serving._guests
+        peers = [RawPeer.call(str(producer.address)) for _ in range(6)]
+        for peer in peers:
+            peer.send(half)
+        until(lambda: caplog.text.count("too many messages have begun") >= 4)
+        small = RawPeer.call(str(producer.address))
+        small.send(request[:20])
+        time.sleep(0.05)
+        small.send(request[20:])
+
+        assert "EventNamesReply" in small.hear()
+        for peer in (*peers, small):
+            peer.close()
+        until(lambda: not guests)
+        assert producer._serving.unfinished._bytes == 0
 
 
 def test_who_asks_much_and_does_not_read_is_not_answered_ahead() -> None:

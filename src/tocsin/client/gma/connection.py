@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final, Protocol, cast
 
 from tocsin.client.gma.deadline import Deadline
+from tocsin.client.gma.unfinished import Unfinished
 from tocsin.client.gma.wording import one_line
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.framing import FrameCutter, framed
@@ -81,11 +82,14 @@ class PeerConnection(asyncio.Protocol):
         frame_bytes_max: int,
         accepted: bool,
         in_turns: bool = False,
+        unfinished: Unfinished | None = None,
     ) -> None:
         self.conversation = conversation
         self._owner: Owner = owner
         self._accepted = accepted
         self._in_turns = in_turns
+        self._unfinished = unfinished or Unfinished()
+        self._unfinished_bytes = 0
         self._frames: deque[bytes] = deque()  # that wait for their turn
         self._cutter = FrameCutter(frame_bytes_max)
         self._loop = asyncio.get_running_loop()
@@ -225,12 +229,18 @@ class PeerConnection(asyncio.Protocol):
 
     def _watch_frame(self, *, is_new: bool) -> None:
         """Give a message that has begun its time; bytes that trickle in give it no more."""
+        self._count_unfinished(self._cutter.waiting)
         if is_new or not self._cutter.waiting:
             self._frame_deadline.cancel()
         if not self._frame_deadline.is_set and self._cutter.waiting and self.is_open:
             self._frame_deadline.start(
                 FRAME_S_MAX, self._frame_overdue, is_stopped=bool(self._held)
             )
+
+    def _count_unfinished(self, now: int) -> None:
+        before, self._unfinished_bytes = self._unfinished_bytes, now
+        if not self._unfinished.changed(before, now):
+            self._fault("too many messages have begun that are not whole")
 
     def _frame_overdue(self) -> None:
         self._fault(f"a message did not come whole within {FRAME_S_MAX:g} s")
@@ -266,6 +276,7 @@ class PeerConnection(asyncio.Protocol):
     def _let_go(self) -> None:
         """Whoever still knows this connection keeps nothing of what went over it, and it keeps
         nobody: thousands that come and go would wait for a collection of garbage."""
+        self._count_unfinished(0)
         self._owner = _Nobody()
         self._transport = None
         self._frames.clear()

@@ -17,6 +17,7 @@ from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
 from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Offers
+from tocsin.client.gma.unfinished import Unfinished
 from tocsin.errors import BadMessage, Busy, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.wire.gma import conversation as c
@@ -36,6 +37,7 @@ class House(Protocol):
     offers: Offers
     thread: LoopThread
     numbering: Numbering
+    unfinished: Unfinished
 
     def may_subscribe(self) -> bool:
         """True if there is room for one more."""
@@ -90,6 +92,7 @@ class Guest:
             frame_bytes_max=FRAME_BYTES_MAX,
             accepted=True,
             in_turns=True,
+            unfinished=house.unfinished,
         )
 
     @property

@@ -14,6 +14,7 @@ from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.listening import CONNECTIONS_MAX, listen, say_goodbye
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.numbering import Numbering
+from tocsin.client.gma.unfinished import Unfinished
 from tocsin.client.gma.wording import error_words
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -57,6 +58,7 @@ class Visitor:
             reception.numbering.conversation(c.CONSUMER),
             frame_bytes_max=FRAME_BYTES_MAX,
             accepted=True,
+            unfinished=reception.unfinished,
         )
 
     def say_goodbye(self) -> None:
@@ -142,6 +144,7 @@ class Reception:
         self.thread = thread
         self.numbering = numbering
         self.remembered = Remembered()
+        self.unfinished = Unfinished()
         self.inbox = Inbox(lambda: thread.call(self._release))
         self.address: PeerAddress | None = None
         self.error: str | None = None

@@ -13,6 +13,7 @@ from tocsin.client.gma.listening import CONNECTIONS_MAX, listen, say_goodbye
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.offers import Offers
+from tocsin.client.gma.unfinished import Unfinished
 
 SUBSCRIPTIONS_MAX: Final = 10_000
 
@@ -26,6 +27,7 @@ class Serving:
         self.thread = thread
         self.numbering = numbering
         self.offers = offers
+        self.unfinished = Unfinished()
         self.address: PeerAddress | None = None
         self.dropped = 0
         self._server: asyncio.Server | None = None

@@ -2,13 +2,13 @@
 # requires-python = ">=3.11"
 # dependencies = ["tocsin"]
 # ///
-"""Consume from a producer: `python examples/gma_consumer.py 127.0.0.1:8402 UptimeCPULoad 2s 5`."""
+"""Consume from a producer: `python examples/gma_consumer.py 127.0.0.1:8405 UptimeCPULoad 2s 5`."""
 
 import sys
 
 from tocsin.client.gma import Consumer
 
-defaults = ["127.0.0.1:8402", "UptimeCPULoad", "2s", "5"]
+defaults = ["127.0.0.1:8405", "UptimeCPULoad", "2s", "5"]
 address, name, period, count = sys.argv[1:] + defaults[len(sys.argv) - 1 :]
 
 with Consumer(address) as consumer:

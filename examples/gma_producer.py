@@ -2,14 +2,14 @@
 # requires-python = ">=3.11"
 # dependencies = ["tocsin"]
 # ///
-"""A producer of performance events: `python examples/gma_producer.py 127.0.0.1:8402`."""
+"""A producer of performance events: `python examples/gma_producer.py 127.0.0.1:8405`."""
 
 import os
 import sys
 
 from tocsin.client.gma import Producer
 
-with Producer(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:8402") as producer:
+with Producer(sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:8405") as producer:
 
     @producer.event("UptimeCPULoad", period_s=10)
     def load(parameters):

@@ -1,6 +1,6 @@
 """Consumer: asks producers for events, subscribes to them, or has them brought.
 
-for event in Consumer("node7:8402").subscribe("UptimeCPULoad", period="10s"):
+for event in Consumer("node7:8405").subscribe("UptimeCPULoad", period="10s"):
     print(event["Load5"])
 """
 

@@ -1,7 +1,7 @@
 """Producer: offers events, makes them for whoever subscribes, and pushes them to who should have
 them.
 
-    with Producer("127.0.0.1:8402") as producer:
+    with Producer("127.0.0.1:8405") as producer:
         producer.offer("Temperature", lambda parameters: {"Celsius": Quantity(21.5, "degC")})
         producer.serve_forever()
 """

@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         """So many bytes of the peer's are here now; all peers together may have only so many."""
         self._door.held_bytes += size - self._held_bytes
         self._held_bytes = size
-        if self._door.held_bytes > HELD_BYTES_MAX:
+        if size and self._door.held_bytes > HELD_BYTES_MAX:
             self._fail(
                 Busy(
                     f"{self._door.held_bytes} bytes of messages of all peers wait here",

@@ -159,3 +159,17 @@ def posted(broker: Served, message: str) -> int:
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
     connection.request("POST", "/gma", message.encode())
     return connection.getresponse().status
+
+
+def test_what_was_taken_is_not_counted_against_others_any_more(broker: Served) -> None:
+    long = event_names("long") + " " * (4 << 20)
+    peers = [Peer(broker.frames) for _ in range(140)]  # together more than all may hold at once
+    for peer in peers:
+        peer.send(long[: 4 << 20])
+        assert peer.hears("EventNamesReply")
+
+    with Peer(broker.frames) as other:
+        other.send(event_names("after"))
+        assert other.hears("EventNamesReply").request == "after"
+    for peer in peers:
+        peer.socket.close()

@@ -229,6 +229,7 @@ class Connection(asyncio.Protocol):
             self._hang_up()
         finally:
             self._worker = None
+            self._hold(self._cutter.waiting + self._waiting_bytes)
             self._began_s = self._heard_s = self._door.now_s  # nothing could come meanwhile
         if self._transport is None:
             self._door.forget(self)  # counted until now: it held what it had sent

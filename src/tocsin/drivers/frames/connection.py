@@ -19,6 +19,7 @@ WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits fo
 UNREAD_BYTES_MAX = 8 << 20  # of replies that a peer asks for and does not read
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_KEEPCNT, 3))
 HELD_BYTES_MAX = 512 << 20  # of what all peers sent, and is not taken yet
+OWN_BYTES_MAX = 64 << 10  # which everybody may have here, whatever the others do
 CLOSING_S = 10.0  # for a peer to read the last replies
 
 
@@ -140,7 +141,7 @@ class Connection(asyncio.Protocol):
         """So many bytes of the peer's are here now; all peers together may have only so many."""
         self._door.held_bytes += size - self._held_bytes
         self._held_bytes = size
-        if size and self._door.held_bytes > HELD_BYTES_MAX:
+        if size > OWN_BYTES_MAX and self._door.held_bytes > HELD_BYTES_MAX:
             self._fail(
                 Busy(
                     f"{self._door.held_bytes} bytes of messages of all peers wait here",

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,11 +69,22 @@ def test_producer_and_consumer_meet_over_tls(secure: Served, trusting: ssl.SSLCo
         assert len(consumer.hears("Event").value("Note") or "") == 300_000
 
 
-def test_who_speaks_no_tls_is_not_answered(secure: Served, trusting: ssl.SSLContext) -> None:
+def test_who_speaks_no_tls_is_not_answered_and_the_log_says_why(
+    secure: Served, trusting: ssl.SSLContext
+) -> None:
     with Peer(secure.frames) as plain:
         plain.send(event_names())
         with contextlib.suppress(ConnectionError):
             assert plain.socket.recv(100)[:1] in (b"", b"\x15")  # nothing, or an alert of TLS
+        deadline = time.monotonic() + 5.0
+        while plain.name.rpartition(":")[2] not in secure.said() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        [line] = [
+            line
+            for line in secure.said().splitlines()
+            if "did not speak TLS" in line and plain.name in line
+        ]
+        assert "gmas://" in line
 
     with Peer(secure.frames, trusting) as peer:
         assert peer.ask(event_names()).returned == "Success"
@@ -110,3 +122,20 @@ def test_a_broker_that_stops_says_goodbye_over_tls(
         assert peer.hears("UnsubscribeRequest").subscription == "mine"
         assert peer.take() is None
         assert complaints(broker) == []
+
+
+def test_who_says_nothing_on_the_doorstep_counts_as_a_connection(
+    certificate: tuple[str, str], trusting: ssl.SSLContext
+) -> None:
+    flags = ("--tls-cert", certificate[0], "--tls-key", certificate[1], "--soap-tcp", "off")
+    with served(*flags, env={"TOCSIN_FRAMES__CONNECTIONS_MAX": "2"}) as small:
+        silent = [Peer(small.frames) for _ in range(2)]
+        time.sleep(0.3)
+        third = Peer(small.frames)
+        assert third.is_hung_up_on()
+        assert "as many connections" in small.said()
+        for peer in silent:
+            peer.socket.close()
+        time.sleep(0.3)
+        with Peer(small.frames, trusting) as peer:
+            assert peer.ask(event_names()).returned == "Success"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tocsin.broker.effects import Level
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.frames.connection import Connection
+from tocsin.drivers.frames.doorstep import Doorstep
 from tocsin.drivers.frames.session import BROKER
 from tocsin.drivers.frames.sparing import Sparing
 from tocsin.errors import BadSetting
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 BACKLOG: Final = 1_024
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
 CLOSING_S: Final = 0.7  # for what is under way; whoever is not done then is cut off
-TLS_HANDSHAKE_S: Final = 10.0
 _POLL_S: Final = 0.01
 
 
@@ -41,6 +42,7 @@ class FramesDoor:
         self._flag = flag
         self._sparing = Sparing(self.note)
         self._connections: set[Connection] = set()
+        self._doorstep: Doorstep | None = None  # of a door that speaks TLS
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._closing = False
@@ -53,27 +55,29 @@ class FramesDoor:
 
     @property
     def connections(self) -> int:
-        return len(self._connections)
+        """Those who are in, and those on the doorstep."""
+        steps = 0 if self._doorstep is None else len(self._doorstep.guests)
+        return len(self._connections) + steps
 
     async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
         self.host, port = host_and_port(address)
         self.is_secure = tls is not None
         try:
-            self._server = await self.loop.create_server(
-                lambda: Connection(self),
-                self.host,
-                port,
-                backlog=BACKLOG,
-                ssl=tls,
-                ssl_handshake_timeout=None if tls is None else TLS_HANDSHAKE_S,
-            )
+            if tls is None:
+                self._server = await self.loop.create_server(
+                    partial(Connection, self), self.host, port, backlog=BACKLOG
+                )
+                self.port = self._server.sockets[0].getsockname()[1]
+            else:
+                arrive = partial(Connection, self)
+                self._doorstep = Doorstep(tls, arrive, self._is_room, self.warn)
+                self.port = await self._doorstep.open(self.host, port)
         except (OSError, UnicodeError) as error:
             raise BadSetting(
                 f"cannot listen on {address}: {error}",
                 remedy=f"Choose another address with {self._flag} HOST:PORT; port 0 takes any free "
                 f"one, and {self._flag} off does without this door.",
             ) from None
-        self.port = self._server.sockets[0].getsockname()[1]
         self._sweep = self.loop.call_later(SWEEP_S, self._turn)
 
     async def close(self) -> None:
@@ -81,6 +85,8 @@ class FramesDoor:
         self._closing = True
         if self._server is not None:
             self._server.close()
+        if self._doorstep is not None:
+            self._doorstep.close()
         for connection in list(self._connections):
             connection.stop()
         deadline_s = self.loop.time() + CLOSING_S
@@ -94,18 +100,23 @@ class FramesDoor:
 
     def admit(self, connection: Connection) -> bool:
         """False if there are as many connections as there may be."""
-        if self._closing or len(self._connections) >= self.desk.limits.connections_max:
+        if not self.is_secure and not self._is_room():  # else it was asked on the doorstep
+            return False
+        self._connections.add(connection)
+        self.desk.connections += 1
+        return True
+
+    def _is_room(self) -> bool:
+        if self._closing or self.connections >= self.desk.limits.connections_max:
             self.turned_away += 1
             if not self._full and not self._closing:
                 self._full = True  # told once, and again when there was room in between
                 self.note(
                     "warning",
                     "the frames door has as many connections as frames.connections_max allows",
-                    connections=len(self._connections),
+                    connections=self.connections,
                 )
             return False
-        self._connections.add(connection)
-        self.desk.connections += 1
         return True
 
     def forget(self, connection: Connection) -> None:

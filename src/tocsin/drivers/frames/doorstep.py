@@ -1,0 +1,87 @@
+"""Doorstep: who has come to a door that speaks TLS, and has not shown yet that it does.
+
+A server that does this by itself says nothing of those who fail, and does not count them. Here they
+are connections, and why one was sent away is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Final
+
+BACKLOG: Final = 1_024
+TLS_HANDSHAKE_S: Final = 10.0
+OUT_OF_DESCRIPTORS_S: Final = 0.1  # before the next look whether there is one again
+REMEDY: Final = "Speak TLS to this port (gmas:// in our own clients), and trust its certificate."
+
+Warn = Callable[..., None]
+"""Writes to the broker's own log what a peer did wrong: a message, then fields by name."""
+
+
+class Doorstep:
+    """Takes connections at some sockets, and brings in those that speak TLS."""
+
+    def __init__(
+        self,
+        tls: ssl.SSLContext,
+        arrive: Callable[[], asyncio.Protocol],
+        has_room: Callable[[], bool],
+        warn: Warn,
+    ) -> None:
+        self._tls = tls
+        self._arrive = arrive
+        self._has_room = has_room
+        self._warn = warn
+        self._loop = asyncio.get_running_loop()
+        self._listening: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.guests: set[asyncio.Task[None]] = set()  # whose handshake is under way
+
+    async def open(self, host: str, port: int) -> int:
+        """Listen, and return the port that it became; OSError if that cannot be."""
+        found = await self._loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, _, _, _, address in sorted(set(found)):
+            listening = socket.create_server(address, family=family, backlog=BACKLOG)
+            listening.setblocking(False)
+            self._listening.append(listening)
+            self._begin(self._tasks, self._accept(listening))
+        opened: int = self._listening[0].getsockname()[1]
+        return opened
+
+    def close(self) -> None:
+        for task in (*self._tasks, *self.guests):
+            task.cancel()
+        for listening in self._listening:
+            listening.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                guest, address = await self._loop.sock_accept(listening)
+            except OSError:
+                await asyncio.sleep(OUT_OF_DESCRIPTORS_S)
+                continue
+            if self._has_room():
+                peer = f"{address[0]}:{address[1]}"
+                self._begin(self.guests, self._shake_hands(guest, peer))
+            else:
+                guest.close()
+
+    async def _shake_hands(self, guest: socket.socket, peer: str) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                self._arrive, guest, ssl=self._tls, ssl_handshake_timeout=TLS_HANDSHAKE_S
+            )
+        except OSError as error:  # so are those of TLS, and the time that ran out
+            why = getattr(error, "reason", None) or str(error) or type(error).__name__
+            self._warn("who came did not speak TLS as it must", why=why, remedy=REMEDY, peer=peer)
+
+    def _begin(self, among: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work)
+        among.add(task)
+        task.add_done_callback(among.discard)

@@ -226,7 +226,7 @@ def test_the_broker_pushes_to_an_archive_that_knows_only_the_paper(broker: Broke
     with strict(PlainArchive()) as knowing:
         subscription_id = pushed_by(broker, knowing, own_name())
         try:
-            knowing.next_subscription(wait_s=3).next_event()
+            assert knowing.next_subscription(wait_s=3).next_event()
         finally:
             broker.call("DELETE", f"/subscriptions/{subscription_id}")
 

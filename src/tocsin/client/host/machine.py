@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 # It comes without types; all of it that is used is in this module and in `processes`.
-import psutil  # type: ignore[import-untyped, unused-ignore]
+import psutil
 
 from tocsin.client.host.readings import (
     CpuTimes,

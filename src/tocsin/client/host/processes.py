@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-import psutil  # type: ignore[import-untyped, unused-ignore]
+import psutil
 
 from tocsin.client.host.readings import Process, Processes
 

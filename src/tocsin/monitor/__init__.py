@@ -1,0 +1,1 @@
+"""What is known of workflow runs: folded from events in any order. Pure."""

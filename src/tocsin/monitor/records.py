@@ -1,0 +1,207 @@
+"""Runs and activities as the monitor shows them: what provenance, estimates and people build on.
+
+Times are RFC 3339 texts in UTC, to the millisecond, by the clock of whoever sent them. What nobody
+told is None, or empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+RunState = Literal[
+    "created", "running", "idle", "suspended", "completed", "failed", "aborted", "lost"
+]
+ActivityState = Literal[
+    "planned",
+    "queued",
+    "held",
+    "running",
+    "retrying",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "skipped",
+    "cached",
+    "lost",
+]
+
+RUN_STATES: Final[tuple[RunState, ...]] = (
+    "created",
+    "running",
+    "idle",
+    "suspended",
+    "completed",
+    "failed",
+    "aborted",
+    "lost",
+)
+ACTIVITY_STATES: Final[tuple[ActivityState, ...]] = (
+    "planned",
+    "queued",
+    "held",
+    "running",
+    "retrying",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "skipped",
+    "cached",
+    "lost",
+)
+ENDED_RUN: Final[frozenset[str]] = frozenset({"completed", "failed", "aborted"})
+ENDED_ACTIVITY: Final[frozenset[str]] = frozenset(
+    {"succeeded", "failed", "cancelled", "skipped", "cached"}
+)
+DONE_ACTIVITY: Final[frozenset[str]] = frozenset({"succeeded", "skipped", "cached"})
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """Something about a run that cannot be as it was told. Its state is shown all the same."""
+
+    kind: str
+    detail: str
+    activity: str | None = None
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityCounts:
+    """How many activities of a run are in each state, each counted once, by its latest attempt.
+
+    `total` is how many there will be, if that was announced; `known` how many were heard of.
+    """
+
+    total: int | None = None
+    known: int = 0
+    planned: int = 0
+    queued: int = 0
+    running: int = 0
+    held: int = 0
+    retrying: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    cached: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFile:
+    """A file of the workflow's definition; the text is None if it was too long to be sent."""
+
+    path: str
+    sha256: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One execution of a workflow."""
+
+    id: str
+    workflow: str = ""
+    version: str = ""
+    engine: str = ""
+    user: str = ""
+    host: str = ""
+    state: RunState = "created"
+    started: str | None = None
+    ended: str | None = None
+    duration_s: float | None = None
+    last_event: str | None = None
+    parent: str | None = None
+    activities: ActivityCounts = ActivityCounts()
+    progress: float | None = None
+    anomalies: int = 0
+    # What only one run's own page shows.
+    engine_version: str = ""
+    error: str | None = None
+    trace: str | None = None
+    working_directory: str | None = None
+    command: str | None = None
+    log: str | None = None
+    exit_code: int | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    anomaly_list: tuple[Anomaly, ...] = ()
+    alerts: tuple[Mapping[str, Any], ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[WorkflowFile, ...] = ()
+    plan: Mapping[str, int] = field(default_factory=dict)
+    """Announced activities by type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityRecord:
+    """One activity of a run as its latest attempt left it; `tries` are the attempts before."""
+
+    id: str
+    type: str = ""
+    version: str = ""
+    attempt: int = 1
+    state: ActivityState = "planned"
+    queued: str | None = None
+    started: str | None = None
+    ended: str | None = None
+    duration_s: float | None = None
+    """Never negative: None if the end is before the start."""
+    host: str | None = None
+    exit_code: int | None = None
+    error: str | None = None
+    trace: str | None = None
+    log: str | None = None
+    """The end of the log; `log_file` is where all of it is."""
+    command: str | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    input_bytes: int | None = None
+    output_bytes: int | None = None
+    external_bytes: int | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    parents: tuple[str, ...] = ()
+    attempts: int = 1
+    log_file: str | None = None
+    job: str | None = None
+    """What the engine or the batch system calls it."""
+    container: str | None = None
+    run: str = ""
+    tries: tuple[ActivityRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """One message of a run, as it was received."""
+
+    seq: int
+    time: str | None
+    received: str
+    pairs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRecord:
+    """An activity that failed, how often the same was seen before, and what came before it."""
+
+    activity: ActivityRecord
+    seen_before: int
+    before: tuple[EventRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """How an activity went in the past: over the durations of attempts that succeeded."""
+
+    type: str
+    count: int
+    failed: int
+    mean_s: float | None
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    versions: tuple[str, ...]
+    recent: tuple[ActivityRecord, ...]

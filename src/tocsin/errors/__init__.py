@@ -5,7 +5,8 @@ docstring, so a docstring here is written for the person who met the error. A bu
 never one of these.
 
 Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes, dead
-letters and the directory, T4 the log and its disk, T5 delivery, T6 clients reaching a broker.
+letters, the directory, concepts and runs, T4 the log and its disk, T5 delivery, T6 clients reaching
+a broker.
 """
 
 from __future__ import annotations
@@ -18,6 +19,14 @@ from tocsin.errors.clients import (
     NotInSpecification,
     SoapRefused,
     SomeFailed,
+)
+from tocsin.errors.concepts import (
+    BadOntology,
+    MonitorOff,
+    NoSuchPublisher,
+    NoSuchRun,
+    NothingToEstimate,
+    UnknownConcept,
 )
 from tocsin.errors.delivery import (
     PeerFailed,
@@ -81,6 +90,7 @@ __all__ = [
     "BadMediaType",
     "BadMessage",
     "BadMethod",
+    "BadOntology",
     "BadRegistration",
     "BadRequest",
     "BadSetting",
@@ -103,14 +113,18 @@ __all__ = [
     "ForeignOrigin",
     "HeadTooLarge",
     "InternalError",
+    "MonitorOff",
     "NoSuchBox",
     "NoSuchDeadLetter",
     "NoSuchEntry",
     "NoSuchPath",
+    "NoSuchPublisher",
+    "NoSuchRun",
     "NoSuchSubscription",
     "NotInSpecification",
     "NotOpenToTheWorld",
     "NothingArrived",
+    "NothingToEstimate",
     "PeerFailed",
     "RedriveFailed",
     "ShuttingDown",
@@ -122,5 +136,6 @@ __all__ = [
     "TooManySubscriptions",
     "TooMuchKept",
     "TooSlow",
+    "UnknownConcept",
     "catalogue",
 ]

@@ -2,8 +2,8 @@
 
 A list of objects, all of which must hold; each has one key, which names its dialect. The Cloud-
 Events Subscriptions API has `exact`, `prefix`, `suffix`, `all`, `any`, `not` and `sql`; `filter` (a
-text in the language of `filter_text`), `topic` (a pattern) and `xpath` are ours. An error names the
-place by its path, as in `filters[2].any[0]`.
+text in the language of `filter_text`), `topic` (a pattern), `xpath` and `concepts` (names)
+are ours. An error names the place by its path, as in `filters[2].any[0]`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from tocsin.errors import BadFilter, TocsinError
+from tocsin.event.concept_filter import CONCEPTS_MAX, concepts_filter
 from tocsin.event.filter import (
     EVERYTHING,
     All,
@@ -198,6 +199,17 @@ def _read_topic(_dialect: str, content: object, place: _Place) -> Filter:
     return _counted(place, _within(place, read, expression))
 
 
+def _read_concepts(_dialect: str, content: object, place: _Place) -> Filter:
+    if not isinstance(content, list) or not content:
+        raise _refused(place, f"is {_kind(content)}", "Give a list of at least one concept.")
+    if len(content) > CONCEPTS_MAX:
+        raise _refused(
+            place, f"has {len(content)} concepts", f"At most {CONCEPTS_MAX} are one profile."
+        )
+    names = [_text(each, place.at(f"[{index}]")) for index, each in enumerate(content)]
+    return _within(place, lambda _names: concepts_filter(names), ", ".join(names[:4]))
+
+
 _Reader = Callable[[str, object, _Place], Filter]
 
 _READERS: Mapping[str, _Reader] = {
@@ -211,6 +223,7 @@ _READERS: Mapping[str, _Reader] = {
     "xpath": _read_xpath,
     "filter": _read_filter,
     "topic": _read_topic,
+    "concepts": _read_concepts,
 }
 
 

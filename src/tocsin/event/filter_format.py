@@ -20,7 +20,7 @@ from tocsin.event.value import Scalar
 
 KEYWORDS = frozenset({"and", "or", "not", "exists", "prefix", "suffix", "contains", "topic"})
 # These are names unless what follows makes them something else; written bare they would mislead.
-CONTEXT_WORDS = frozenset({"text", "sql", "xpath", "everything", "nothing"})
+CONTEXT_WORDS = frozenset({"text", "sql", "xpath", "concept", "everything", "nothing"})
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./:@+-]*")

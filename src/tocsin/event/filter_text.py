@@ -7,6 +7,7 @@
     condition  =  name operator value [unit]  |  name "exists"  |  "exists" name
                |  "topic" ["="] pattern  |  "topic" dialect:"pattern"
                |  "text" name operator value  |  "sql" "expression"  |  "everything"  |  "nothing"
+               |  "concept" name
                |  "xpath" "expression" {"with" "prefix=uri"} ["on" document ["soap" "wsa"]]
     brackets   =  "[" name "," operator "," value "]", more of them after "," or ";"
 
@@ -19,7 +20,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tocsin.errors import BadFilter, BadTopicPattern
+from tocsin.errors import BadFilter, BadTopicPattern, UnknownConcept
+from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.filter import (
     EVERYTHING,
     All,
@@ -271,9 +273,19 @@ def _contextual(scanner: Scanner, word: str) -> Filter:
         return _checked_sql(scanner, take_quoted(scanner), at)
     if word == "xpath" and scanner.peek(QUOTE):
         return _xpath(scanner)
+    if word == "concept" and (scanner.peek(QUOTE) or scanner.peek(WORD)):
+        return _concept(scanner)
     if word == "text" and (scanner.peek(NAME) or scanner.peek(BACKQUOTE)):
         return _text_condition(scanner)
     raise _unexpected(scanner, "an operator")
+
+
+def _concept(scanner: Scanner) -> Filter:
+    at = scanner.position
+    try:
+        return concepts_filter([_take_text(scanner)])
+    except UnknownConcept as unknown:
+        raise scanner.refused(unknown.problem, remedy=unknown.remedy, at=at) from None
 
 
 def _text_condition(scanner: Scanner) -> TextIs:

@@ -75,11 +75,18 @@ def _branches(filter: Filter) -> list[_Leaves]:
             return _product(parts)
         case AnyOf(parts):
             union = [leaves for part in parts for leaves in _branches(part)]
-            return union if len(union) <= CONJUNCTIONS_MAX else [(filter,)]
+            few = len(union) <= CONJUNCTIONS_MAX or all(map(_is_existence, parts))
+            return union if few else [(filter,)]
         case Not(part):
             return _denied_branches(part)
         case _:
             return [(filter,)]
+
+
+def _is_existence(part: Filter) -> bool:
+    """A row that asks for a name alone is shared by all who ask for it: a profile of concepts may
+    have thousands."""
+    return isinstance(part, Predicate) and part.operator is _EXISTS
 
 
 def _product(parts: tuple[Filter, ...]) -> list[_Leaves]:

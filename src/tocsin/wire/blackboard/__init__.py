@@ -1,0 +1,1 @@
+"""The blackboard's messages (paper 004): groups of concept-value pairs, as JSON."""

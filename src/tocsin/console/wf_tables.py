@@ -1,0 +1,159 @@
+"""Tables and paragraphs that fit the terminal they are shown on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from unicodedata import combining, east_asian_width
+
+from tocsin.console.render import ROWS_MAX, colour, safe, say
+
+COLUMN_CHARS_MIN = 8  # narrower, and a name says nothing
+PIPE_CHARS_MAX = 10_000  # where no terminal is, nothing is cut to fit
+INDENT = "  "
+
+Paint = Callable[[int, str], str]
+
+
+def screen_width() -> int:
+    """How many columns there are; very many where stdout is no terminal."""
+    if not sys.stdout.isatty():
+        return PIPE_CHARS_MAX
+    try:
+        return int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        pass
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        return 80
+
+
+def wide(text: str) -> int:
+    """How many columns a text takes: two for what East Asia writes, none for accents."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def cut(text: str, width: int) -> str:
+    """As much of a text as fits, with a mark where it was cut."""
+    if wide(text) <= width:
+        return text
+    kept = ""
+    for char in text:
+        if wide(kept + char) > width - 1:
+            break
+        kept += char
+    return kept + "…"
+
+
+def cell(value: object) -> str:
+    """A value on one line, harmless to a terminal."""
+    if value is None or value == "":
+        return "-"
+    return " ".join(safe(str(value)).split("\n"))
+
+
+def lines_of_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    width: int,
+    right: frozenset[int] = frozenset(),
+    paint: Paint | None = None,
+) -> list[str]:
+    """Rows in columns no wider than `width`; what is too wide loses the end of its widest cells.
+
+    Columns in `right` stand at the right. `paint` colours a cell, after it was measured.
+    """
+    shown = [[cell(value) for value in row] for row in rows]
+    widths = _fitted(
+        [max(map(wide, column)) for column in zip(headers, *shown, strict=True)],
+        [wide(header) for header in headers],
+        width,
+    )
+    lines = [colour(_line(headers, widths, right, None), "1")]
+    lines += [_line(row, widths, right, paint) for row in shown]
+    return lines
+
+
+def _fitted(widths: list[int], least: list[int], width: int) -> list[int]:
+    over = sum(widths) + len(INDENT) * (len(widths) - 1) - width
+    while over > 0:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        floor = max(least[widest], COLUMN_CHARS_MIN)
+        if widths[widest] <= floor:
+            break
+        others = max((w for n, w in enumerate(widths) if n != widest), default=0)
+        taken = min(over, widths[widest] - max(floor, min(others, widths[widest] - 1)))
+        widths[widest] -= taken
+        over -= taken
+    return widths
+
+
+def _line(
+    cells: Sequence[str], widths: Sequence[int], right: frozenset[int], paint: Paint | None
+) -> str:
+    parts = []
+    for column, (text, width) in enumerate(zip(cells, widths, strict=True)):
+        fitted = cut(text, width)
+        space = " " * (width - wide(fitted))
+        painted = fitted if paint is None else paint(column, fitted)
+        last = column == len(cells) - 1
+        parts.append(space + painted if column in right else painted + ("" if last else space))
+    return INDENT.join(parts)
+
+
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    right: frozenset[int] = frozenset(),
+    paint: Paint | None = None,
+) -> None:
+    """Print a table as wide as the screen; past a limit it is said how many are left out."""
+    width = screen_width()
+    for line in lines_of_table(headers, rows[:ROWS_MAX], width=width, right=right, paint=paint):
+        print(line)
+    if len(rows) > ROWS_MAX:
+        say(f"... {len(rows) - ROWS_MAX:,} more; use --json for all of them")
+
+
+def described(pairs: Iterable[tuple[str, str | None]], *, width: int) -> list[str]:
+    """Names and values, one below the other; a long value goes on below its beginning."""
+    listed = [(name, value) for name, value in pairs if value]
+    column = max((len(name) for name, _ in listed), default=0)
+    lines = []
+    for name, value in listed:
+        parts = wrapped(safe(value or ""), max(20, width - column - len(INDENT)))
+        lines.append(f"{name:<{column}}{INDENT}{parts[0]}")
+        lines += [f"{'':<{column}}{INDENT}{part}" for part in parts[1:]]
+    return lines
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A text in lines no wider than `width`, cut between words where there are any."""
+    from textwrap import wrap
+
+    if wide(text) <= width and "\n" not in text:
+        return [text]
+    return [
+        line
+        for paragraph in text.splitlines()
+        for line in (wrap(paragraph, width, break_on_hyphens=False) or [""])
+    ] or [""]
+
+
+def heading(text: str) -> None:
+    """A line that names what follows."""
+    print(f"\n{colour(text, '1')}")
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Print lines that were made for the screen."""
+    for line in lines:
+        print(line)

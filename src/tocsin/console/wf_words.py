@@ -1,0 +1,186 @@
+"""Runs in words: durations, moments, sizes, states and progress as a person reads them.
+
+Exact values are what `--json` is for; here a time is local and a number has three digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
+BAR_CELLS = 20
+ID_CHARS_MIN = 4
+
+ENDED = frozenset({"completed", "failed", "aborted"})
+COLOURS = {
+    "running": "36",
+    "retrying": "33",
+    "completed": "32",
+    "succeeded": "32",
+    "cached": "32",
+    "failed": "31",
+    "aborted": "31",
+    "cancelled": "33",
+    "lost": "33",
+    "held": "33",
+    "suspended": "33",
+}
+# An activity that came to a good end, or whose work needs not be done any more.
+GOOD_ENDS = ("succeeded", "cached", "skipped")
+
+_UNITS = {"PERCENT": "%", "KiloW-HR": " kWh", "W": " W", "GM": " g"}
+
+
+def lasting(duration_s: float | None) -> str:
+    """A duration with its two largest units: 850ms, 4.2s, 3m20s, 2h05m, 3d04h."""
+    if duration_s is None:
+        return "-"
+    whole = round(duration_s)
+    if duration_s < 0.9995:
+        return f"{max(0.0, duration_s) * 1000:.0f}ms"
+    if duration_s < 9.95:
+        return f"{duration_s:.1f}s"
+    if whole < MINUTE_S:
+        return f"{whole}s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S}m{whole % MINUTE_S:02}s"
+    minutes = round(duration_s / MINUTE_S)
+    if minutes < DAY_S // MINUTE_S:
+        return f"{minutes // 60}h{minutes % 60:02}m"
+    hours = round(duration_s / HOUR_S)
+    return f"{hours // 24}d{hours % 24:02}h"
+
+
+def instant(text: str | None) -> datetime | None:
+    """A time of the API in this machine's zone."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def at(text: str | None, now: datetime) -> str:
+    """A moment as short as it can be said `now`: today by the clock, else with the day."""
+    moment = instant(text)
+    if moment is None:
+        return text or "-"
+    here = now.astimezone()
+    if moment.date() == here.date():
+        return f"{moment:%H:%M:%S}"
+    if abs((moment - here).days) < 180:
+        return f"{moment:%b %d %H:%M}"
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def size(count: float) -> str:
+    """Bytes: 512 B, 1.2 kB, 3.4 GB."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(value) < 999.5:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.4g} PB"
+
+
+def measured(concept: str, value: object) -> str:
+    """The value of a resource with the unit that the ontology gives it."""
+    number = _number(value)
+    if number is None:
+        return str(value)
+    unit = _unit(concept)
+    if unit == "SEC":
+        return lasting(number)
+    if unit.startswith("BYTE"):
+        return size(number) + ("/s" if unit.endswith("SEC") else "")
+    shown = f"{number:,.0f}" if number == int(number) else f"{number:.3g}"
+    return f"{shown}{_UNITS.get(unit, '')}"
+
+
+def _unit(concept: str) -> str:
+    from tocsin.ontology import built_in
+
+    known = built_in().concepts.get(concept)
+    return known.unit if known is not None else ""
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if abs(number) < 1e300 else None
+
+
+def spaced(concept: str) -> str:
+    """The name of a concept in words: CpuSeconds is `cpu seconds`."""
+    words = "".join(f" {c.lower()}" if c.isupper() else c for c in concept).split()
+    return " ".join(words) or concept
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction in percent. Only what is whole is called 100 %."""
+    if fraction is None:
+        return "-"
+    shown = int(fraction * 100) if fraction < 1 else round(fraction * 100)
+    return f"{shown}%"
+
+
+def bar(fraction: float | None, cells: int = BAR_CELLS) -> str:
+    """A bar for a fraction; an empty one where it is not known."""
+    full = 0 if fraction is None else max(0, min(cells, int(fraction * cells)))
+    return "█" * full + "░" * (cells - full)
+
+
+def counted(activities: Mapping[str, Any]) -> str:
+    """How many activities are done, of how many: `9 of 20`; `9 so far` if nobody said."""
+    done = sum(int(activities.get(name) or 0) for name in GOOD_ENDS)
+    total = activities.get("total")
+    return f"{done:,} so far" if total is None else f"{done:,} of {int(total):,}"
+
+
+def progress(run: Mapping[str, Any]) -> str:
+    """The progress of a run in a table."""
+    count = counted(run.get("activities") or {})
+    fraction = run.get("progress")
+    return count if fraction is None else f"{percent(fraction):>4} {count}"
+
+
+def states(activities: Mapping[str, Any]) -> str:
+    """What else is to be said of a run's activities: `3 running, 1 failed`."""
+    shown = ("running", "queued", "held", "retrying", "failed", "cancelled", "skipped", "cached")
+    return ", ".join(f"{activities[name]:,} {name}" for name in shown if activities.get(name))
+
+
+def left(estimate: Mapping[str, Any] | None) -> str:
+    """The time left in a table, with its interval."""
+    if not estimate or estimate.get("remaining_s") is None:
+        return "-"
+    low, high = estimate.get("low_s"), estimate.get("high_s")
+    between = "" if low is None or high is None else f" ({lasting(low)} to {lasting(high)})"
+    return f"{lasting(estimate['remaining_s'])}{between}"
+
+
+def trust(estimate: Mapping[str, Any]) -> str:
+    """Why an estimate may be believed: what it is from, and how far off such ones were."""
+    runs, error = estimate.get("past_runs"), estimate.get("past_error")
+    if not runs:
+        text = "from this run alone: no past run to learn from"
+    else:
+        text = f"from {runs:,} past run{'' if runs == 1 else 's'}"
+    if error is not None:
+        text += f", usually off by {percent(error)}"
+    return text + (f"; method: {estimate['method']}" if estimate.get("method") else "")
+
+
+def excerpt(text: str, lines_max: int) -> Iterator[str]:
+    """The last lines of a text, and how many came before them."""
+    lines = text.rstrip().splitlines()
+    if len(lines) > lines_max:
+        yield f"... {len(lines) - lines_max:,} lines before"
+    yield from lines[-lines_max:]

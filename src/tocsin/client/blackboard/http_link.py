@@ -1,0 +1,72 @@
+"""HttpLink: a broker's blackboard over HTTP, one keep-alive connection for each side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Self
+
+import msgspec
+
+from tocsin.client.asking import JSON_HEADERS, query
+from tocsin.client.blackboard.http_stream import HttpSubscription
+from tocsin.client.transport.address import Address, broker_address
+from tocsin.client.transport.connection import Connection
+from tocsin.wire.blackboard.messages import Message, Profile
+
+# A broker that takes longer is as good as away: what it was told is kept and told again.
+PUBLISH_TIMEOUT_S = 10.0
+POLL_SLACK_S = 10.0
+POLL_S_MAX = 60.0
+
+_encode = msgspec.json.Encoder().encode
+
+
+class HttpLink:
+    """Opens a connection on first use, and again after it broke."""
+
+    is_remote = True
+
+    def __init__(self, broker: str | Address | None = None) -> None:
+        self.address = broker if isinstance(broker, Address) else broker_address(broker)
+        if self.address.tls:
+            # Here, and not in a thread at the first request: a fork meanwhile would hang the child.
+            import ssl  # noqa: F401
+        self._publishing = Connection(self.address, timeout_s=PUBLISH_TIMEOUT_S)
+        self._watching = Connection(self.address)
+
+    @property
+    def name(self) -> str:
+        return str(self.address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def publish(self, messages: Sequence[Message]) -> int:
+        body = _encode(messages)
+        answer = self._publishing.request(
+            "POST", "/blackboard/messages", body=body, headers=JSON_HEADERS
+        ).value()
+        return int(answer["accepted"]) - int(answer.get("duplicates", 0))
+
+    def profile(self, *, after: int | None = None, wait_s: float = 0.0) -> Profile:
+        wait_s = min(wait_s, POLL_S_MAX)
+        target = "/blackboard/profile" + query(after=after, wait=wait_s if wait_s else None)
+        answer = self._watching.request("GET", target, timeout_s=wait_s + POLL_SLACK_S)
+        return msgspec.convert(answer.value(), Profile)
+
+    def subscribe(self, concepts: Iterable[str], *, after: int | None = None) -> HttpSubscription:
+        return HttpSubscription(self.address, tuple(concepts), after)
+
+    def interrupt(self) -> None:
+        self._publishing.interrupt()
+        self._watching.interrupt()
+
+    def reopened(self) -> HttpLink:
+        return HttpLink(self.address)
+
+    def close(self) -> None:
+        self._publishing.close()
+        self._watching.close()

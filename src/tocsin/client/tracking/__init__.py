@@ -1,0 +1,1 @@
+"""Tell a blackboard what a workflow does (paper 004, section 3.2)."""

@@ -1,0 +1,199 @@
+"""The spool: what could not be sent is on disk, and is sent later by whoever comes first."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from tocsin.client.blackboard.link import Link
+from tocsin.client.blackboard.opening import open_link
+from tocsin.client.blackboard.wanted import Wanted, wanted
+from tocsin.client.tracking import spool_file
+from tocsin.client.tracking.handing_over import hand_over
+from tocsin.client.tracking.spool_file import SpoolFile
+from tocsin.errors import TocsinError
+from tocsin.ontology import in_use
+from tocsin.wire.blackboard.messages import Message, Profile
+
+SPOOL_BYTES_MAX = 256 << 20  # of all files in the directory; some two million events
+BATCH_MESSAGES_MAX = 1_000
+SYNC_EVERY_S = 1.0  # what a power cut may cost; the crash of a program costs nothing written
+
+
+def default_directory() -> Path:
+    """$XDG_STATE_HOME/tocsin/spool, or the same under ~/.local/state."""
+    state = os.environ.get("XDG_STATE_HOME")
+    if not state:
+        with suppress(RuntimeError):
+            return Path.home() / ".local" / "state" / "tocsin" / "spool"
+        state = f"/var/tmp/{os.getuid()}"
+    return Path(state) / "tocsin" / "spool"
+
+
+class Spool:
+    """One process's own file, made when there is something to write."""
+
+    def __init__(
+        self, directory: Path | None, broker: str, *, bytes_max: int = SPOOL_BYTES_MAX
+    ) -> None:
+        self.directory = directory or default_directory()
+        self.broker = broker
+        self._bytes_max = bytes_max
+        self._own_bytes_max = 0
+        self._file: SpoolFile | None = None
+        self._synced_at = 0.0
+
+    @property
+    def has_more(self) -> bool:
+        return self._file is not None and self._file.has_more
+
+    def append(self, messages: Sequence[Message]) -> None:
+        """Write them down, all or none; OSError says why not."""
+        if self._file is None:
+            others = spool_file.bytes_in(self.directory)
+            self._own_bytes_max = self._bytes_max - others
+            name = f"{os.getpid()}-{os.urandom(6).hex()}"
+            self._file = spool_file.create(self.directory, self.broker, name)
+        if self._file.size > self._own_bytes_max:
+            raise OSError(f"{self._bytes_max >> 20} MiB of events wait in {self.directory}")
+        self._file.append(messages)
+        if time.monotonic() - self._synced_at > SYNC_EVERY_S:
+            self._file.sync()
+            self._synced_at = time.monotonic()
+
+    def front(self) -> tuple[list[Message], int]:
+        assert self._file is not None
+        return self._file.front(BATCH_MESSAGES_MAX)
+
+    def release(self, place: int) -> None:
+        assert self._file is not None
+        self._file.release(place)
+
+    def close(self) -> None:
+        """Leave what is left to whoever comes next."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                if file.has_more:
+                    file.sync()
+                file.close()
+
+    def reopened(self) -> Spool:
+        """For a forked child: the same directory, a file of its own."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.leave()
+        return Spool(self.directory, self.broker, bytes_max=self._bytes_max)
+
+    def others(self) -> list[Path]:
+        """Files that other processes left behind, or write still."""
+        own = self._file.path if self._file is not None else None
+        return [path for path in spool_file.files_in(self.directory) if path != own]
+
+
+def _profile_path(directory: Path, broker: str) -> Path:
+    name = "".join(c if c.isalnum() or c in ".-" else "_" for c in broker)[:150]
+    return directory / f"profile-{name}.json"
+
+
+def remember_profile(directory: Path, broker: str, profile: Profile) -> None:
+    """Keep it for a time when the broker cannot be asked."""
+    with suppress(OSError):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = _profile_path(directory, broker)
+        fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        fresh.write_bytes(msgspec.json.encode(profile))
+        fresh.rename(path)
+
+
+def remembered_profile(directory: Path, broker: str) -> Profile | None:
+    """The last that any process was told by this broker."""
+    try:
+        data = _profile_path(directory, broker).read_bytes()
+        return msgspec.json.decode(data, type=Profile)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolCounts:
+    """What became of the files and messages of a spool."""
+
+    files: int = 0
+    busy: int = 0
+    sent: int = 0
+    duplicates: int = 0
+    filtered: int = 0
+    refused: int = 0
+    damaged: int = 0
+
+
+Progress = Callable[[SpoolCounts], None]
+
+
+def send_all(
+    broker: str | None = None, directory: Path | None = None, progress: Progress | None = None
+) -> SpoolCounts:
+    """Send what waits: to `broker` if one is named, otherwise each file to the one it is for.
+
+    Files that a running process writes are left to it, as `busy`. Raises what keeps a broker from
+    taking them; what it took is gone from the spool then, and the rest is still there.
+    """
+    where = directory or default_directory()
+    counts = SpoolCounts()
+    links: dict[str, tuple[Link, Wanted]] = {}
+    try:
+        for path in spool_file.files_in(where):
+            file = spool_file.take(path)
+            if file is None:
+                counts = replace(counts, busy=counts.busy + 1)
+                continue
+            try:
+                address = broker or file.broker
+                if address not in links:
+                    link = open_link(address)
+                    links[address] = (link, _wanted_by(link, where))
+                counts = _send_file(file, *links[address], counts, progress)
+            finally:
+                file.close()
+    finally:
+        for link, _ in links.values():
+            link.close()
+    return counts
+
+
+def _wanted_by(link: Link, directory: Path) -> Wanted:
+    identity = in_use().below("Identity")
+    now = wanted(link.profile(), identity)
+    before = remembered_profile(directory, link.name)
+    # A subscriber that has not found back to a broker just started must not lose what waited.
+    return now if before is None else now | wanted(before, identity)
+
+
+def _send_file(
+    file: SpoolFile, link: Link, asked: Wanted, counts: SpoolCounts, progress: Progress | None
+) -> SpoolCounts:
+    refused: list[TocsinError] = []
+    while file.has_more:
+        messages, place = file.front(BATCH_MESSAGES_MAX)
+        worth = [thin for message in messages if (thin := asked.thinned(message)) is not None]
+        before = len(refused)
+        new = hand_over(link, worth, refused.append)
+        bad = len(refused) - before
+        file.release(place)
+        counts = replace(
+            counts,
+            sent=counts.sent + new,
+            duplicates=counts.duplicates + len(worth) - bad - new,
+            filtered=counts.filtered + len(messages) - len(worth),
+            refused=counts.refused + bad,
+        )
+        if progress is not None:
+            progress(counts)
+    return replace(counts, files=counts.files + 1, damaged=counts.damaged + file.damaged)

@@ -1,0 +1,1 @@
+"""Design-time evolution: workflow files as definitions, their versions, and what changed."""

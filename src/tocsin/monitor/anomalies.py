@@ -1,0 +1,141 @@
+"""Anomalies: what cannot be as it was told. Each is shown; none changes what else is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from tocsin.monitor.fold import Row, latest
+from tocsin.monitor.records import Anomaly
+from tocsin.monitor.states import AttemptTimes, is_zone_apart, run_started_ns, was_restarted
+from tocsin.monitor.times import NS_PER_S, read_ns, seconds_between, shown
+
+SLACK_S: Final = 300.0  # as much as two clocks may differ without a word about it
+CYCLE_SHOWN_MAX: Final = 8
+
+END_BEFORE_START: Final = "end before start"
+FROM_THE_FUTURE: Final = "from the future"
+ZONE_SKEW: Final = "zone skew"
+NO_ACTIVITY_ID: Final = "activity without id"
+NO_TIME: Final = "unreadable time"
+TWO_ENDS: Final = "ended in two ways"
+AFTER_THE_END: Final = "activity after the end of the run"
+BEFORE_THE_START: Final = "activity before the start of the run"
+MORE_THAN_PLANNED: Final = "more done than planned"
+RESTARTED: Final = "started again after its end"
+CYCLE: Final = "cycle"
+
+
+def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
+    """What is odd about one attempt."""
+    found: list[Anomaly] = []
+    started_ns = row.get("started", read_ns(latest(row, "told_start")))
+    ended_ns = row.get("ended")
+    if started_ns is not None and ended_ns is not None and ended_ns < started_ns:
+        detail = f"it ended at {shown(ended_ns)} and began at {shown(started_ns)}"
+        found.append(Anomaly(END_BEFORE_START, detail, activity))
+        if is_zone_apart(seconds_between(ended_ns, started_ns)) and not times.is_skewed:
+            found.append(_skew(ended_ns, started_ns, activity))
+    if times.is_skewed:
+        found.append(_skew(*_furthest(row), activity))
+    if "ahead" in row:
+        found.append(_ahead(row, activity))
+    if len(row.get("ends", ())) > 1:
+        detail = f"it was said that it {' and that it '.join(row['ends'])}"
+        found.append(Anomaly(TWO_ENDS, detail, activity))
+    return found
+
+
+def of_run(row: Row, *, done: int, total: int | None) -> list[Anomaly]:
+    """What is odd about a run as a whole; `done` and `total` count its activities."""
+    found: list[Anomaly] = []
+    started_ns, ended_ns = row.get("started"), row.get("ended")
+    if started_ns is not None and ended_ns is not None and ended_ns < started_ns:
+        detail = f"it ended at {shown(ended_ns)} and began at {shown(started_ns)}"
+        found.append(Anomaly(END_BEFORE_START, detail))
+    if "ahead" in row:
+        found.append(_ahead(row, None))
+    if "nameless_at" in row:
+        detail = "an event of an activity did not say of which"
+        found.append(Anomaly(NO_ACTIVITY_ID, detail, seq=row["nameless_at"]))
+    if "undated_at" in row:
+        detail = "the value of an event was no time, so that of its message was taken"
+        found.append(Anomaly(NO_TIME, detail, seq=row["undated_at"]))
+    if len(row.get("ends", ())) > 1:
+        found.append(Anomaly(TWO_ENDS, f"it was said to be {' and '.join(row['ends'])}"))
+    if was_restarted(row):
+        detail = (
+            f"it ended at {shown(row['ended'])} and began again at {shown(row['started_last'])}"
+        )
+        found.append(Anomaly(RESTARTED, detail))
+    elif ended_ns is not None:
+        found += _beyond(AFTER_THE_END, ended_ns, row.get("active_last"))
+    if started_ns is not None:
+        found += _beyond(BEFORE_THE_START, row.get("active_first"), run_started_ns(row))
+    if total is not None and done > total:
+        found.append(Anomaly(MORE_THAN_PLANNED, f"{done} activities are done, of {total} planned"))
+    return found
+
+
+def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anomaly]:
+    """The second is more than a little after the first, which it should not be."""
+    if first_ns is None or second_ns is None:
+        return []
+    apart_s = seconds_between(first_ns, second_ns)
+    if is_zone_apart(apart_s) and apart_s > 0:
+        return [_skew(first_ns, second_ns, None)]
+    if apart_s <= SLACK_S:
+        return []
+    return [Anomaly(kind, f"by {apart_s:,.0f} s ({shown(first_ns)}, {shown(second_ns)})")]
+
+
+def _skew(first_ns: int, second_ns: int, activity: str | None) -> Anomaly:
+    hours = round(abs(second_ns - first_ns) / NS_PER_S / 1_800) / 2
+    detail = (
+        f"two times that belong together are {hours:g} h apart ({shown(first_ns)}, "
+        f"{shown(second_ns)}): one of them is in another time zone"
+    )
+    return Anomaly(ZONE_SKEW, detail, activity)
+
+
+def _furthest(row: Row) -> tuple[int, int]:
+    """The two of an attempt's times that show the skew."""
+    for first, last in (("started", "started_last"), ("ended_first", "ended")):
+        if first in row and is_zone_apart(seconds_between(row[first], row[last])):
+            return row[first], row[last]
+    return row.get("started") or row.get("queued") or 0, row.get("ended") or 0
+
+
+def _ahead(row: Row, activity: str | None) -> Anomaly:
+    detail = f"a time was {row['ahead'] / NS_PER_S:,.0f} s ahead of when it was received"
+    return Anomaly(FROM_THE_FUTURE, detail, activity, seq=row.get("ahead_at"))
+
+
+def find_cycle(parents: Mapping[str, Iterable[str]]) -> list[str]:
+    """Activities that wait for each other in a circle, or none. Each edge is walked once."""
+    done: set[str] = set()
+    for start in parents:
+        if start in done:
+            continue
+        path: dict[str, None] = {start: None}
+        waiting = [iter(parents[start])]
+        while waiting:
+            parent = next(waiting[-1], None)
+            if parent is None:
+                waiting.pop()
+                done.add(path.popitem()[0])
+            elif parent in path:
+                names = list(path)
+                return names[names.index(parent) :]
+            elif parent not in done and parent in parents:
+                path[parent] = None
+                waiting.append(iter(parents[parent]))
+    return []
+
+
+def of_cycle(cycle: list[str]) -> list[Anomaly]:
+    """The circle as an anomaly of its run."""
+    if not cycle:
+        return []
+    names = [each[:80] for each in [*cycle[:CYCLE_SHOWN_MAX], cycle[0]]]
+    return [Anomaly(CYCLE, f"these wait for each other: {' <- '.join(names)}")]

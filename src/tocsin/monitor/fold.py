@@ -1,0 +1,367 @@
+"""Fold: what one message says of a run and its activities, and how two such rows become one.
+
+A row maps a field to a cell. What a cell is follows from how its field merges: a number for `min`
+and `max`; [time, seq, value] for `latest`; [phase, time, seq, state] for `state`; a sorted list of
+texts for `union`. Cells are lists and never tuples, so that a row that was on disk equals one that
+was not. `merge` is commutative, associative and idempotent: rows are the sum of their messages,
+in whatever order those came and however often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import merge as merge_sorted
+from typing import Any, Final
+
+import msgspec
+
+from tocsin.monitor.rules import (
+    ANY,
+    ENDING,
+    FIELD_RULES,
+    MERGES,
+    STATE_RULES,
+    FieldRule,
+    Kind,
+    StateRule,
+)
+from tocsin.monitor.times import NS_PER_S, read_ns
+from tocsin.ontology import Vocabulary
+
+Row = dict[str, Any]
+
+# By so much a clock may be ahead of ours before its time is doubted. Machines with NTP differ by
+# far less; a wrong zone differs by at least half an hour.
+AHEAD_NS_MAX: Final = 300 * NS_PER_S
+NAME_CHARS_MAX: Final = 512
+TEXT_CHARS_MAX: Final = 8_192  # publishers cut at 4 KiB
+JSON_CHARS_MAX: Final = 1 << 20  # parameters and counts
+ITEMS_MAX: Final = 1_000  # in a union; the first in their order
+PLAN_TASKS_MAX: Final = 100_000  # in one message
+ATTEMPT_MAX: Final = 1_000_000
+WHOLE_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message, where it stands in the log, and when it came."""
+
+    pairs: Mapping[str, str]
+    seq: int
+    received_ns: int
+    time: str | None = None
+
+
+@dataclass(slots=True)
+class Told:
+    """What a message says: of its run, and of activities by (id, attempt)."""
+
+    run: str
+    run_row: Row
+    activities: dict[tuple[str, int], Row] = field(default_factory=dict)
+    order_ns: int = 0
+    """When it happened, as far as that can be believed."""
+
+
+class Reading:
+    """The table, looked up by concept, for one vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.activity_events = vocabulary.below("ActivityEvent")
+        self.events = vocabulary.below("Event")
+        self.states: dict[str, list[StateRule]] = {}
+        self.fields: dict[str, list[FieldRule]] = {}
+        for entity in ("run", "activity"):
+            states = {rule.concept: rule for rule in STATE_RULES if rule.entity == entity}
+            fields: dict[str, list[FieldRule]] = {}
+            for rule in FIELD_RULES:
+                if rule.entity == entity and rule.concept != ANY:
+                    fields.setdefault(rule.concept, []).append(rule)
+            for concept in vocabulary.concepts:
+                for found in _nearest(concept, states.keys(), vocabulary):
+                    self.states.setdefault(concept, []).append(states[found])
+                for rule in self._field_rules(concept, fields):
+                    self.fields.setdefault(concept, []).append(rule)
+
+    def _field_rules(self, concept: str, rules: Mapping[str, list[FieldRule]]) -> list[FieldRule]:
+        """An event sets the fields of all that it is; a property only those of what it is most."""
+        if concept in self.events:
+            above = self._vocabulary.above(concept)
+            return [rule for name in sorted(above & rules.keys()) for rule in rules[name]]
+        return [
+            rule
+            for name in _nearest(concept, rules.keys(), self._vocabulary)[:1]
+            for rule in rules[name]
+        ]
+
+
+def _nearest(concept: str, ruled: Iterable[str], vocabulary: Vocabulary) -> list[str]:
+    """The concepts with rules that are fewest steps above this one."""
+    ruled = set(ruled)
+    seen, level = {concept}, [concept]
+    while level:
+        found = sorted(ruled.intersection(level))
+        if found:
+            return found
+        level = [
+            parent
+            for each in level
+            for parent in vocabulary.concepts[each].parents
+            if parent not in seen and parent in vocabulary.concepts
+        ]
+        seen.update(level)
+    return []
+
+
+def told(heard: Heard, reading: Reading) -> Told | None:
+    """What the message says of its run; None if it does not say of which."""
+    pairs = heard.pairs
+    run = pairs.get("RunId", "")
+    if not run or len(run) > NAME_CHARS_MAX:
+        return None
+    stamps = _Stamps(heard, reading)
+    activity = pairs.get("ActivityId", "")[:NAME_CHARS_MAX]
+    found = Told(run, {}, order_ns=stamps.order_ns)
+    _fill(found.run_row, "run", stamps, reading, alone=not activity)
+    if activity:
+        row: Row = {}
+        _fill(row, "activity", stamps, reading, alone=False)
+        found.activities[activity, _attempt(pairs.get("Attempt"))] = row
+    elif not reading.activity_events.isdisjoint(pairs) and "ActivityPlan" not in pairs:
+        found.run_row["nameless_at"] = heard.seq
+    if stamps.ahead_ns:
+        target = found.run_row if not activity else row
+        target["ahead"] = stamps.ahead_ns
+        target["ahead_at"] = heard.seq
+    if stamps.undated:
+        found.run_row["undated_at"] = heard.seq
+    if "ActivityPlan" in pairs:
+        _add_plan(found, pairs["ActivityPlan"], stamps, reading)
+    return found
+
+
+class _Stamps:
+    """The times of one message: of each of its events, and the one that orders it."""
+
+    __slots__ = ("ahead_ns", "heard", "of", "order_ns", "undated")
+
+    def __init__(self, heard: Heard, reading: Reading) -> None:
+        self.heard = heard
+        self.of: dict[str, int] = {}
+        self.undated = False
+        base_ns = read_ns(heard.time)
+        waiting: list[str] = []
+        for concept, value in heard.pairs.items():
+            if concept not in reading.states and concept not in reading.events:
+                continue
+            moment_ns = read_ns(value)
+            if moment_ns is None:
+                waiting.append(concept)
+            else:
+                self.of[concept] = moment_ns
+        if base_ns is None:
+            base_ns = max(self.of.values(), default=None)
+        latest_ns = max(self.of.values(), default=base_ns or 0)
+        received_ns = heard.received_ns
+        ahead_ns = max(latest_ns, base_ns or 0) - received_ns
+        self.ahead_ns = ahead_ns if ahead_ns > AHEAD_NS_MAX else 0
+        if base_ns is None:
+            base_ns = received_ns
+        for concept in waiting:
+            self.of[concept] = base_ns
+            self.undated |= concept in reading.states and bool(heard.pairs[concept])
+        self.order_ns = believed_ns(base_ns, received_ns)
+
+    def order_of(self, concept: str) -> int:
+        moment_ns = self.of.get(concept)
+        return (
+            self.order_ns if moment_ns is None else believed_ns(moment_ns, self.heard.received_ns)
+        )
+
+
+def believed_ns(moment_ns: int, received_ns: int) -> int:
+    """When something happened: what its source says, unless that is in the future."""
+    return received_ns if moment_ns - received_ns > AHEAD_NS_MAX else moment_ns
+
+
+def _fill(row: Row, entity: str, stamps: _Stamps, reading: Reading, *, alone: bool) -> None:
+    heard = stamps.heard
+    seq = heard.seq
+    row["last_event"] = stamps.order_ns
+    row["last_received"] = heard.received_ns
+    if entity == "run":
+        row["first_received"] = heard.received_ns
+    for concept, text in heard.pairs.items():
+        for state in reading.states.get(concept, ()):
+            if state.entity == entity:
+                put(row, "state", [state.phase, stamps.order_of(concept), seq, state.state])
+                if state.phase > ENDING:
+                    put(row, "ends", [state.state])
+        for rule in reading.fields.get(concept, ()):
+            if rule.entity == entity and (alone or not rule.alone):
+                value = _value(rule.kind, text, concept, stamps)
+                if value is not None:
+                    latest = rule.merge == "latest"
+                    put(row, rule.field, [stamps.order_ns, seq, value] if latest else value)
+
+
+def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:
+    if kind == "time":
+        return stamps.of.get(concept)
+    if kind == "order":
+        return stamps.order_of(concept)
+    return _READERS[kind](text)
+
+
+def _add_plan(found: Told, text: str, stamps: _Stamps, reading: Reading) -> None:
+    """Each task that was announced is an activity from then on."""
+    found.run_row["plan"] = 1
+    seq, order_ns = stamps.heard.seq, stamps.order_ns
+    for task in _objects(text)[:PLAN_TASKS_MAX]:
+        name = task.get("id")
+        if not isinstance(name, str | int) or not str(name):
+            found.run_row["nameless_at"] = seq
+            continue
+        row: Row = {"state": [0, order_ns, seq, "planned"]}
+        kind, size, parents = task.get("type"), task.get("external_bytes"), task.get("parents")
+        if isinstance(kind, str) and kind:
+            row["type"] = [order_ns, seq, kind[:NAME_CHARS_MAX]]
+        if type(size) is int and 0 <= size <= WHOLE_MAX:
+            row["external_bytes"] = [order_ns, seq, size]
+        if isinstance(parents, list):
+            names = (str(each) for each in parents if isinstance(each, str | int))
+            row["parents"] = _kept({each[:NAME_CHARS_MAX] for each in names})
+        key = (str(name)[:NAME_CHARS_MAX], 1)
+        found.activities[key] = merge(found.activities.get(key, {}), row)
+
+
+# Reading values: what cannot be read is left out, and never an error.
+
+
+def _text(text: str) -> str | None:
+    return text[: JSON_CHARS_MAX if text[:1] in "{[" else TEXT_CHARS_MAX] or None
+
+
+def _tail(text: str) -> str | None:
+    return text[-TEXT_CHARS_MAX:] or None
+
+
+def number(text: str) -> float | int | None:
+    """A finite number, whole where it is."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) <= WHOLE_MAX // 2 else value
+
+
+def _whole(text: str) -> int | None:
+    value = number(text)
+    return None if value is None or abs(value) > WHOLE_MAX // 2 else int(value)
+
+
+def names(text: str) -> list[str]:
+    """A list in text: a JSON array, or else the one name that the text is."""
+    if text.startswith("["):
+        try:
+            found = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            found = [text]
+    else:
+        found = [text]
+    texts = (str(each) for each in found if isinstance(each, str | int | float))
+    return _kept({each[: 2 * NAME_CHARS_MAX] for each in texts if each})
+
+
+def _items(text: str) -> list[str] | None:
+    """The objects of a JSON array, each as JSON text with its members in order."""
+    found = {
+        msgspec.json.encode(each, order="deterministic").decode()
+        for each in _objects(text)[:ITEMS_MAX]
+    }
+    return _kept(found) if found else None
+
+
+def _objects(text: str) -> list[dict[str, Any]]:
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return []
+    if isinstance(found, dict):
+        found = [found]
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _kept(texts: set[str]) -> list[str]:
+    return sorted(texts)[:ITEMS_MAX]
+
+
+_READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "text": _text,
+    "tail": _tail,
+    "number": number,
+    "whole": _whole,
+    "list": lambda text: names(text) or None,
+    "items": _items,
+}
+
+
+def _attempt(text: str | None) -> int:
+    value = _whole(text) if text else None
+    return value if value is not None and 1 <= value <= ATTEMPT_MAX else 1
+
+
+# Merging
+
+
+def put(row: Row, name: str, cell: Any) -> None:
+    """Merge one cell into the row."""
+    had = row.get(name)
+    row[name] = cell if had is None else _MERGE[MERGES[name]](had, cell)
+
+
+def merge_into(row: Row, other: Row) -> None:
+    """Make the row what both rows say."""
+    for name, cell in other.items():
+        had = row.get(name)
+        if had is None:
+            row[name] = cell
+        elif had != cell:
+            row[name] = _MERGE[MERGES[name]](had, cell)
+
+
+def merge(row: Row, other: Row) -> Row:
+    """What both rows say."""
+    both = dict(row)
+    merge_into(both, other)
+    return both
+
+
+def _latest(one: list[Any], other: list[Any]) -> list[Any]:
+    if one[:2] != other[:2]:
+        return one if one[:2] > other[:2] else other
+    return max(one, other, key=lambda cell: str(cell[2]))
+
+
+def _union(one: list[str], other: list[str]) -> list[str]:
+    return list(dict.fromkeys(merge_sorted(one, other)))[:ITEMS_MAX]
+
+
+_MERGE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "min": min,
+    "max": max,
+    "latest": _latest,
+    "union": _union,
+    "state": max,
+}
+
+
+def latest(row: Row, name: str) -> Any:
+    """The value of a `latest` cell, or None."""
+    cell = row.get(name)
+    return None if cell is None else cell[2]

@@ -1,0 +1,103 @@
+"""What cannot be as it was told is shown, and changes nothing else."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from monitor.runs import activity_pairs, folded, heard, ns, run_pairs
+from tocsin.monitor.anomalies import find_cycle, of_attempt, of_cycle, of_run
+from tocsin.monitor.fold import Heard
+from tocsin.monitor.states import attempt_times
+
+
+def kinds_of_attempt(*messages: Heard) -> set[str]:
+    row = folded(messages)[1]["r", "a", 1]
+    return {anomaly.kind for anomaly in of_attempt(row, attempt_times(row), "a")}
+
+
+def kinds_of_run(*messages: Heard, done: int = 0, total: int | None = None) -> set[str]:
+    return {anomaly.kind for anomaly in of_run(folded(messages)[0]["r"], done=done, total=total)}
+
+
+def test_an_ordinary_attempt_has_none() -> None:
+    messages = heard(
+        activity_pairs("a", "ActivityQueued", 0),
+        activity_pairs("a", "ActivityExecuting", 1),
+        activity_pairs("a", "ActivitySucceeded", 7_201),
+    )
+
+    assert kinds_of_attempt(*messages) == set()
+
+
+def test_what_is_odd_about_an_attempt_is_named() -> None:
+    backwards = heard(
+        activity_pairs("a", "ActivityExecuting", 50), activity_pairs("a", "ActivityFailed", 1)
+    )
+    torn = heard(
+        activity_pairs("a", "ActivitySucceeded", 5), activity_pairs("a", "ActivityFailed", 6)
+    )
+    skewed = heard(
+        activity_pairs("a", "ActivityExecuting", 0),
+        activity_pairs("a", "ActivityExecuting", 8 * 3_600 + 1),
+    )
+    early = [Heard(activity_pairs("a", "ActivityExecuting", 9_000), 1, ns(0))]
+
+    assert kinds_of_attempt(*backwards) == {"end before start"}
+    assert kinds_of_attempt(*torn) == {"ended in two ways"}
+    assert kinds_of_attempt(*skewed) == {"zone skew"}
+    assert kinds_of_attempt(*early) == {"from the future"}
+
+
+def test_what_is_odd_about_a_run_is_named() -> None:
+    start, end = run_pairs("WorkflowStarted", 0), run_pairs("WorkflowCompleted", 100)
+
+    assert kinds_of_run(*heard(start, end)) == set()
+    assert kinds_of_run(*heard(run_pairs("WorkflowStarted", 900), end)) == {"end before start"}
+    assert kinds_of_run(*heard(start, end, activity_pairs("a", "ActivityExecuting", 1_000))) == {
+        "activity after the end of the run"
+    }
+    assert kinds_of_run(*heard(run_pairs("ActivityFailed", 3))) == {"activity without id"}
+    assert kinds_of_run(*heard({"RunId": "r", "WorkflowStarted": "soon"})) == {"unreadable time"}
+    assert kinds_of_run(*heard(start), done=4, total=3) == {"more done than planned"}
+    assert kinds_of_run(*heard(start, end, run_pairs("WorkflowTerminated", 101))) == {
+        "ended in two ways"
+    }
+    assert kinds_of_run(*heard(start, end, run_pairs("WorkflowStarted", 500))) == {
+        "started again after its end"
+    }
+    assert kinds_of_run(*heard(start, activity_pairs("a", "ActivityExecuting", -28_800))) == {
+        "zone skew"
+    }
+
+
+def test_a_cycle_is_found_and_named() -> None:
+    parents = {"a": ["b"], "b": ["c"], "c": ["a", "x"], "d": ["a"], "x": []}
+
+    (anomaly,) = of_cycle(find_cycle(parents))
+
+    assert anomaly.detail == "these wait for each other: a <- b <- c <- a"
+    assert find_cycle({"a": ["a"]}) == ["a"]
+    assert find_cycle({"a": ["b", "b"], "c": ["b", "gone"]}) == []
+
+
+def test_a_chain_as_long_as_a_run_is_walked_without_a_deep_stack() -> None:
+    parents = {str(number): [str(number + 1)] for number in range(100_000)}
+
+    assert find_cycle(parents) == []
+
+
+@given(st.dictionaries(st.integers(0, 9), st.lists(st.integers(0, 9), max_size=4)))
+def test_a_cycle_is_found_exactly_where_no_order_exists(graph: dict[int, list[int]]) -> None:
+    parents = {str(node): [str(each) for each in edges] for node, edges in graph.items()}
+    left = dict(parents)
+    while ready := [n for n, edges in left.items() if not any(e in left for e in edges)]:
+        for node in ready:
+            del left[node]
+
+    cycle = find_cycle(parents)
+
+    assert bool(cycle) == bool(left)
+    assert all(
+        after in parents[node] for node, after in zip(cycle, cycle[1:] + cycle[:1], strict=True)
+    )

@@ -1,0 +1,1 @@
+"""What the receivers of workflow engines share: strangers' values, held with tongs."""

@@ -80,7 +80,7 @@ class Documents:
         """Those of a file by their names in it; a file that is one process has it under ''."""
         tree = self._trees.get(path)
         if tree is None:
-            tree = self._trees[path] = read_tree(self._sources.read(path))
+            tree = self._trees[path] = read_tree(self._sources.read(path), path.name)
         graph = tree.get("$graph") if isinstance(tree, dict) else None
         bodies = graph if isinstance(graph, list) else [tree]
         found: dict[str, Process] = {}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tocsin.client.engines.snakemake_words import workflow_name
+from tocsin.client.engines.telling import content_hash
 from tocsin.client.evolution.cwl import read_cwl
 from tocsin.client.evolution.snakefile import read_snakefile
 from tocsin.client.evolution.sources import SourceFile, Sources
 from tocsin.monitor.evolution.definition import Definition
 
-VERSION_DIGITS = 16  # of a SHA-256: enough to tell versions apart, and to read aloud
-
 _CWL_ENDINGS = (".cwl", ".json", ".yml", ".yaml")
+_NO_NAMES = ("main", "workflow", "packed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +37,20 @@ def read_workflow(
     cwl = path.suffix.lower() in _CWL_ENDINGS
     definition = read_cwl(path, sources) if cwl else read_snakefile(path, sources)
     return ReadWorkflow(
-        name or workflow_name(path), version_of(sources.files), definition, sources.files
+        name or _name(path, cwl=cwl), version_of(sources.files), definition, sources.files
     )
 
 
-def version_of(files: tuple[SourceFile, ...]) -> str:
-    """The digest of all files with their names: the same on every machine."""
-    whole = "".join(f"{file.sha256}  {file.path}\n" for file in files)
-    return hashlib.sha256(whole.encode()).hexdigest()[:VERSION_DIGITS]
+def version_of(files: Iterable[SourceFile]) -> str:
+    """A short name for exactly these files: the same on every machine, and that of a run."""
+    return content_hash(*(file.sha256 for file in files))
 
 
-def workflow_name(path: Path) -> str:
-    """What a workflow is called if nobody says: as its directory, or as a file with a name."""
-    if path.name in ("Snakefile", "main.cwl", "workflow.cwl"):
-        return _home(path).name or path.stem
-    return path.stem
+def _name(path: Path, *, cwl: bool) -> str:
+    """What a workflow is called if nobody says: as its runs are, or as its file."""
+    if not cwl:
+        return workflow_name(str(path))
+    return _home(path).name if path.stem in _NO_NAMES else path.stem
 
 
 def _home(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tocsin.client.evolution.snake_lines import Line, Word, code_of, spelled, value_of
 from tocsin.client.evolution.snake_links import Links, Made, named_rules, patterns_of
@@ -41,6 +42,7 @@ class Rule:
     """A rule as it was read; `when` are the conditions that it stands under."""
 
     name: str
+    path: Path  # of the file that it stands in
     when: tuple[str, ...] = ()
     keywords: dict[str, Keyword] = field(default_factory=dict)
     logic: dict[str, str] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from tocsin.client.evolution.snake_rules import (
 )
 from tocsin.client.evolution.sources import Sources
 from tocsin.errors.evolution import BadWorkflowFile
-from tocsin.monitor.evolution.definition import Definition, short, with_unique_names
+from tocsin.monitor.evolution.definition import Activity, Definition, short, with_unique_names
 
 LANGUAGE = "snakemake"
 RULES_MAX = 5_000
@@ -77,17 +77,29 @@ class _Reading:
             logic["code"] = short("\n".join(self._code))
         return Definition(
             language=LANGUAGE,
-            activities=with_unique_names(activity_of(rule, links, known) for rule in rules),
+            activities=with_unique_names(
+                self._with_scripts(activity_of(rule, links, known), rule) for rule in rules
+            ),
             parameters=self._parameters,
             logic=logic,
         )
+
+    def _with_scripts(self, activity: Activity, rule: Rule) -> Activity:
+        """With digests of the scripts that it runs: another text is another activity."""
+        digests: dict[str, str] = {}
+        for word in ("script", "notebook"):
+            keyword = rule.keywords.get(word)
+            name = plain_text(keyword.words) if keyword else None
+            if name and "{" not in name and "://" not in name:
+                file = self._sources.attach(self._sources.place(name, rule.path))
+                digests |= {f"{word} sha256": file.sha256} if file else {}
+        return replace(activity, does={**activity.does, **digests}) if digests else activity
 
     def file(self, path: Path, when: tuple[str, ...]) -> None:
         """Read a file, once: Snakemake too passes over what was included before."""
         if self._sources.has_read(path):
             return
-        source = self._sources.read(path)
-        self._lines(lines_of(source.text, source.path), path, when)
+        self._lines(lines_of(self._sources.read(path), path.name), path, when)
 
     def _lines(self, lines: Iterable[Line], path: Path, when: tuple[str, ...]) -> None:
         opened = ""  # the condition that an `else` belongs to
@@ -98,15 +110,15 @@ class _Reading:
                 own = spelled(line.words).removesuffix(":")
                 also = f" of {opened.removesuffix(':')}" if first in ("else", "elif") else ""
                 self._lines(line.below, path, (*when, own + also))
-            elif not self._rule(line, when) and not self._keyword(line, path, when):
+            elif not self._rule(line, path, when) and not self._keyword(line, path, when):
                 self._plain(line, when)
 
-    def _rule(self, line: Line, when: tuple[str, ...]) -> bool:
+    def _rule(self, line: Line, path: Path, when: tuple[str, ...]) -> bool:
         """Take the line if it begins a rule or a module."""
         words = line.words
         colon = next((place for place, word in enumerate(words[:3]) if word.text == ":"), None)
         if line.starts("use", "rule"):
-            self._use(line, when)
+            self._use(line, path, when)
         elif words[0].text in _RULES and colon is not None:
             name = words[1].text if colon == 2 else str(len(self._rules) + 1)
             rest = Line(words[colon + 1 :], line.below)
@@ -115,12 +127,12 @@ class _Reading:
                 self._module(name, keywords_of(body))
             else:
                 logic = {"checkpoint": "yes"} if words[0].text == "checkpoint" else {}
-                self._add(Rule(name, when, keywords_of(body), logic))
+                self._add(Rule(name, path, when, keywords_of(body), logic))
         else:
             return False
         return True
 
-    def _use(self, line: Line, when: tuple[str, ...]) -> None:
+    def _use(self, line: Line, path: Path, when: tuple[str, ...]) -> None:
         """`use rule a, b from m as m_* with: ...`: rules like others, but for what is said here."""
         texts = [word.text for word in line.words]
         ends = [
@@ -138,7 +150,7 @@ class _Reading:
             new = pattern.replace("*", name) if name != "*" and pattern else pattern or name
             if module or like is None:
                 of = f"{name} of {module}" if module else name
-                inherited = Rule(new, when, dict(said), {"like": of})
+                inherited = Rule(new, path, when, dict(said), {"like": of})
             else:
                 inherited = replace(like, name=new, when=when, keywords={**like.keywords, **said})
             self._add(inherited)

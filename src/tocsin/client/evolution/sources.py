@@ -13,7 +13,12 @@ from tocsin.errors.evolution import BadWorkflowFile
 FILE_BYTES_MAX = 1 << 20  # a workflow that people write is a hundredth of this
 FILES_MAX = 500
 WHOLE_BYTES_MAX = 8 << 20
+ATTACHED_BYTES_MAX = 16 << 20  # of a script or a notebook, which is not read but compared
 LINE_CHARS_MAX = 100_000  # Python's tokenizer takes quadratic time over hostile lines
+
+# In which order files count for a version: the same as an engine's plugin has, so that a run names
+# the version that was recorded.
+WORKFLOW, CONFIGURATION, SCRIPT = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class SourceFile:
 
     path: str
     sha256: str
-    text: str
+    text: str | None  # None for what is attached and no text, or a long one
 
 
 class Sources:
@@ -30,13 +35,14 @@ class Sources:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self._read: dict[Path, SourceFile] = {}
+        self._read: dict[Path, tuple[int, SourceFile]] = {}
         self._bytes = 0
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
-        """All that were read, in the order of their paths."""
-        return tuple(sorted(self._read.values(), key=lambda file: file.path))
+        """All that were read: workflow files as they were met, then configuration, then scripts."""
+        ranked = sorted(self._read.values(), key=lambda each: each[0])
+        return tuple(file for _, file in ranked)
 
     def place(self, name: str, beside: Path) -> Path:
         """Where a file that another one names is, links followed; BadWorkflowFile if outside."""
@@ -59,40 +65,57 @@ class Sources:
     def has_read(self, path: Path) -> bool:
         return path in self._read
 
-    def read(self, path: Path) -> SourceFile:
-        """The text of a file that `place` found, from memory the second time."""
+    def read(self, path: Path, rank: int = WORKFLOW) -> str:
+        """The text of a file that `place` found."""
+        name = self._name(path)
         known = self._read.get(path)
-        if known is not None:
-            return known
-        name = str(path.relative_to(self.root))
-        if len(self._read) >= FILES_MAX:
-            raise BadWorkflowFile(
-                f"the workflow has more than {FILES_MAX} files", remedy="Record its parts."
-            )
-        data = _bytes(path, name)
-        self._bytes += len(data)
-        if self._bytes > WHOLE_BYTES_MAX:
-            raise BadWorkflowFile(
-                f"the files of the workflow have more than {WHOLE_BYTES_MAX} bytes",
-                remedy="Record its parts.",
-            )
-        file = SourceFile(name, hashlib.sha256(data).hexdigest(), _text(data, name))
-        self._read[path] = file
+        if known is not None and known[1].text is not None:
+            return known[1].text
+        data = _bytes(path, name, FILE_BYTES_MAX)
+        text = _text(data, name)
+        self._keep(path, rank, SourceFile(name, hashlib.sha256(data).hexdigest(), text), len(data))
+        return text
+
+    def attach(self, path: Path) -> SourceFile | None:
+        """A file that belongs to the workflow and is run by it; None if it is not there."""
+        known = self._read.get(path)
+        if known is not None or not path.is_file():
+            return known[1] if known else None
+        name = self._name(path)
+        data = _bytes(path, name, ATTACHED_BYTES_MAX)
+        try:
+            text = _text(data, name) if len(data) <= FILE_BYTES_MAX else None
+        except BadWorkflowFile:
+            text = None
+        file = SourceFile(name, hashlib.sha256(data).hexdigest(), text)
+        self._keep(path, SCRIPT, file, len(text or ""))
         return file
 
+    def _name(self, path: Path) -> str:
+        return str(path.relative_to(self.root))
 
-def _bytes(path: Path, name: str) -> bytes:
+    def _keep(self, path: Path, rank: int, file: SourceFile, size: int) -> None:
+        self._bytes += size
+        if len(self._read) >= FILES_MAX or self._bytes > WHOLE_BYTES_MAX:
+            raise BadWorkflowFile(
+                f"the workflow has more than {FILES_MAX} files, or {WHOLE_BYTES_MAX} bytes of them",
+                remedy="Record its parts.",
+            )
+        self._read[path] = (rank, file)
+
+
+def _bytes(path: Path, name: str, bytes_max: int) -> bytes:
     try:
         # Not blocking, so that a named pipe without a writer does not hold us for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise BadWorkflowFile(f"{name} is no regular file", remedy="Name a workflow file.")
-            data = file.read(FILE_BYTES_MAX + 1)
+            data = file.read(bytes_max + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
-    if len(data) > FILE_BYTES_MAX:
+    if len(data) > bytes_max:
         raise BadWorkflowFile(
-            f"{name} has more than {FILE_BYTES_MAX} bytes",
+            f"{name} has more than {bytes_max} bytes",
             remedy="A workflow file is text that a person wrote; name that one.",
         )
     return data

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from tocsin.client.evolution.sources import SourceFile
 from tocsin.errors.evolution import BadWorkflowFile
 
 DEPTH_MAX = 60
@@ -13,17 +12,17 @@ NODES_MAX = 200_000  # with what aliases stand for written out
 Tree = str | list["Tree"] | dict[str, "Tree"]
 
 
-def read_tree(file: SourceFile) -> Tree:
-    """The document of a file; BadWorkflowFile says where it is none."""
-    if file.text.lstrip()[:1] == "{":
+def read_tree(text: str, name: str) -> Tree:
+    """The document of a file of this name; BadWorkflowFile says where it is none."""
+    if text.lstrip()[:1] == "{":
         try:
-            return _copied(json.loads(file.text), file.path)
+            return _copied(json.loads(text), name)
         except (ValueError, RecursionError):
             pass  # YAML in its own braces, or a mistake that YAML's reader tells better
-    return _copied(_load(file), file.path)
+    return _copied(_load(text, name), name)
 
 
-def _load(file: SourceFile) -> object:
+def _load(text: str, name: str) -> object:
     import yaml
 
     # The base loader knows nothing but texts, lists and mappings: no tag makes an object of it, and
@@ -32,24 +31,22 @@ def _load(file: SourceFile) -> object:
     depth = count = 0
     try:
         # Looked through before it is loaded, because the loader goes down by recursion.
-        for event in yaml.parse(file.text, Loader=loader):
+        for event in yaml.parse(text, Loader=loader):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             count += 1
             if depth > DEPTH_MAX or count > NODES_MAX:
-                raise _too_much(file.path)
-        return yaml.load(file.text, Loader=loader)
+                raise _too_much(name)
+        return yaml.load(text, Loader=loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" line {mark.line + 1}" if mark is not None else ""
         why = getattr(error, "problem", None) or "it cannot be read"
         raise BadWorkflowFile(
-            f"{file.path}{place} is no YAML: {why}", remedy="Correct the file."
+            f"{name}{place} is no YAML: {why}", remedy="Correct the file."
         ) from None
     except (RecursionError, ValueError) as error:
-        raise BadWorkflowFile(
-            f"{file.path} is no YAML: {error}", remedy="Correct the file."
-        ) from None
+        raise BadWorkflowFile(f"{name} is no YAML: {error}", remedy="Correct the file.") from None
 
 
 def _copied(value: object, path: str) -> Tree:

@@ -1,0 +1,87 @@
+"""Snakemake's name for it: `snakemake --logger tocsin`. The work is in `tocsin.client.engines`."""
+
+from dataclasses import dataclass, field
+from logging import LogRecord
+from pathlib import Path
+from typing import Optional
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
+
+from tocsin.client.engines.snakemake import SnakemakeHook
+
+__all__ = ["LogHandler", "LogHandlerSettings"]
+
+
+@dataclass
+class LogHandlerSettings(LogHandlerSettingsBase):
+    """`--logger-tocsin-broker` and so on.
+
+    Snakemake makes the options of its command line from the types, and knows no others than these.
+    """
+
+    broker: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "Address of the broker, as host:port or URL; else TOCSIN_BROKER, "
+            "else 127.0.0.1:8400."
+        },
+    )
+    name: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "Name of the workflow; else that of the Snakefile's directory."},
+    )
+    run_id: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "Id of this run; else one that Snakemake draws."}
+    )
+    spool: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "Directory for what the broker cannot take now; else the user's own."},
+    )
+
+
+class LogHandler(LogHandlerBase):
+    """Passes each record on, and says when there are no more."""
+
+    hook: SnakemakeHook | None = None
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        if not isinstance(settings, LogHandlerSettings):
+            settings = LogHandlerSettings()
+        if getattr(self.common_settings, "dryrun", False):
+            return  # nothing will happen, so that there is nothing to tell
+        spool = Path(settings.spool) if settings.spool else None
+        self.hook = SnakemakeHook(
+            settings.broker, name=settings.name, run_id=settings.run_id, spool=spool
+        )
+        self.hook.watch()
+
+    def emit(self, record: LogRecord) -> None:
+        if self.hook is not None:
+            self.hook.saw(record)
+
+    def close(self) -> None:
+        if self.hook is not None:
+            self.hook.close()
+        super().close()
+
+    @property
+    def writes_to_stream(self) -> bool:
+        return False
+
+    @property
+    def writes_to_file(self) -> bool:
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        return True  # of its own: none. Snakemake's would leave out what --quiet hides
+
+    @property
+    def has_formatter(self) -> bool:
+        return True
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        return False  # the jobs themselves are told, with their parents

@@ -1,0 +1,77 @@
+"""What an adapter may ask of files: how big, how they end, what is in them. Never an error."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+FILE_BYTES_MAX = 64 << 10  # of a workflow's file told as text
+HASHED_BYTES_MAX = 16 << 20  # a workflow's own files are small; data is not hashed here
+
+
+class Files(Protocol):
+    """Answers are None for what is not there, not a file, or not to be read."""
+
+    def size(self, path: str) -> int | None: ...
+
+    def tail(self, path: str, bytes_max: int) -> str | None: ...
+
+    def content(self, path: str) -> tuple[str, str | None] | None:
+        """Its SHA-256, and its text if it is one and short enough."""
+
+
+class NoFiles:
+    """For recordings, whose files are gone."""
+
+    def size(self, path: str) -> int | None:
+        return None
+
+    def tail(self, path: str, bytes_max: int) -> str | None:
+        return None
+
+    def content(self, path: str) -> tuple[str, str | None] | None:
+        return None
+
+
+class DiskFiles:
+    """Files of this machine; relative paths are of `root`."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+
+    def size(self, path: str) -> int | None:
+        try:
+            status = os.stat(self.root / path)
+        except (OSError, ValueError):
+            return None
+        return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def tail(self, path: str, bytes_max: int) -> str | None:
+        size = self.size(path)
+        if size is None:
+            return None
+        try:
+            with open(self.root / path, "rb") as file:
+                file.seek(max(size - bytes_max, 0))
+                return file.read(bytes_max).decode("utf-8", "replace")
+        except (OSError, ValueError):
+            return None
+
+    def content(self, path: str) -> tuple[str, str | None] | None:
+        size = self.size(path)
+        if size is None or size > HASHED_BYTES_MAX:
+            return None
+        try:
+            data = (self.root / path).read_bytes()
+        except (OSError, ValueError):
+            return None
+        digest = hashlib.sha256(data).hexdigest()
+        if len(data) > FILE_BYTES_MAX or b"\0" in data:
+            return digest, None
+        try:
+            return digest, data.decode()
+        except UnicodeDecodeError:
+            return digest, None

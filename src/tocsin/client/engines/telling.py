@@ -1,0 +1,133 @@
+"""How every engine's adapter words a message: times, lists, limits, ids that may be repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from tocsin.wire.blackboard.messages import Message
+
+TEXT_CHARS_MAX = 4_096  # of a command, an error, a log's end
+LIST_ITEMS_MAX = 1_000  # of files or parents in one message
+ID_CHARS_MAX = 256  # of an activity's name inside a message's id
+PLAN_TASKS_MAX = 2_000  # in one message
+OUT_OF_MEMORY_EXIT = 137  # 128 + SIGKILL, which is what the kernel's killer leaves
+
+Pairs = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Words the messages of one run.
+
+    An id is made of what the message is about, never of when it was made: whoever tells the same
+    thing twice makes the same id, and the broker stores it once.
+    """
+
+    engine: str
+    run: str
+    workflow: str
+
+    @property
+    def source(self) -> str:
+        return f"/engines/{self.engine}/{quote(self.run, safe='')}"
+
+    def of_run(self, concept: str, at_s: float, pairs: Pairs, *, mark: str = "") -> Message:
+        """Something about the whole run; `mark` tells apart what may happen more than once."""
+        return self._message(concept, at_s, {}, pairs, (concept, mark))
+
+    def of_activity(
+        self,
+        concept: str,
+        at_s: float,
+        pairs: Pairs,
+        *,
+        activity: str,
+        kind: str = "",
+        attempt: int = 1,
+        mark: str = "",
+    ) -> Message:
+        """Something about one attempt of an activity."""
+        about = {"ActivityId": activity, "ActivityType": kind, "Attempt": str(attempt)}
+        return self._message(
+            concept, at_s, about, pairs, (_short(activity), attempt, concept, mark)
+        )
+
+    def sample(
+        self, at_s: float, pairs: Pairs, *, activity: str, kind: str = "", attempt: int = 1
+    ) -> Message:
+        """What an activity uses at an instant. No event: the time is only the message's own."""
+        about = {"ActivityId": activity, "ActivityType": kind, "Attempt": str(attempt)}
+        told = {name: value for name, value in (*about.items(), *pairs.items()) if value}
+        return Message(
+            {"RunId": self.run, "WorkflowName": self.workflow, **told},
+            id=f"{self.run}/{_short(activity)}/{attempt}/sample/{round(at_s * 1_000)}",
+            source=self.source,
+            time=rfc3339(at_s),
+        )
+
+    def _message(
+        self, concept: str, at_s: float, about: Pairs, pairs: Pairs, name: tuple[object, ...]
+    ) -> Message:
+        time = rfc3339(at_s)
+        told = {key: value for key, value in (*about.items(), *pairs.items()) if value}
+        lead = {"RunId": self.run, "WorkflowName": self.workflow, concept: time}
+        parts = (self.run, *(part for part in name if part != ""))
+        return Message({**lead, **told}, "/".join(map(str, parts)), self.source, time)
+
+
+def rfc3339(at_s: float) -> str:
+    """In UTC, to the millisecond. A time that no calendar has is the epoch."""
+    try:
+        moment = datetime.fromtimestamp(at_s, UTC)
+    except (OverflowError, OSError, ValueError):
+        moment = datetime.fromtimestamp(0, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def beginning(text: object) -> str | None:
+    """A command is told by how it begins."""
+    return str(text)[:TEXT_CHARS_MAX] if text else None
+
+
+def end(text: object) -> str | None:
+    """A log or a trace is told by how it ends."""
+    return str(text)[-TEXT_CHARS_MAX:] if text else None
+
+
+def array(items: Iterable[object]) -> str | None:
+    """A list as text; None if it is empty, as nothing is then to be told."""
+    listed = [str(item) for item in items][:LIST_ITEMS_MAX]
+    return json.dumps(listed, ensure_ascii=False) if listed else None
+
+
+def number(value: object) -> str | None:
+    """As plain decimals; None for what is no number, or less than nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not 0 <= value < float("inf"):
+        return None
+    return str(value) if isinstance(value, int) else f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def content_hash(*texts: str) -> str:
+    """A short name for exactly these texts."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def failure_concept(exit_code: int | None) -> str:
+    """The most specific concept for an attempt that failed."""
+    return "ActivityOutOfMemory" if exit_code == OUT_OF_MEMORY_EXIT else "ActivityFailed"
+
+
+def _short(activity: str) -> str:
+    if len(activity) <= ID_CHARS_MAX:
+        return activity
+    return f"{activity[: ID_CHARS_MAX - 17]}~{content_hash(activity)}"

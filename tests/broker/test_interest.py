@@ -33,69 +33,69 @@ def change(hand: Hand, subscription: str, **what: object) -> None:
 
 def test_what_nobody_subscribed_to_is_not_wanted() -> None:
     hand = Hand()
-    assert not hand.broker.is_wanted(EVERYTHING)
+    assert not hand.broker.interest.has(EVERYTHING)
 
     hand.subscribe(filters=LAB)
 
-    assert hand.broker.is_wanted(EVERYTHING)
-    assert hand.broker.is_wanted(on("lab/a"))
-    assert not hand.broker.is_wanted(on("sky/a"))
+    assert hand.broker.interest.has(EVERYTHING)
+    assert hand.broker.interest.has(on("lab/a"))
+    assert not hand.broker.interest.has(on("sky/a"))
 
 
 def test_it_is_wanted_until_the_last_one_leaves() -> None:
     hand = Hand()
     first, second = hand.subscribe(filters=LAB), hand.subscribe(sink=None, filters=LAB)
     for subscription in (first, second):
-        assert hand.broker.is_wanted(on("lab/a"))
+        assert hand.broker.interest.has(on("lab/a"))
         hand.broker.unsubscribe(subscription, "token", hand.now)
         hand.settle()
 
-    assert not hand.broker.is_wanted(on("lab/a"))
+    assert not hand.broker.interest.has(on("lab/a"))
 
 
 def test_a_stream_wants_what_it_follows_while_it_is_open() -> None:
     hand = Hand()
     stream = hand.broker.open_stream(on("lab/**"), None, "test")
-    assert hand.broker.is_wanted(on("lab/a"))
+    assert hand.broker.interest.has(on("lab/a"))
 
     hand.broker.close_stream(stream)
 
-    assert not hand.broker.is_wanted(on("lab/a"))
+    assert not hand.broker.interest.has(on("lab/a"))
 
 
 def test_who_is_paused_wants_nothing() -> None:
     hand = Hand()
     subscription = hand.subscribe(filters=LAB)
     for state, wanted in ((State.PAUSED, False), (State.ACTIVE, True)):
-        version = hand.broker.interest_version
+        version = hand.broker.interest.version
         change(hand, subscription, state=state)
 
-        assert hand.broker.is_wanted(on("lab/a")) == wanted
-        assert hand.broker.interest_version > version
+        assert hand.broker.interest.has(on("lab/a")) == wanted
+        assert hand.broker.interest.version > version
 
 
 def test_a_new_filter_is_another_interest_and_a_new_lease_is_not() -> None:
     hand = Hand()
     subscription = hand.subscribe(filters=LAB)
-    version = hand.broker.interest_version
+    version = hand.broker.interest.version
     change(hand, subscription, expires_ns=hand.now + 10**12)
-    assert hand.broker.interest_version == version
+    assert hand.broker.interest.version == version
 
     change(hand, subscription, filter=read_filters(SKY))
 
-    assert hand.broker.interest_version > version
-    assert hand.broker.is_wanted(on("sky/a"))
-    assert not hand.broker.is_wanted(on("lab/a"))
+    assert hand.broker.interest.version > version
+    assert hand.broker.interest.has(on("sky/a"))
+    assert not hand.broker.interest.has(on("lab/a"))
 
 
 def test_who_has_not_consented_wants_nothing_yet() -> None:
     hand = Hand(trusted=False)
     hand.subscribe(filters=LAB)
-    assert not hand.broker.is_wanted(on("lab/a"))
+    assert not hand.broker.interest.has(on("lab/a"))
 
     hand.hear(Allowed(None))
 
-    assert hand.broker.is_wanted(on("lab/a"))
+    assert hand.broker.interest.has(on("lab/a"))
 
 
 def test_a_sink_that_left_or_was_given_up_wants_nothing() -> None:
@@ -103,20 +103,20 @@ def test_a_sink_that_left_or_was_given_up_wants_nothing() -> None:
         hand = Hand()
         hand.subscribe(filters=LAB)
         hand.publish(event(1, topic="lab/a"))
-        assert hand.broker.is_wanted(on("lab/a"))
+        assert hand.broker.interest.has(on("lab/a"))
         hand.answer(pushes(hand.seen)[-1], outcome)
         if isinstance(outcome, Failed):
             hand.pass_s(10 * 86_400)
             hand.answer(pushes(hand.seen)[-1], outcome)
 
-        assert not hand.broker.is_wanted(on("lab/a"))
+        assert not hand.broker.interest.has(on("lab/a"))
 
 
 def test_interest_is_back_after_a_restart() -> None:
     hand = Hand()
     hand.subscribe(filters=LAB)
 
-    assert hand.crash().broker.is_wanted(on("lab/a"))
+    assert hand.crash().broker.interest.has(on("lab/a"))
 
 
 def test_asking_again_looks_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:

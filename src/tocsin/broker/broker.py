@@ -55,6 +55,7 @@ class Broker:
         self._state = state = State(options, new_id, jitter, stopwatch)
         self.options = options
         self.counters = state.counters
+        self.interest = state.interest  # to be asked: what anybody wants now
         self._intake = Intake(options)
         self._unasked = Unasked(state)
         self._catchup = Catchup(state, self._unasked)
@@ -174,15 +175,6 @@ class Broker:
     def kept(self, prefix: str) -> dict[str, bytes]:
         """What services keep under names that begin so, as it is on disk."""
         return self._kept.under(prefix)
-
-    @property
-    def interest_version(self) -> int:
-        """Grows whenever somebody wants something else: comes, goes, pauses, resumes, changes."""
-        return self._state.interest.version
-
-    def is_wanted(self, filter: Filter) -> bool:
-        """False only if no active subscription or stream wants any event that passes this."""
-        return self._state.interest.has(filter)
 
     # Streams
 

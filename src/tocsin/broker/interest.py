@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from tocsin.event.filter import Filter
+from collections.abc import Callable
+
+from tocsin.event.filter import ByConcept, Filter
 from tocsin.matching.covering import intersects
+from tocsin.matching.lookup_index import LookupIndex
+from tocsin.ontology import in_use
+from tocsin.wire.blackboard.messages import Profile
+from tocsin.wire.blackboard.normal import MESSAGES, may_want_messages
 
 ASKED_MAX = 10_000  # filters whose answers are remembered
+_WHOLE_MESSAGES = "whole messages of the blackboard"
 
 
 class Interest:
@@ -19,7 +26,10 @@ class Interest:
         self._counts: dict[Filter, int] | None = None
         self._since: dict[Filter, int] = {}
         # The version at which it was answered, and a filter that shows the answer to be yes.
-        self._asked: dict[Filter, tuple[int, Filter | None]] = {}
+        self._asked: dict[Filter | str, tuple[int, Filter | None]] = {}
+        self._concepts: LookupIndex[int] = LookupIndex()
+        self._profile = Profile(0)
+        self._profile_of = 0  # the version of ours that it was made of
 
     def wants(self, reader: int, filter: Filter | None) -> None:
         """From now on this reader wants that; None for nothing."""
@@ -31,6 +41,10 @@ class Interest:
             del self._wanted[reader]
         else:
             self._wanted[reader] = filter
+        if isinstance(filter, ByConcept):
+            self._concepts.subscribe(reader, filter.names())
+        elif isinstance(former, ByConcept):
+            self._concepts.unsubscribe(reader)
         if self._counts is not None:
             if filter is not None:
                 self._count(self._counts, filter)
@@ -49,28 +63,54 @@ class Interest:
 
     def has(self, filter: Filter) -> bool:
         """False only if nobody who is active wants any event that passes the filter."""
+        return self._any(filter, lambda each: intersects(each, filter))
+
+    def profile(self) -> Profile:
+        """The aggregate subscription profile (paper 004); another version when it is another."""
+        if self._profile_of != self.version:
+            self._profile_of = self.version
+            concepts = self._concepts.aggregate()
+            everything = self._any(_WHOLE_MESSAGES, _wants_whole_messages)
+            was = self._profile
+            if not was.version or (frozenset(was.concepts), was.everything) != (
+                concepts,
+                everything,
+            ):
+                self._profile = Profile(was.version + 1, tuple(sorted(concepts)), everything)
+        return self._profile
+
+    def _any(self, question: Filter | str, fits: Callable[[Filter], bool]) -> bool:
+        """Whether it fits any filter that somebody has. The answer is remembered with the filter
+        that shows it; only filters that came since are looked at."""
         counts = self._counts
         if counts is None:
             self._counts = counts = {}
             for wanted in self._wanted.values():
                 self._count(counts, wanted)
-        looked_at, shown_by = self._asked.get(filter, (0, None))
+        looked_at, shown_by = self._asked.get(question, (0, None))
         if shown_by is not None and shown_by in counts:
             return True
         if shown_by is not None:
             looked_at = 0  # it is gone, and those beside it were not looked at
-        shown_by = self._first_since(counts, looked_at, filter)
+        shown_by = self._first_since(counts, looked_at, fits)
         if len(self._asked) >= ASKED_MAX:
             self._asked.clear()
-        self._asked[filter] = (self.version, shown_by)
+        self._asked[question] = (self.version, shown_by)
         return shown_by is not None
 
     def _first_since(
-        self, counts: dict[Filter, int], version: int, wanted: Filter
+        self, counts: dict[Filter, int], version: int, fits: Callable[[Filter], bool]
     ) -> Filter | None:
         for each in reversed(counts):
             if self._since[each] <= version:
                 return None
-            if intersects(each, wanted):
+            if fits(each):
                 return each
         return None
+
+
+def _wants_whole_messages(filter: Filter) -> bool:
+    """Who asks by concept says what it wants of a message; any other may want all of it."""
+    if isinstance(filter, ByConcept) or not may_want_messages(filter, in_use()):
+        return False
+    return intersects(filter, MESSAGES)

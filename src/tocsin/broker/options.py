@@ -33,5 +33,6 @@ class BrokerOptions:
     pull_wait_s_max: float = 60.0
     read_page_events: int = 1024
     window_events: int = WINDOW_EVENTS  # waiting in memory per subscriber; the rest is in the log
+    missing_after_s: float = 30.0  # a blackboard subscriber that cannot be reached is off the list
     handshake_delay_s_max: float = 3600.0
     retry: RetryOptions = field(default_factory=RetryOptions)

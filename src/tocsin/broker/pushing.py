@@ -132,7 +132,7 @@ class Pushing:
         self, lane: Lane[Subscriber], who: Subscriber, events: list[Stored], now_ns: int
     ) -> None:
         if lane.failures:
-            lane.recovered()
+            self._is_back(lane)
             who.last_error = None
         count = len(events)
         who.delivered += count
@@ -174,7 +174,10 @@ class Pushing:
         if verdict is Verdict.WAIT:
             self._wait(lane, outcome, now_ns)
             return
-        lane.unreachable_since_ns = None
+        if lane.unreachable_since_ns is not None:
+            failures = lane.failures
+            self._is_back(lane)  # it answers, if with a refusal
+            lane.failures = failures
         who.refusals += 1
         attempts_max = who.subscription.config.attempts or self._state.options.retry.attempts
         if verdict is Verdict.REFUSED or who.refusals >= attempts_max:
@@ -194,8 +197,13 @@ class Pushing:
             lane.unreachable_since_ns = now_ns
         lane.asks_patience = isinstance(outcome, Answered)
         lane.failures += 1
-        patience_s = self._state.options.retry.unreachable_s_max
-        if now_ns - lane.unreachable_since_ns > patience_s * NS_PER_S:
+        options = self._state.options
+        away_ns = now_ns - lane.unreachable_since_ns
+        if not lane.missing and away_ns > options.missing_after_s * NS_PER_S:
+            lane.missing = True
+            self._stand_differently(lane)
+        patience_s = options.retry.unreachable_s_max
+        if away_ns > patience_s * NS_PER_S:
             for member in lane.members.values():
                 self.suspend(
                     member, f"no delivery for {patience_s / 3600:.0f} h: {describe(outcome)}"
@@ -203,6 +211,16 @@ class Pushing:
             lane.recovered()
             return
         self._retry_at(lane, outcome, now_ns)
+
+    def _is_back(self, lane: Lane[Subscriber]) -> None:
+        was_missing = lane.missing
+        lane.recovered()
+        if was_missing:
+            self._stand_differently(lane)
+
+    def _stand_differently(self, lane: Lane[Subscriber]) -> None:
+        for member in lane.members.values():
+            self._state.stands_differently(member)
 
     def _retry_at(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
         asked_s = outcome.retry_after_s if isinstance(outcome, Answered) else None

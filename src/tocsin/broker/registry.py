@@ -33,6 +33,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     filter: Filter | None = None  # the same, ready to use
     sink: str | None = None
     config: Config | None = None
+    is_there: bool = False  # it was its own sink that asked: no need to wait with the next try
 
 
 class Registry:
@@ -158,6 +159,9 @@ class Registry:
             if state.by_id.get(subscription_id) is not subscriber:
                 return no_such_subscription(subscription_id)
             changed = self._changed(subscriber.subscription, change)
+            if change.is_there and subscriber.lane is not None:
+                subscriber.lane.recovered()
+                subscriber.lane.not_before_ns = now_ns
             self._apply(subscriber, changed, change.filter, now_ns)
             return view(subscriber, state.head)
 
@@ -203,7 +207,9 @@ class Registry:
             self._set_lease(subscriber)
         if changed.state is Standing.ACTIVE:
             if was.state is not Standing.ACTIVE and subscriber.lane is not None:
-                subscriber.lane.unreachable_since_ns = None  # nobody tried while it was paused
+                # Nobody tried while it was paused.
+                subscriber.lane.unreachable_since_ns = None
+                subscriber.lane.missing = False
             self._resume(subscriber, now_ns)
         else:
             follower.park(state.head)

@@ -88,7 +88,7 @@ class State:
 
     def stands_differently(self, reader: Subscriber | Stream) -> None:
         """It came, paused or resumed, or wants something else."""
-        active = isinstance(reader, Stream) or reader.is_active
+        active = isinstance(reader, Stream) or (reader.is_active and not reader.is_missing)
         self.interest.wants(reader.follower.key, reader.filter if active else None)
 
     def hold(self, seq: int) -> None:

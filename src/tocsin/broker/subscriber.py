@@ -10,7 +10,7 @@ from tocsin.delivery.deadletter import Attempt
 from tocsin.delivery.follower import Follower
 from tocsin.delivery.lane import Lane
 from tocsin.event.filter import Filter
-from tocsin.event.subscription import State, Subscription
+from tocsin.event.subscription import BLACKBOARD, State, Subscription
 
 
 class Pull(msgspec.Struct, eq=False):
@@ -73,6 +73,13 @@ class Subscriber:
     def is_active(self) -> bool:
         return self.subscription.state is State.ACTIVE
 
+    @property
+    def is_missing(self) -> bool:
+        """True for a subscriber of the blackboard that cannot be reached: off the list until it
+        can, as paper 004 has it, while its place in the log is kept."""
+        lane = self.lane
+        return lane is not None and lane.missing and self.subscription.config.mode == BLACKBOARD
+
     def front_is_settled(self, seq: int) -> None:
         """The waiting events up to `seq` are done with; the next one starts afresh."""
         self.follower.settle_through(seq)
@@ -120,6 +127,7 @@ class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
     last_delivered_ns: int | None
     next_attempt_ns: int | None
     sink_state: str
+    listed: bool = True  # False of a subscriber of the blackboard while it cannot be reached
 
 
 def view(subscriber: Subscriber, head: int) -> SubscriptionView:
@@ -140,6 +148,7 @@ def view(subscriber: Subscriber, head: int) -> SubscriptionView:
         last_delivered_ns=subscriber.last_delivered_ns,
         next_attempt_ns=_next_attempt_ns(subscriber),
         sink_state=_sink_state(subscriber),
+        listed=subscriber.is_active and not subscriber.is_missing,
     )
 
 

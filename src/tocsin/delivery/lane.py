@@ -33,6 +33,7 @@ class Lane(Generic[Member]):
         "interval_ns",
         "line",
         "members",
+        "missing",
         "not_before_ns",
         "number",
         "only",
@@ -54,6 +55,7 @@ class Lane(Generic[Member]):
         self.redrives: deque[Redrive] = deque()
         self.failures = 0  # in a row, of any kind
         self.unreachable_since_ns: int | None = None
+        self.missing = False  # for so long that its subscribers are off some lists
         self.asks_patience = False  # since then it answered, with a 429 or a Retry-After
         self.not_before_ns = 0  # a retry, or the sink's own rate, forbids sending sooner
         self.timer_ns = 0  # the moment for which a wake-up is set
@@ -68,3 +70,4 @@ class Lane(Generic[Member]):
         """The sink took something: it is there, and nothing is held against it."""
         self.failures = 0
         self.unreachable_since_ns = None
+        self.missing = False

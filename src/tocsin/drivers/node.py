@@ -15,6 +15,7 @@ from tocsin.broker.broker import Broker
 from tocsin.config import Settings, is_loopback
 from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import SinkRules, check_trusted, host_of, is_trusted
+from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.directory import Directory
@@ -78,12 +79,15 @@ class Node:
         self._reliable = ReliablePushes(self)
         self._pusher.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
+        self.on_interest: list[Callable[[], None]] = []  # told when anybody wants something else
+        self._interest = self.broker.interest.version
         self._recent = Recent(self.broker.head)
         self._latest = Latest(self._recent, self._readers.ask)
         self.topics = SeenTopics(self._recent)
         self.directory = Directory(self)
         self.types = SeenTypes(self.broker.head)
         self.performance = PerformanceDesk(self)
+        self.board = Board(self)
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False
@@ -205,6 +209,10 @@ class Node:
                     perform[type(effect)](effect)
             except Exception as error:
                 self._not_performed(effect, error)
+        if self._interest != self.broker.interest.version:
+            self._interest = self.broker.interest.version
+            for listener in self.on_interest:
+                listener()
         self._set_timer()
 
     def _not_performed(self, effect: do.Effect, error: Exception) -> None:
@@ -371,6 +379,7 @@ class Node:
             while not self.broker.is_idle() and self.loop.time() < deadline:
                 self.kick()
                 await asyncio.sleep(0.002)
+        self.board.close()
         await self._pusher.say_goodbye(CLOSING_S)
         self._reliable.close()
         self.letters.close()

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from tocsin.event.filter import AnyOf, Filter, Operator, Predicate
+from tocsin.event.filter import ByConcept, Operator, Predicate
 from tocsin.ontology import in_use
 
 CONCEPTS_MAX = 10_000  # that one subscriber may name
 _NAMES_KEPT = 65_536
 
 
-def concepts_filter(names: Iterable[str]) -> Filter:
+def concepts_filter(names: Iterable[str]) -> ByConcept:
     """Events with a value for any of these concepts, or for any that one of them subsumes."""
-    return AnyOf(tuple(_present(name) for name in sorted(in_use().expanded(names))))
+    return ByConcept(tuple(_present(name) for name in sorted(in_use().expanded(names))))
 
 
 @lru_cache(maxsize=_NAMES_KEPT)

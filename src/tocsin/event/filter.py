@@ -98,6 +98,15 @@ class AnyOf:
 
 
 @dataclass(frozen=True, slots=True)
+class ByConcept(AnyOf):
+    """A profile of concepts (paper 004): one of them is there. Nothing else of the event is asked
+    for, which is how it differs from the same alternatives written out."""
+
+    def names(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.parts if isinstance(part, Predicate))
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The part does not hold."""
 

@@ -22,6 +22,8 @@ class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
     structured: bytes | None = None
     binary: tuple[bytes, bytes] | None = None  # the block of headers, and the body
     performance: bytes | None = None  # as a performance event: its one element
+    pairs: dict[str, str] | None = None  # as a message of the blackboard: its pairs,
+    messages: dict[frozenset[str] | None, bytes] | None = None  # and the bytes by profile
     weight: int = 0  # about how many bytes of memory it holds, once somebody has asked
 
     __hash__ = None  # type: ignore[assignment]

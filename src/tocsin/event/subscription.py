@@ -8,6 +8,8 @@ import msgspec
 
 from tocsin.event.filter import EVERYTHING, Filter
 
+BLACKBOARD = "blackboard"  # a mode of delivery: concept-value pairs, those asked for alone
+
 
 class State(Enum):
     """What a subscription does now."""
@@ -27,7 +29,7 @@ class Kind(Enum):
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a subscriber may set about delivery; `config` in the JSON of the API."""
 
-    mode: str = "binary"  # binary or structured; ignored when batch > 1
+    mode: str = "binary"  # or structured, where batch is 1; or blackboard
     batch: int = 1  # events in one POST; more than one makes it a CloudEvents batch
     secret: str | None = None  # Standard Webhooks signing secret, never shown again
     attempts: int | None = None  # answered refusals before an event is a dead letter

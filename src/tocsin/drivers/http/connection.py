@@ -15,7 +15,7 @@ from tocsin.broker.effects import Accepted
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.exchange import Exchange
-from tocsin.drivers.http.publication import Publication, events_of
+from tocsin.drivers.http.publication import PUBLISHED, Publication, ReadEvents
 from tocsin.drivers.http.reader import IDLE, RequestReader
 from tocsin.drivers.http.request import Headers, Request
 from tocsin.errors import TocsinError
@@ -125,14 +125,15 @@ class Connection(asyncio.Protocol):
         if not keep_alive:
             self._last = True
         if (
-            target == b"/events"
+            target in PUBLISHED
             and method == b"POST"
             and self.active is None
             and not self.queue
             and self._reading_for == REQUESTS
         ):
             tail = answers.connection_header(version, keep_alive=keep_alive)
-            self._publish(headers, body, tail, is_plain=self.reader.is_plain)
+            read = PUBLISHED[target]
+            self._publish(read, headers, body, tail, is_plain=self.reader.is_plain)
         else:
             self.queue.append(Request(method, target, version, headers, body, keep_alive))
             self._advance()
@@ -175,22 +176,22 @@ class Connection(asyncio.Protocol):
     # Requests, in their order
 
     def _feed(self, data: bytes) -> None:
-        reader = self.reader
-        reader.feed(data)
+        (reader := self.reader).feed(data)
         if reader.phase != IDLE and self._reading_for == REQUESTS:
             if reader.since_s == 0.0:
                 reader.since_s = self.door.now_s
                 self._rearm()
             reader.check_incomplete()
 
-    def _publish(self, headers: Headers, body: bytes, tail: bytes, *, is_plain: bool) -> None:
-        publication = Publication(self, tail)
-        self.in_flight.append(publication)
+    def _publish(
+        self, read: ReadEvents, headers: Headers, body: bytes, tail: bytes, *, is_plain: bool
+    ) -> None:
+        self.in_flight.append(publication := Publication(self, tail))
         door = self.door
         try:
             if not is_plain or headers.get(b"host") not in door.guard.passed:
                 door.guard.check(b"POST", headers)
-            events = events_of(headers, body, door.event_limits, door.limits.body_bytes_max)
+            events = read(headers, body, door.event_limits, door.limits.body_bytes_max)
         except TocsinError as error:
             door.unreadable += 1
             publication.answer(error)
@@ -237,10 +238,10 @@ class Connection(asyncio.Protocol):
         if not self.queue or self.active is not None:
             return False
         request = self.queue[0]
-        if request.target == b"/events" and request.method == b"POST":
+        if request.target in PUBLISHED and request.method == b"POST":
             self.queue.popleft()
-            tail = request.connection_header
-            self._publish(request.headers, request.body, tail, is_plain=False)
+            read, tail = PUBLISHED[request.target], request.connection_header
+            self._publish(read, request.headers, request.body, tail, is_plain=False)
             return True
         if self.in_flight:
             return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tocsin.broker.effects import Accepted
@@ -12,11 +13,16 @@ from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.request import Headers
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
+from tocsin.ontology import in_use
+from tocsin.wire.blackboard.normal import to_event
+from tocsin.wire.blackboard.read import read_messages
+from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
 
 _NONE: Mapping[str, str] = {}
 _NAMES_KEPT_MAX = 1_024
+BOARD_SOURCE = "/blackboard"  # of a message that names no other
 
 
 class _AttributeNames(dict[bytes, str]):
@@ -74,3 +80,31 @@ def events_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> 
         if (attribute := _attribute_names[name])
     }
     return read_events(content_type, attributes, body, limits)
+
+
+def messages_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:
+    """The messages of the blackboard that a request publishes, as events."""
+    if b"content-encoding" in headers:
+        body = unpacked(body, headers[b"content-encoding"], bytes_max)
+    return message_events(body, limits)
+
+
+def message_events(body: bytes, limits: Limits) -> list[Event]:
+    """As events, each held to what is asked of every event."""
+    vocabulary = in_use()
+    events: list[Event] = []
+    for message in read_messages(body, vocabulary, limits.batch_events_max):
+        new_id = message.id or secrets.token_hex(12)
+        event = to_event(message, id=new_id, source=BOARD_SOURCE, vocabulary=vocabulary)
+        check_event(event, limits)
+        events.append(event)
+    return events
+
+
+ReadEvents = Callable[[Headers, bytes, Limits, int], list[Event]]
+
+PUBLISHED: Mapping[bytes, ReadEvents] = {
+    b"/events": events_of,
+    b"/blackboard/messages": messages_of,
+}
+"""Where one publishes by POST, and how what is sent there is read."""

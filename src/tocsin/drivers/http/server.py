@@ -9,6 +9,8 @@ from typing import Final
 from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.http.asgi import AsgiExchange
+from tocsin.drivers.http.board_socket import BoardSocket
+from tocsin.drivers.http.board_stream import board_stream
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.exchange import Exchange
@@ -99,6 +101,10 @@ class HttpDoor:
                 return EventStream(connection, request, self._node, self._streams)
             if path == "/events/socket":
                 return EventSocket(connection, request, self._node, self._sockets)
+            if path == "/blackboard/stream":
+                return board_stream(connection, request, self._node)
+            if path == "/blackboard/socket":
+                return BoardSocket(connection, request, self._node)
         elif request.method == b"POST":
             if is_soap_path(path):
                 return SoapExchange(connection, request, self._soap, self._base(request))

@@ -1,36 +1,16 @@
-"""`GET /events/socket`: events out as text messages, and text messages in as events.
-
-wsproto does the handshake and reads the client's frames. What goes out is framed once for all
-readers of an event, which wsproto cannot do.
-"""
+"""`GET /events/socket`: events out as text messages, and text messages in as events."""
 
 from __future__ import annotations
 
-from collections import deque
-from contextlib import suppress
-from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
-from wsproto import ConnectionType, WSConnection
-from wsproto.events import (
-    AcceptConnection,
-    BytesMessage,
-    CloseConnection,
-    Event,
-    Ping,
-    Pong,
-    TextMessage,
-)
-from wsproto.events import Request as Handshake
-from wsproto.frame_protocol import CloseReason
-from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from tocsin.drivers.http.connection import Connection
-from tocsin.drivers.http.frames import Frames, text_frame
+from tocsin.drivers.http.frames import Frames
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.streaming import WRITE_BUFFER_BYTES
-from tocsin.errors import BadRequest, TocsinError
+from tocsin.drivers.http.websocket import Answer, Socket
+from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.wire.api.problem import problem_json
 from tocsin.wire.api.stream_request import read_stream_request
@@ -39,211 +19,51 @@ from tocsin.wire.cloudevents.read import read_events
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
-SUBPROTOCOL: Final = "cloudevents.json"
-PING_S: Final = 30.0
-PONG_S_MAX: Final = 20.0  # then nobody is there
 _STRUCTURED = "application/cloudevents+json"
-_REASON_BYTES_MAX = 123  # of a close frame (RFC 6455, 5.5)
 
 _encode = msgspec.json.Encoder().encode
 
 
-class SocketPublication:
+class Publication:
     """An event that came in over a socket, until it is on disk."""
 
-    __slots__ = ("_socket", "response")
+    __slots__ = ("_answer",)
 
-    def __init__(self, socket: EventSocket) -> None:
-        self._socket = socket
-        self.response: bytes | None = None
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
 
     def answer(self, result: object) -> None:
         body = problem_json(result) if isinstance(result, TocsinError) else _encode(result)
-        self.response = text_frame(body)
-        self._socket.answered()
+        self._answer.give(body)
 
 
-class EventSocket:
+class EventSocket(Socket):
     """One WebSocket, in both directions."""
 
-    takes_over = True
+    subprotocol = "cloudevents.json"
 
     def __init__(
         self, connection: Connection, request: Request, node: Node, frames: Frames
     ) -> None:
-        self.name = f"socket to {connection.peer}"
-        self._connection = connection
-        self._request = request
-        self._node = node
+        super().__init__(connection, request, node)
         self._frames = frames
-        self._protocol = WSConnection(ConnectionType.SERVER)
-        self._stream: int | None = None
-        self._open = False
-        self._parts: list[str] = []
-        self._characters = 0
-        self._publishing: deque[SocketPublication] = deque()
-        self._held = False  # not read from, because too much of it is under way
-        self._ping_due_s = inf
-        self._pong_due_s = inf
 
-    # Told by the connection
-
-    def start(self) -> None:
-        request, connection = self._request, self._connection
-        asked = read_stream_request(request.query, None)
-        handshake = self._read_handshake()
-        offered = SUBPROTOCOL in handshake.subprotocols
-        accepted = AcceptConnection(subprotocol=SUBPROTOCOL if offered else None)
-        answer = self._protocol.send(accepted)
+    def _begin(self) -> None:
+        asked = read_stream_request(self._request.query, None)
         self._stream = self._node.open_stream(self, asked.filter, asked.after, self.name)
-        self._open = True
-        assert connection.transport is not None
-        connection.transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        connection.write(answer)
-        self._ping_due_s = connection.door.now_s + PING_S
 
-    def _read_handshake(self) -> Handshake:
-        request = self._request
-        headers = list(request.headers.items())
+    def _text(self, text: str) -> None:
+        publication = Publication(self._new_answer())
+        door = self._connection.door
         try:
-            self._protocol.initiate_upgrade_connection(headers, request.target.decode("latin-1"))
-            event = next(iter(self._protocol.events()), None)
-        except (RemoteProtocolError, LocalProtocolError) as error:
-            raise _no_handshake(str(error)) from None
-        if not isinstance(event, Handshake):
-            raise _no_handshake("it is no upgrade")
-        return event
-
-    def received(self, data: bytes) -> None:
-        if not self._open:
-            return
-        try:
-            self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                self._handle(event)
-        except (RemoteProtocolError, LocalProtocolError) as error:
-            self._close(CloseReason.PROTOCOL_ERROR, str(error))
-        self._hold_if_full()
-
-    def writable(self) -> None:
-        if self._held:
-            self._hold_if_full()
-            if self._pong_due_s != inf:  # it may have come while we did not read
-                self._pong_due_s = self._connection.door.now_s + PONG_S_MAX
-        if self._stream is not None:
-            self._node.stream_ready(self._stream)
-
-    def ended_by_client(self) -> None:
-        self._connection.close()
-
-    def lost(self) -> None:
-        self._open = False
-        if self._stream is not None:
-            stream, self._stream = self._stream, None
-            self._node.close_stream(stream)
-
-    def tick(self, now_s: float) -> float:
-        if now_s >= self._pong_due_s:
-            self._connection.abort()
-            return inf
-        if now_s >= self._ping_due_s and self._open:
-            self._connection.write(self._protocol.send(Ping()))
-            self._ping_due_s = now_s + PING_S
-            self._pong_due_s = min(self._pong_due_s, now_s + PONG_S_MAX)
-        return min(self._ping_due_s, self._pong_due_s)
-
-    def stop(self) -> None:
-        self.end("the broker is stopping")
-
-    # Told by the client
-
-    def _handle(self, event: Event) -> None:
-        if isinstance(event, TextMessage):
-            self._take(event)
-        elif isinstance(event, BytesMessage):
-            self._close(CloseReason.UNSUPPORTED_DATA, "send events as text: JSON")
-        elif isinstance(event, Ping):
-            self._connection.write(self._protocol.send(event.response()))
-        elif isinstance(event, Pong):
-            self._pong_due_s = inf
-        elif isinstance(event, CloseConnection):
-            self._close(event.code, event.reason or "")
-
-    def _take(self, event: TextMessage) -> None:
-        self._characters += len(event.data)
-        if self._characters > self._connection.door.event_limits.event_bytes_max:
-            self._close(CloseReason.MESSAGE_TOO_BIG, "the event is too large")
-            return
-        self._parts.append(event.data)
-        if event.message_finished:
-            text = "".join(self._parts)
-            self._parts.clear()
-            self._characters = 0
-            self._publish(text)
-
-    def _publish(self, text: str) -> None:
-        publication = SocketPublication(self)
-        self._publishing.append(publication)
-        limits = self._connection.door.event_limits
-        try:
-            events = read_events(_STRUCTURED, {}, text.encode(), limits)
+            events = read_events(_STRUCTURED, {}, text.encode(), door.event_limits)
         except TocsinError as error:
-            self._connection.door.unreadable += 1
+            door.unreadable += 1
             publication.answer(error)
         else:
             self._node.publish(events, publication)
-
-    def answered(self) -> None:
-        """Some publication has its answer. They leave in the order in which the events came."""
-        publishing = self._publishing
-        while publishing and (response := publishing[0].response) is not None:
-            publishing.popleft()
-            if self._open:
-                self._connection.write(response)
-        if self._held:
-            self._hold_if_full()
-
-    def _hold_if_full(self) -> None:
-        """Read no more while as much as allowed waits for the disk, or our answers for the client:
-        one that sends and never reads would have us keep every answer."""
-        connection = self._connection
-        transport = connection.transport
-        waiting = len(self._publishing) >= connection.door.limits.pipelined_max
-        is_full = waiting or connection.write_paused
-        if transport is None or transport.is_closing() or self._held is is_full:
-            return
-        self._held = is_full
-        if self._held:
-            transport.pause_reading()
-        else:
-            transport.resume_reading()
-
-    # Told by the node
 
     def write(self, events: list[Stored]) -> bool:
         if self._open:
             self._connection.write(self._frames.of(events))
         return not self._connection.write_paused
-
-    def dropped(self, count: int) -> None:
-        if self._open:
-            self._connection.write(text_frame(b'{"dropped":%d}' % count))
-
-    def end(self, reason: str) -> None:
-        self._close(CloseReason.GOING_AWAY, reason)
-
-    def _close(self, code: int, reason: str) -> None:
-        if not self._open:
-            return
-        self.lost()
-        short = reason.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
-        with suppress(LocalProtocolError):  # if the close frame has been sent already
-            self._connection.write(self._protocol.send(CloseConnection(code=code, reason=short)))
-        self._connection.close()
-
-
-def _no_handshake(problem: str) -> BadRequest:
-    return BadRequest(
-        f"this is no WebSocket handshake: {problem}",
-        remedy="Open it with a WebSocket client, or read /events/stream with any HTTP client.",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -11,7 +12,7 @@ from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.frames import Frames
 from tocsin.drivers.http.request import Request
 from tocsin.event.stored import Stored
-from tocsin.wire.api.stream_request import read_stream_request
+from tocsin.wire.api.stream_request import StreamRequest, read_stream_request
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -26,6 +27,8 @@ _HEAD = (
     b"x-accel-buffering: no\r\n"  # nginx would hold events back
 )
 _encode = msgspec.json.Encoder().encode
+
+ReadRequest = Callable[[bytes, str | None], StreamRequest]
 
 
 def begin_stream(connection: Connection, head: bytes, first: bytes = b"") -> None:
@@ -43,9 +46,15 @@ class EventStream:
     takes_over = True
 
     def __init__(
-        self, connection: Connection, request: Request, node: Node, frames: Frames
+        self,
+        connection: Connection,
+        request: Request,
+        node: Node,
+        frames: Frames,
+        read: ReadRequest = read_stream_request,
     ) -> None:
         self.name = f"stream to {connection.peer}"
+        self._read = read
         self._connection = connection
         self._request = request
         self._node = node
@@ -58,7 +67,7 @@ class EventStream:
     def start(self) -> None:
         request, connection = self._request, self._connection
         resumed = request.headers.get(b"last-event-id", b"").decode("latin-1") or None
-        asked = read_stream_request(request.query, resumed)
+        asked = self._read(request.query, resumed)
         self._stream = self._node.open_stream(self, asked.filter, asked.after, self.name)
         # A reader whose connection breaks before its first event must know where to go on.
         head = self._node.broker.head

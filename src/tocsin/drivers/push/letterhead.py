@@ -16,7 +16,8 @@ from tocsin.drivers.push.soap_letterhead import (
     whole_request,
 )
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.subscription import BLACKBOARD, Subscription
+from tocsin.wire.blackboard.write import messages_of, profile_of
 from tocsin.wire.cloudevents.webhook import handshake_headers, parse_secret, sign
 from tocsin.wire.cloudevents.write import (
     BATCH_TYPE,
@@ -35,6 +36,12 @@ KEPT_MAX = 1_024
 KEPT_BYTES_MAX = 8 << 20
 
 
+class Board(msgspec.Struct, frozen=True):
+    """Which pairs a subscriber of the blackboard gets; None for all that there are."""
+
+    profile: frozenset[str] | None
+
+
 class Letterhead(msgspec.Struct, frozen=True):
     """The first lines of every request for one subscription."""
 
@@ -44,6 +51,7 @@ class Letterhead(msgspec.Struct, frozen=True):
     structured: bool
     secret: bytes | None
     soap: SoapHead | None = None  # of a Web-services consumer
+    board: Board | None = None  # of a subscriber of the blackboard
 
 
 def letterhead(sink: Sink, subscription: Subscription) -> Letterhead:
@@ -55,6 +63,11 @@ def letterhead(sink: Sink, subscription: Subscription) -> Letterhead:
         http = b"" if sink.soap_tcp else lines.encode("ascii")
         return Letterhead(subscription, http, False, False, None, head)
     batched = config.batch > 1
+    if config.mode == BLACKBOARD:
+        board = Board(profile_of(subscription))
+        lines += "content-type: application/json\r\n"
+        secret = None if config.secret is None else parse_secret(config.secret)
+        return Letterhead(subscription, lines.encode("ascii"), batched, False, secret, board=board)
     structured = config.mode == "structured" and not batched
     if batched:
         lines += f"content-type: {BATCH_TYPE}\r\n"
@@ -114,7 +127,7 @@ def request(
             return envelope_message(head.soap.terms.soap, body), b""  # for a line without HTTP
         tail, rest = _tail(b"%d" % first.seq, block, body)
         return head.lines + tail, rest
-    if head.batched or head.secret is not None:
+    if head.batched or head.board is not None or head.secret is not None:
         return _own_request(head, events, clock)
     known = tails.structured if head.structured else tails.binary
     kept = known.by_seq.get(first.seq)
@@ -133,13 +146,16 @@ def _own_request(
     """A batch or a signed request, of which nothing is the same for another subscriber."""
     first = events[0]
     block, sequence = b"", b"%d" % first.seq
-    if head.batched:
+    if head.board is not None:
+        body = messages_of(events, head.board.profile, batched=head.batched)
+    elif head.batched:
         body = batch(events)
-        sequence += b"-%d" % events[-1].seq
     elif head.structured:
         body = structured_of(first)
     else:
         block, body = binary_of(first)
+    if head.batched:
+        sequence += b"-%d" % events[-1].seq
     if head.secret is not None:
         block += sign(head.secret, message_id(head.subscription.id, sequence), int(clock()), body)
     tail, rest = _tail(sequence, block, body)

@@ -211,8 +211,8 @@ class ReliablePushes:
     def _sweep(self) -> None:
         """Take leave of consumers whose subscription is over."""
         broker = self._node.broker
-        if broker.interest_version != self._interest:
-            self._interest = broker.interest_version
+        if broker.interest.version != self._interest:
+            self._interest = broker.interest.version
             for identity in list(self._sendings):
                 try:
                     broker.view(identity)

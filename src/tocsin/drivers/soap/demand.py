@@ -94,7 +94,7 @@ class Demand:
             await asyncio.sleep(LOOK_S)
 
     def _look(self, now_ns: int) -> None:
-        seen = self._node.broker.interest_version, self._registrations.version
+        seen = self._node.broker.interest.version, self._registrations.version
         if seen == self._seen and now_ns < self._due_ns:
             return
         if seen[1] != self._seen[1]:
@@ -151,7 +151,7 @@ class Demand:
 
     def _is_wanted(self, line: Line, now_ns: int) -> bool:
         """Whether somebody listens, or did a moment ago."""
-        if self._node.broker.is_wanted(line.filter):
+        if self._node.broker.interest.has(line.filter):
             line.wanted, line.unwanted_ns = True, None
         elif line.wanted is None:
             line.wanted = False

@@ -9,14 +9,14 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
-from tocsin.event.subscription import Config, State
+from tocsin.event.subscription import BLACKBOARD, Config, State
 from tocsin.wire.api import members
 from tocsin.wire.api.times import duration_ns, moment_ns
 from tocsin.wire.cloudevents.webhook import parse_secret
 
 PROTOCOLS = ("HTTP", "http", "GMA", "gma")
 CHANGEABLE_STATES = ("active", "paused")
-MODES = ("binary", "structured")
+MODES = ("binary", "structured", BLACKBOARD)
 
 BATCH_MAX = 1_000  # events in one POST; more saves nothing and is refused by many sinks
 GMA_BATCH = 100  # events under way to a gma sink: still one a message, and in order

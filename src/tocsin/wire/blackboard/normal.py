@@ -8,8 +8,18 @@ from functools import lru_cache
 
 import msgspec
 
-from tocsin.event.event import Event, visible
+from tocsin.event.event import CONTEXT_NAMES, Event, visible
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Operator,
+    Predicate,
+    TextIs,
+    TopicIs,
+)
 from tocsin.event.filter_eval import canonical_text
+from tocsin.event.topic import TopicPattern
 from tocsin.ontology import Vocabulary
 from tocsin.wire.blackboard.messages import Message
 
@@ -17,6 +27,16 @@ TYPE_PREFIX = "bb."
 TOPIC_ROOT = "blackboard"
 NO_LEAD = "Message"
 LEVEL_CHARS_MAX = 200  # in a topic, which travels in headers
+
+SUBJECT_CHARS_MAX = 1_024
+
+MESSAGES = All(
+    (
+        TextIs("type", Operator.PREFIX, TYPE_PREFIX),
+        TopicIs(TopicPattern.parse(f"{TOPIC_ROOT}/**")),
+    )
+)
+"""Every event that is a message of the blackboard passes this."""
 
 _NOT_IN_A_LEVEL = re.compile("[\x00-\x20\x7f-\xa0\ud800-\udfff/*]")
 
@@ -32,7 +52,7 @@ def to_event(message: Message, *, id: str, source: str, vocabulary: Vocabulary) 
         type=TYPE_PREFIX + _lead(pairs, vocabulary),
         topic=topic_of(pairs.get("WorkflowName", ""), pairs.get("RunId", "")),
         time=message.time,
-        subject=pairs.get("ActivityId") or pairs.get("RunId") or None,
+        subject=_subject(pairs.get("ActivityId") or pairs.get("RunId") or ""),
         datacontenttype="application/json",
         data=_encode(pairs),
     )
@@ -48,6 +68,21 @@ def pairs_of(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
     }
 
 
+def may_want_messages(wanted: Filter, vocabulary: Vocabulary) -> bool:
+    """False only if the filter asks for something that no message of the blackboard has."""
+    match wanted:
+        case Predicate(name) | TextIs(name):
+            return name in CONTEXT_NAMES or name in vocabulary
+        case TopicIs(pattern):
+            return pattern.intersects(TopicPattern((TOPIC_ROOT, "**")))
+        case All(parts):
+            return all(may_want_messages(part, vocabulary) for part in parts)
+        case AnyOf(parts):
+            return any(may_want_messages(part, vocabulary) for part in parts)
+        case _:
+            return True
+
+
 def _lead(pairs: Mapping[str, str], vocabulary: Vocabulary) -> str:
     """What the message tells of: its first pair that is an event."""
     events = vocabulary.below("Event")
@@ -55,6 +90,11 @@ def _lead(pairs: Mapping[str, str], vocabulary: Vocabulary) -> str:
         if name in events:
             return name
     return NO_LEAD
+
+
+def _subject(text: str) -> str | None:
+    """In headers too, where not everything can stand that an engine may call a task."""
+    return text if text.isprintable() and 0 < len(text) <= SUBJECT_CHARS_MAX else None
 
 
 @lru_cache(maxsize=8_192)

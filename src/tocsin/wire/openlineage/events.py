@@ -86,6 +86,7 @@ def messages_of(event: Mapping[str, Any], received: str) -> list[Message]:
 def _of_run(event: Mapping[str, Any], kind: str, place: Place, time: str) -> list[Message]:
     facets, job_facets = member(event, "run", "facets"), member(event, "job", "facets")
     dag_run = member(facets, "airflowDagRun", "dagRun")
+    began = member(dag_run, "start_date")
     concept = RUN_CONCEPTS.get(kind)
     pairs = filled(
         {
@@ -97,7 +98,8 @@ def _of_run(event: Mapping[str, Any], kind: str, place: Place, time: str) -> lis
             **engine_pairs(event),
             "UserName": name(member(dag_run, "triggering_user_name")),
             "Parameters": object_json(member(dag_run, "conf")),
-            "StartTime": moment(member(dag_run, "start_date")),
+            # Airflow repeats it in every event, so a start that was lost is known by the end.
+            **({} if kind == "START" else {"WorkflowStarted": moment(began)}),
             "PlannedActivities": planned_tasks(job_facets),
             **error_pairs(facets),
         }

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tocsin.drivers.http.asgi import Application
+from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
@@ -35,6 +36,7 @@ def application(node: Node, door: Door) -> Application:
     """Everything that is not on the way of an event."""
     routes = [
         *event_routes(node),
+        *blackboard_routes(node),
         *subscription_routes(node),
         *box_routes(node, door),
         *dead_letter_routes(node),

@@ -1,0 +1,1 @@
+"""The blackboard of a running broker (paper 004)."""

@@ -1,0 +1,116 @@
+"""Subscribers of the blackboard: an address and a profile each, as push subscriptions.
+
+A subscriber is known by its address (paper 004, figures 6 and 7): subscribing again replaces its
+profile, and is a sign of life. Everything else is what any subscription has: a place in the log,
+retries, dead letters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from tocsin.broker.broker import Broker
+from tocsin.broker.effects import Token
+from tocsin.broker.registry import Change
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.errors import NoSuchPublisher, NoSuchSubscription
+from tocsin.event.concept_filter import concepts_filter
+from tocsin.event.subscription import BLACKBOARD, Config, Kind, State, Subscription
+
+BATCH = 100  # messages in one POST
+
+_encode = msgspec.json.Encoder().encode
+
+
+class House(Protocol):
+    """What this needs of the node that it is a part of."""
+
+    broker: Broker
+
+    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
+
+
+class Subscribers:
+    """The subscription store, by address."""
+
+    def __init__(self, node: House) -> None:
+        self._node = node
+        self._one_at_a_time = asyncio.Lock()  # of two with one address the second replaces
+        self._by_address = {
+            view.subscription.sink: view.subscription.id
+            for view in node.broker.views()
+            if is_subscriber(view)
+        }
+
+    async def subscribe(self, address: str, concepts: list[str]) -> tuple[SubscriptionView, bool]:
+        """From now on the address gets these; True if it is new here."""
+        wanted = concepts_filter(concepts)
+        filters = msgspec.Raw(_encode([{"concepts": concepts}]))
+        async with self._one_at_a_time:
+            known = self._find(address)
+            if known is None:
+                asked = Subscription(
+                    id="",
+                    kind=Kind.PUSH,
+                    sink=address,
+                    filters=filters,
+                    config=Config(mode=BLACKBOARD, batch=BATCH),
+                )
+                view = await self._node.ask(
+                    lambda token, now_ns: self._node.broker.subscribe(
+                        asked, wanted, None, token, now_ns
+                    )
+                )
+            else:
+                change = Change(filters=filters, filter=wanted, state=State.ACTIVE, is_there=True)
+                view = await self._node.ask(
+                    lambda token, now_ns: self._node.broker.change(known, change, token, now_ns)
+                )
+            self._by_address[address] = view.subscription.id
+        return view, known is None
+
+    async def unsubscribe(self, address_or_id: str) -> None:
+        async with self._one_at_a_time:
+            found = self._find(address_or_id)
+            if found is None and self._view(address_or_id) is not None:
+                found = address_or_id
+            if found is None:
+                raise NoSuchPublisher(
+                    f"{address_or_id[:200]!r} subscribes to nothing here",
+                    remedy="GET /blackboard/subscribers lists those who do.",
+                )
+            view = self._view(found)
+            assert view is not None
+            await self._node.ask(
+                lambda token, now_ns: self._node.broker.unsubscribe(
+                    view.subscription.id, token, now_ns
+                )
+            )
+            self._by_address.pop(view.subscription.sink, None)
+
+    def views(self) -> list[SubscriptionView]:
+        return [view for view in self._node.broker.views() if is_subscriber(view)]
+
+    def _find(self, address: str) -> str | None:
+        """Its id, unless it was ended by another way."""
+        found = self._by_address.get(address)
+        if found is not None and self._view(found) is None:
+            del self._by_address[address]
+            return None
+        return found
+
+    def _view(self, subscription_id: str) -> SubscriptionView | None:
+        try:
+            view = self._node.broker.view(subscription_id)
+        except NoSuchSubscription:
+            return None
+        return view if is_subscriber(view) else None
+
+
+def is_subscriber(view: SubscriptionView) -> bool:
+    subscription = view.subscription
+    return subscription.kind is Kind.PUSH and subscription.config.mode == BLACKBOARD

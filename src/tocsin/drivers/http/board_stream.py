@@ -1,0 +1,36 @@
+"""`GET /blackboard/stream`: the pairs that a subscriber asked for, as server-sent events."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.frames import Frames
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.streaming import EventStream
+from tocsin.event.filter import ByConcept
+from tocsin.event.stored import Stored
+from tocsin.wire.api.stream_request import read_board_request
+from tocsin.wire.blackboard.write import message_of
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+PROFILES_MAX = 32  # whose frames are kept for the next reader with the same profile
+
+
+def board_stream(connection: Connection, request: Request, node: Node) -> EventStream:
+    """A stream of messages. What is wrong with the profile is told before it begins."""
+    asked = read_board_request(request.query, None)
+    assert isinstance(asked.filter, ByConcept)
+    frames = _frames(asked.filter.names())
+    return EventStream(connection, request, node, frames, read_board_request)
+
+
+@lru_cache(maxsize=PROFILES_MAX)
+def _frames(profile: frozenset[str]) -> Frames:
+    def frame(stored: Stored) -> bytes:
+        return b"id: %d\ndata: %b\n\n" % (stored.seq, message_of(stored, profile))
+
+    return Frames(frame)

@@ -1,0 +1,191 @@
+"""`/blackboard`: concepts, the aggregate profile, and who publishes and subscribes (paper 004)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.broker.effects import Accepted
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.blackboard.board import Publisher
+from tocsin.drivers.blackboard.subscribers import Subscribers
+from tocsin.drivers.http.publication import messages_of
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.subscribing import check_sink
+from tocsin.errors import BadMethod
+from tocsin.event.concept_filter import CONCEPTS_MAX
+from tocsin.ontology import Concept, in_use
+from tocsin.wire.api import members
+from tocsin.wire.api.query import Query
+from tocsin.wire.blackboard.messages import Profile
+from tocsin.wire.blackboard.write import profile_of
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+WAIT_S_MAX: Final = 60.0
+
+
+class ConceptsShown(msgspec.Struct, frozen=True):
+    concepts: list[Concept]
+
+
+class PublisherShown(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A publisher; `listed` is false while it cannot be reached."""
+
+    id: str
+    address: str
+    listed: bool
+    profile: Profile | None = None
+
+
+class PublishersShown(msgspec.Struct, frozen=True):
+    publishers: list[PublisherShown]
+
+
+class SubscriberShown(msgspec.Struct, frozen=True):
+    """A subscriber; `listed` is false while it cannot be reached, and its pairs not asked for."""
+
+    id: str
+    address: str
+    concepts: list[str]
+    expanded: int
+    state: str
+    listed: bool
+    delivered: int
+    waiting: int
+
+
+class SubscribersShown(msgspec.Struct, frozen=True):
+    subscribers: list[SubscriberShown]
+
+
+def blackboard_routes(node: Node) -> list[Route]:
+    subscribers = Subscribers(node)
+    return [
+        *_publishing(node),
+        *_publishers(node),
+        *_subscribers(node, subscribers),
+    ]
+
+
+def _publishing(node: Node) -> list[Route]:
+    limits = node.settings.event_limits()
+    body_bytes_max = node.settings.http.body_bytes_max
+
+    async def publish(request: Request) -> Response:
+        """For a publish whose path is spelt unusually, so that the connection did not see it."""
+        Query.parse(request.scope["query_string"], ())
+        events = messages_of({}, await request.body(), limits, body_bytes_max)
+        accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
+        return answer(accepted, 202)
+
+    async def concepts(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        return answer(ConceptsShown(list(in_use())))
+
+    async def profile(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("after", "wait"))
+        after = None if query.text("after") is None else query.number("after", 0)
+        wait_s = query.seconds("wait", 0.0, most=WAIT_S_MAX)
+        return answer(await node.board.profile_after(after, wait_s))
+
+    async def stream_head(request: Request) -> Response:
+        return Response(media_type="text/event-stream")
+
+    async def socket_head(request: Request) -> Response:
+        raise BadMethod("a WebSocket begins with GET", remedy="Open it with a WebSocket client.")
+
+    return [
+        Route("/blackboard/messages", publish, methods=["POST"]),
+        Route("/blackboard/concepts", concepts, methods=["GET"]),
+        Route("/blackboard/profile", profile, methods=["GET"]),
+        Route("/blackboard/stream", stream_head, methods=["GET"]),
+        Route("/blackboard/socket", socket_head, methods=["GET"]),
+    ]
+
+
+def _publishers(node: Node) -> list[Route]:
+    board = node.board
+
+    async def register(request: Request) -> Response:
+        asked = members.read_object(await request.body())
+        members.only_known(asked, ("address",))
+        address = members.text("address", asked.get("address"))
+        check_sink(node, address, soap=True)
+        registered = await board.register(address)
+        return answer(PublisherShown(registered.id, address, True, board.profile), 201)
+
+    async def index(request: Request) -> Response:
+        return answer(PublishersShown([_publisher_shown(each) for each in board.publishers()]))
+
+    async def unregister(request: Request) -> Response:
+        await board.unregister(request.path_params["id"])
+        return Response(status_code=204)
+
+    return [
+        Route("/blackboard/publishers", register, methods=["POST"]),
+        Route("/blackboard/publishers", index, methods=["GET"]),
+        Route("/blackboard/publishers/{id}", unregister, methods=["DELETE"]),
+    ]
+
+
+def _publisher_shown(publisher: Publisher) -> PublisherShown:
+    registered = publisher.registered
+    return PublisherShown(registered.id, registered.address, publisher.away_since_s is None)
+
+
+def _subscribers(node: Node, subscribers: Subscribers) -> list[Route]:
+    async def subscribe(request: Request) -> Response:
+        asked = members.read_object(await request.body())
+        members.only_known(asked, ("address", "concepts"))
+        address = members.text("address", asked.get("address"))
+        check_sink(node, address, soap=True)
+        view, is_new = await subscribers.subscribe(address, _concepts(asked.get("concepts")))
+        return answer(_subscriber_shown(view), 201 if is_new else 200)
+
+    async def index(request: Request) -> Response:
+        return answer(SubscribersShown([_subscriber_shown(view) for view in subscribers.views()]))
+
+    async def unsubscribe(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("address",))
+        named = request.path_params.get("id") or query.text("address")
+        await subscribers.unsubscribe(members.text("address", named))
+        return Response(status_code=204)
+
+    return [
+        Route("/blackboard/subscribers", subscribe, methods=["PUT"]),
+        Route("/blackboard/subscribers", index, methods=["GET"]),
+        Route("/blackboard/subscribers", unsubscribe, methods=["DELETE"]),
+        Route("/blackboard/subscribers/{id}", unsubscribe, methods=["DELETE"]),
+    ]
+
+
+def _concepts(value: object) -> list[str]:
+    if not isinstance(value, list) or not 0 < len(value) <= CONCEPTS_MAX:
+        members.refuse(
+            "concepts", f"is {members.shown(value)}", f"Give a list of 1 to {CONCEPTS_MAX} names."
+        )
+    return [members.text("concepts", each) for each in value]
+
+
+def _subscriber_shown(view: SubscriptionView) -> SubscriberShown:
+    subscription = view.subscription
+    asked: list[str] = []
+    for each in msgspec.json.decode(subscription.filters, type=list[dict[str, object]]):
+        named = each.get("concepts")
+        asked += map(str, named) if isinstance(named, list) else []
+    return SubscriberShown(
+        id=subscription.id,
+        address=subscription.sink or "",
+        concepts=asked,
+        expanded=len(profile_of(subscription) or ()),
+        state=subscription.state.value,
+        listed=view.listed,
+        delivered=view.delivered,
+        waiting=view.waiting,
+    )

@@ -11,6 +11,7 @@ from tocsin.console.render import ROWS_MAX, colour, safe, say
 
 COLUMN_CHARS_MIN = 8  # narrower, and a name says nothing
 PIPE_CHARS_MAX = 10_000  # where no terminal is, nothing is cut to fit
+COLUMNS_USUAL, ROWS_USUAL = 80, 24  # of a terminal that does not tell
 INDENT = "  "
 
 Paint = Callable[[int, str], str]
@@ -24,10 +25,19 @@ def screen_width() -> int:
         return int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         pass
+    return _screen().columns or COLUMNS_USUAL
+
+
+def screen_height() -> int:
+    """How many lines there are."""
+    return _screen().lines or ROWS_USUAL
+
+
+def _screen() -> os.terminal_size:
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
+        return os.get_terminal_size(sys.stdout.fileno())
     except OSError:
-        return 80
+        return os.terminal_size((0, 0))
 
 
 def wide(text: str) -> int:
@@ -64,35 +74,32 @@ def lines_of_table(
     *,
     width: int,
     right: frozenset[int] = frozenset(),
+    soft: frozenset[int] = frozenset(),
     paint: Paint | None = None,
 ) -> list[str]:
     """Rows in columns no wider than `width`; what is too wide loses the end of its widest cells.
 
-    Columns in `right` stand at the right. `paint` colours a cell, after it was measured.
+    Columns in `right` stand at the right, those in `soft` are cut before the others. `paint`
+    colours a cell, after it was measured.
     """
     shown = [[cell(value) for value in row] for row in rows]
-    widths = _fitted(
-        [max(map(wide, column)) for column in zip(headers, *shown, strict=True)],
-        [wide(header) for header in headers],
-        width,
-    )
+    widths = [max(map(wide, column)) for column in zip(headers, *shown, strict=True)]
+    room = width - len(INDENT) * (len(widths) - 1)
+    _narrow(widths, headers, room, soft)
+    _narrow(widths, headers, room, frozenset(range(len(widths))))
     lines = [colour(_line(headers, widths, right, None), "1")]
     lines += [_line(row, widths, right, paint) for row in shown]
     return lines
 
 
-def _fitted(widths: list[int], least: list[int], width: int) -> list[int]:
-    over = sum(widths) + len(INDENT) * (len(widths) - 1) - width
-    while over > 0:
-        widest = max(range(len(widths)), key=widths.__getitem__)
-        floor = max(least[widest], COLUMN_CHARS_MIN)
-        if widths[widest] <= floor:
-            break
-        others = max((w for n, w in enumerate(widths) if n != widest), default=0)
-        taken = min(over, widths[widest] - max(floor, min(others, widths[widest] - 1)))
-        widths[widest] -= taken
-        over -= taken
-    return widths
+def _narrow(widths: list[int], headers: Sequence[str], room: int, columns: frozenset[int]) -> None:
+    """Take from the widest of these columns, one place at a time, until all fit or none can."""
+    least = {column: max(wide(headers[column]), COLUMN_CHARS_MIN) for column in columns}
+    for _ in range(sum(widths) - room):
+        wider = [column for column in columns if widths[column] > least[column]]
+        if not wider:
+            return
+        widths[max(wider, key=widths.__getitem__)] -= 1
 
 
 def _line(
@@ -113,25 +120,36 @@ def table(
     rows: Sequence[Sequence[object]],
     *,
     right: frozenset[int] = frozenset(),
+    soft: frozenset[int] = frozenset(),
     paint: Paint | None = None,
 ) -> None:
     """Print a table as wide as the screen; past a limit it is said how many are left out."""
-    width = screen_width()
-    for line in lines_of_table(headers, rows[:ROWS_MAX], width=width, right=right, paint=paint):
-        print(line)
+    show_lines(
+        lines_of_table(
+            headers, rows[:ROWS_MAX], width=screen_width(), right=right, soft=soft, paint=paint
+        )
+    )
     if len(rows) > ROWS_MAX:
         say(f"... {len(rows) - ROWS_MAX:,} more; use --json for all of them")
 
 
-def described(pairs: Iterable[tuple[str, str | None]], *, width: int) -> list[str]:
-    """Names and values, one below the other; a long value goes on below its beginning."""
+def described(
+    pairs: Iterable[tuple[str, str | None]],
+    *,
+    width: int,
+    paint: Callable[[str, str], str] | None = None,
+) -> list[str]:
+    """Names and values, one below the other; a long value goes on below its beginning.
+
+    `paint` colours the first line of a value, by its name, once it was made harmless.
+    """
     listed = [(name, value) for name, value in pairs if value]
     column = max((len(name) for name, _ in listed), default=0)
     lines = []
     for name, value in listed:
-        parts = wrapped(safe(value or ""), max(20, width - column - len(INDENT)))
-        lines.append(f"{name:<{column}}{INDENT}{parts[0]}")
-        lines += [f"{'':<{column}}{INDENT}{part}" for part in parts[1:]]
+        first, *more = wrapped(safe(str(value)), max(20, width - column - len(INDENT)))
+        lines.append(f"{name:<{column}}{INDENT}{first if paint is None else paint(name, first)}")
+        lines += [f"{'':<{column}}{INDENT}{line}".rstrip() for line in more]
     return lines
 
 

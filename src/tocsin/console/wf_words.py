@@ -5,9 +5,11 @@ Exact values are what `--json` is for; here a time is local and a number has thr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
+
+Clock = Callable[[], datetime]
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 BAR_CELLS = 20
@@ -73,7 +75,7 @@ def at(text: str | None, now: datetime) -> str:
         return f"{moment:%H:%M:%S}"
     if abs((moment - here).days) < 180:
         return f"{moment:%b %d %H:%M}"
-    return f"{moment:%Y-%m-%d %H:%M}"
+    return f"{moment:%Y-%m-%d}"
 
 
 def size(count: float) -> str:
@@ -157,10 +159,12 @@ def states(activities: Mapping[str, Any]) -> str:
     return ", ".join(f"{activities[name]:,} {name}" for name in shown if activities.get(name))
 
 
-def left(estimate: Mapping[str, Any] | None) -> str:
-    """The time left in a table, with its interval."""
+def left(estimate: Mapping[str, Any] | None, *, brief: bool = False) -> str:
+    """The time left in a table, with its interval where there is room."""
     if not estimate or estimate.get("remaining_s") is None:
         return "-"
+    if brief:
+        return lasting(estimate["remaining_s"])
     low, high = estimate.get("low_s"), estimate.get("high_s")
     between = "" if low is None or high is None else f" ({lasting(low)} to {lasting(high)})"
     return f"{lasting(estimate['remaining_s'])}{between}"

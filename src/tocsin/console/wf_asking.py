@@ -1,0 +1,110 @@
+"""Questions to the monitor of a broker: which run is meant, its time left, its parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from tocsin.console.rest import Rest, item
+from tocsin.errors import BadSetting, BrokerRefused, NoSuchRun
+
+NOT_THERE = 404
+ALIKE_MAX = 3  # named when a beginning fits several runs
+# Counting by type reads every activity; past this the first ones have to do.
+COUNTED_MAX = 20_000
+
+HOW_RUNS_COME = (
+    "Run a workflow that tells this broker: `snakemake --logger tocsin`, or in Python "
+    "`from tocsin.client.tracking import Workflow`; docs/workflows.md has the others."
+)
+
+Run = dict[str, Any]
+
+
+def latest(rest: Rest, **wanted: object) -> Run | None:
+    """The run that started last."""
+    found = rest.get("/runs", limit=1, **wanted)["runs"]
+    return found[0] if found else None
+
+
+def find_run(rest: Rest, name: str | None, *, workflow: str | None = None) -> Run:
+    """The run of this id or of an id that begins so; without a name the latest one."""
+    if name is None:
+        run = latest(rest, workflow=workflow)
+        if run is None:
+            raise no_runs(workflow)
+        return _whole(rest, str(run["id"]))
+    try:
+        return _whole(rest, name)
+    except BrokerRefused as error:
+        if error.status != NOT_THERE:
+            raise
+    return _whole(rest, _completed(rest, name))
+
+
+def no_runs(workflow: str | None = None) -> NoSuchRun:
+    """The error that there is nothing to show."""
+    if workflow is None:
+        return NoSuchRun("there are no runs yet", remedy=HOW_RUNS_COME)
+    return NoSuchRun(
+        f"no run of {workflow!r} is known", remedy="`tocsin wf ls` shows what workflows ran."
+    )
+
+
+def _whole(rest: Rest, name: str) -> Run:
+    run: Run = rest.get(item("runs", name))
+    return run
+
+
+def _completed(rest: Rest, beginning: str) -> str:
+    """The one id that begins so."""
+    ids = [str(run["id"]) for run in rest.pages("/runs", "runs")]
+    fitting = [each for each in ids if each.startswith(beginning)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        named = ", ".join(fitting[:ALIKE_MAX])
+        raise BadSetting(
+            f"{len(fitting)} runs begin with {beginning!r}: {named}"
+            + (" and more" if len(fitting) > ALIKE_MAX else ""),
+            remedy="Give more of the id.",
+        )
+    if not ids:
+        raise no_runs()
+    raise NoSuchRun(f"no run is called {beginning!r}", remedy=_nearest(beginning, ids))
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known[:COUNTED_MAX], n=ALIKE_MAX, cutoff=0.5)
+    return f"Did you mean {' or '.join(near)}?" if near else "`tocsin wf ls` lists the runs."
+
+
+def estimate_of(rest: Rest, run: Mapping[str, Any]) -> dict[str, Any]:
+    """The time left of a run; where there is none, `reason` alone, which says why."""
+    try:
+        found: dict[str, Any] = rest.get(f"{item('runs', str(run['id']))}/estimate")
+    except BrokerRefused as error:
+        return {"reason": error.problem}
+    return found
+
+
+def part(rest: Rest, run: Mapping[str, Any], name: str, **parameters: object) -> Any:
+    """What the monitor knows of a run under this name."""
+    return rest.get(f"{item('runs', str(run['id']))}/{name}", **parameters)
+
+
+def activities(rest: Rest, run: Mapping[str, Any], **wanted: object) -> Iterator[dict[str, Any]]:
+    """The activities of a run, those that were heard of first before the others."""
+    return rest.pages(f"{item('runs', str(run['id']))}/activities", "activities", **wanted)
+
+
+def by_type(rest: Rest, run: Mapping[str, Any]) -> dict[str, Counter[str]]:
+    """How many activities of each type are in which state."""
+    found: dict[str, Counter[str]] = {}
+    for activity in islice(activities(rest, run), COUNTED_MAX):
+        found.setdefault(str(activity.get("type") or "-"), Counter())[activity["state"]] += 1
+    return found

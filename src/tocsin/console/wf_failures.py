@@ -1,0 +1,140 @@
+"""`tocsin wf failures`: why it failed, whether that is new, and what happened just before."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from tocsin.console.render import colour, plural, safe, say, show_json
+from tocsin.console.rest import Rest
+from tocsin.console.wf_asking import Run, find_run, latest, part
+from tocsin.console.wf_tables import cell, cut, described, screen_width, show_lines, wrapped
+from tocsin.console.wf_words import Clock, at, excerpt, lasting, measured, spaced
+
+FAILURES_SHOWN = 20
+LOG_LINES = 20
+TRACE_LINES = 20
+COMMAND_LINES = 10
+TEXT_WIDTH_MAX = 100
+INDENT = "    "
+
+
+def failures(rest: Rest, arguments: Namespace, clock: Clock) -> int:
+    """Each activity that failed."""
+    run = find_run(rest, arguments.run)
+    found = part(rest, run, "failures", last=arguments.last)["failures"]
+    if arguments.json:
+        for each in found:
+            show_json({"run": run["id"], **each})
+        return 0
+    if run.get("error"):
+        width = min(screen_width(), TEXT_WIDTH_MAX)
+        show_lines(described([("run", run["id"]), ("error", run["error"])], width=width))
+        show_lines(_block("trace", run.get("trace"), TRACE_LINES, width))
+    if not found:
+        _say_nothing_failed(rest, run)
+        return 0
+    for number, each in enumerate(found[:FAILURES_SHOWN], 1):
+        if number > 1 or run.get("error"):
+            print()
+        show_lines(failure_lines(each, clock(), screen_width()))
+    if len(found) > FAILURES_SHOWN:
+        say(f"... {len(found) - FAILURES_SHOWN:,} more; use --json for all of them")
+    say(f"\n{run['id']}: {len(found):,} failed")
+    return 0
+
+
+def _say_nothing_failed(rest: Rest, run: Run) -> None:
+    say(f"no activity of {run['id']} has failed; it is {run['state']}")
+    other = latest(rest, state="failed")
+    if other is not None and other["id"] != run["id"]:
+        say(f"the last run that failed: tocsin wf failures {other['id']}")
+
+
+def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iterator[str]:
+    """One failure, the answer first."""
+    width = min(width, TEXT_WIDTH_MAX)
+    yield colour(cut(safe(_title(failure, now)), width), "1;31")
+    seen = int(failure.get("seen_before") or 0)
+    resources = failure.get("resources") or {}
+    pairs = [
+        ("error", failure.get("error")),
+        ("exit code", _exit_text(failure.get("exit_code"))),
+        ("seen", f"{plural(seen, 'time')} before" if seen else "never before"),
+        ("resources", ", ".join(f"{spaced(k)} {measured(k, v)}" for k, v in resources.items())),
+        ("log file", failure.get("log_file")),
+    ]
+    yield from ("  " + line for line in described(pairs, width=width - 2))
+    yield from _block("command", failure.get("command"), COMMAND_LINES, width)
+    yield from _block("trace", failure.get("trace"), TRACE_LINES, width)
+    yield from _block("log", failure.get("log"), LOG_LINES, width)
+    before = failure.get("before") or []
+    if before:
+        yield "  before"
+        yield from (cut(f"{INDENT}{event_text(event, now)}", width) for event in before)
+
+
+def _title(failure: Mapping[str, Any], now: datetime) -> str:
+    name = str(failure["id"])
+    kind = failure.get("type")
+    text = f"{kind} {name}" if kind and kind != name else name
+    if int(failure.get("attempts") or 1) > 1:
+        text += f", attempt {failure.get('attempt')} of {failure['attempts']}"
+    text += f", failed {at(failure.get('ended'), now)}" if failure.get("ended") else ", failed"
+    if failure.get("duration_s") is not None:
+        text += f" after {lasting(failure['duration_s'])}"
+    return text + (f" on {failure['host']}" if failure.get("host") else "")
+
+
+def _exit_text(code: int | None) -> str | None:
+    """An exit code; past 128 it is a signal, and 137 mostly means that memory ran out."""
+    if code is None:
+        return None
+    import signal
+
+    number = code - 128 if 128 < code < 160 else -code if -32 < code < 0 else 0
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return str(code)
+    hint = ": often too little memory" if name == "SIGKILL" else ""
+    return f"{code} ({name}{hint})"
+
+
+def _block(title: str, text: str | None, lines_max: int, width: int) -> Iterator[str]:
+    if not text or not text.strip():
+        return
+    yield f"  {title}"
+    for line in excerpt(text, lines_max):
+        for piece in wrapped(safe(line.expandtabs()), width - len(INDENT)):
+            yield f"{INDENT}{piece}"
+
+
+def event_text(event: Mapping[str, Any], now: datetime) -> str:
+    """A message of a run in one line: when, what, and to which activity."""
+    pairs: Mapping[str, str] = event.get("pairs") or {}
+    happened = [name for name in pairs if name in _events()]
+    about = pairs.get("ActivityId") or pairs.get("EventName") or ""
+    values = [f"{spaced(n)} {measured(n, v)}" for n, v in pairs.items() if n in _resources()]
+    if not happened:  # a sample, or something that only its sender understands
+        happened = [", ".join(values or pairs)]
+    text = " ".join((*happened, about)).strip()
+    detail = pairs.get("ErrorMessage") or pairs.get("EventData") or pairs.get("ActivityProgress")
+    return cell(f"{at(event.get('time'), now):<8}  {text}{': ' + detail if detail else ''}")
+
+
+@cache
+def _events() -> frozenset[str]:
+    from tocsin.ontology import built_in
+
+    return built_in().below("Event")
+
+
+@cache
+def _resources() -> frozenset[str]:
+    from tocsin.ontology import built_in
+
+    return built_in().below("Resource")

@@ -1,0 +1,120 @@
+"""`tocsin wf history`: how an activity went in the past, in numbers and as a histogram."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from tocsin.console.render import plural, say, show_json
+from tocsin.console.rest import Rest, item
+from tocsin.console.wf_asking import HOW_RUNS_COME
+from tocsin.console.wf_runs import paint_states
+from tocsin.console.wf_tables import described, heading, screen_width, show_lines, table
+from tocsin.console.wf_words import Clock, at, lasting
+
+BAR_CELLS_MAX = 40
+RECENT_SHOWN = 10
+VERSIONS_SHOWN = 5
+# Eighths of a cell, so that one in a thousand still shows.
+_PARTS = " ▏▎▍▌▋▊▉"
+
+
+def history(rest: Rest, arguments: Namespace, clock: Clock) -> int:
+    """The past of one activity, or a table of all."""
+    if arguments.activity is None:
+        return _all(rest, arguments)
+    found = rest.get(
+        item("activities", arguments.activity),
+        workflow=arguments.workflow,
+        version=arguments.version,
+    )
+    if arguments.json:
+        show_json(found)
+        return 0
+    show_lines(described(_numbers(arguments.activity, found), width=screen_width()))
+    histogram = found.get("histogram") or {}
+    if histogram.get("counts"):
+        heading("how long it took")
+        show_lines(histogram_lines(histogram["edges"], histogram["counts"], screen_width()))
+    _print_recent(found.get("recent") or [], clock())
+    return 0
+
+
+def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    count, failed = int(found.get("count") or 0), int(found.get("failed") or 0)
+    yield "activity", name
+    yield "ended", plural(count, "time") + (f", {failed:,} failed" if failed else "")
+    if found.get("mean_s") is not None:
+        yield "mean", lasting(found["mean_s"])
+        yield "median", lasting(found.get("p50_s"))
+        yield "90% within", lasting(found.get("p90_s"))
+        yield "99% within", lasting(found.get("p99_s"))
+    versions = [str(each) for each in found.get("versions") or () if each]
+    more = len(versions) - VERSIONS_SHOWN
+    listed = ", ".join(versions[:VERSIONS_SHOWN])
+    yield "versions", listed + (f" and {more:,} more" if more > 0 else "")
+
+
+def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -> Iterator[str]:
+    """A bar for each span of time; the longest one is as wide as there is room."""
+    spans = [f"{lasting(low)} to {lasting(high)}" for low, high in pairwise(edges)]
+    spans = spans[: len(counts)] + ["longer"] * (len(counts) - len(spans))
+    column = max(map(len, spans), default=0)
+    digits = max(len(f"{count:,}") for count in counts)
+    room = max(5, min(BAR_CELLS_MAX, width - column - digits - 4))
+    most = max(counts) or 1
+    for span, count in zip(spans, counts, strict=True):
+        yield f"{span:>{column}}  {count:>{digits},}  {_bar(count / most * room)}".rstrip()
+
+
+def _bar(cells: float) -> str:
+    whole, eighths = divmod(round(cells * 8), 8)
+    if not whole and not eighths and cells > 0:
+        eighths = 1
+    return "█" * whole + _PARTS[eighths].strip()
+
+
+def _print_recent(recent: Sequence[Mapping[str, Any]], now: datetime) -> None:
+    if not recent:
+        return
+    heading("recently")
+    rows = [
+        (
+            each.get("run"),
+            each.get("id"),
+            each.get("state"),
+            at(each.get("started"), now),
+            lasting(each.get("duration_s")),
+            each.get("host"),
+        )
+        for each in recent[:RECENT_SHOWN]
+    ]
+    headers = ("run", "activity", "state", "started", "duration", "host")
+    table(headers, rows, paint=paint_states(2))
+
+
+def _all(rest: Rest, arguments: Namespace) -> int:
+    found = list(rest.pages("/activities", "activities", workflow=arguments.workflow))
+    if arguments.json:
+        for each in found:
+            show_json(each)
+        return 0
+    if not found:
+        say(f"no activity has ended yet. {HOW_RUNS_COME}")
+        return 0
+    rows = [
+        (
+            each.get("type"),
+            each.get("count"),
+            each.get("failed"),
+            *(lasting(each.get(name)) for name in ("mean_s", "p50_s", "p90_s", "p99_s")),
+        )
+        for each in found
+    ]
+    headers = ("activity", "ended", "failed", "mean", "median", "90%", "99%")
+    table(headers, rows, right=frozenset(range(1, len(headers))))
+    say("more about one: tocsin wf history ACTIVITY")
+    return 0

@@ -152,6 +152,51 @@ class BoxSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BlackboardSettings:
+    """[blackboard]: concepts beside the built-in ones, and how patient we are with subscribers."""
+
+    ontology: tuple[str, ...] = ()  # Turtle files of a site, added to the built-in concepts
+    missing_after_s: float = 30.0  # unreachable for so long, a subscriber is off the list
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSettings:
+    """[monitor]: the account of workflow runs, what it asks publishers for and how long it stays.
+
+    What it does not ask for, and nobody else does, publishers do not measure."""
+
+    enabled: bool = True
+    concepts: tuple[str, ...] = (
+        "Event",
+        "Property",
+        "CpuPercent",
+        "CpuSeconds",
+        "MemoryRss",
+        "IoReadBytes",
+        "IoWriteBytes",
+        "EnergyUsed",
+    )
+    silence_s: float = 6 * 3600.0  # a run without heartbeats and so long without news is lost
+    retain_age_s: float = 365.0 * DAY_S  # of runs that have ended
+    runs_max: int = 100_000  # past it the runs that ended first are forgotten
+    events_per_run: int = 10_000  # the last ones, for what was before a failure
+
+
+@dataclass(frozen=True, slots=True)
+class PegasusSettings:
+    """[pegasus]: where Pegasus' monitord may send its JSON lines by TCP."""
+
+    address: str = OFF
+    line_bytes_max: int = 1 << 20
+    idle_s: float = 86_400.0  # between two jobs nothing may happen for long
+    connections_max: int = 100
+
+    @property
+    def is_off(self) -> bool:
+        return self.address == OFF
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
@@ -163,6 +208,9 @@ class Settings:
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     boxes: BoxSettings = field(default_factory=BoxSettings)
+    blackboard: BlackboardSettings = field(default_factory=BlackboardSettings)
+    monitor: MonitorSettings = field(default_factory=MonitorSettings)
+    pegasus: PegasusSettings = field(default_factory=PegasusSettings)
 
     def broker_options(self) -> BrokerOptions:
         """The core's own options type."""
@@ -175,6 +223,7 @@ class Settings:
             retain_age_s=self.log.retain_age_s,
             retain_bytes=self.log.retain_bytes,
             backlog_age_s=delivery.backlog_age_s,
+            missing_after_s=self.blackboard.missing_after_s,
             retry=RetryOptions(
                 attempts=delivery.attempts,
                 first_delay_s=delivery.first_delay_s,
@@ -191,6 +240,7 @@ class Settings:
             "frames.address": self.frames.address,
             "frames.archive": self.frames.archive,
             "soap_tcp.address": self.soap_tcp.address,
+            "pegasus.address": self.pegasus.address,
         }
         return {setting: address for setting, address in wanted.items() if address != OFF}
 

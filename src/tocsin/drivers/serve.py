@@ -17,6 +17,7 @@ import uvloop
 
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.blackboard.site import use_ontology
 from tocsin.drivers.directory import Offering
 from tocsin.drivers.frames.datagrams import DatagramDoor
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
@@ -67,6 +68,7 @@ def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
     tls = door_context(settings.http)
     if settings.delivery.ca_file:
         sink_context(settings.delivery.ca_file)  # for what may be wrong with it
+    use_ontology(settings.blackboard.ontology)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     settings = within_descriptors(settings)

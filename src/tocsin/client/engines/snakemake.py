@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tocsin.client.engines.files import DiskFiles
 from tocsin.client.engines.heart import HEARTBEAT_S, Heart
-from tocsin.client.engines.snakemake_plan import facts_of, jobs_of, workflow_that_logs
+from tocsin.client.engines.snakemake_plan import facts_of, jobs_of, touches, workflow_that_logs
 from tocsin.client.engines.snakemake_records import ENGINE, SnakemakeRun
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.wire.blackboard.messages import Message
@@ -58,6 +58,7 @@ class Seer(logging.Filter):
             if size != self.size:
                 self.size = size
                 record.tocsin_planned = jobs_of(self.workflow)
+                record.tocsin_touches = touches(self.workflow)
 
 
 class SnakemakeHook:

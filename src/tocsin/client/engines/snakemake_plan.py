@@ -72,6 +72,11 @@ def facts_of(workflow: Any) -> Facts:
     return Facts(files, _parameters(workflow), versions, scripts)
 
 
+def touches(workflow: Any) -> bool:
+    """True if results are only marked as up to date, and no command is run."""
+    return getattr(workflow, "touch", False) is True
+
+
 def jobs_of(workflow: Any) -> tuple[PlannedJob, ...]:
     """Every job that runs or ran, with its parents among them."""
     dag = workflow.dag

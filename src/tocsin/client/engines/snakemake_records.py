@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os.path
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,17 +9,17 @@ from typing import Any
 
 from tocsin.client.engines.files import Files
 from tocsin.client.engines.snakemake_plan import Facts, PlannedJob
+from tocsin.client.engines.snakemake_sources import sources_of
 from tocsin.client.engines.snakemake_totals import Totals
 from tocsin.client.engines.snakemake_words import (
     benchmark_pairs,
     exit_code_in,
     job_of_error,
     memory_requested,
-    path_within,
     paths_in,
     restarted_job,
+    says_failure,
     stopped_by_a_person,
-    version_of,
     workflow_home,
     workflow_name,
 )
@@ -29,7 +28,6 @@ from tocsin.client.engines.telling import (
     Teller,
     array,
     beginning,
-    content_hash,
     end,
     failure_concept,
     number,
@@ -61,8 +59,11 @@ class _Job:
 
 @dataclass(slots=True)
 class _Error:
+    """An exception whose job is not known yet, or that has none."""
+
     thread: object
     text: str
+    of_rule: bool
 
 
 @dataclass(slots=True)
@@ -81,11 +82,12 @@ class SnakemakeRun:
     jobs: dict[str, _Job] = field(default_factory=dict)
     makers: dict[str, str] = field(default_factory=dict)
     errors: list[_Error] = field(default_factory=list)
-    facts: Facts = field(default_factory=Facts)
+    versions: Mapping[str, str] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     host: str = ""
     aborted: bool = False
     failed: bool = False
+    touches: bool = False
     runs: int = 0
     _files: Files | None = None
 
@@ -108,13 +110,12 @@ class SnakemakeRun:
         if self.teller is None:
             return []
         aborted = self.aborted or isinstance(raised, KeyboardInterrupt)
-        failed = self.failed or raised is not None
-        messages = []
-        for job in self.jobs.values():
-            if job.failure is not None:
-                messages.append(self._failed(job))
-            elif job.phase == "running" and aborted:
-                messages.append(self._about(job, "ActivityCancelled", at_s, {}))
+        failed = self.failed or raised is not None or any(not e.of_rule for e in self.errors)
+        messages = [self._failed(job) for job in self.jobs.values() if job.failure is not None]
+        if aborted:
+            running = (job for job in self.jobs.values() if job.phase == "running")
+            messages += [self._about(job, "ActivityCancelled", at_s, {}) for job in running]
+        messages += self._never_run(at_s)
         concept = "WorkflowCompleted"
         if aborted or failed:
             concept = "WorkflowAborted" if aborted else "WorkflowTerminated"
@@ -122,6 +123,13 @@ class SnakemakeRun:
         messages.append(self.teller.of_run(concept, at_s, {"ErrorMessage": end(reason)}))
         self.teller = None
         return messages
+
+    def _never_run(self, at_s: float) -> list[Message]:
+        """Jobs that waited for one that failed."""
+        failed = [job.id for job in self.jobs.values() if job.phase == "failed"]
+        waited = sorted(self.totals.below(failed))
+        left = (job for job in map(self._job, waited) if job.phase == "planned")
+        return [self._about(job, "ActivitySkipped", at_s, {}) for job in left]
 
     def heartbeat(self, at_s: float) -> list[Message]:
         if self.teller is None or not self.heartbeat_s:
@@ -143,10 +151,11 @@ class SnakemakeRun:
         )
         self._files = self.files_in(directory)
         self.host = str(record.get("host") or "")
-        self.facts = record.get("tocsin_facts") or Facts(files=(snakefile,) if snakefile else ())
-        texts, version = self._workflow_files(workflow_home(snakefile), directory)
+        facts = record.get("tocsin_facts") or Facts(files=(snakefile,) if snakefile else ())
+        sources = sources_of(facts, self._files, workflow_home(snakefile), directory)
+        self.versions = sources.rules
         pairs = {
-            "WorkflowVersion": version,
+            "WorkflowVersion": sources.version,
             "EngineName": ENGINE,
             "EngineVersion": beginning(record.get("snakemake_version")),
             "UserName": beginning(record.get("user")),
@@ -154,38 +163,22 @@ class SnakemakeRun:
             "WorkingDirectory": directory,
             "CommandLine": beginning(record.get("cmd")),
             "HeartbeatSeconds": number(self.heartbeat_s),
-            "WorkflowFile": texts,
-            "Parameters": self.facts.parameters,
+            "WorkflowFile": sources.files,
+            "Parameters": facts.parameters,
         }
         return [*before, self.teller.of_run("WorkflowStarted", _at(record), pairs)]
 
     def _forget(self) -> None:
         for kept in (self.jobs, self.makers, self.errors):
             kept.clear()
-        self.totals, self.aborted, self.failed = Totals(), False, False
-
-    def _workflow_files(self, home: str, directory: str) -> tuple[str | None, str | None]:
-        """The workflow's files as one pair, and the version that they make."""
-        listed: dict[str, dict[str, str | None]] = {}
-        for path in dict.fromkeys((*self.facts.files, *self.facts.scripts.values())):
-            if self._files is not None and (found := self._files.content(path)) is not None:
-                name = path_within(path, home, directory)
-                listed[path] = {"path": name, "sha256": found[0], "text": found[1]}
-        told = json.dumps(list(listed.values()), ensure_ascii=False) if listed else None
-        defining = (listed[path] for path in self.facts.files if path in listed)
-        version = version_of((str(file["path"]), str(file["sha256"])) for file in defining)
-        versions = dict(self.facts.versions)
-        for rule, path in self.facts.scripts.items():
-            if path in listed:
-                versions[rule] = content_hash(versions.get(rule, ""), str(listed[path]["sha256"]))
-        self.facts = replace(self.facts, versions=versions)
-        return told, version
+        self.totals, self.aborted, self.failed, self.touches = Totals(), False, False, False
 
     def _planned(self, record: Record) -> list[Message]:
         """The plan, if who sees the workflow has put it with the record."""
         planned = record.get("tocsin_planned")
         if planned is None or self.teller is None or self._files is None:
             return []
+        self.touches = bool(record.get("tocsin_touches"))
         current = [self._linked(job) for job in planned]
         here = {job.id for job in current}
         for known in current:
@@ -221,7 +214,10 @@ class SnakemakeRun:
     def _progress(self, record: Record) -> list[Message]:
         assert self.teller is not None
         total = record.get("total")
-        return self.totals.grown(self.teller, _at(record), total) if isinstance(total, int) else []
+        # Counts all that Snakemake looked at, with --until too. A plan knows better.
+        if self.totals.plan or not isinstance(total, int):
+            return []
+        return self.totals.grown(self.teller, _at(record), total)
 
     def _resources(self, record: Record) -> list[Message]:
         """What Snakemake may use. It goes with the plan, which comes next."""
@@ -246,8 +242,10 @@ class SnakemakeRun:
         self.makers.update(dict.fromkeys(job.output, job.id))
         benchmark = record.get("benchmark")
         job.benchmark = str(benchmark) if benchmark else None
+        if self.touches:
+            return messages
         pairs = {
-            "ActivityVersion": self.facts.versions.get(job.rule),
+            "ActivityVersion": self.versions.get(job.rule),
             "ParentActivity": array(job.parents),
             "Host": self.host if record.get("local") else None,
             "CommandLine": beginning(record.get("shellcmd")),
@@ -281,21 +279,22 @@ class SnakemakeRun:
         before = [self._retried(job)] if job.failure is not None else []
         job.phase = "ended"
         pairs = {"OutputFile": array(job.output), "OutputBytes": self._bytes(job.output)}
-        if job.benchmark is not None and self._files is not None:
+        if job.benchmark is not None and self._files is not None and not self.touches:
             table = self._files.tail(job.benchmark, BENCHMARK_BYTES_MAX)
             pairs.update(benchmark_pairs(table or ""))
-        return [*before, self._about(job, "ActivitySucceeded", _at(record), pairs)]
+        concept = "ActivityCached" if self.touches else "ActivitySucceeded"
+        return [*before, self._about(job, concept, _at(record), pairs)]
 
     def _error(self, record: Record) -> list[Message]:
         """An exception. It belongs to the job that is named next by the same thread, or to none."""
         self.aborted |= record.get("exception") == "KeyboardInterrupt"
-        self.failed |= record.get("exception") == "WorkflowError"
         text = str(record.get("msg") or "")
-        if len(self.errors) < ERRORS_MAX:
-            self.errors.append(_Error(record.get("thread"), text))
         # A job whose output is missing is never named as failed: only this text has its number.
         if (named := job_of_error(text)) is not None and named in self.jobs:
             return self._job_failed(self.jobs[named], _at(record), record, text)
+        if len(self.errors) < ERRORS_MAX:
+            of_rule = record.get("exception") == "RuleException"
+            self.errors.append(_Error(record.get("thread"), text, of_rule))
         return []
 
     def _job_error(self, record: Record) -> list[Message]:
@@ -352,6 +351,7 @@ class SnakemakeRun:
         """Plain sentences, of which some are the only sign of what happens."""
         text = str(record.get("msg") or "")
         self.aborted |= stopped_by_a_person(text)
+        self.failed |= says_failure(text)
         job = self.jobs.get(restarted_job(text) or "")
         return [self._retried(job)] if job is not None and job.failure is not None else []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.client.engines.files import Files
@@ -45,6 +45,20 @@ class Totals:
             }
             messages.append(self._message(teller, at_s, pairs))
         return messages
+
+    def below(self, ids: Iterable[str]) -> set[str]:
+        """All that was to run after one of these."""
+        children: dict[str, list[str]] = {}
+        for job in self.plan.values():
+            for parent in job.parents:
+                children.setdefault(parent, []).append(job.id)
+        found: set[str] = set()
+        waiting = list(ids)
+        while waiting:
+            new = [id for id in children.get(waiting.pop(), ()) if id not in found]
+            found.update(new)
+            waiting.extend(new)
+        return found
 
     def counted(self, teller: Teller, at_s: float, stats: Mapping[str, object]) -> list[Message]:
         """The counts of jobs for each rule, where there is no plan."""

@@ -17,7 +17,10 @@ MEGABYTE = 1 << 20  # Snakemake's benchmark counts in these
 _EXIT_STATUS = re.compile(r"non-zero exit status (\d{1,3})\b")
 _SIGNAL = re.compile(r"died with <Signals\.\w+: (\d{1,2})>")
 _RESTART = re.compile(r"Trying to restart job (\d+)\.")
-_JOB_OF_ERROR = re.compile(r"\bJob (\d+) completed successfully, but some output files are missing")
+_JOB_OF_ERROR = re.compile(
+    r"\bJob (\d+)\s+completed successfully, but some output files are missing"
+)
+_FAILED = "Exiting because a job execution failed"
 _STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
 
 
@@ -83,6 +86,10 @@ def job_of_error(text: str) -> str | None:
     """The number of the job in an exception that is followed by no record of the failed job."""
     found = _JOB_OF_ERROR.search(text)
     return found[1] if found else None
+
+
+def says_failure(text: str) -> bool:
+    return text.startswith(_FAILED)
 
 
 def stopped_by_a_person(text: str) -> bool:

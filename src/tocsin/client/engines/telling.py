@@ -15,7 +15,10 @@ TEXT_CHARS_MAX = 4_096  # of a command, an error, a log's end
 LIST_ITEMS_MAX = 1_000  # of files or parents in one message
 ID_CHARS_MAX = 256  # of an activity's name inside a message's id
 PLAN_TASKS_MAX = 2_000  # in one message
-OUT_OF_MEMORY_EXIT = 137  # 128 + SIGKILL, which is what the kernel's killer leaves
+
+# A shell says 128 and the number of the signal. SIGKILL is what the kernel leaves of a process
+# that takes too much memory; SIGINT is a person's.
+_BY_EXIT_CODE: Mapping[int | None, str] = {137: "ActivityOutOfMemory", 130: "ActivityCancelled"}
 
 Pairs = Mapping[str, str | None]
 
@@ -124,7 +127,7 @@ def content_hash(*texts: str) -> str:
 
 def failure_concept(exit_code: int | None) -> str:
     """The most specific concept for an attempt that failed."""
-    return "ActivityOutOfMemory" if exit_code == OUT_OF_MEMORY_EXIT else "ActivityFailed"
+    return _BY_EXIT_CODE.get(exit_code, "ActivityFailed")
 
 
 def _short(activity: str) -> str:

@@ -1,0 +1,40 @@
+"""The files that make a workflow, told with their text, and the versions that follow from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tocsin.client.engines.files import Files
+from tocsin.client.engines.snakemake_plan import Facts
+from tocsin.client.engines.snakemake_words import path_within, version_of
+from tocsin.client.engines.telling import content_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The pair WorkflowFile, the version of the workflow, and that of each rule."""
+
+    files: str | None
+    version: str | None
+    rules: Mapping[str, str]
+
+
+def sources_of(facts: Facts, files: Files, home: str, directory: str) -> Sources:
+    """Scripts are told too, but the version of the workflow is that of what defines it."""
+    listed: dict[str, dict[str, str | None]] = {}
+    for path in dict.fromkeys((*facts.files, *facts.scripts.values())):
+        if (found := files.content(path)) is not None:
+            name = path_within(path, home, directory)
+            listed[path] = {"path": name, "sha256": found[0], "text": found[1]}
+    defining = (listed[path] for path in facts.files if path in listed)
+    rules = dict(facts.versions)
+    for rule, path in facts.scripts.items():
+        if path in listed:
+            rules[rule] = content_hash(rules.get(rule, ""), str(listed[path]["sha256"]))
+    return Sources(
+        json.dumps(list(listed.values()), ensure_ascii=False) if listed else None,
+        version_of((str(file["path"]), str(file["sha256"])) for file in defining),
+        rules,
+    )

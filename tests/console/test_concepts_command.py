@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from served import served
 from tocsin.console.cli import run
 from tocsin.console.wf_concepts import loaded, nested, tree_lines
 from tocsin.ontology import Vocabulary, built_in, read_turtle
@@ -53,6 +54,20 @@ def test_a_broker_that_was_named_and_is_not_there_is_an_error(tocsin: Tocsin) ->
 
     assert (code, out) == (3, "")
     assert "T601" in words
+
+
+def test_what_a_broker_has_loaded_is_what_is_shown(tocsin: Tocsin, tmp_path: Path) -> None:
+    site = tmp_path / "lab.ttl"
+    site.write_bytes(SITE)
+    config = tmp_path / "tocsin.toml"
+    config.write_text(f'[blackboard]\nontology = ["{site}"]\n')
+
+    with served("--config", str(config)) as broker:
+        code, out, words = tocsin("ls", "--json", "--broker", broker.url)
+
+    names = [json.loads(line)["name"] for line in out.splitlines()]
+    assert (code, words) == (0, "")
+    assert set(names) == {*built_in().concepts, "lab:MirrorMoved"}
 
 
 def test_a_list_can_be_cut_down_to_a_word(tocsin: Tocsin) -> None:

@@ -60,7 +60,10 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
 
 def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -> Iterator[str]:
     """A bar for each span of time; the longest one is as wide as there is room."""
-    spans = [f"{lasting(low)} to {lasting(high)}" for low, high in pairwise(edges)]
+    spans = [
+        lasting(low) if low == high else f"{lasting(low)} to {lasting(high)}"
+        for low, high in pairwise(edges)
+    ]
     spans = spans[: len(counts)] + ["longer"] * (len(counts) - len(spans))
     column = max(map(len, spans), default=0)
     digits = max(len(f"{count:,}") for count in counts)

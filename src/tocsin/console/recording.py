@@ -141,9 +141,8 @@ def _brief(value: object) -> str | None:
     """A few words for a table."""
     if not isinstance(value, dict):
         return value if value is None else str(value)
-    if "does" in value:
-        value = value["does"]
-    return ", ".join(_brief_part(part) for part in value.values() if part)
+    parts = value.get("does", value)
+    return ", ".join(map(_brief_part, filter(None, parts.values())))
 
 
 def _brief_part(part: object) -> str:

@@ -22,19 +22,18 @@ class Sources:
 
 
 def sources_of(facts: Facts, files: Files, home: str, directory: str) -> Sources:
-    """Scripts are told too, but the version of the workflow is that of what defines it."""
+    """The version of the workflow is that of all its files: another script is another workflow."""
     listed: dict[str, dict[str, str | None]] = {}
     for path in dict.fromkeys((*facts.files, *facts.scripts.values())):
         if (found := files.content(path)) is not None:
             name = path_within(path, home, directory)
             listed[path] = {"path": name, "sha256": found[0], "text": found[1]}
-    defining = (listed[path] for path in facts.files if path in listed)
     rules = dict(facts.versions)
     for rule, path in facts.scripts.items():
         if path in listed:
             rules[rule] = content_hash(rules.get(rule, ""), str(listed[path]["sha256"]))
     return Sources(
         json.dumps(list(listed.values()), ensure_ascii=False) if listed else None,
-        version_of((str(file["path"]), str(file["sha256"])) for file in defining),
+        version_of((str(file["path"]), str(file["sha256"])) for file in listed.values()),
         rules,
     )

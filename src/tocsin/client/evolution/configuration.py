@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tocsin.client.evolution.sources import CONFIGURATION, Sources
+from tocsin.client.evolution.sources import Sources
 from tocsin.client.evolution.yaml_text import Tree, canonical, read_tree
 from tocsin.monitor.evolution.definition import short
 
@@ -17,7 +17,7 @@ def configured(name: str, beside: Path, sources: Sources) -> dict[str, str]:
     for origin in (sources.root / "Snakefile", beside):
         path = sources.place(name, origin)
         if path.is_file():
-            tree = read_tree(sources.read(path, CONFIGURATION), name)
+            tree = read_tree(sources.read(path), name)
             found = _flat(tree, "config")
             return found if len(found) <= SETTINGS_MAX else {"config": short(canonical(tree))}
     return {}

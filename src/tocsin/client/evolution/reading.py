@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tocsin.client.engines.snakemake_words import workflow_name
-from tocsin.client.engines.telling import content_hash
+from tocsin.client.engines.snakemake_words import version_of, workflow_home, workflow_name
 from tocsin.client.evolution.cwl import read_cwl
 from tocsin.client.evolution.snakefile import read_snakefile
 from tocsin.client.evolution.sources import SourceFile, Sources
@@ -36,14 +34,10 @@ def read_workflow(
     path = sources.place(str(path), path)
     cwl = path.suffix.lower() in _CWL_ENDINGS
     definition = read_cwl(path, sources) if cwl else read_snakefile(path, sources)
-    return ReadWorkflow(
-        name or _name(path, cwl=cwl), version_of(sources.files), definition, sources.files
-    )
-
-
-def version_of(files: Iterable[SourceFile]) -> str:
-    """A short name for exactly these files: the same on every machine, and that of a run."""
-    return content_hash(*(file.sha256 for file in files))
+    # As an engine's plugin does it, so that a run names the version that was recorded.
+    version = version_of((file.path, file.sha256) for file in sources.files)
+    assert version is not None  # there is a file
+    return ReadWorkflow(name or _name(path, cwl=cwl), version, definition, sources.files)
 
 
 def _name(path: Path, *, cwl: bool) -> str:
@@ -54,5 +48,4 @@ def _name(path: Path, *, cwl: bool) -> str:
 
 
 def _home(path: Path) -> Path:
-    """The directory of a workflow; by Snakemake's custom its file may be below, in workflow/."""
-    return path.parent.parent if path.parent.name == "workflow" else path.parent
+    return Path(workflow_home(str(path)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tocsin.errors.evolution import BadWorkflowFile
 
 DEPTH_MAX = 60  # of indentation
-TOKENS_MAX = 500_000
+TOKENS_MAX = 200_000  # ten thousand rules of twenty words
 
 _SKIPPED = frozenset({token.COMMENT, token.NL, token.ENCODING, token.ENDMARKER})
 # From Python 3.12 on an f-string comes in pieces; it is put together again, so that one file reads
@@ -67,9 +67,10 @@ def lines_of(text: str, name: str) -> list[Line]:
                     f"{name} has more than {TOKENS_MAX} words", remedy="Record its parts."
                 )
             if kind == token.INDENT:
-                if len(stack) > DEPTH_MAX:
+                if len(stack) > DEPTH_MAX or not stack[-1].below:
                     raise BadWorkflowFile(
-                        f"{name} line {number} is indented more than {DEPTH_MAX} times",
+                        f"{name} line {number} is indented under nothing, or more than {DEPTH_MAX} "
+                        "times",
                         remedy="Name a workflow file that a person wrote.",
                     )
                 stack.append(stack[-1].below[-1])

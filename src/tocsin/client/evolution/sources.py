@@ -16,10 +16,6 @@ WHOLE_BYTES_MAX = 8 << 20
 ATTACHED_BYTES_MAX = 16 << 20  # of a script or a notebook, which is not read but compared
 LINE_CHARS_MAX = 100_000  # Python's tokenizer takes quadratic time over hostile lines
 
-# In which order files count for a version: the same as an engine's plugin has, so that a run names
-# the version that was recorded.
-WORKFLOW, CONFIGURATION, SCRIPT = range(3)
-
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
@@ -35,14 +31,13 @@ class Sources:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self._read: dict[Path, tuple[int, SourceFile]] = {}
+        self._read: dict[Path, SourceFile] = {}
         self._bytes = 0
 
     @property
     def files(self) -> tuple[SourceFile, ...]:
-        """All that were read: workflow files as they were met, then configuration, then scripts."""
-        ranked = sorted(self._read.values(), key=lambda each: each[0])
-        return tuple(file for _, file in ranked)
+        """All that were read, as they were met."""
+        return tuple(self._read.values())
 
     def place(self, name: str, beside: Path) -> Path:
         """Where a file that another one names is, links followed; BadWorkflowFile if outside."""
@@ -65,22 +60,22 @@ class Sources:
     def has_read(self, path: Path) -> bool:
         return path in self._read
 
-    def read(self, path: Path, rank: int = WORKFLOW) -> str:
+    def read(self, path: Path) -> str:
         """The text of a file that `place` found."""
         name = self._name(path)
         known = self._read.get(path)
-        if known is not None and known[1].text is not None:
-            return known[1].text
+        if known is not None and known.text is not None:
+            return known.text
         data = _bytes(path, name, FILE_BYTES_MAX)
         text = _text(data, name)
-        self._keep(path, rank, SourceFile(name, hashlib.sha256(data).hexdigest(), text), len(data))
+        self._keep(path, SourceFile(name, hashlib.sha256(data).hexdigest(), text), len(data))
         return text
 
     def attach(self, path: Path) -> SourceFile | None:
         """A file that belongs to the workflow and is run by it; None if it is not there."""
         known = self._read.get(path)
         if known is not None or not path.is_file():
-            return known[1] if known else None
+            return known
         name = self._name(path)
         data = _bytes(path, name, ATTACHED_BYTES_MAX)
         try:
@@ -88,20 +83,20 @@ class Sources:
         except BadWorkflowFile:
             text = None
         file = SourceFile(name, hashlib.sha256(data).hexdigest(), text)
-        self._keep(path, SCRIPT, file, len(text or ""))
+        self._keep(path, file, len(text or ""))
         return file
 
     def _name(self, path: Path) -> str:
         return str(path.relative_to(self.root))
 
-    def _keep(self, path: Path, rank: int, file: SourceFile, size: int) -> None:
+    def _keep(self, path: Path, file: SourceFile, size: int) -> None:
         self._bytes += size
         if len(self._read) >= FILES_MAX or self._bytes > WHOLE_BYTES_MAX:
             raise BadWorkflowFile(
                 f"the workflow has more than {FILES_MAX} files, or {WHOLE_BYTES_MAX} bytes of them",
                 remedy="Record its parts.",
             )
-        self._read[path] = (rank, file)
+        self._read[path] = file
 
 
 def _bytes(path: Path, name: str, bytes_max: int) -> bytes:

@@ -26,6 +26,7 @@ import msgspec
 
 from tocsin.client.blackboard.link import Link
 from tocsin.client.blackboard.opening import link_or_nowhere
+from tocsin.client.blackboard.wanted import Wanted
 from tocsin.client.outgoing import new_id
 from tocsin.client.tracking.courier import Courier
 from tocsin.client.tracking.profile_watch import ProfileWatch
@@ -77,6 +78,9 @@ class Outbox:
         self._identity = in_use().below("Identity")
         self._courier = Courier(way, Spool(spool, way.name), self._teller, self._identity)
         self._begin()
+        if not way.is_remote:
+            # It is here: what is asked for can be known before anything happens.
+            self._courier.heard(way.profile())
         self._start()
         _living.add(self)
 
@@ -111,6 +115,16 @@ class Outbox:
         put = self._taken + len(self._queue) + self._too_many
         dropped = courier.dropped + self._too_many
         return Counts(put, courier.sent, courier.filtered, courier.spooled, dropped)
+
+    @property
+    def wanted(self) -> Wanted | None:
+        """What is asked for, as far as it is known."""
+        return self._courier.wanted
+
+    @property
+    def is_settled(self) -> bool:
+        """True once the blackboard has answered, or it is known that it does not."""
+        return self._courier.settled.is_set()
 
     def wants(self, concept: str) -> bool:
         """True if somebody asked for the concept, or nobody could say yet."""

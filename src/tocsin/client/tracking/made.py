@@ -1,0 +1,111 @@
+"""Messages made by the sender's thread, from what the workflow's threads only wrote down."""
+
+from __future__ import annotations
+
+from tocsin.client.tracking.files import total_bytes, workflow_files
+from tocsin.client.tracking.run import (
+    Pairs,
+    Run,
+    Step,
+    activity_message,
+    head_of,
+    list_text,
+    sample_message,
+    workflow_message,
+)
+from tocsin.wire.blackboard.messages import Message
+
+PATHS_MAX = 1_000  # listed in a message; sizes are added up over all
+
+
+class Produced:
+    """The files that activities of a run make; what else they read comes from outside."""
+
+    __slots__ = ("paths",)
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+
+
+def happening(
+    run: Run, concept: str, at_ns: int, number: str, whole: bool, pairs: Pairs
+) -> Message:
+    """An event of the whole run."""
+    return workflow_message(run, concept, at_ns, number=number, whole=whole, pairs=pairs)
+
+
+def sample(
+    run: Run, step: Step | None, at_ns: int, number: str, event: str, pairs: Pairs
+) -> Message:
+    """Values that were measured."""
+    return sample_message(run, step, at_ns, number=number, event=event, pairs=pairs)
+
+
+def files(run: Run, paths: list[str], at_ns: int, number: str) -> Message | None:
+    """The files of the workflow."""
+    told = workflow_files(paths)
+    if told is None:
+        return None
+    return sample_message(run, None, at_ns, number=number, pairs={"WorkflowFile": told})
+
+
+def beginning(
+    run: Run,
+    step: Step,
+    at_ns: int,
+    created_ns: int,
+    inputs: tuple[object, ...],
+    outputs: tuple[object, ...],
+    command: str,
+    produced: Produced,
+) -> Message:
+    """An activity that runs from now on."""
+    events = {"ActivityExecuting": at_ns, "ActivityInitialized": created_ns}
+    pairs: Pairs = {"Host": run.host}
+    if step.parents:
+        pairs["ParentActivity"] = list_text(step.parents)
+    if command:
+        pairs["CommandLine"] = head_of(command)
+    if inputs:
+        pairs.update(_files("Input", inputs))
+        outside = [path for path in map(str, inputs) if path not in produced.paths]
+        if (external := total_bytes(outside)) is not None:
+            pairs["ExternalBytes"] = str(external)
+    produced.paths.update(map(str, outputs))
+    return activity_message(run, step, events, pairs=pairs)
+
+
+def ending(
+    run: Run,
+    step: Step,
+    concept: str,
+    at_ns: int,
+    pairs: Pairs | None,
+    read: Pairs | None,
+    outputs: tuple[object, ...],
+    produced: Produced,
+) -> Message:
+    """An activity that is over."""
+    told: Pairs = {}
+    if pairs:
+        told.update(pairs)
+    if outputs:
+        told.update(_files("Output", outputs))
+        produced.paths.update(map(str, outputs))
+    if read:
+        told.update(read)
+    return activity_message(run, step, {concept: at_ns}, pairs=told)
+
+
+def step_event(
+    run: Run, step: Step, concept: str, at_ns: int, number: str, pairs: Pairs | None
+) -> Message:
+    """Anything else that happens to an activity."""
+    return activity_message(run, step, {concept: at_ns}, number=number, pairs=pairs or {})
+
+
+def _files(which: str, paths: tuple[object, ...]) -> Pairs:
+    pairs = {f"{which}File": list_text(paths[:PATHS_MAX])}
+    if (size := total_bytes(map(str, paths))) is not None:
+        pairs[f"{which}Bytes"] = str(size)
+    return pairs

@@ -1,0 +1,214 @@
+"""Attendant: sees to it that what somebody asked for is measured around each activity."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple, Protocol
+
+from tocsin.client.tracking.monitors import registry
+from tocsin.client.tracking.monitors.built_in import built_in_monitors
+from tocsin.client.tracking.monitors.kinds import Inline, Monitor
+from tocsin.client.tracking.monitors.runner import DEADLINE_S, Runner
+from tocsin.client.tracking.outbox import Outbox
+from tocsin.client.tracking.run import Pairs, Step, Value, value_text
+from tocsin.client.tracking.telling import Teller
+
+LOOK_EVERY_S = 0.1
+CLOSE_S = 1.0
+
+Tell = Callable[[Step, str, Pairs], None]
+
+
+class Attended(Protocol):
+    """An activity, as far as its monitors are concerned."""
+
+    step: Step
+    started_ns: int
+    before: tuple[Any, ...] | None
+    attended_by: tuple[Any, ...]
+
+
+class _Plan(NamedTuple):
+    """What to do for each activity under one profile."""
+
+    wanted: object
+    is_settled: bool
+    version: int
+    process: int
+    inline: tuple[tuple[str, Inline], ...]
+    at_once: tuple[Runner, ...]
+    later: tuple[Runner, ...]
+
+
+class Attendant:
+    """One for each run. Monitors that need a while to be worth it are begun by a thread that looks
+    around ten times a second, so that a thousand short activities cost them nothing."""
+
+    def __init__(self, outbox: Outbox, tell: Tell, *, deadline_s: float = DEADLINE_S) -> None:
+        self._outbox = outbox
+        self._tell = tell
+        self._deadline_s = deadline_s
+        self._begin()
+
+    def _begin(self) -> None:
+        self._teller = Teller()
+        self._own = built_in_monitors()
+        self._runners: dict[str, Runner] = {}
+        self._running: dict[Attended, None] = {}
+        self._wake = Event()
+        self._closed = False
+        self._lock = Lock()
+        self._thread: Thread | None = None
+        self._plan_now: _Plan | None = None
+
+    def begin(self, activity: Attended) -> None:
+        """The activity runs from now on."""
+        plan = self._plan()
+        if plan.inline:
+            activity.before = tuple([monitor.read() for _, monitor in plan.inline])
+        if plan.at_once:
+            if plan.is_settled:
+                self._attend(activity, plan.at_once)
+            else:
+                self._look_later(activity)
+        if plan.later:
+            self._look_later(activity)
+
+    def end(self, activity: Attended) -> Pairs | None:
+        """It is over; what could be read at once. The rest is told when it is known."""
+        self._running.pop(activity, None)
+        for runner in activity.attended_by:
+            runner.end(activity)
+        activity.attended_by = ()
+        plan, before = self._plan(), activity.before
+        if before is None or len(before) != len(plan.inline):
+            return None
+        read: Pairs = {}
+        for (concept, monitor), first in zip(plan.inline, before, strict=True):
+            text = value_text(_combined(monitor, first))
+            if text is not None:
+                read[concept] = text
+        return read
+
+    def measure(self, activity: Attended, concept: str) -> None:
+        """Now, because the activity itself asks for it, and only if somebody wants to know."""
+        if not self._outbox.wants(concept):
+            return
+        monitor = self._monitors().get(concept)
+        if monitor is None:
+            self._teller.once(f"no {concept}", f"Nothing here measures {concept}.")
+        elif isinstance(monitor, Inline):
+            plan = self._plan()
+            places = [name for name, _ in plan.inline]
+            first = None
+            if activity.before is not None and len(activity.before) == len(places):
+                first = activity.before[places.index(concept)]
+            text = value_text(_combined(monitor, first))
+            if text is not None:
+                self._tell(activity.step, "UserResourceRequest", {concept: text})
+        else:
+            self._runner(concept, monitor).measure(activity, activity.step)
+
+    def close(self) -> None:
+        """Finish what is under way, for a bounded time in all."""
+        self._closed = True
+        self._wake.set()
+        deadline = time.monotonic() + CLOSE_S
+        for runner in list(self._runners.values()):
+            runner.close(max(0.0, deadline - time.monotonic()))
+
+    def _monitors(self) -> dict[str, Monitor]:
+        return {**self._own, **registry.registered()}
+
+    def _plan(self) -> _Plan:
+        plan = self._plan_now
+        if (
+            plan is not None
+            and plan.wanted is self._outbox.wanted
+            and plan.version == registry.version()
+            and plan.process == os.getpid()
+            and (plan.is_settled or not self._outbox.is_settled)
+        ):
+            return plan
+        if plan is not None and plan.process != os.getpid():
+            # A forked child: the threads of our runners are not here.
+            self._begin()
+        return self._new_plan()
+
+    def _new_plan(self) -> _Plan:
+        wanted, is_settled = self._outbox.wanted, self._outbox.is_settled
+        version = registry.version()
+        inline: list[tuple[str, Inline]] = []
+        at_once: list[Runner] = []
+        later: list[Runner] = []
+        for concept, monitor in self._monitors().items():
+            if wanted is not None and concept not in wanted:
+                continue
+            if isinstance(monitor, Inline):
+                inline.append((concept, monitor))
+                continue
+            runner = self._runner(concept, monitor)
+            (later if runner.settle_s > 0 else at_once).append(runner)
+        self._plan_now = _Plan(
+            wanted, is_settled, version, os.getpid(), tuple(inline), tuple(at_once), tuple(later)
+        )
+        return self._plan_now
+
+    def _runner(self, concept: str, monitor: Monitor) -> Runner:
+        assert not isinstance(monitor, Inline)
+        with self._lock:
+            runner = self._runners.get(concept)
+            if runner is None or runner.monitor is not monitor:
+                runner = self._runners[concept] = Runner(
+                    concept, monitor, self._tell, self._teller, deadline_s=self._deadline_s
+                )
+            return runner
+
+    def _attend(self, activity: Attended, runners: tuple[Runner, ...]) -> None:
+        new = tuple(runner for runner in runners if runner not in activity.attended_by)
+        activity.attended_by += new
+        for runner in new:
+            runner.begin(activity, activity.step)
+
+    def _look_later(self, activity: Attended) -> None:
+        self._running[activity] = None
+        if not self._wake.is_set():
+            self._wake.set()
+            if self._thread is None:
+                with self._lock:
+                    if self._thread is None:
+                        self._thread = Thread(
+                            target=self._look, name="tocsin-monitors", daemon=True
+                        )
+                        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._closed:
+            self._wake.wait()
+            self._wake.clear()
+            while self._running and not self._closed:
+                time.sleep(LOOK_EVERY_S)
+                if self._outbox.is_settled:
+                    self._look_around(self._plan())
+
+    def _look_around(self, plan: _Plan) -> None:
+        now_ns = time.time_ns()
+        for runner in (*plan.at_once, *plan.later):
+            runner.check()
+        for activity in list(self._running):
+            age_s = (now_ns - activity.started_ns) / 1e9
+            due = [r for r in (*plan.at_once, *plan.later) if age_s >= r.settle_s]
+            if activity in self._running:
+                self._attend(activity, tuple(due))
+            if len(due) == len(plan.at_once) + len(plan.later):
+                self._running.pop(activity, None)
+
+
+def _combined(monitor: Inline, first: Any) -> Value:
+    value = monitor.read()
+    if value is None or monitor.combine is None:
+        return value
+    return None if first is None else monitor.combine(first, value)

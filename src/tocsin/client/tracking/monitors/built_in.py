@@ -1,0 +1,184 @@
+"""The monitors that come with Tocsin. What this machine does not tell has none.
+
+Processor, memory and I/O are of this process and those that it started; disk, network, graphics
+processors and energy are of the whole machine, as nobody tells them apart.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+
+import psutil
+
+from tocsin.client.host.counting import growth
+from tocsin.client.host.energy import RAPL, energy_sources
+from tocsin.client.tracking.monitors import gpu, process
+from tocsin.client.tracking.monitors.kinds import BeforeAfter, Inline, Monitor, Periodic, Told
+from tocsin.client.tracking.monitors.process import Shared
+from tocsin.errors import CannotMeasure
+
+SETTLE_S = 0.1
+SAMPLE_S = 2.0
+SLOW_SAMPLE_S = 10.0
+UJ_PER_KWH = 3.6e12
+UJ_PER_J = 1e6
+LOOPBACK = "lo"
+
+
+class Rate:
+    """How fast a count grows, from one reading to the next."""
+
+    def __init__(self, count: Callable[[], float], factor: float = 1.0) -> None:
+        self._count = count
+        self._factor = factor
+        self._last: tuple[float, float] | None = None
+
+    def __call__(self) -> float | None:
+        now, counted = time.monotonic(), self._count()
+        last, self._last = self._last, (now, counted)
+        if last is None or now <= last[0]:
+            return None
+        return max(0.0, counted - last[1]) / (now - last[0]) * self._factor
+
+
+def built_in_monitors() -> dict[str, Monitor]:
+    """By concept; made anew for each who asks, as some remember their last reading."""
+    return {**_of_processes(), **_of_disk_and_network(), **_of_gpu(), **_of_energy()}
+
+
+def _of_processes() -> dict[str, Monitor]:
+    memory = Shared(process.memory)
+    storage = Shared(process.storage_io)
+
+    def resident() -> int | None:
+        told = memory()
+        return None if told is None else told[0]
+
+    def virtual() -> int | None:
+        told = memory()
+        return None if told is None else told[1]
+
+    def read_bytes() -> int | None:
+        told = storage()
+        return None if told is None else told[0]
+
+    def written_bytes() -> int | None:
+        told = storage()
+        return None if told is None else told[1]
+
+    share = Rate(process.family_cpu_seconds, 100.0 / process.cores())
+    return {
+        "CpuSeconds": Inline(process.cpu_seconds, _grown),
+        "CpuCores": Inline(Shared(process.cores, 1.0)),
+        "CpuPercent": Periodic(share, SAMPLE_S, Told.NOW, SETTLE_S),
+        "MemoryRss": Inline(resident),
+        "MemoryVirtual": Inline(virtual),
+        "MemoryPeak": Periodic(process.family_memory, 0.5, Told.PEAK, SETTLE_S),
+        "IoReadBytes": Inline(read_bytes, _grown),
+        "IoWriteBytes": Inline(written_bytes, _grown),
+        "IoReadRate": Periodic(Rate(lambda: read_bytes() or 0), SAMPLE_S, Told.NOW, SETTLE_S),
+        "IoWriteRate": Periodic(Rate(lambda: written_bytes() or 0), SAMPLE_S, Told.NOW, SETTLE_S),
+    }
+
+
+def _grown(before: float, after: float) -> float:
+    return max(0, after - before)
+
+
+def _of_disk_and_network() -> dict[str, Monitor]:
+    disk = Shared(lambda: shutil.disk_usage(os.getcwd()), 1.0)
+    return {
+        "DiskUsed": Periodic(lambda: disk().used, SLOW_SAMPLE_S, Told.NOW, SETTLE_S),
+        "DiskFree": Periodic(lambda: disk().free, SLOW_SAMPLE_S, Told.NOW, SETTLE_S),
+        "NetRxBytes": BeforeAfter(_received, lambda b: growth(b, _received()), SETTLE_S),
+        "NetTxBytes": BeforeAfter(_sent, lambda b: growth(b, _sent()), SETTLE_S),
+    }
+
+
+def _received() -> int:
+    interfaces = psutil.net_io_counters(pernic=True)
+    return sum(each.bytes_recv for name, each in interfaces.items() if name != LOOPBACK)
+
+
+def _sent() -> int:
+    interfaces = psutil.net_io_counters(pernic=True)
+    return sum(each.bytes_sent for name, each in interfaces.items() if name != LOOPBACK)
+
+
+def _of_gpu() -> dict[str, Monitor]:
+    if not gpu.can_read():
+        return {}
+    use = Shared(gpu.read, 1.0)
+
+    def percent() -> float | None:
+        told = use()
+        return None if told is None else told.percent
+
+    def memory_bytes() -> int | None:
+        told = use()
+        return None if told is None else told.memory_bytes
+
+    def power_w() -> float | None:
+        told = use()
+        return None if told is None else told.power_w
+
+    return {
+        "GpuPercent": Periodic(percent, SAMPLE_S, Told.NOW, SETTLE_S),
+        "GpuMemory": Periodic(memory_bytes, SAMPLE_S, Told.NOW, SETTLE_S),
+        "GpuPower": Periodic(power_w, SAMPLE_S, Told.AVERAGE, SETTLE_S),
+    }
+
+
+def _of_energy() -> dict[str, Monitor]:
+    try:
+        counted_uj()
+    except CannotMeasure:
+        return {}
+    return {
+        "EnergyUsed": BeforeAfter(
+            counted_uj, lambda before: used_uj(before, counted_uj()) / UJ_PER_KWH, SETTLE_S
+        ),
+        "PowerDraw": Periodic(Power(), SAMPLE_S, Told.NOW, SETTLE_S),
+    }
+
+
+Counters = dict[str, tuple[int, int | None]]
+
+
+def counted_uj(system: str = "/sys") -> Counters:
+    """What each whole processor package counted, and where its counter starts over."""
+    sources = energy_sources(system)
+    found = {
+        name: (source.counted_uj, source.counter_end_uj)
+        for name, source in sources.items()
+        if source.kind == RAPL and source.counted_uj is not None and "/" not in name
+    }
+    if not found:
+        raise CannotMeasure("there is no energy counter", remedy="Virtual machines have none.")
+    return found
+
+
+def used_uj(before: Counters, after: Counters) -> int:
+    """By all packages in between."""
+    return sum(
+        growth(before[name][0], count, end=end)
+        for name, (count, end) in after.items()
+        if name in before
+    )
+
+
+class Power:
+    """Watts of all packages, from one reading to the next."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, Counters] | None = None
+
+    def __call__(self) -> float | None:
+        now, counters = time.monotonic(), counted_uj()
+        last, self._last = self._last, (now, counters)
+        if last is None or now <= last[0]:
+            return None
+        return used_uj(last[1], counters) / UJ_PER_J / (now - last[0])

@@ -1,0 +1,55 @@
+"""The kinds of resource monitors (paper 004, section 3.2): once, before and after, or all along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tocsin.client.tracking.run import Value
+
+Reading = Callable[[], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeAfter:
+    """`before()` when an activity begins; `after(what that returned)` when it ends is the value.
+
+    An activity that is over within `settle_s` is not worth it, and is left alone.
+    """
+
+    before: Callable[[], Any]
+    after: Callable[[Any], Value]
+    settle_s: float = 0.0
+
+
+class Told(Enum):
+    """What is told of periodic readings: each of them, or one value at the end."""
+
+    NOW = "now"
+    AVERAGE = "average"
+    PEAK = "peak"
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """`read()` at the beginning, every so often while the activity runs, and at its end."""
+
+    read: Reading
+    every_s: float = 5.0
+    told: Told = Told.NOW
+    settle_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Read by the workflow's own thread, for our own readings of a few microseconds. Others may
+    hang, and a workflow waits for nobody."""
+
+    read: Callable[[], float | int | None]
+    combine: Callable[[float, float], float] | None = None
+
+
+# A plain function is called when an activity begins and when it ends; each value is told.
+Monitor = BeforeAfter | Periodic | Inline | Reading

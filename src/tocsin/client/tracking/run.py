@@ -1,0 +1,153 @@
+"""Run: who the messages of a workflow run are about, and the messages themselves. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tocsin.client.tracking.times import time_text
+from tocsin.wire.blackboard.messages import Message
+
+TEXT_CHARS_MAX = 4_096
+PLAN_TASKS_MAX = 2_000  # in one message
+
+Pairs = dict[str, str]
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`whole` is told when a run is created or started, `brief` with everything else."""
+
+    run_id: str
+    name: str
+    version: str = ""
+    engine: str = ""
+    engine_version: str = ""
+    user: str = ""
+    host: str = ""
+    parent_run: str = ""
+    brief: Pairs = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "brief", {"RunId": self.run_id, "WorkflowName": self.name})
+
+    @property
+    def whole(self) -> Pairs:
+        named = {
+            **self.brief,
+            "WorkflowVersion": self.version,
+            "EngineName": self.engine,
+            "EngineVersion": self.engine_version,
+            "UserName": self.user,
+            "Host": self.host,
+            "ParentRun": self.parent_run,
+        }
+        return {concept: value for concept, value in named.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One try of one activity."""
+
+    activity_id: str
+    activity_type: str
+    attempt: int = 1
+    version: str = ""
+    parents: tuple[str, ...] = ()
+
+
+def workflow_message(
+    run: Run, concept: str, at_ns: int, *, number: str = "", whole: bool = False, pairs: Pairs
+) -> Message:
+    """An event of the whole run; `number` sets apart what may happen more than once."""
+    moment = time_text(at_ns)
+    about = run.whole if whole else run.brief
+    identifier = f"{run.run_id}//{concept}" + (f"/{number}" if number else "")
+    return Message({concept: moment, **about, **pairs}, id=identifier, time=moment)
+
+
+def activity_message(
+    run: Run, step: Step, events: Mapping[str, int], *, number: str = "", pairs: Pairs
+) -> Message:
+    """Events of an activity, each with its moment; the first is what the message tells of."""
+    told: Pairs = {concept: time_text(at_ns) for concept, at_ns in events.items()}
+    lead, moment = next(iter(told.items()))
+    told.update(run.brief)
+    told["ActivityId"] = step.activity_id
+    told["ActivityType"] = step.activity_type
+    if step.attempt != 1:
+        told["Attempt"] = str(step.attempt)
+    if step.version:
+        told["ActivityVersion"] = step.version
+    told.update(pairs)
+    identifier = f"{run.run_id}/{step.activity_id}/{step.attempt}/{lead}"
+    return Message(told, id=f"{identifier}/{number}" if number else identifier, time=moment)
+
+
+def sample_message(
+    run: Run, step: Step | None, at_ns: int, *, number: str, event: str = "", pairs: Pairs
+) -> Message:
+    """Values of resources at a moment, with the event that asked for them, if one did."""
+    moment = time_text(at_ns)
+    told: Pairs = {event or "EventTime": moment, **run.brief}
+    who = ""
+    if step is not None:
+        who = told["ActivityId"] = step.activity_id
+        told["ActivityType"] = step.activity_type
+        if step.attempt != 1:
+            told["Attempt"] = str(step.attempt)
+    told.update(pairs)
+    return Message(told, id=f"{run.run_id}/{who}/sample/{number}", time=moment)
+
+
+def value_text(value: Value) -> str | None:
+    """As messages have it: numbers plain and decimal; None for what is no value."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if not math.isfinite(value):
+        return None
+    text = format(value, ".9f").rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def list_text(items: Iterable[object]) -> str:
+    """A list as one value."""
+    return json.dumps([str(item) for item in items], ensure_ascii=False)
+
+
+def head_of(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= TEXT_CHARS_MAX else f"{text[: TEXT_CHARS_MAX - 2]} …"
+
+
+def tail_of(text: str) -> str:
+    """The end of a long text, which is where a log or a trace says what went wrong."""
+    return text if len(text) <= TEXT_CHARS_MAX else f"… {text[2 - TEXT_CHARS_MAX :]}"
+
+
+def plan_chunks(tasks: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """The tasks that are known ahead, as the values of as many messages as they need."""
+    rest = iter(tasks)
+    while chunk := [_planned(task) for task in islice(rest, PLAN_TASKS_MAX)]:
+        yield json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
+
+
+def _planned(task: Mapping[str, object]) -> dict[str, object]:
+    parents = task.get("parents") or ()
+    assert isinstance(parents, Iterable)
+    told: dict[str, object] = {
+        "id": str(task["id"]),
+        "type": str(task.get("type") or task["id"]),
+        "parents": [str(parent) for parent in parents],
+    }
+    if task.get("external_bytes") is not None:
+        told["external_bytes"] = task["external_bytes"]
+    return told

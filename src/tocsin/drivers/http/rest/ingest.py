@@ -1,0 +1,128 @@
+"""Where engines post their own messages: Nextflow's weblog, and OpenLineage from many others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.broker.effects import Accepted
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.receiving import events_from, received
+from tocsin.errors import TocsinError
+from tocsin.event.event import Event
+from tocsin.wire.api.ingest_views import (
+    BatchShown,
+    BatchSummary,
+    FailedEvent,
+    IngestShown,
+    ReceivedShown,
+    ReceiversShown,
+)
+from tocsin.wire.blackboard.messages import Message
+from tocsin.wire.nextflow import Names, read_weblog
+from tocsin.wire.openlineage import read_batch, read_event
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+
+@dataclass(slots=True)
+class _Count:
+    """What came by one dialect."""
+
+    posts: int = 0
+    messages: int = 0
+    ignored: int = 0
+    refused: int = 0
+
+    def shown(self) -> ReceivedShown:
+        return ReceivedShown(self.posts, self.messages, self.ignored, self.refused)
+
+
+def ingest_routes(node: Node) -> list[Route]:
+    names = Names()
+    nextflow, openlineage = _Count(), _Count()
+
+    async def show(request: Request) -> Response:
+        return answer(ReceiversShown(nextflow.shown(), openlineage.shown()))
+
+    async def take_weblog(request: Request) -> Response:
+        body = await request.body()
+        messages = _counted(nextflow, lambda: read_weblog(body, names, received(node)))
+        return answer(await _published(node, messages), 202)
+
+    async def take_lineage(request: Request) -> Response:
+        body = await request.body()
+        messages = _counted(openlineage, lambda: read_event(body, received(node)))
+        return answer(await _published(node, messages), 201)
+
+    async def take_batch(request: Request) -> Response:
+        body = await request.body()
+        openlineage.posts += 1
+        try:
+            events = read_batch(body, received(node))
+        except TocsinError:
+            openlineage.refused += 1
+            raise
+        found = [message for messages in events if messages for message in messages]
+        await _published(node, found)
+        failed = [
+            FailedEvent(index, "this is no OpenLineage event", retriable=False)
+            for index, messages in enumerate(events)
+            if messages is None
+        ]
+        openlineage.messages += len(found)
+        openlineage.ignored += sum(messages == [] for messages in events)
+        return answer(_batch_shown(len(events), failed))
+
+    return [
+        Route("/ingest", show, methods=["GET"]),
+        Route("/ingest/nextflow", take_weblog, methods=["POST"]),
+        Route("/api/v1/lineage", take_lineage, methods=["POST"]),
+        Route("/api/v1/lineage/batch", take_batch, methods=["POST"]),
+    ]
+
+
+async def _published(node: Node, messages: list[Message]) -> IngestShown:
+    """On disk, in as many steps as it takes; a repetition after a failure does no harm."""
+    limits = node.settings.event_limits()
+    events = events_from(messages, limits)
+    accepted, duplicates = 0, 0
+    for start in range(0, len(events), limits.batch_events_max):
+        part = events[start : start + limits.batch_events_max]
+        stored = await _store(node, part)
+        accepted += stored.accepted
+        duplicates += stored.duplicates
+    return IngestShown(accepted, duplicates, ignored=0 if messages else 1)
+
+
+async def _store(node: Node, events: list[Event]) -> Accepted:
+    stored: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
+    return stored
+
+
+def _counted(count: _Count, read: Callable[[], list[Message]]) -> list[Message]:
+    count.posts += 1
+    try:
+        messages = read()
+    except TocsinError:
+        count.refused += 1
+        raise
+    count.messages += len(messages)
+    count.ignored += not messages
+    return messages
+
+
+def _batch_shown(received: int, failed: list[FailedEvent]) -> BatchShown:
+    good = received - len(failed)
+    if not failed:
+        status = "success"
+    else:
+        status = "partial_success" if good else "failure"
+    summary = BatchSummary(received, good, len(failed), 0, len(failed))
+    return BatchShown(status, summary, failed)

@@ -1,0 +1,1 @@
+"""The door for pegasus-monitord, which writes its events to a TCP connection."""

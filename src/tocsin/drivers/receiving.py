@@ -1,0 +1,38 @@
+"""What the receivers of engines' own messages share: when it came in, and messages as events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tocsin.event.event import Event
+from tocsin.ontology import in_use
+from tocsin.wire.blackboard.messages import Message
+from tocsin.wire.blackboard.normal import to_event
+from tocsin.wire.cloudevents.attributes import check_event
+from tocsin.wire.cloudevents.limits import Limits
+from tocsin.wire.engines.foreign import moment_ms
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+NS_PER_MS = 1_000_000
+
+
+def received(node: Node) -> str:
+    """Now, as messages have it."""
+    moment = moment_ms(node.now_ns() // NS_PER_MS)
+    assert moment is not None
+    return moment
+
+
+def events_from(messages: list[Message], limits: Limits) -> list[Event]:
+    """The messages of a receiver, each of which has its own id and source, as events."""
+    vocabulary = in_use()
+    events: list[Event] = []
+    for message in messages:
+        assert message.id
+        assert message.source
+        event = to_event(message, id="", source="", vocabulary=vocabulary)
+        check_event(event, limits)
+        events.append(event)
+    return events

@@ -87,6 +87,8 @@ def run_files(view: RunView) -> RunFiles:
     for activity in view.activities:
         if activity.state == "cached":
             files.kept.update(activity.outputs)
+            if activity.outputs:
+                files.consumed.update(activity.inputs)
             _note(files, activity.inputs, activity.input_bytes)
             _note(files, activity.outputs, activity.output_bytes)
     for _, attempt in ran_attempts(view):

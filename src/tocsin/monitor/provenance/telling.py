@@ -7,11 +7,10 @@ it. No time is invented. Statements of one keyword come together, as PROV-JSON n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
-
-import msgspec
 
 from tocsin.monitor.provenance.files import RunFiles, run_files
 from tocsin.monitor.provenance.lineage import lineage
@@ -214,7 +213,7 @@ def parameter_value(value: object) -> Value:
         return value
     if isinstance(value, float):
         return value if value == value and abs(value) != float("inf") else str(value)
-    return clean(msgspec.json.encode(value).decode())
+    return clean(json.dumps(value, ensure_ascii=False))
 
 
 def _unrun(view: RunView) -> Iterator[Statement]:

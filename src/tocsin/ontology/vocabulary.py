@@ -62,7 +62,9 @@ class Vocabulary:
         """The name by which the concept is known here; UnknownConcept tells the nearest ones."""
         if name in self.concepts:
             return name
-        found = self._otherwise.get(name.strip("<> "))
+        prefix, _, word = name.partition(":")
+        whole = self.prefixes.get(prefix, f"{prefix}:") + word  # two prefixes may mean the same
+        found = self._otherwise.get(name.strip("<> ")) or self._otherwise.get(whole)
         if found is None:
             raise self.unknown(name)
         return found
@@ -142,7 +144,7 @@ def _name(iri: str, prefixes: Mapping[str, str]) -> str:
     fits = [(len(space), prefix) for prefix, space in prefixes.items() if iri.startswith(space)]
     if not fits:
         return iri
-    length, prefix = max(fits)
+    length, prefix = max(fits, key=lambda fit: fit[0])  # of equal ones the first, which is ours
     return f"{prefix}:{iri[length:]}"
 
 

@@ -43,6 +43,9 @@ from tocsin.errors.disk import (
     DiskFailed,
     DiskFull,
 )
+from tocsin.errors.estimates import (
+    BadRunsFile,
+)
 from tocsin.errors.events import (
     BadEvent,
     BadFilter,
@@ -93,6 +96,7 @@ __all__ = [
     "BadOntology",
     "BadRegistration",
     "BadRequest",
+    "BadRunsFile",
     "BadSetting",
     "BadSubscription",
     "BadToken",

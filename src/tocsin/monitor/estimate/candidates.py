@@ -1,0 +1,131 @@
+"""Several ways to say when a run will end. Which to believe is decided in `choose`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tocsin.monitor.estimate.baselines import (
+    fraction_of_tasks,
+    fraction_of_work,
+    mean_makespan,
+    median_work,
+)
+from tocsin.monitor.estimate.experience import MILESTONES, Experience
+from tocsin.monitor.estimate.remaining import Rest, rest
+from tocsin.monitor.estimate.runtimes import Runtimes, runtimes
+from tocsin.monitor.estimate.shape import Floats, Shape, features
+from tocsin.monitor.estimate.similar import Similar, similar
+from tocsin.monitor.estimate.state import State
+
+CANDIDATES = (
+    "similar runs",
+    "simulation",
+    "pace of similar runs",
+    "milestones of similar runs",
+    "fraction of tasks",
+    "fraction of work",
+    "mean makespan",
+)
+
+LEFT_MIN = 0.01  # of the elapsed time: a run that goes on has at least this much to go
+REST_MIN = 1e-3  # of a past run: less than this after a milestone is counted as this
+TOTAL_S_MIN = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One run seen from its past: what can be said of it before it starts."""
+
+    past: Sequence[Experience]
+    shape: Shape
+    like: Similar | None
+    models: Runtimes
+    medians: Mapping[str, float]
+    total_s: float | None
+    core_s: float | None
+
+
+def view(past: Sequence[Experience], shape: Shape) -> View:
+    """Look at a run from its past."""
+    if not past:
+        return View(past, shape, None, Runtimes({}, 0.0), {}, None, None)
+    like = similar([run.features for run in past], features(shape))
+    return View(
+        past,
+        shape,
+        like,
+        runtimes(past, shape, like),
+        median_work(past, shape),
+        math.exp(like.predict(np.log([run.makespan_s for run in past]))),
+        math.exp(like.predict(np.log([run.core_s for run in past]))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The logarithm of the total seconds by each candidate, and the simulation behind one."""
+
+    logs: Floats
+    rest: Rest
+
+
+def totals(seen: View, state: State) -> Totals | None:
+    """What each candidate says now; None if none has anything to go by.
+
+    One that has nothing to go by says what the first of the others says.
+    """
+    stretch = state.stretch
+    if stretch is None:
+        stretch = seen.total_s / seen.core_s if seen.total_s and seen.core_s else 1.0
+    left = rest(seen.shape, seen.models, state, stretch)
+    core_s = seen.core_s * stretch if seen.core_s is not None else None
+    said: list[float | None] = [
+        seen.total_s,
+        state.elapsed_s + left.remaining_s if seen.past or state.ended else None,
+        core_s,
+        _by_milestone(seen, state, stretch) or core_s,
+        fraction_of_tasks(seen.past, seen.shape, state),
+        fraction_of_work(seen.past, seen.shape, state, seen.medians),
+        mean_makespan(seen.past) if seen.past else None,
+    ]
+    known = [value for value in said if value is not None]
+    if not known:
+        return None
+    floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
+    values = [max(known[0] if value is None else value, floor_s) for value in said]
+    return Totals(np.log(values), left)
+
+
+def _by_milestone(seen: View, state: State, stretch: float) -> float | None:
+    """When the last milestone was reached, and what similar runs still had to do after it."""
+    if seen.like is None:
+        return None
+    latest = _latest_milestone(seen, state)
+    if latest is None:
+        return None
+    reached_s, key = latest
+    after = [max(run.core_s - run.milestones[key], REST_MIN * run.core_s) for run in seen.past]
+    return reached_s + stretch * math.exp(seen.like.predict(np.log(after)))
+
+
+def _latest_milestone(seen: View, state: State) -> tuple[float, tuple[str, float]] | None:
+    ended = np.asarray(state.ended, dtype=np.intp)
+    over = np.zeros(seen.shape.count, dtype=bool)
+    over[ended[np.isfinite(state.ends[ended])]] = True
+    latest: tuple[float, tuple[str, float]] | None = None
+    for name, indexes in seen.shape.members.items():
+        there = indexes[over[indexes]]
+        if not len(there) or not all(
+            (name, share) in run.milestones for run in seen.past for share in MILESTONES
+        ):
+            continue
+        ends = np.sort(state.ends[there])
+        for share in MILESTONES:
+            needed = math.ceil(share * len(indexes))
+            if len(ends) >= needed and (latest is None or ends[needed - 1] > latest[0]):
+                latest = float(ends[needed - 1]), (name, share)
+    return latest

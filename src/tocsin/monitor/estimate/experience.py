@@ -1,0 +1,137 @@
+"""A past run, digested once so that it can be compared many times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tocsin.monitor.estimate.facts import PastRun
+from tocsin.monitor.estimate.replay import replay
+from tocsin.monitor.estimate.shape import Floats, Indexes, Shape, compile_plan, features
+from tocsin.monitor.estimate.state import RUNTIME_S_MIN, State, log_runtime, seconds
+
+# The places at which a distribution of runtimes is kept.
+RANKS: Floats = (np.arange(64) + 0.5) / 64
+
+# Half of a type's tasks ended, and all of them: where two runs can be laid beside each other.
+MILESTONES = (0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRecord:
+    """One type of task in one past run; runtimes as natural logarithms."""
+
+    count: int
+    level: float
+    middle: float
+    flow: float
+    flow_squares: float
+    flow_products: float
+    variance: float
+    deviations: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Experience:
+    """A past run. `core_s` is its makespan in seconds of work, that is without the stretch."""
+
+    shape: Shape
+    features: Mapping[str, float]
+    makespan_s: float
+    work_s: float
+    core_s: float
+    types: Mapping[str, TypeRecord]
+    milestones: Mapping[tuple[str, float], float]
+    whole: State
+
+    def at(self, fraction: float) -> State:
+        """The run as it stood when this fraction of its time was over."""
+        elapsed_s = fraction * self.makespan_s
+        ends, starts = self.whole.ends, self.whole.starts
+        ended = np.flatnonzero(ends <= elapsed_s)
+        running = np.flatnonzero((starts <= elapsed_s) & (ends > elapsed_s))
+        return State(
+            elapsed_s,
+            ended.tolist(),
+            dict(zip(running.tolist(), starts[running].tolist(), strict=True)),
+            self.whole.logs,
+            starts,
+            ends,
+        )
+
+
+def digest(run: PastRun) -> Experience | None:
+    """What a past run teaches; None if it teaches nothing."""
+    makespan_s = seconds(run.makespan_s)
+    shape = compile_plan(run.plan)
+    done = {index: task for index, task in run.done.items() if 0 <= index < shape.count}
+    if not makespan_s or not done:
+        return None
+    logs = np.full(shape.count, math.log(RUNTIME_S_MIN))
+    for index, task in done.items():
+        logs[index] = log_runtime(task)
+    starts, ends = _times(run, shape, logs)
+    whole = State(makespan_s, list(done), {}, logs, starts, ends)
+    stretch = whole.stretch or 1.0
+    known = np.zeros(shape.count, dtype=bool)
+    known[list(done)] = True
+    types = {
+        name: _record(shape, logs, kept)
+        for name, indexes in shape.members.items()
+        if len(kept := indexes[known[indexes]])
+    }
+    return Experience(
+        shape=shape,
+        features=features(shape),
+        makespan_s=makespan_s,
+        work_s=float(np.exp(logs[known]).sum()),
+        core_s=makespan_s / stretch,
+        types=types,
+        milestones=_milestones(shape, ends, stretch),
+        whole=whole,
+    )
+
+
+def _times(run: PastRun, shape: Shape, logs: Floats) -> tuple[Floats, Floats]:
+    """When each task started and ended: as recorded, or else as replayed.
+
+    A task that never ended in a run that did is taken to end with it.
+    """
+    starts = np.full(shape.count, run.makespan_s)
+    ends = np.full(shape.count, run.makespan_s)
+    for index, task in run.done.items():
+        if not 0 <= index < shape.count:
+            continue
+        start, end = seconds(task.started_s), seconds(task.ended_s)
+        if start is None or end is None or end < start:
+            return replay(shape, np.exp(logs), run.makespan_s)
+        starts[index], ends[index] = start, end
+    return starts, ends
+
+
+def _record(shape: Shape, logs: Floats, indexes: Indexes) -> TypeRecord:
+    values, flow = logs[indexes], shape.flow[indexes]
+    level, across = float(values.mean()), float(flow.mean())
+    beside = flow - across
+    return TypeRecord(
+        count=len(indexes),
+        level=level,
+        middle=float(np.median(values)),
+        flow=across,
+        flow_squares=float(beside @ beside),
+        flow_products=float(beside @ (values - level)),
+        variance=float(values.var()),
+        deviations=np.quantile(values - level, RANKS),
+    )
+
+
+def _milestones(shape: Shape, ends: Floats, stretch: float) -> dict[tuple[str, float], float]:
+    reached: dict[tuple[str, float], float] = {}
+    for name, indexes in shape.members.items():
+        in_order = np.sort(ends[indexes]) / stretch
+        for share in MILESTONES:
+            reached[name, share] = float(in_order[math.ceil(share * len(in_order)) - 1])
+    return reached

@@ -1,0 +1,201 @@
+"""The rest of a run, simulated from where it stands.
+
+Tasks that have ended correct the models of their type, and a little those of the others. Each task
+still to come gets its own place in its type's distribution, so that the longest of a hundred is
+long: one simulation then says what many with dice would say on average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.monitor.estimate.experience import RANKS
+from tocsin.monitor.estimate.runtimes import Runtimes, TypeModel, unknown_type
+from tocsin.monitor.estimate.schedule import Timetable, schedule
+from tocsin.monitor.estimate.shape import Floats, Indexes, Shape
+from tocsin.monitor.estimate.state import RUNTIME_S_MIN, State
+
+GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread evenly and in no order
+OVERDUE = 0.1  # a task beyond all its kin is given this share of its time more
+DRAG_MIN, DRAG_MAX = 0.5, 3.0
+DRAG_PRIOR = 5  # so many ended tasks speak for no drag
+LOG_S_MAX = 25.0
+VARIANCE_MIN = 1e-3
+
+WAITING, RUNNING, ENDED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is left: when who runs, how long each takes, and how this run compares with others."""
+
+    timetable: Timetable
+    seconds: Floats
+    drag: float
+    pace: float | None
+
+    @property
+    def remaining_s(self) -> float:
+        return self.timetable.length_s * self.drag
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One type in this run: which tasks ended, run and wait, and how the ended ones differ."""
+
+    model: TypeModel
+    places: Mapping[int, Indexes]
+    indexes: Indexes
+    ages: Floats
+    deviation: float
+    count: int
+
+
+def rest(shape: Shape, models: Runtimes, state: State, stretch: float) -> Rest:
+    """Simulate what is left of a run at `stretch` seconds by the clock for a second of work."""
+    kinds = np.full(shape.count, WAITING, dtype=np.int8)
+    kinds[list(state.ended)] = ENDED
+    kinds[list(state.running)] = RUNNING
+    seen = {
+        name: _look(indexes, kinds[indexes], models, models.types.get(name), state, stretch)
+        for name, indexes in shape.members.items()
+    }
+    corrections, pace = _corrections(seen, models.shared)
+    log_seconds = np.zeros(shape.count)
+    left: dict[int, float] = {}
+    for name, each in seen.items():
+        correction = corrections[name]
+        waiting = each.places[WAITING]
+        if len(waiting):
+            shuffled = _shuffled(len(waiting))
+            log_seconds[each.indexes[waiting]] = (
+                each.model.levels[waiting]
+                + correction
+                + np.interp(shuffled, RANKS, each.model.deviations)
+            )
+        left.update(_left(each, correction, state, stretch))
+    seconds = np.exp(np.minimum(log_seconds, LOG_S_MAX)) * stretch
+    timetable = schedule(shape, seconds.tolist(), ended=state.ended, left=left)
+    return Rest(timetable, seconds, _drag(shape, state), pace)
+
+
+def _look(
+    indexes: Indexes,
+    kinds: NDArray[np.int8],
+    models: Runtimes,
+    known: TypeModel | None,
+    state: State,
+    stretch: float,
+) -> _Seen:
+    places = {kind: np.flatnonzero(kinds == kind) for kind in (WAITING, RUNNING, ENDED)}
+    ended = state.logs[indexes[places[ENDED]]]
+    model = known or _guess(models, state, ended, len(indexes))
+    ages_s = [state.elapsed_s - state.running[i] for i in indexes[places[RUNNING]].tolist()]
+    ages = np.log(np.maximum(np.array(ages_s) / stretch, RUNTIME_S_MIN))
+    deviation = 0.0
+    if len(ended):
+        above = np.sort(ended - model.levels[places[ENDED]])
+        ranks = _ranks(above, np.sort(ages - model.levels[places[RUNNING]]))
+        deviation = float(np.mean(above - np.interp(ranks, RANKS, model.deviations)))
+    return _Seen(model, places, indexes, ages, deviation, len(ended))
+
+
+def _guess(models: Runtimes, state: State, ended: Floats, count: int) -> TypeModel:
+    """For a type without a past: as its own ended tasks, or as any task here or ever."""
+    if len(ended):
+        level = float(np.median(ended))
+    elif len(state.ended):
+        level = float(np.median(state.logs[list(state.ended)]))
+    elif models.types:
+        level = float(np.median([model.levels[0] for model in models.types.values()]))
+    else:
+        level = 0.0
+    return unknown_type(np.full(count, level))
+
+
+def _ranks(ended: Floats, ages: Floats) -> Floats:
+    """Where the ended tasks stand among all that started (Kaplan and Meier, 1958).
+
+    Those that end first are the short ones; to compare them with a type's mean would flatter.
+    """
+    values = np.concatenate([ended, ages])
+    order = np.argsort(values, kind="stable")
+    is_end = order < len(ended)
+    at_risk = np.arange(len(values), 0, -1)
+    survival = np.cumprod(np.where(is_end, 1.0 - 1.0 / at_risk, 1.0))
+    before = np.concatenate([[1.0], survival[:-1]])
+    return np.asarray((1.0 - (before + survival) / 2)[is_end])
+
+
+def _corrections(seen: Mapping[str, _Seen], shared: float) -> tuple[dict[str, float], float | None]:
+    """By how much each type's level differs here, and the run's own pace (1: as usual)."""
+    precision, weighted, number = 0.0, 0.0, 0
+    for each in seen.values():
+        if each.count:
+            own = max(each.model.spread**2 - shared, VARIANCE_MIN) + _noise(each)
+            precision += 1 / own
+            weighted += each.deviation / own
+            number += each.count
+    common = shared * weighted / (1 + shared * precision)
+    corrections: dict[str, float] = {}
+    for name, each in seen.items():
+        correction = common
+        if each.count:
+            own = max(each.model.spread**2 - shared, VARIANCE_MIN)
+            correction += own / (own + _noise(each)) * (each.deviation - common)
+        corrections[name] = correction
+    known = [(each.deviation, each.count) for each in seen.values() if each.count]
+    if not known:
+        return corrections, None
+    mean = sum(deviation * count for deviation, count in known) / number
+    return corrections, math.exp(min(max(mean, -LOG_S_MAX), LOG_S_MAX))
+
+
+def _noise(each: _Seen) -> float:
+    return each.model.scatter**2 / max(each.count, 1)
+
+
+def _shuffled(count: int) -> Floats:
+    """The middles of `count` equal parts of 0..1, in no order but always the same."""
+    keys = (np.arange(count) * GOLDEN + 0.5) % 1.0
+    ranks = np.empty(count)
+    ranks[np.argsort(keys, kind="stable")] = np.arange(count)
+    return np.asarray((ranks + 0.5) / count)
+
+
+def _left(each: _Seen, correction: float, state: State, stretch: float) -> dict[int, float]:
+    """Seconds left of the tasks that run: longer than they have run, as their kin were."""
+    running = each.places[RUNNING]
+    if not len(running):
+        return {}
+    levels = each.model.levels[running] + correction
+    survived = np.interp(each.ages - levels, each.model.deviations, RANKS, left=0.0, right=1.0)
+    share = np.empty(len(running))
+    share[np.argsort(-each.ages, kind="stable")] = (np.arange(len(running)) + 0.5) / len(running)
+    ranks = survived + (1 - survived) * share
+    logs = levels + np.interp(ranks, RANKS, each.model.deviations)
+    totals_s = np.exp(np.minimum(logs, LOG_S_MAX)) * stretch
+    ages_s = np.exp(each.ages) * stretch
+    totals_s = np.where(totals_s <= ages_s, ages_s * (1 + OVERDUE), totals_s)
+    return dict(zip(each.indexes[running].tolist(), (totals_s - ages_s).tolist(), strict=True))
+
+
+def _drag(shape: Shape, state: State) -> float:
+    """How much longer the run took to get here than its tasks alone explain."""
+    ended = [index for index in state.ended if math.isfinite(state.ends[index])]
+    if not ended or state.elapsed_s <= 0:
+        return 1.0
+    seconds = np.zeros(shape.count)
+    seconds[ended] = state.ends[ended] - state.starts[ended]
+    for index, start_s in state.running.items():
+        seconds[index] = state.elapsed_s - start_s
+    length_s = schedule(shape, seconds.tolist(), only=[*ended, *state.running]).length_s
+    if length_s <= 0:
+        return 1.0
+    drag = min(max(state.elapsed_s / length_s, DRAG_MIN), DRAG_MAX)
+    return float(drag ** (len(ended) / (len(ended) + DRAG_PRIOR)))

@@ -1,0 +1,146 @@
+"""A plan made ready for arithmetic: who waits for whom, how many of each type, how much data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tocsin.monitor.estimate.facts import Plan, Planned
+
+Floats = NDArray[np.float64]
+Indexes = NDArray[np.intp]
+
+# A plan beyond these is cut: an estimate must answer in milliseconds whatever it is told.
+TASKS_MAX = 200_000
+SLOTS_MAX = 10_000_000
+BYTES_MAX = 1e18
+
+# Two runs are of one size if they have as many tasks, and as many bytes to two digits.
+SIZE_DIGITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A plan, compiled. `flow` is the logarithm of the external bytes that reach each task."""
+
+    types: tuple[str, ...]
+    versions: Mapping[str, str]
+    members: Mapping[str, Indexes]
+    parents: Sequence[Sequence[int]]
+    children: Sequence[Sequence[int]]
+    flow: Floats
+    external_bytes: float
+    machines: int
+    slots: int
+
+    @property
+    def count(self) -> int:
+        return len(self.types)
+
+    @property
+    def size(self) -> tuple[int, float]:
+        """What must be equal for two runs to be of one size."""
+        return self.count, float(f"{self.external_bytes:.{SIZE_DIGITS - 1}e}")
+
+
+def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
+    """The shape of `plan`. Tasks that are announced, or `usual` in an unfinished plan, are added.
+
+    They have no parents, as nobody has said who theirs are.
+    """
+    tasks = [*plan.tasks[:TASKS_MAX]]
+    tasks += _announced(plan, tasks, usual or {})
+    parents = _sound_parents(tasks)
+    children: list[list[int]] = [[] for _ in tasks]
+    for index, above in enumerate(parents):
+        for parent in above:
+            children[parent].append(index)
+    external = [_bytes(task.external_bytes) for task in tasks]
+    types = tuple(task.type for task in tasks)
+    members: dict[str, list[int]] = {}
+    versions: dict[str, str] = {}
+    for index, task in enumerate(tasks):
+        members.setdefault(task.type, []).append(index)
+        versions.setdefault(task.type, task.version or plan.version)
+    return Shape(
+        types=types,
+        versions=versions,
+        members={name: np.array(indexes, dtype=np.intp) for name, indexes in members.items()},
+        parents=parents,
+        children=children,
+        flow=np.log1p(np.array(_flow(external, parents, children), dtype=np.float64)),
+        external_bytes=sum(external),
+        machines=min(max(plan.machines, 1), SLOTS_MAX),
+        slots=min(max(plan.machines, 1) * max(plan.cores, 1), SLOTS_MAX),
+    )
+
+
+def _announced(plan: Plan, tasks: Sequence[Planned], usual: Mapping[str, int]) -> list[Planned]:
+    wanted = dict(plan.counts)
+    if not plan.whole:
+        for name, count in usual.items():
+            wanted[name] = max(count, wanted.get(name, 0))
+    if not wanted:
+        return []
+    present: dict[str, int] = {}
+    for task in tasks:
+        present[task.type] = present.get(task.type, 0) + 1
+    added: list[Planned] = []
+    for name, count in wanted.items():
+        room = TASKS_MAX - len(tasks) - len(added)
+        missing = min(count - present.get(name, 0), room)
+        added += [Planned(name)] * max(missing, 0)
+    return added
+
+
+def _sound_parents(tasks: Sequence[Planned]) -> list[tuple[int, ...]]:
+    """Parents that exist; nobody waits for itself, or twice for one."""
+    count = len(tasks)
+    return [
+        tuple({p: None for p in task.parents if 0 <= p < count and p != index})
+        for index, task in enumerate(tasks)
+    ]
+
+
+def _bytes(value: int | None) -> float:
+    return float(min(value, BYTES_MAX)) if value is not None and value > 0 else 0.0
+
+
+def _flow(
+    external: Sequence[float], parents: Sequence[Sequence[int]], children: Sequence[Sequence[int]]
+) -> list[float]:
+    """External bytes handed down the DAG, each task's in equal parts to its children.
+
+    Sizes of intermediate files are unknown before the run; this stands in for them. Tasks on a
+    cycle hand nothing on.
+    """
+    flow = list(external)
+    waits = [len(above) for above in parents]
+    order = [index for index, wait in enumerate(waits) if not wait]
+    for index in order:
+        below = children[index]
+        if not below:
+            continue
+        share = flow[index] / len(below)
+        for child in below:
+            flow[child] += share
+            waits[child] -= 1
+            if not waits[child]:
+                order.append(child)
+    return flow
+
+
+def features(shape: Shape) -> dict[str, float]:
+    """What makes runs alike: tasks in all, external bytes, machines, and tasks of each type."""
+    known = {
+        "tasks": math.log(max(shape.count, 1)),
+        "bytes": math.log1p(shape.external_bytes),
+        "machines": math.log(shape.machines),
+    }
+    for name, indexes in shape.members.items():
+        known[f"type {name}"] = math.log1p(len(indexes))
+    return known

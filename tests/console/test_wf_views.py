@@ -113,6 +113,46 @@ HISTORY = {
     "recent": [{**ACTIVITY, "run": "7f3a-90"}],
 }
 
+COMPARED = {
+    "a": "7f3a-90",
+    "b": "91bc-01",
+    "differences": [
+        {"what": "version", "a": "3f2a9c55aa0123456789", "b": ""},
+        {"what": "duration_s", "a": 50.0, "b": 73.0},
+        {"what": "MemoryPeak", "a": 2e9, "b": None},
+    ],
+    "parameters": {"depth": {"a": 30, "b": [60]}},
+    "files": [{"path": "Snakefile", "change": "changed"}],
+    "activities": [
+        {
+            "type": "align",
+            "a": {"count": 3, "failed": 0, "mean_s": 10.0},
+            "b": {"count": 3, "failed": 0, "mean_s": 20.0},
+            "ratio": 2.0,
+        },
+        {"type": "merge", "a": {"count": 1, "failed": 0, "mean_s": 5.0}, "b": None, "ratio": None},
+    ],
+    "new_failures": [{"activity": "s3", "type": "align", "error": "Killed", "exit_code": 137}],
+    "gone_failures": [],
+}
+REPLACED = {
+    "ActivityReplaced": "2026-03-01T11:00:00Z",
+    "WorkflowName": "variant-calling",
+    "ActivityType": "align",
+    "ChangeDetail": '{"what": "command", "was": "bwa", "is": {"does": "bwa2"}}',
+}
+CHANGED = {
+    "run": "7f3a-90",
+    "workflow": "variant-calling",
+    "version": "v2",
+    "previous_run": "91bc-01",
+    "previous_version": "v1",
+    "changes": [{"seq": 3, "time": "2026-03-01T11:00:00Z", "pairs": REPLACED}],
+    "parameters": {"depth": {"a": 30, "b": 60}},
+    "files": [],
+}
+HINT = {"first": "qc", "second": "align", "saves_s": 90.0, "why": "align needs nothing of qc"}
+
 Answers = dict[str, Any]
 Tocsin = Callable[..., tuple[int, str, str]]
 
@@ -178,6 +218,8 @@ def monitor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
         "/runs/7f3a-90/hints": {"hints": []},
         "/runs/7f3a-90/failures": {"failures": []},
         "/runs/91bc-01/failures": {"failures": [{**ACTIVITY, "seen_before": 4, "before": BEFORE}]},
+        "/runs/7f3a-90/compare/91bc-01": COMPARED,
+        "/runs/7f3a-90/changes": CHANGED,
         "/activities/align": HISTORY,
         "/workflows/variant-calling/estimate": {**ESTIMATE, "eta": None},
         "/estimates": {**ESTIMATE, "eta": None},
@@ -292,7 +334,7 @@ def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> N
 
     lines = out.splitlines()
     assert code == 0
-    assert lines[0] == ("align s3, attempt 3 of 3, failed 2026-03-01 after 12s on node7")
+    assert lines[0] == ("align s3, attempt 3, failed 2026-03-01 after 12s on node7")
     assert "  exit code  137 (SIGKILL: often too little memory)" in lines
     assert "  seen       4 times before" in lines
     assert lines[lines.index("  log") + 1] == "    ... 10 lines before"
@@ -324,6 +366,62 @@ def test_history_is_numbers_and_a_histogram(tocsin: Tocsin) -> None:
     assert f"   10s to 1m40s  1,000  {'█' * 40}\n" in out
     assert "1m40s to 16m40s      1  ▏\n" in out
     assert json.loads(tocsin("history", "align", "--json")[1]) == HISTORY
+
+
+def test_two_runs_are_compared_in_what_differs(tocsin: Tocsin) -> None:
+    code, out, _ = tocsin("compare", "7f3a", "91bc")
+
+    assert code == 0
+    assert out.splitlines() == [
+        "what             A: 7f3a-90    B: 91bc-01",
+        "version          3f2a9c55aa01  -",
+        "duration         50s           1m13s",
+        "memory peak      2 GB          -",
+        "parameter depth  30            [60]",
+        "file Snakefile   -             changed",
+        "",
+        "activities",
+        "type   A  B  failed A  failed B  mean A  mean B  B takes",
+        "align  3  3         0         0     10s     20s  2 times as long",
+        "merge  1  0         0         0    5.0s       -  -",
+        "",
+        "new failures",
+        "type   activity  exit code  error",
+        "align  s3        137        Killed",
+    ]
+    assert json.loads(tocsin("compare", "7f3a", "91bc", "--json")[1]) == COMPARED
+
+
+def test_what_changed_in_the_workflow_is_told_since_the_run_before(tocsin: Tocsin) -> None:
+    code, out, _ = tocsin("changes", "7f3a")
+
+    assert code == 0
+    assert 'ActivityReplaced  align     command  bwa  {"does": "bwa2"}\n' in out
+    assert "parameter depth  30   60\n" in out
+
+
+def test_a_workflow_has_versions(tocsin: Tocsin, monitor: Recorded) -> None:
+    version = {"version": "v2", "previous": "v1", "time": None, "seq": 4, "changes": 1, "pairs": {}}
+    monitor.answers["/workflows/variant-calling/versions"] = {"versions": [version]}
+
+    code, out, words = tocsin("changes", "variant-calling")
+
+    assert (code, words) == (0, "1 version\n")
+    assert out.splitlines()[1].split() == ["v2", "v1", "-", "1", "-"]
+    code, out, words = tocsin("changes", "nothing")
+    assert (code, out) == (5, "")
+    assert "no run and no recorded workflow is called 'nothing'" in words
+
+
+def test_hints_say_what_would_be_saved(tocsin: Tocsin, monitor: Recorded) -> None:
+    assert "no hints yet" in tocsin("hints")[2]
+    monitor.answers["/runs/7f3a-90/hints"] = {"hints": [HINT]}
+
+    code, out, _ = tocsin("hints")
+
+    assert code == 0
+    assert "1m30s  qc     align   align needs nothing of qc\n" in out
+    assert "\nhints\n-  align needs nothing of qc (saves 1m30s)\n" in tocsin("show")[1]
 
 
 def test_an_estimate_before_the_start(tocsin: Tocsin, monitor: Recorded, tmp_path) -> None:

@@ -98,7 +98,7 @@ def part(rest: Rest, run: Mapping[str, Any], name: str, **parameters: object) ->
 
 
 def activities(rest: Rest, run: Mapping[str, Any], **wanted: object) -> Iterator[dict[str, Any]]:
-    """The activities of a run, those that were heard of first before the others."""
+    """The activities of a run, by name."""
     return rest.pages(f"{item('runs', str(run['id']))}/activities", "activities", **wanted)
 
 

@@ -2,13 +2,214 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
-from tocsin.console.render import say, show_json
-from tocsin.console.rest import Rest
-from tocsin.console.wf_asking import find_run, part
-from tocsin.console.wf_tables import table
-from tocsin.console.wf_words import ENDED, Clock, lasting
+from tocsin.console.render import plural, say, show_json
+from tocsin.console.rest import Rest, item
+from tocsin.console.wf_asking import NOT_THERE, Run, find_run, part
+from tocsin.console.wf_tables import described, heading, screen_width, show_lines, table
+from tocsin.console.wf_words import ENDED, Clock, at, lasting, measured, spaced
+from tocsin.errors import BrokerRefused, NoSuchRun
+
+VERSION_CHARS = 12
+SAME_WITHIN = 0.01  # a ratio closer to one is called the same
+
+
+def compare(rest: Rest, arguments: Namespace, clock: Clock) -> int:
+    """Two runs side by side."""
+    a, b = find_run(rest, arguments.a), find_run(rest, arguments.b)
+    found = rest.get(item("runs", a["id"]) + item("compare", b["id"]))
+    if arguments.json:
+        show_json(found)
+        return 0
+    rows = list(_differences(found))
+    if rows:
+        table(("what", f"A: {a['id']}", f"B: {b['id']}"), rows)
+    else:
+        say("the runs differ in nothing but their activities' times")
+    _print_durations(found.get("activities") or [])
+    _print_faults("new failures", found.get("new_failures") or [])
+    _print_faults("failures that are gone", found.get("gone_failures") or [])
+    return 0
+
+
+def _differences(found: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    for each in found.get("differences") or ():
+        name = str(each["what"])
+        yield _called(name), _shown(name, each.get("a")), _shown(name, each.get("b"))
+    yield from _parameters(found)
+    for file in found.get("files") or ():
+        change = str(file.get("change"))
+        was, now = {"added": ("-", "added"), "removed": ("there", "removed")}.get(
+            change, ("-", change)
+        )
+        yield f"file {file.get('path')}", was, now
+
+
+def _parameters(found: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
+    for name, both in (found.get("parameters") or {}).items():
+        yield f"parameter {name}", _brief(both.get("a")), _brief(both.get("b"))
+
+
+def _called(name: str) -> str:
+    return "duration" if name == "duration_s" else spaced(name.replace("_", " "))
+
+
+def _shown(name: str, value: object) -> object:
+    if value is None:
+        return None
+    if name == "duration_s" and isinstance(value, int | float):
+        return lasting(value)
+    if name == "version":
+        return str(value)[:VERSION_CHARS]
+    return measured(name, value) if name[:1].isupper() else value
+
+
+def _brief(value: object) -> str | None:
+    """A value of any kind on one line."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _print_durations(activities: Sequence[Mapping[str, Any]]) -> None:
+    if not activities:
+        return
+    rows = []
+    for each in activities:
+        a, b = each.get("a") or {}, each.get("b") or {}
+        counts = (a.get("count") or 0, b.get("count") or 0)
+        failed = (a.get("failed") or 0, b.get("failed") or 0)
+        means = (lasting(a.get("mean_s")), lasting(b.get("mean_s")))
+        rows.append((each.get("type"), *counts, *failed, *means, _times(each.get("ratio"))))
+    heading("activities")
+    headers = ("type", "A", "B", "failed A", "failed B", "mean A", "mean B", "B takes")
+    table(headers, rows, right=frozenset(range(1, 7)))
+
+
+def _times(ratio: float | None) -> str:
+    """A ratio in words."""
+    if ratio is None:
+        return "-"
+    if abs(ratio - 1) < SAME_WITHIN:
+        return "the same"
+    return f"{ratio:.3g} times as long"
+
+
+def _print_faults(title: str, faults: Sequence[Mapping[str, Any]]) -> None:
+    if not faults:
+        return
+    heading(title)
+    rows = [
+        (each.get("type"), each.get("activity"), each.get("exit_code"), each.get("error"))
+        for each in faults
+    ]
+    table(("type", "activity", "exit code", "error"), rows)
+
+
+def changes(rest: Rest, arguments: Namespace, clock: Clock) -> int:
+    """What changed in a workflow: before a run, or in all of its recorded versions."""
+    run, versions = _run_or_versions(rest, arguments.name)
+    if run is None:
+        return _print_versions(rest, arguments, versions, clock())
+    found = part(rest, run, "changes")
+    if arguments.json:
+        show_json(found)
+        return 0
+    _print_changes(found)
+    return 0
+
+
+def _run_or_versions(rest: Rest, name: str | None) -> tuple[Run | None, list[dict[str, Any]]]:
+    """The run that is meant; or, if a workflow is, its versions."""
+    try:
+        return find_run(rest, name), []
+    except NoSuchRun:
+        if name is None:
+            raise
+        try:
+            versions = rest.get(f"{item('workflows', name)}/versions")["versions"]
+        except BrokerRefused as error:
+            if error.status != NOT_THERE:
+                raise
+            versions = []
+        if versions:
+            return None, versions
+        raise NoSuchRun(
+            f"no run and no recorded workflow is called {name!r}",
+            remedy="`tocsin wf ls` lists the runs; `tocsin wf record FILE` records a workflow.",
+        ) from None
+
+
+def _print_changes(found: Mapping[str, Any]) -> None:
+    before = found.get("previous_run")
+    pairs = [
+        ("run", str(found.get("run"))),
+        ("workflow", found.get("workflow")),
+        ("version", found.get("version")),
+        ("run before", before),
+        ("its version", found.get("previous_version")),
+    ]
+    show_lines(described(pairs, width=screen_width()))
+    rows = [change_row(each.get("pairs") or {}) for each in found.get("changes") or ()]
+    if rows:
+        heading("recorded changes")
+        table(("change", "activity", "what", "was", "is"), rows)
+    others = [
+        *_parameters(found),
+        *((f"file {file.get('path')}", None, file.get("change")) for file in found["files"]),
+    ]
+    if others:
+        heading("since the run before")
+        table(("what", "was", "is"), others)
+    if not rows and not others:
+        say(
+            "it is the first known run of this workflow"
+            if before is None
+            else f"nothing that is known of has changed since {before}"
+        )
+
+
+def change_row(pairs: Mapping[str, str]) -> tuple[object, ...]:
+    """A recorded change: which, of what, how it was and how it is."""
+    from tocsin.ontology import built_in
+
+    kinds = built_in().below("EvolutionEvent")
+    concept = next((name for name in pairs if name in kinds), "-")
+    try:
+        detail = json.loads(pairs.get("ChangeDetail", "{}"))
+    except (ValueError, RecursionError):
+        detail = {}
+    if not isinstance(detail, dict):
+        detail = {}
+    was, now = _brief(detail.get("was")), _brief(detail.get("is"))
+    return concept, pairs.get("ActivityType"), detail.get("what"), was, now
+
+
+def _print_versions(
+    rest: Rest, arguments: Namespace, versions: list[dict[str, Any]], now: datetime
+) -> int:
+    if arguments.json:
+        for version in versions:
+            show_json({"workflow": arguments.name, **version})
+        return 0
+    rows = [
+        (
+            str(each.get("version"))[:VERSION_CHARS],
+            str(each.get("previous") or "-")[:VERSION_CHARS],
+            at(each.get("time"), now),
+            each.get("changes"),
+            (each.get("pairs") or {}).get("UserName"),
+        )
+        for each in versions
+    ]
+    table(("version", "after", "recorded", "changes", "by"), rows, right=frozenset({3}))
+    say(plural(len(rows), "version"))
+    return 0
 
 
 def hints(rest: Rest, arguments: Namespace, clock: Clock) -> int:
@@ -21,11 +222,8 @@ def hints(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         return 0
     if not found:
         over = run["state"] in ENDED
-        say(
-            f"nothing in {run['id']} waited without need"
-            if over
-            else f"no hints yet: {run['id']} still goes on"
-        )
+        nothing = f"nothing in {run['id']} waited without need"
+        say(nothing if over else f"no hints yet: {run['id']} still goes on")
         return 0
     rows = [
         (lasting(each.get("saves_s")), each.get("first"), each.get("second"), each.get("why"))

@@ -81,12 +81,13 @@ def _title(failure: Mapping[str, Any], now: datetime) -> str:
     name = str(failure["id"])
     kind = failure.get("type")
     text = f"{kind} {name}" if kind and kind != name else name
-    if int(failure.get("attempts") or 1) > 1:
-        text += f", attempt {failure.get('attempt')} of {failure['attempts']}"
-    text += f", failed {at(failure.get('ended'), now)}" if failure.get("ended") else ", failed"
+    if int(failure.get("attempt") or 1) > 1:
+        text += f", attempt {failure['attempt']}"
+    text += f", failed {at(failure['ended'], now)}" if failure.get("ended") else ", failed"
     if failure.get("duration_s") is not None:
         text += f" after {lasting(failure['duration_s'])}"
-    return text + (f" on {failure['host']}" if failure.get("host") else "")
+    text += f" on {failure['host']}" if failure.get("host") else ""
+    return text + (", and was tried again" if failure.get("state") == "retrying" else "")
 
 
 def _exit_text(code: int | None) -> str | None:

@@ -109,15 +109,9 @@ def _all(rest: Rest, arguments: Namespace) -> int:
         say(f"no activity has ended yet. {HOW_RUNS_COME}")
         return 0
     rows = [
-        (
-            each.get("type"),
-            each.get("count"),
-            each.get("failed"),
-            *(lasting(each.get(name)) for name in ("mean_s", "p50_s", "p90_s", "p99_s")),
-        )
+        tuple(each.get(name) for name in ("type", "workflow", "runs", "activities", "failed"))
         for each in found
     ]
-    headers = ("activity", "ended", "failed", "mean", "median", "90%", "99%")
-    table(headers, rows, right=frozenset(range(1, len(headers))))
-    say("more about one: tocsin wf history ACTIVITY")
+    table(("type", "workflow", "runs", "activities", "failed"), rows, right=frozenset({2, 3, 4}))
+    say("more about one: tocsin wf history TYPE")
     return 0

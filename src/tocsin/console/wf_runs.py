@@ -249,9 +249,10 @@ def said(about: Mapping[str, Any] | str) -> str:
     """An alert or a hint as a sentence, whatever members it has."""
     if isinstance(about, str):
         return about
+    saved = f" (saves {lasting(about['saves_s'])})" if about.get("saves_s") else ""
     for name in ("text", "detail", "why", "reason"):
         if about.get(name):
-            return str(about[name])
+            return f"{about[name]}{saved}"
     return ", ".join(f"{name} {value}" for name, value in about.items() if value is not None)
 
 

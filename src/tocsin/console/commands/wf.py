@@ -108,7 +108,9 @@ def add_arguments(parser: Parser) -> None:
     compare.add_argument("b", metavar="B", help="another one")
     add_broker(compare)
     changes = actions.add_parser("changes", examples=_CHANGES, help="what changed in the workflow")
-    changes.add_argument("name", metavar="RUN|WORKFLOW", nargs="?", help="(the latest run)")
+    changes.add_argument(
+        "name", metavar="NAME", nargs="?", help="a run, or a workflow (the latest run)"
+    )
     add_broker(changes)
     hints = actions.add_parser("hints", examples=_HINTS, help="what could have run side by side")
     _add_run(hints)

@@ -11,6 +11,8 @@ from tocsin.client.asking import JSON_HEADERS, query
 from tocsin.client.blackboard.http_stream import HttpSubscription
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection
+from tocsin.client.transport.refusal import Response
+from tocsin.errors import CannotReachBroker
 from tocsin.wire.blackboard.messages import Message, Profile
 
 # A broker that takes longer is as good as away: what it was told is kept and told again.
@@ -33,6 +35,7 @@ class HttpLink:
             import ssl  # noqa: F401
         self._publishing = Connection(self.address, timeout_s=PUBLISH_TIMEOUT_S)
         self._watching = Connection(self.address)
+        self._was_there = False
 
     @property
     def name(self) -> str:
@@ -46,10 +49,23 @@ class HttpLink:
 
     def publish(self, messages: Sequence[Message]) -> int:
         body = _encode(messages)
-        answer = self._publishing.request(
-            "POST", "/blackboard/messages", body=body, headers=JSON_HEADERS
-        ).value()
+        try:
+            response = self._post(body)
+        except CannotReachBroker:
+            if not self._was_there:
+                raise
+            # The broker may have closed an idle connection, or was started again since. The ids
+            # make it harmless to say the same twice.
+            self._was_there = False
+            response = self._post(body)
+        self._was_there = True
+        answer = response.value()
         return int(answer["accepted"]) - int(answer.get("duplicates", 0))
+
+    def _post(self, body: bytes) -> Response:
+        return self._publishing.request(
+            "POST", "/blackboard/messages", body=body, headers=JSON_HEADERS
+        )
 
     def profile(self, *, after: int | None = None, wait_s: float = 0.0) -> Profile:
         wait_s = min(wait_s, POLL_S_MAX)

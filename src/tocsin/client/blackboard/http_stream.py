@@ -13,12 +13,12 @@ from tocsin.client.asking import query
 from tocsin.client.blackboard.link import Delivered
 from tocsin.client.pipeline import COME_BACK
 from tocsin.client.transport.address import Address
-from tocsin.client.transport.connection import Connection
+from tocsin.client.transport.connection import Connection, cannot_reach
 from tocsin.client.transport.sse import POSITION, StreamReader
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.wire.blackboard.messages import Message
 
-IDLE_S = 60.0  # the broker says something more often than this
+IDLE_S = 45.0  # three of the broker's heartbeats
 RETRY_S = 0.5
 
 
@@ -54,6 +54,7 @@ class HttpSubscription:
         self._parts: Iterator[bytes] | None = None
         self._reader = StreamReader()
         self._wait_s = 0.0
+        self._heard_at = 0.0
         self._closed = False
 
     def take(self, wait_s: float) -> list[Delivered]:
@@ -85,10 +86,15 @@ class HttpSubscription:
             self._parts = self._connection.stream(
                 target, headers=accept, idle_s=IDLE_S, waiting=lambda: self._wait_s
             )
+            self._heard_at = time.monotonic()
         part = next(self._parts, None)
         if part is None:
             self._hang_up()
             return []
+        if part:
+            self._heard_at = time.monotonic()
+        elif time.monotonic() - self._heard_at > IDLE_S:
+            raise cannot_reach(self._connection.address, "it does not answer")
         came: list[Delivered] = []
         for message in self._reader.feed(part):
             if message.seq:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from tocsin.client.blackboard.http_link import HttpLink
 from tocsin.client.blackboard.link import Link
 from tocsin.client.blackboard.nowhere import Nowhere
+from tocsin.client.blackboard.websocket_link import WebSocketLink
 from tocsin.errors import TocsinError
 
 
 def open_link(address: str | None = None) -> Link:
     """The blackboard of the broker there, at TOCSIN_BROKER, or on this machine; BadSetting if the
     address is none. Nothing is connected before it is used."""
+    if address is not None and address.startswith(("ws://", "wss://")):
+        return WebSocketLink(address)
     return HttpLink(address)
 
 

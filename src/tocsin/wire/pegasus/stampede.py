@@ -140,7 +140,10 @@ class Stampede:
     def _ended(self, run: Run, fields: Fields, time: str) -> list[Message]:
         status = whole(fields.get("status"))
         again = whole(fields.get("restart_count")) or 0
-        concept = "WorkflowTerminated" if status else "WorkflowCompleted"
+        if status is None:
+            concept = "WorkflowTerminalEvent"  # it ended, and nobody says how
+        else:
+            concept = "WorkflowTerminated" if status else "WorkflowCompleted"
         about = {
             concept: time,
             **self._about(run, fields),

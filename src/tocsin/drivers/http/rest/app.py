@@ -17,6 +17,7 @@ from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.events import event_routes
+from tocsin.drivers.http.rest.ingest import ingest_routes
 from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.performance import performance_routes
@@ -37,6 +38,7 @@ def application(node: Node, door: Door) -> Application:
     routes = [
         *event_routes(node),
         *blackboard_routes(node),
+        *ingest_routes(node),
         *subscription_routes(node),
         *box_routes(node, door),
         *dead_letter_routes(node),

@@ -342,7 +342,7 @@ def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> N
         "    2026-03-01  ActivityExecuting s3",
         "    2026-03-01  memory rss 63 GB s3",
     ]
-    assert words == "\n91bc-01: 1 failed\n"
+    assert words == "\n91bc-01 is failed: 1 failed try\n"
 
 
 def test_a_run_without_failures_points_at_one_that_has_some(
@@ -403,6 +403,7 @@ def test_what_changed_in_the_workflow_is_told_since_the_run_before(tocsin: Tocsi
 def test_a_workflow_has_versions(tocsin: Tocsin, monitor: Recorded) -> None:
     version = {"version": "v2", "previous": "v1", "time": None, "seq": 4, "changes": 1, "pairs": {}}
     monitor.answers["/workflows/variant-calling/versions"] = {"versions": [version]}
+    monitor.answers["/workflows/variant-calling/changes"] = {"changes": CHANGED["changes"]}
 
     code, out, words = tocsin("changes", "variant-calling")
 

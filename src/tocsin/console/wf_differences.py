@@ -197,7 +197,7 @@ def _print_versions(
         for version in versions:
             show_json({"workflow": arguments.name, **version})
         return 0
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (
             str(each.get("version"))[:VERSION_CHARS],
             str(each.get("previous") or "-")[:VERSION_CHARS],
@@ -208,7 +208,15 @@ def _print_versions(
         for each in versions
     ]
     table(("version", "after", "recorded", "changes", "by"), rows, right=frozenset({3}))
-    say(plural(len(rows), "version"))
+    changed = rest.get(f"{item('workflows', arguments.name)}/changes")["changes"]
+    if changed:
+        heading("changes, the latest last")
+        told = [each.get("pairs") or {} for each in changed]
+        rows = [
+            (pairs.get("WorkflowVersion", "")[:VERSION_CHARS], *change_row(pairs)) for pairs in told
+        ]
+        table(("version", "change", "activity", "what", "was", "is"), rows)
+    say(plural(len(versions), "version"))
     return 0
 
 

@@ -25,26 +25,39 @@ INDENT = "    "
 def failures(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     """Each activity that failed."""
     run = find_run(rest, arguments.run)
-    found = part(rest, run, "failures", last=arguments.last)["failures"]
+    answer = part(rest, run, "failures", last=arguments.last)
+    found, own = answer["failures"], answer.get("run") or {}
     if arguments.json:
         for each in found:
             show_json({"run": run["id"], **each})
+        if own.get("error"):
+            show_json({"run": run["id"], **own})
         return 0
-    if run.get("error"):
-        width = min(screen_width(), TEXT_WIDTH_MAX)
-        show_lines(described([("run", run["id"]), ("error", run["error"])], width=width))
-        show_lines(_block("trace", run.get("trace"), TRACE_LINES, width))
-    if not found:
+    width, now = min(screen_width(), TEXT_WIDTH_MAX), clock()
+    blocks = [list(failure_lines(each, now, width)) for each in found[:FAILURES_SHOWN]]
+    if own.get("error") or own.get("trace"):
+        blocks.append(list(run_lines(own, now, width, alone=not found)))
+    if not blocks:
         _say_nothing_failed(rest, run)
         return 0
-    for number, each in enumerate(found[:FAILURES_SHOWN], 1):
-        if number > 1 or run.get("error"):
-            print()
-        show_lines(failure_lines(each, clock(), screen_width()))
+    for number, lines in enumerate(blocks):
+        show_lines(["", *lines] if number else lines)
     if len(found) > FAILURES_SHOWN:
         say(f"... {len(found) - FAILURES_SHOWN:,} more; use --json for all of them")
-    say(f"\n{run['id']}: {len(found):,} failed")
+    tries = "1 failed try" if len(found) == 1 else f"{len(found):,} failed tries"
+    say(f"\n{run['id']} is {run['state']}: {tries}")
     return 0
+
+
+def run_lines(own: Mapping[str, Any], now: datetime, width: int, *, alone: bool) -> Iterator[str]:
+    """What a run says itself of its failure; what came before it, if no activity tells that."""
+    yield colour(cut(safe(f"the run {own.get('id')}, {own.get('state')}"), width), "1;31")
+    pairs = [("error", own.get("error")), ("exit code", _exit_text(own.get("exit_code")))]
+    yield from ("  " + line for line in described(pairs, width=width - 2))
+    yield from _block("trace", own.get("trace"), TRACE_LINES, width)
+    yield from _block("log", own.get("log"), LOG_LINES, width)
+    if alone:
+        yield from _before(own.get("before") or [], now, width)
 
 
 def _say_nothing_failed(rest: Rest, run: Run) -> None:
@@ -56,7 +69,6 @@ def _say_nothing_failed(rest: Rest, run: Run) -> None:
 
 def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iterator[str]:
     """One failure, the answer first."""
-    width = min(width, TEXT_WIDTH_MAX)
     yield colour(cut(safe(_title(failure, now)), width), "1;31")
     seen = int(failure.get("seen_before") or 0)
     resources = failure.get("resources") or {}
@@ -71,10 +83,13 @@ def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iter
     yield from _block("command", failure.get("command"), COMMAND_LINES, width)
     yield from _block("trace", failure.get("trace"), TRACE_LINES, width)
     yield from _block("log", failure.get("log"), LOG_LINES, width)
-    before = failure.get("before") or []
-    if before:
+    yield from _before(failure.get("before") or [], now, width)
+
+
+def _before(events: list[dict[str, Any]], now: datetime, width: int) -> Iterator[str]:
+    if events:
         yield "  before"
-        yield from (cut(f"{INDENT}{event_text(event, now)}", width) for event in before)
+        yield from (cut(f"{INDENT}{event_text(event, now)}", width) for event in events)
 
 
 def _title(failure: Mapping[str, Any], now: datetime) -> str:

@@ -100,7 +100,7 @@ def _print_recent(recent: Sequence[Mapping[str, Any]], now: datetime) -> None:
 
 
 def _all(rest: Rest, arguments: Namespace) -> int:
-    found = list(rest.pages("/activities", "activities", workflow=arguments.workflow))
+    found = rest.get("/activities", workflow=arguments.workflow)["activities"]
     if arguments.json:
         for each in found:
             show_json(each)

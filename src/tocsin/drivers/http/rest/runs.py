@@ -1,0 +1,133 @@
+"""`/runs`: what is known of workflow runs, their activities, events and failures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.runs_estimates import estimate_routes
+from tocsin.drivers.http.rest.runs_past import past_routes
+from tocsin.drivers.http.rest.runs_shown import activity_shown, as_json, run_shown
+from tocsin.drivers.monitor.live import Live
+from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
+from tocsin.wire.api.query import Query
+
+if TYPE_CHECKING:
+    from tocsin.drivers.monitor.monitor import Monitor
+    from tocsin.drivers.node import Node
+
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
+EVENTS_MAX: Final = 10_000
+BEFORE_MAX: Final = 50  # events before a failure; more of them are not kept for good
+BEFORE_DEFAULT: Final = 10
+
+
+def routes(node: Node, monitor: Monitor) -> list[Route]:
+    """Everything about runs, activities, workflows and estimates."""
+
+    async def index(request: Request) -> Response:
+        query = Query.parse(
+            request.scope["query_string"], ("state", "workflow", "engine", "limit", "after")
+        )
+        state = _choice(query, "state", RUN_STATES)
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        records, following = await monitor.ask(
+            lambda past, now_ns: past.runs(
+                now_ns,
+                state=state,
+                workflow=query.text("workflow"),
+                engine=query.text("engine"),
+                limit=limit,
+                after=query.text("after"),
+            )
+        )
+        return as_json({"runs": [run_shown(each) for each in records], "next": following})
+
+    async def show(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        run_id = request.path_params["id"]
+        record = await monitor.ask(lambda past, now_ns: past.run(run_id, now_ns))
+        return as_json(run_shown(record, whole=True))
+
+    async def activities(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("state", "type", "limit", "after"))
+        run_id = request.path_params["id"]
+        state = _choice(query, "state", ACTIVITY_STATES)
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        records, following = await monitor.ask(
+            lambda past, now_ns: past.activities(
+                run_id,
+                now_ns,
+                state=state,
+                kind=query.text("type"),
+                limit=limit,
+                after=query.text("after"),
+            )
+        )
+        shown = [activity_shown(each) for each in records]
+        return as_json({"activities": shown, "next": following})
+
+    return [
+        Route("/runs", index, methods=["GET"]),
+        Route("/runs/{id:path}/activities", activities, methods=["GET"]),
+        *_event_routes(monitor),
+        *past_routes(monitor),
+        *estimate_routes(monitor),
+        # Last: the id of a run may have slashes, and then this fits whatever the others do.
+        Route("/runs/{id:path}", show, methods=["GET"]),
+    ]
+
+
+def _event_routes(monitor: Monitor) -> list[Route]:
+    async def events(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("last", "activity"))
+        run_id = request.path_params["id"]
+        last = query.number("last", LIMIT_DEFAULT, least=1, most=EVENTS_MAX)
+        found = await monitor.ask(
+            lambda past, _: past.events(run_id, last=last, activity=query.text("activity"))
+        )
+        return as_json({"events": found})
+
+    async def failures(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("last",))
+        run_id = request.path_params["id"]
+        last = query.number("last", BEFORE_DEFAULT, least=0, most=BEFORE_MAX)
+        return as_json(await monitor.ask(lambda past, now_ns: _why(past, run_id, now_ns, last)))
+
+    return [
+        Route("/runs/{id:path}/events", events, methods=["GET"]),
+        Route("/runs/{id:path}/failures", failures, methods=["GET"]),
+    ]
+
+
+def _why(past: Live, run_id: str, now_ns: int, last: int) -> dict[str, Any]:
+    """Why a run failed: what its activities say, and what it says itself."""
+    record = past.run(run_id, now_ns)
+    return {
+        "failures": [
+            {
+                **activity_shown(each.activity),
+                "seen_before": each.seen_before,
+                "before": each.before,
+            }
+            for each in past.failures(run_id, now_ns, last=last)
+        ],
+        "run": {
+            "id": record.id,
+            "state": record.state,
+            "error": record.error,
+            "trace": record.trace,
+            "log": record.log,
+            "exit_code": record.exit_code,
+            "before": past.end_of(run_id, last=last),
+        },
+    }
+
+
+def _choice(query: Query, name: str, choices: tuple[str, ...]) -> str | None:
+    text = query.text(name)
+    return None if text is None else query.choice(name, text, choices)

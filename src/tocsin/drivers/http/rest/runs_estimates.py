@@ -1,0 +1,79 @@
+"""The time left of a run, the time that one would take, and what a run leaves behind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.runs_shown import as_json
+from tocsin.drivers.monitor.provenance import FORMATS, provenance
+from tocsin.monitor.estimate import Plan, Planned
+from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
+from tocsin.wire.api.query import Query
+
+if TYPE_CHECKING:
+    from tocsin.drivers.monitor.monitor import Monitor
+
+DEFAULT_FORMAT: Final = "prov-json"
+
+
+def estimate_routes(monitor: Monitor) -> list[Route]:
+    async def left(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        run_id = request.path_params["id"]
+        return as_json(await monitor.ask(lambda live, now_ns: live.estimate(run_id, now_ns)))
+
+    async def unstarted(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        name = request.path_params["name"]
+        return as_json(
+            await monitor.ask(lambda live, now_ns: live.estimate_unstarted(name, now_ns))
+        )
+
+    async def planned(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        asked = read_estimate_request(await request.body())
+        plan = _plan(asked) if asked.tasks else None
+        names = tuple(task.id for task in asked.tasks)
+        return as_json(
+            await monitor.ask(
+                lambda live, now_ns: live.estimate_unstarted(asked.workflow, now_ns, plan, names)
+            )
+        )
+
+    async def told(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("format",))
+        run_id = request.path_params["id"]
+        form = query.choice("format", DEFAULT_FORMAT, tuple(FORMATS))
+        content = await monitor.ask(lambda live, now_ns: provenance(live, run_id, now_ns, form))
+        return Response(content, headers={"content-type": FORMATS[form], **_name(form)})
+
+    return [
+        Route("/runs/{id:path}/estimate", left, methods=["GET"]),
+        Route("/runs/{id:path}/provenance", told, methods=["GET"]),
+        Route("/workflows/{name:path}/estimate", unstarted, methods=["GET"]),
+        Route("/estimates", planned, methods=["POST"]),
+    ]
+
+
+def _plan(asked: EstimateAsked) -> Plan:
+    place = {task.id: index for index, task in enumerate(asked.tasks)}
+    return Plan(
+        tasks=tuple(
+            Planned(task.type, tuple(place[each] for each in task.parents), task.external_bytes)
+            for task in asked.tasks
+        ),
+        machines=asked.machines,
+        cores=asked.cores,
+        version=asked.version,
+    )
+
+
+def _name(form: str) -> dict[str, str]:
+    """A crate is a file for a person to keep; the rest is read where it is."""
+    if form != "crate":
+        return {"cache-control": "no-store"}
+    return {"cache-control": "no-store", "content-disposition": 'attachment; filename="crate.zip"'}

@@ -1,0 +1,69 @@
+"""What looks across runs: the history of activities, two runs side by side, what changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.runs_shown import as_json, history_shown
+from tocsin.errors import NoSuchRun
+from tocsin.wire.api.query import Query
+
+if TYPE_CHECKING:
+    from tocsin.drivers.monitor.monitor import Monitor
+
+
+def past_routes(monitor: Monitor) -> list[Route]:
+    async def types(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("workflow",))
+        workflow = query.text("workflow")
+        found = await monitor.ask(lambda past, _: past.types(workflow=workflow))
+        return as_json({"activities": found})
+
+    async def history(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("workflow", "version"))
+        kind = request.path_params["type"]
+        record = await monitor.ask(
+            lambda past, now_ns: past.history(
+                kind, now_ns, workflow=query.text("workflow"), version=query.text("version")
+            )
+        )
+        if not record.count:
+            raise NoSuchRun(
+                f"no activity {kind[:80]!r} has ended yet",
+                remedy="GET /activities lists the types of activities that were heard of.",
+            )
+        return as_json(history_shown(record))
+
+    async def compare(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        one, other = request.path_params["id"], request.path_params["other"]
+        return as_json(await monitor.ask(lambda past, now_ns: past.compare(one, other, now_ns)))
+
+    async def changes(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        run_id = request.path_params["id"]
+        return as_json(await monitor.ask(lambda past, now_ns: past.changes(run_id, now_ns)))
+
+    async def versions(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        name = request.path_params["name"]
+        return as_json({"versions": await monitor.ask(lambda past, _: past.versions(name))})
+
+    async def workflow_changes(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("version",))
+        name, version = request.path_params["name"], query.text("version")
+        found = await monitor.ask(lambda past, _: past.changes_of(name, version))
+        return as_json({"changes": found})
+
+    return [
+        Route("/runs/{id:path}/compare/{other:path}", compare, methods=["GET"]),
+        Route("/runs/{id:path}/changes", changes, methods=["GET"]),
+        Route("/activities", types, methods=["GET"]),
+        Route("/activities/{type:path}", history, methods=["GET"]),
+        Route("/workflows/{name:path}/versions", versions, methods=["GET"]),
+        Route("/workflows/{name:path}/changes", workflow_changes, methods=["GET"]),
+    ]

@@ -1,0 +1,93 @@
+"""The attempts of activities: how what was folded becomes columns that can be searched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tocsin.monitor.anomalies import of_attempt
+from tocsin.monitor.faults import fault_of
+from tocsin.monitor.fold import Row, latest
+from tocsin.monitor.rules import PEAKS, RESOURCE, SUMMED
+from tocsin.monitor.states import attempt_times
+
+encode = msgspec.msgpack.Encoder().encode
+decode_row = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An attempt as it is on disk, and as it becomes."""
+
+    row: Row
+    no: int | None = None
+    last: bool = False
+    state: str = ""
+    type: str = ""
+    odd: int = 0
+    touched: bool = False
+
+
+def standing(attempts: dict[int, Attempt]) -> tuple[str, str] | None:
+    """What an activity counts as: its type, and the state of its last attempt."""
+    if not attempts:
+        return None
+    last = attempts[max(attempts)]
+    return (last.type, last.state) if last.state else None
+
+
+def count(tally: dict[tuple[str, str], int], standing: tuple[str, str] | None, by: int) -> None:
+    if standing is not None:
+        tally[standing] = tally.get(standing, 0) + by
+
+
+def use(used: dict[str, float], row: Row, sign: int) -> None:
+    """Add what an attempt used to that of its run; of peaks, the greatest counts."""
+    for name, cell in row.items():
+        if name.startswith(RESOURCE):
+            concept = name.removeprefix(RESOURCE)
+            if concept in SUMMED:
+                used[concept] = used.get(concept, 0.0) + sign * cell
+            elif concept in PEAKS:
+                used[concept] = max(used.get(concept, cell), cell)
+
+
+def settle(
+    run_no: int,
+    name: str,
+    attempts: dict[int, Attempt],
+    added: list[tuple[Any, ...]],
+    changed: list[tuple[Any, ...]],
+) -> int:
+    """Work out the columns of the attempts that are not as they are on disk.
+
+    Returns by how much the number of anomalies has grown.
+    """
+    more_odd = 0
+    last_number = max(attempts)
+    kind = _latest_type(attempts)
+    for number, attempt in attempts.items():
+        is_last = number == last_number
+        if not attempt.touched and attempt.last == is_last and attempt.type == kind:
+            continue
+        row = attempt.row
+        times = attempt_times(row)
+        odd = len(of_attempt(row, times, name))
+        more_odd += odd - attempt.odd
+        attempt.odd, attempt.state, attempt.type, attempt.last = odd, times.state, kind, is_last
+        fault = fault_of(row, kind) if times.state in ("failed", "retrying") else None
+        version = latest(row, "version") or ""
+        columns = (times.state, kind, version, times.ended_ns, times.duration_s, fault, odd)
+        if attempt.no is None:
+            added.append((run_no, name, number, is_last, *columns, encode(row)))
+        else:
+            changed.append((is_last, *columns, encode(row), attempt.no))
+    return more_odd
+
+
+def _latest_type(attempts: dict[int, Attempt]) -> str:
+    """The type that was said last; all attempts of an activity are of one type."""
+    cells = [cell for attempt in attempts.values() if (cell := attempt.row.get("type"))]
+    return str(max(cells)[2]) if cells else ""

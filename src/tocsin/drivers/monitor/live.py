@@ -1,0 +1,257 @@
+"""Live: the time left of runs, from what past runs of the same workflow teach."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.past import Past
+from tocsin.errors import NothingToEstimate
+from tocsin.monitor.estimate import Estimate, Knowledge, Moment, PastRun, Plan, estimate, learn
+from tocsin.monitor.fold import Row, latest
+from tocsin.monitor.moments import Task, cores_of, moment_of, past_run, plan_of
+from tocsin.monitor.records import ENDED_RUN
+from tocsin.monitor.showing import RunFacts, shown_state
+from tocsin.monitor.states import attempt_times, in_run, run_started_ns
+from tocsin.monitor.times import NS_PER_S, seconds_between, shown
+
+TASKS_MAX: Final = 20_000  # of a run whose time left is worked out task by task
+PAST_TASKS_MAX: Final = 5_000  # of a run that is learnt from
+WORKFLOWS_KNOWN_MAX: Final = 64
+PACE_LOW, PACE_HIGH = 0.5, 2.0  # of what the pace alone says, where nothing else is known
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What the past runs of a workflow taught, and how many had ended when it was learnt."""
+
+    ended: tuple[int, int]
+    knowledge: Knowledge
+    cores: int
+    latest: PastRun | None
+    names: tuple[str, ...]
+
+
+class Live(Past):
+    """Questions about what is not over yet."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._learnt: OrderedDict[str, Learnt] = OrderedDict()
+        self._learning = threading.Lock()  # once, however many ask at the same time
+
+    def estimate(self, run_id: str, now_ns: int) -> dict[str, Any]:
+        """When the run will end, and why then; NothingToEstimate if that cannot be said."""
+        with self._turn:
+            run_no, facts = self.facts(run_id)
+        state = shown_state(facts.row, now_ns, self.options.silence_s)
+        if state in ENDED_RUN:
+            return _over(facts.row, state)
+        if state == "lost":
+            raise NothingToEstimate(
+                f"nothing was heard of the run {run_id[:80]!r} for too long",
+                remedy="It is lost; if it goes on, ask again.",
+            )
+        known = sum(facts.counts.values())
+        if known > TASKS_MAX:
+            return self._by_pace(facts, now_ns)
+        tasks = self.tasks(run_no, state)
+        learnt = self.learnt(latest(facts.row, "workflow") or "")
+        moment = self._moment(facts.row, tasks, learnt, now_ns)
+        found = estimate(learnt.knowledge, moment)
+        if found is None:
+            raise NothingToEstimate(
+                f"no run of {latest(facts.row, 'workflow') or 'this workflow'!r} has completed, "
+                "and nothing of this one has ended",
+                remedy="Ask again when its first activities have ended.",
+            )
+        return estimate_shown(found, now_ns, [task.name for task in tasks])
+
+    def estimate_unstarted(
+        self, workflow: str, now_ns: int, plan: Plan | None = None, names: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """How long a run would take that is not started yet; by default, one like the latest."""
+        learnt = self.learnt(workflow)
+        if plan is None:
+            if learnt.latest is None:
+                raise NothingToEstimate(
+                    f"no run of {workflow[:80]!r} has completed yet",
+                    remedy="Let one run, or POST its tasks to /estimates.",
+                )
+            plan, names = learnt.latest.plan, learnt.names
+        found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}))
+        if found is None:
+            raise NothingToEstimate(
+                f"no run of {workflow[:80]!r} has completed yet",
+                remedy="Let one run first: what its activities take is learnt from it.",
+            )
+        return estimate_shown(found, now_ns, names)
+
+    def learnt(self, workflow: str) -> Learnt:
+        """What is known of a workflow, learnt anew when a run of it has completed since."""
+        ((count, last_ns),) = self.rows(
+            "SELECT count(*), coalesce(max(ended_ns), 0) FROM runs "
+            "WHERE workflow = ? AND state = 'completed'",
+            workflow,
+        )
+        with self._learning:
+            had = self._learnt.get(workflow)
+            if had is not None and had.ended == (count, last_ns):
+                self._learnt.move_to_end(workflow)
+                return had
+            found = self._learn(workflow, (count, last_ns))
+            self._learnt[workflow] = found
+            if len(self._learnt) > WORKFLOWS_KNOWN_MAX:
+                self._learnt.popitem(last=False)
+            return found
+
+    def _learn(self, workflow: str, ended: tuple[int, int]) -> Learnt:
+        runs = [] if not workflow else self.past_runs(workflow)
+        past = [run for run, _ in runs]
+        cores = max((run.plan.cores for run in past), default=1)
+        last, names = runs[-1] if runs else (None, ())
+        return Learnt(ended, learn(past), cores, last, names)
+
+    def past_runs(self, workflow: str) -> list[tuple[PastRun, tuple[str, ...]]]:
+        """The completed runs of a workflow, oldest first, each with the names of its tasks."""
+        found = self.rows(
+            "SELECT no, id, row FROM runs WHERE workflow = ? AND state = 'completed' "
+            "ORDER BY sort_ns DESC LIMIT ?",
+            workflow,
+            self.options.past_runs_max,
+        )
+        runs: list[tuple[PastRun, tuple[str, ...]]] = []
+        for run_no, run_id, packed in reversed(found):
+            row = decode_row(packed)
+            began_ns, ended_ns = run_started_ns(row), row.get("ended")
+            if began_ns is None or ended_ns is None or ended_ns <= began_ns:
+                continue
+            tasks = self.tasks(run_no, "completed", most=PAST_TASKS_MAX + 1)
+            if not tasks or len(tasks) > PAST_TASKS_MAX:
+                continue
+            plan = plan_of(tasks, row, cores=cores_of(row, tasks), ended=True)
+            makespan_s = seconds_between(began_ns, ended_ns)
+            past = past_run(run_id, plan, tasks, began_ns, makespan_s)
+            runs.append((past, tuple(task.name for task in tasks)))
+        return runs
+
+    def tasks(self, run_no: int, run_is: str, most: int = TASKS_MAX) -> list[Task]:
+        """The activities of a run in the order in which they were heard of."""
+        found = self.rows(
+            "SELECT activity, type, version, row FROM attempts WHERE run = ? AND last "
+            "ORDER BY no LIMIT ?",
+            run_no,
+            most,
+        )
+        return [
+            _task(name, kind, version, decode_row(row), run_is)
+            for name, kind, version, row in found
+        ]
+
+    def _moment(self, row: Row, tasks: list[Task], learnt: Learnt, now_ns: int) -> Moment:
+        cores = cores_of(row, tasks, learnt.cores)
+        plan = plan_of(tasks, row, cores=cores, ended=False)
+        began_ns = _began_ns(row, now_ns)
+        return moment_of(plan, tasks, began_ns, max(0.0, seconds_between(began_ns, now_ns)))
+
+    def _by_pace(self, facts: RunFacts, now_ns: int) -> dict[str, Any]:
+        """A run that is too large to be worked out: how fast its activities end tells."""
+        row, counts = facts.row, facts.counts
+        began_ns = _began_ns(row, now_ns)
+        elapsed_s = max(0.0, seconds_between(began_ns, now_ns))
+        ended = sum(counts.get(each, 0) for each in ("succeeded", "failed", "skipped", "cached"))
+        total = max(sum(counts.values()), latest(row, "planned_total") or 0)
+        if not ended:
+            raise NothingToEstimate(
+                "none of the run's activities has ended yet", remedy="Ask again when some have."
+            )
+        remaining_s = elapsed_s * (total - ended) / ended
+        reason = f"{ended:,} of {total:,} activities ended in {elapsed_s:,.0f} s"
+        found = Estimate(
+            total_s=elapsed_s + remaining_s,
+            remaining_s=remaining_s,
+            low_s=remaining_s * PACE_LOW,
+            high_s=remaining_s * PACE_HIGH,
+            method="pace",
+            reason=reason,
+            critical_path=(),
+            past_runs=0,
+            past_error=None,
+        )
+        return estimate_shown(found, now_ns, ())
+
+
+def _task(name: str, kind: str, version: str, row: Row, run_is: str) -> Task:
+    times = attempt_times(row)
+    return Task(
+        name=name,
+        type=kind,
+        version=version,
+        state=in_run(times.state, run_is),
+        times=times,
+        parents=tuple(row.get("parents", ())),
+        inputs=tuple(row.get("inputs", ())),
+        outputs=tuple(row.get("outputs", ())),
+        input_bytes=latest(row, "input_bytes"),
+        output_bytes=latest(row, "output_bytes"),
+        external_bytes=latest(row, "external_bytes"),
+    )
+
+
+def _began_ns(row: Row, now_ns: int) -> int:
+    """When it began, unless that is in the future: then, when it was first heard of."""
+    began_ns = run_started_ns(row)
+    if began_ns is None or began_ns > now_ns:
+        began_ns = row.get("first_received", now_ns)
+    return began_ns
+
+
+def estimate_shown(
+    found: Estimate, now_ns: int, names: tuple[str, ...] | list[str]
+) -> dict[str, Any]:
+    """The estimate as the API shows it: seconds, and times by the broker's clock."""
+    return {
+        "remaining_s": round(found.remaining_s, 3),
+        "low_s": round(found.low_s, 3),
+        "high_s": round(found.high_s, 3),
+        "total_s": round(found.total_s, 3),
+        "eta": _at(now_ns, found.remaining_s),
+        "eta_low": _at(now_ns, found.low_s),
+        "eta_high": _at(now_ns, found.high_s),
+        "method": found.method,
+        "reason": found.reason,
+        "past_runs": found.past_runs,
+        "past_error": found.past_error,
+        "critical_path": [names[each] for each in found.critical_path if each < len(names)],
+    }
+
+
+def _at(now_ns: int, seconds: float) -> str | None:
+    if not seconds < 1e9:
+        return None
+    return shown(now_ns + int(seconds * NS_PER_S))
+
+
+def _over(row: Row, state: str) -> dict[str, Any]:
+    began_ns, ended_ns = run_started_ns(row), row.get("ended")
+    took_s = None
+    if began_ns is not None and ended_ns is not None and ended_ns >= began_ns:
+        took_s = seconds_between(began_ns, ended_ns)
+    ended = None if ended_ns is None else shown(ended_ns)
+    return {
+        "remaining_s": 0.0,
+        "low_s": 0.0,
+        "high_s": 0.0,
+        "total_s": took_s,
+        "eta": ended,
+        "eta_low": ended,
+        "eta_high": ended,
+        "method": "ended",
+        "reason": f"The run is {state}.",
+        "past_runs": 0,
+        "past_error": None,
+        "critical_path": [],
+    }

@@ -1,0 +1,25 @@
+"""MonitorOptions: what the monitor may keep, and for how long it waits for a silent run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.monitor.rules import WANTED
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorOptions:
+    """The settings of the monitoring service."""
+
+    enabled: bool = True
+    concepts: tuple[str, ...] = WANTED
+    """What it subscribes to, for the aggregate profile. It folds whatever comes."""
+    silence_s: float = 6 * 3_600.0
+    """A run of which nothing is heard for so long is lost, unless its heartbeat says otherwise."""
+    retain_age_s: float = 365 * 86_400.0
+    """How long a run is kept after the last that was heard of it."""
+    runs_max: int = 100_000
+    events_per_run: int = 10_000
+    """The last events of a run; what came before its failures is kept beside them."""
+    past_runs_max: int = 50
+    """How many runs of a workflow an estimate learns from."""

@@ -1,0 +1,276 @@
+"""Past: what runs and versions have in common, and what sets them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.queries import Questions, event_record
+from tocsin.monitor.history import summary
+from tocsin.monitor.records import HistoryRecord, RunRecord
+from tocsin.monitor.showing import activity_record, run_record, whole_run
+from tocsin.monitor.times import shown
+
+HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
+RECENT_MAX: Final = 20
+TYPES_MAX: Final = 10_000
+CHAIN_MAX: Final = 100  # versions between two runs
+CHANGES_MAX: Final = 1_000
+FAULTS_MAX: Final = 50
+
+_RAN = "('succeeded', 'failed', 'retrying', 'cancelled')"  # what was skipped or cached did not run
+_decode_message = msgspec.msgpack.Decoder(tuple[str | None, dict[str, str]]).decode
+
+
+class Past(Questions):
+    """Questions that look across runs."""
+
+    # Activities over all runs
+
+    def types(self, *, workflow: str | None = None) -> list[dict[str, Any]]:
+        """Every type of activity, with how often it ran and how that went."""
+        where, values = ("", ()) if workflow is None else (" WHERE r.workflow = ?", (workflow,))
+        found = self.rows(
+            "SELECT t.type, r.workflow, sum(t.count), count(DISTINCT t.run), "
+            "sum(CASE WHEN t.state = 'failed' THEN t.count ELSE 0 END) "
+            f"FROM tally AS t JOIN runs AS r ON r.no = t.run{where} "
+            "GROUP BY t.type, r.workflow ORDER BY t.type, r.workflow LIMIT ?",
+            *values,
+            TYPES_MAX,
+        )
+        names = ("type", "workflow", "activities", "runs", "failed")
+        return [dict(zip(names, each, strict=True)) for each in found if each[2]]
+
+    def history(
+        self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
+    ) -> HistoryRecord:
+        """How activities of this type went, over their latest attempts."""
+        where, values = ["a.type = ?", "a.ended_ns IS NOT NULL", f"a.state IN {_RAN}"], [kind]
+        for clause, value in (
+            ("r.workflow = ?", workflow),
+            ("(CASE WHEN a.version = '' THEN r.version ELSE a.version END) = ?", version),
+        ):
+            if value is not None:
+                where.append(clause)
+                values.append(value)
+        source = f"FROM attempts AS a JOIN runs AS r ON r.no = a.run WHERE {' AND '.join(where)}"
+        with self._turn:
+            found = self.rows(
+                "SELECT a.state, a.duration_s, "
+                "CASE WHEN a.version = '' THEN r.version ELSE a.version END "
+                f"{source} ORDER BY a.ended_ns DESC LIMIT ?",
+                *values,
+                HISTORY_MAX,
+            )
+            recent = self.rows(
+                f"SELECT r.id, a.activity, a.attempt, r.state, a.row {source} "
+                "ORDER BY a.ended_ns DESC LIMIT ?",
+                *values,
+                RECENT_MAX,
+            )
+        return summary(
+            kind,
+            [s for state, s, _ in found if state == "succeeded" and s is not None],
+            count=len(found),
+            failed=sum(state in ("failed", "retrying") for state, _, _ in found),
+            versions=sorted({each for _, _, each in found if each}),
+            recent=[
+                activity_record(run, name, {number: decode_row(row)}, run_is, kind=kind)
+                for run, name, number, run_is, row in recent
+            ],
+        )
+
+    # Two runs side by side
+
+    def compare(self, one: str, other: str, now_ns: int) -> dict[str, Any]:
+        """What differs between two runs."""
+        with self._turn:
+            (no_a, a), (no_b, b) = self.facts(one), self.facts(other)
+            by_type = self._by_type(no_a), self._by_type(no_b)
+            faults = self._faults(no_a), self._faults(no_b)
+        silence_s = self.options.silence_s
+        run_a = whole_run(run_record(a, now_ns, silence_s), a)
+        run_b = whole_run(run_record(b, now_ns, silence_s), b)
+        return {
+            "a": one,
+            "b": other,
+            "differences": differences(run_a, run_b),
+            "parameters": differing(run_a.parameters, run_b.parameters),
+            "files": changed_files(run_a, run_b),
+            "activities": [
+                _side_by_side(kind, by_type[0].get(kind), by_type[1].get(kind))
+                for kind in sorted(by_type[0].keys() | by_type[1].keys())
+            ],
+            "new_failures": [text for fault, text in faults[1].items() if fault not in faults[0]],
+            "gone_failures": [text for fault, text in faults[0].items() if fault not in faults[1]],
+        }
+
+    def _by_type(self, run_no: int) -> dict[str, dict[str, Any]]:
+        names = ("type", "count", "failed", "mean_s", "longest_s", "total_s")
+        found = self.rows(
+            "SELECT type, count(*), sum(state = 'failed'), avg(duration_s), max(duration_s), "
+            "total(duration_s) FROM attempts WHERE run = ? AND last GROUP BY type",
+            run_no,
+        )
+        return {each[0]: dict(zip(names, each, strict=True)) for each in found}
+
+    def _faults(self, run_no: int) -> dict[int, dict[str, Any]]:
+        found = self.rows(
+            "SELECT fault, activity, type, row FROM attempts WHERE run = ? AND fault IS NOT NULL "
+            "ORDER BY ended_ns LIMIT ?",
+            run_no,
+            FAULTS_MAX,
+        )
+        faults: dict[int, dict[str, Any]] = {}
+        for fault, name, kind, row in found:
+            record = activity_record("", name, {1: decode_row(row)}, "", kind=kind)
+            faults.setdefault(
+                fault,
+                {
+                    "activity": name,
+                    "type": kind,
+                    "error": record.error,
+                    "exit_code": record.exit_code,
+                },
+            )
+        return faults
+
+    # What changed in a workflow
+
+    def versions(self, workflow: str) -> list[dict[str, Any]]:
+        """The recorded versions of a workflow, the latest first."""
+        found = self.rows(
+            "SELECT v.version, v.previous, v.at_ns, v.seq, v.message, (SELECT count(*) FROM "
+            "changes AS c WHERE c.workflow = v.workflow AND c.version = v.version) "
+            "FROM versions AS v WHERE v.workflow = ? ORDER BY v.seq DESC LIMIT ?",
+            workflow,
+            CHANGES_MAX,
+        )
+        return [
+            {
+                "version": version,
+                "previous": previous or None,
+                "time": shown(at_ns),
+                "seq": seq,
+                "changes": count,
+                "pairs": _decode_message(message)[1],
+            }
+            for version, previous, at_ns, seq, message, count in found
+        ]
+
+    def changes_of(self, workflow: str, version: str | None = None) -> list[dict[str, Any]]:
+        """What was recorded as changed, of one version or of all, in the order of the log."""
+        clause = "" if version is None else " AND version = ?"
+        values = (workflow,) if version is None else (workflow, version)
+        found = self.rows(
+            "SELECT seq, at_ns, at_ns, message FROM (SELECT * FROM changes "
+            f"WHERE workflow = ?{clause} ORDER BY seq DESC LIMIT ?) ORDER BY seq",
+            *values,
+            CHANGES_MAX,
+        )
+        records = [event_record(*each) for each in found]
+        return [{"seq": each.seq, "time": each.time, "pairs": dict(each.pairs)} for each in records]
+
+    def changes(self, run_id: str, now_ns: int) -> dict[str, Any]:
+        """What changed in the workflow since the run of it before."""
+        with self._turn:
+            _, facts = self.facts(run_id)
+            record = whole_run(run_record(facts, now_ns, self.options.silence_s), facts)
+            before = self._run_before(record, now_ns)
+            recorded = self._between(record, before)
+        return {
+            "run": run_id,
+            "workflow": record.workflow,
+            "version": record.version or None,
+            "previous_run": None if before is None else before.id,
+            "previous_version": None if before is None else before.version or None,
+            "changes": recorded,
+            "parameters": {} if before is None else differing(before.parameters, record.parameters),
+            "files": [] if before is None else changed_files(before, record),
+        }
+
+    def _run_before(self, record: RunRecord, now_ns: int) -> RunRecord | None:
+        if not record.workflow:
+            return None
+        found = self.rows(
+            "SELECT b.id FROM runs AS a JOIN runs AS b ON b.workflow = a.workflow AND "
+            "(b.sort_ns, b.id) < (a.sort_ns, a.id) WHERE a.id = ? "
+            "ORDER BY b.sort_ns DESC, b.id DESC LIMIT 1",
+            record.id,
+        )
+        for (run_id,) in found:
+            _, facts = self.facts(run_id)
+            return whole_run(run_record(facts, now_ns, self.options.silence_s), facts)
+        return None
+
+    def _between(self, record: RunRecord, before: RunRecord | None) -> list[dict[str, Any]]:
+        """The recorded changes on the way from the version of one run to that of the other."""
+        previous = dict(
+            self.rows("SELECT version, previous FROM versions WHERE workflow = ?", record.workflow)
+        )
+        end = "" if before is None else before.version
+        version, way = record.version, list[str]()
+        while version and version != end and version not in way and len(way) < CHAIN_MAX:
+            way.append(version)
+            version = previous.get(version, "")
+        return [
+            change for each in reversed(way) for change in self.changes_of(record.workflow, each)
+        ]
+
+
+def differences(a: RunRecord, b: RunRecord) -> list[dict[str, Any]]:
+    """What two runs do not have in common, by name."""
+    names = (
+        *("workflow", "version", "engine", "engine_version", "user", "host", "state"),
+        *("duration_s", "error", "command", "working_directory"),
+    )
+    found = [
+        {"what": name, "a": getattr(a, name), "b": getattr(b, name)}
+        for name in names
+        if getattr(a, name) != getattr(b, name)
+    ]
+    for name in sorted(a.resources.keys() | b.resources.keys()):
+        one, other = a.resources.get(name), b.resources.get(name)
+        if one != other:
+            found.append({"what": name, "a": one, "b": other})
+    return found
+
+
+def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The parameters that are not the same, each with both values."""
+    return {
+        name: {"a": a.get(name), "b": b.get(name)}
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name) or (name in a) != (name in b)
+    }
+
+
+def changed_files(a: RunRecord, b: RunRecord) -> list[dict[str, str]]:
+    """The files of the definition that were added, removed or changed."""
+    old = {each.path: each.sha256 or each.text for each in a.files}
+    new = {each.path: each.sha256 or each.text for each in b.files}
+    found: list[dict[str, str]] = []
+    for path in sorted(old.keys() | new.keys()):
+        if path not in old:
+            found.append({"path": path, "change": "added"})
+        elif path not in new:
+            found.append({"path": path, "change": "removed"})
+        elif old[path] != new[path]:
+            found.append({"path": path, "change": "changed"})
+    return found
+
+
+def _side_by_side(kind: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any]:
+    mean_a = None if a is None else a["mean_s"]
+    mean_b = None if b is None else b["mean_s"]
+    ratio = round(mean_b / mean_a, 4) if mean_a and mean_b is not None else None
+    return {"type": kind, "a": _plain(a), "b": _plain(b), "ratio": ratio}
+
+
+def _plain(side: dict[str, Any] | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {name: value for name, value in side.items() if name != "type"}

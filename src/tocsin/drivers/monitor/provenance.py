@@ -1,0 +1,81 @@
+"""The provenance of a run, made of what the monitor has of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, overload
+
+from tocsin.drivers.monitor.past import Past
+from tocsin.errors import TooLarge
+from tocsin.monitor.provenance import (
+    RunView,
+    WorkflowVersion,
+    crate_zip,
+    prov_json,
+    prov_n,
+    turtle,
+)
+from tocsin.monitor.records import ActivityRecord
+from tocsin.monitor.times import shown
+
+ACTIVITIES_MAX: Final = 200_000  # of a run that is told whole, in one answer
+PAGE: Final = 1_000
+
+FORMATS: Final = {
+    "prov-json": "application/json",
+    "prov-n": "text/provenance-notation; charset=utf-8",
+    "turtle": "text/turtle; charset=utf-8",
+    "crate": "application/zip",
+}
+_WRITERS: Final[dict[str, Callable[[RunView], bytes]]] = {
+    "prov-json": prov_json,
+    "prov-n": prov_n,
+    "turtle": turtle,
+    "crate": crate_zip,
+}
+
+
+class Pages(Sequence[ActivityRecord]):
+    """The activities of a run, read page by page each time that somebody goes through them."""
+
+    def __init__(self, past: Past, run_id: str, now_ns: int, length: int) -> None:
+        self._past, self._run_id, self._now_ns, self._length = past, run_id, now_ns, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[ActivityRecord]:
+        after: str | None = None
+        left = self._length
+        while left > 0:
+            records, after = self._past.activities(
+                self._run_id, self._now_ns, limit=min(PAGE, left), after=after
+            )
+            yield from records
+            left -= len(records)
+            if after is None:
+                return
+
+    @overload
+    def __getitem__(self, index: int) -> ActivityRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ActivityRecord]: ...
+    def __getitem__(self, index: int | slice) -> ActivityRecord | Sequence[ActivityRecord]:
+        return list(self)[index]
+
+
+def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
+    """The run's provenance in one of the formats."""
+    run = past.run(run_id, now_ns)
+    known = run.activities.known
+    if known > ACTIVITIES_MAX:
+        raise TooLarge(
+            f"the run has {known:,} activities, and at most {ACTIVITIES_MAX:,} are told at once",
+            remedy=f"Read them page by page: GET /runs/{run_id[:80]}/activities.",
+        )
+    versions = tuple(
+        WorkflowVersion(run.workflow, each["version"], each["previous"], saved=each["time"])
+        for each in past.versions(run.workflow)
+    )
+    view = RunView(run, Pages(past, run_id, now_ns, known), versions, shown(now_ns))
+    return _WRITERS[form](view)

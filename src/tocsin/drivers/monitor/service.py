@@ -1,0 +1,282 @@
+"""The service: it follows the log as one more reader, and folds what it hears in its own thread.
+
+Nobody waits for it. When it is slower than the publishers, the broker holds its place in the log
+and lets it catch up; its own place is written with what was folded, so that after a crash it goes
+on where that was. It listens to everything and looks itself for what tells of runs: a filter on the
+content would have the broker open every payload on the way of an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import apsw
+import msgspec
+
+from tocsin.broker.effects import Level
+from tocsin.drivers.callers import StreamSink
+from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.event.event import Event
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.stored import Stored
+from tocsin.monitor.fold import Heard
+from tocsin.ontology import Vocabulary
+from tocsin.wire.blackboard.normal import TYPE_PREFIX, pairs_of
+
+WAITING_MAX: Final = 4_096  # events that were handed over and not folded yet
+BATCH_MAX: Final = 2_000  # events in one transaction
+PLACE_EVERY: Final = 20_000  # events of others, before the place is written for their sake alone
+PLACE_EVERY_S: Final = 10.0
+FORGET_EVERY_S: Final = 60.0
+TRY_AGAIN_S: Final = 5.0  # after the disk refused a batch
+# Of the time that folding took, so much is left to the others before the next batch: Python runs
+# one thread at a time, and publishers come first.
+REST_SHARE: Final = 0.25
+CLOSING_S: Final = 10.0
+NAME: Final = "the monitor"
+
+_read_pairs = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class Headed(Protocol):
+    """Whoever knows where the log ends."""
+
+    @property
+    def head(self) -> int: ...
+
+
+class House(Protocol):
+    """What the service needs of the node that it is a part of."""
+
+    loop: asyncio.AbstractEventLoop
+
+    @property
+    def broker(self) -> Headed: ...
+
+    def now_ns(self) -> int: ...
+
+    def note(self, level: Level, message: str, **fields: object) -> None: ...
+
+    def open_stream(
+        self, sink: StreamSink, filter: Filter, after: int | None, name: str
+    ) -> int: ...
+
+    def stream_ready(self, stream: int) -> None: ...
+
+    def close_stream(self, stream: int) -> None: ...
+
+
+class Service:
+    """The far end of the monitor's stream, and the thread behind it."""
+
+    def __init__(self, node: House, store: MonitorStore, vocabulary: Vocabulary) -> None:
+        self._node = node
+        self._store = store
+        self._vocabulary = vocabulary
+        self._turn = threading.Condition()
+        self._waiting: list[Stored] = []
+        self._blocked = False
+        self._missed = 0
+        self._stopping = False
+        self._stream: int | None = None
+        self._through = store.place
+        self._folded = threading.Condition()
+        self._thread = threading.Thread(target=self._work, name="tocsin-monitor", daemon=True)
+
+    def start(self) -> None:
+        """Follow the log from where the last fold was. On the loop."""
+        head = self._node.broker.head
+        if self._store.place > head:
+            self._node.note(
+                "warning",
+                "the monitor has read further than the log goes: it reads this log from its start",
+                read=self._store.place,
+                head=head,
+            )
+            self._store.begin_anew()
+        self._through = self._store.place
+        self._stream = self._node.open_stream(self, EVERYTHING, self._through, NAME)
+        self._thread.start()
+
+    @property
+    def through(self) -> int:
+        """Everything up to this place in the log is folded, and on disk."""
+        return self._through
+
+    def wait_for(self, seq: int, patience_s: float) -> bool:
+        """Wait until this event is folded; False if that took too long. Not on the loop."""
+        with self._folded:
+            return self._folded.wait_for(
+                lambda: self._through >= seq or self._stopping, timeout=patience_s
+            )
+
+    # The stream's far end, on the loop
+
+    def write(self, events: list[Stored]) -> bool:
+        with self._turn:
+            self._waiting += events
+            self._blocked = len(self._waiting) >= WAITING_MAX
+            self._turn.notify()
+            return not self._blocked
+
+    def dropped(self, count: int) -> None:
+        self._node.note(
+            "warning",
+            "the log no longer had what the monitor wanted to read: some runs are incomplete",
+            missed=count,
+        )
+        with self._turn:
+            self._missed += count
+
+    def end(self, reason: str) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Fold what is here, and no more. On the loop."""
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            self._node.close_stream(stream)
+        with self._turn:
+            self._stopping = True
+            self._turn.notify()
+
+    def join(self) -> None:
+        """Wait for the thread. Not on the loop."""
+        if self._thread.is_alive():
+            self._thread.join(CLOSING_S)
+
+    # The thread
+
+    def _work(self) -> None:
+        placed_s = forgot_s = time.monotonic()
+        while True:
+            events = self._take()
+            if events is None:
+                break
+            begun_s = time.monotonic()
+            if events:
+                self._fold(events, begun_s - placed_s)
+                if self._through == self._store.place:
+                    placed_s = begun_s
+            if begun_s - forgot_s >= FORGET_EVERY_S:
+                forgot_s = begun_s
+                self._forget()
+            self._rest((time.monotonic() - begun_s) * REST_SHARE)
+        if self._through > self._store.place:
+            self._try(lambda: self._store.write([], self._through))
+
+    def _take(self) -> list[Stored] | None:
+        """The next events, or none if it is time for other things; None at the end."""
+        with self._turn:
+            if not self._waiting and not self._stopping:
+                self._turn.wait(FORGET_EVERY_S)
+            if not self._waiting and self._stopping:
+                return None
+            events, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+            was_blocked = self._blocked
+            if was_blocked and len(self._waiting) < WAITING_MAX // 2:
+                self._blocked = False
+            is_ready = was_blocked and not self._blocked
+        if is_ready:
+            self._on_loop(self._ready)
+        return events
+
+    def _ready(self) -> None:
+        if self._stream is not None:
+            self._node.stream_ready(self._stream)
+
+    def _on_loop(self, call: Callable[[], None]) -> None:
+        try:
+            self._node.loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            return  # the loop is closed, and nobody waits
+
+    def _fold(self, events: list[Stored], since_place_s: float) -> None:
+        heard = [each for each in map(self._heard, events) if each is not None]
+        through = events[-1].seq
+        with self._turn:
+            missed, self._missed = self._missed, 0
+        unplaced = through - self._store.place
+        if heard or missed or unplaced >= PLACE_EVERY or since_place_s >= PLACE_EVERY_S:
+            while not self._try(lambda: self._write(heard, through, missed)):
+                if self._stopping:
+                    return
+                self._rest(TRY_AGAIN_S)
+        with self._folded:
+            self._through = through
+            self._folded.notify_all()
+
+    def _heard(self, stored: Stored) -> Heard | None:
+        """What the event says in concepts, if it may be about a run or a workflow's version."""
+        event = stored.event
+        if not tells_of_runs(event):
+            return None
+        try:
+            pairs = self._pairs(event)
+        except Exception as error:  # a payload that nobody foresaw costs itself
+            self._node.note("warning", "an event could not be read", seq=stored.seq, why=error)
+            return None
+        if "RunId" not in pairs and "WorkflowName" not in pairs:
+            return None
+        return Heard(pairs, stored.seq, stored.received_ns, event.time)
+
+    def _pairs(self, event: Event) -> dict[str, str]:
+        if event.type.startswith(TYPE_PREFIX) and not event.attributes and event.data:
+            try:
+                known = self._vocabulary.concepts
+                pairs = _read_pairs(event.data)
+                return {name: text for name, text in pairs.items() if name in known}
+            except msgspec.DecodeError:
+                pass  # values that are no texts
+        return pairs_of(event, self._vocabulary)
+
+    def _write(self, heard: list[Heard], through: int, missed: int) -> None:
+        try:
+            self._store.write(heard, through, missed=missed)
+        except apsw.Error:
+            raise
+        except Exception as error:
+            self._one_by_one(heard, through, missed, error)
+
+    def _one_by_one(self, heard: list[Heard], through: int, missed: int, why: Exception) -> None:
+        """A message that the fold cannot take must not stop those after it."""
+        if len(heard) == 1:
+            seq = heard[0].seq
+            self._node.note("error", "a message is left out of the monitor", seq=seq, why=repr(why))
+        for each in heard if len(heard) > 1 else ():
+            self._write([each], each.seq, 0)
+        self._store.write([], through, missed=missed)
+
+    def _forget(self) -> None:
+        def some() -> None:
+            while self._store.forget(self._node.now_ns()) and not self._stopping:
+                self._rest(REST_SHARE)
+
+        self._try(some)
+
+    def _try(self, work: Callable[[], object]) -> bool:
+        try:
+            work()
+        except apsw.Error as error:
+            self._node.note(
+                "error", "the monitor's disk refused; it is tried again", why=repr(error)
+            )
+            return False
+        return True
+
+    def _rest(self, seconds: float) -> None:
+        with self._turn:
+            if not self._stopping and seconds > 0:
+                self._turn.wait_for(lambda: self._stopping, timeout=seconds)
+
+
+def tells_of_runs(event: Event) -> bool:
+    """False if the event cannot say anything of runs; a quick look that opens nothing."""
+    data = event.data
+    if data and (b"RunId" in data or b"WorkflowName" in data):
+        return True
+    return "RunId" in event.attributes or "RunId" in event.extensions

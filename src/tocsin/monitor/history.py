@@ -1,0 +1,63 @@
+"""How an activity went in the past: quantiles and a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tocsin.monitor.records import ActivityRecord, HistoryRecord
+
+BINS: Final = 12
+LOGARITHMIC_FROM: Final = 20.0  # the longest against the shortest, where even bins say nothing
+
+
+def summary(
+    kind: str,
+    durations_s: Sequence[float],
+    *,
+    count: int,
+    failed: int,
+    versions: Sequence[str],
+    recent: Sequence[ActivityRecord],
+) -> HistoryRecord:
+    """`durations_s` are of those that succeeded; `count` is of all that ended."""
+    edges, counts = histogram(durations_s)
+    quantiles: list[float | None] = [None] * 3
+    mean_s = None
+    if durations_s:
+        values = np.asarray(durations_s, dtype=float)
+        mean_s = round(float(values.mean()), 6)
+        quantiles = [round(float(q), 6) for q in np.quantile(values, (0.5, 0.9, 0.99))]
+    p50_s, p90_s, p99_s = quantiles
+    return HistoryRecord(
+        type=kind,
+        count=count,
+        failed=failed,
+        mean_s=mean_s,
+        p50_s=p50_s,
+        p90_s=p90_s,
+        p99_s=p99_s,
+        edges=edges,
+        counts=counts,
+        versions=tuple(versions),
+        recent=tuple(recent),
+    )
+
+
+def histogram(durations_s: Sequence[float]) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Edges and counts, one edge more than counts; wide bins grow where durations differ much."""
+    if not durations_s:
+        return (), ()
+    values = np.asarray(durations_s, dtype=float)
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        return (low, high), (len(durations_s),)
+    if low > 0 and high / low >= LOGARITHMIC_FROM:
+        edges = np.geomspace(low, high, BINS + 1)
+    else:
+        edges = np.linspace(low, high, BINS + 1)
+    edges[0], edges[-1] = low, high  # as they are, and not as the roots were rounded
+    counts, _ = np.histogram(values, bins=edges)
+    return tuple(round(float(edge), 6) for edge in edges), tuple(int(count) for count in counts)

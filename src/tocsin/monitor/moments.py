@@ -1,0 +1,147 @@
+"""From what was folded to what an estimate is made from: the plan, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tocsin.monitor.estimate.facts import Done, Moment, PastRun, Plan, Planned
+from tocsin.monitor.fold import Row, latest
+from tocsin.monitor.records import DONE_ACTIVITY, ENDED_ACTIVITY
+from tocsin.monitor.showing import planned_counts, planned_total
+from tocsin.monitor.states import AttemptTimes
+from tocsin.monitor.times import seconds_between
+
+CORES_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An activity as estimates and hints see it: its last attempt."""
+
+    name: str
+    type: str
+    version: str
+    state: str
+    times: AttemptTimes
+    parents: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    input_bytes: int | None = None
+    output_bytes: int | None = None
+    external_bytes: int | None = None
+
+
+def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
+    """Which tasks each one waits for: as it was told, or else by the files that pass between them.
+
+    Told dependences are not mixed with those of files: an engine that tells some tells all.
+    """
+    place = {task.name: index for index, task in enumerate(tasks)}
+    if any(task.parents for task in tasks):
+        return [
+            tuple(sorted({place[each] for each in task.parents if each in place} - {index}))
+            for index, task in enumerate(tasks)
+        ]
+    maker = {path: index for index, task in enumerate(tasks) for path in task.outputs}
+    return [
+        tuple(sorted({maker[path] for path in task.inputs if path in maker} - {index}))
+        for index, task in enumerate(tasks)
+    ]
+
+
+def plan_of(tasks: Sequence[Task], row: Row, *, cores: int, ended: bool) -> Plan:
+    """What the run is to do, as far as it is known; of a run that has ended, all of it."""
+    known = tuple(
+        Planned(task.type, parents, task.external_bytes, task.version)
+        for task, parents in zip(tasks, edges_of(tasks), strict=True)
+    )
+    machines = latest(row, "planned_machines")
+    counts = planned_counts(row)
+    total = planned_total(row)
+    is_whole = ended or "plan" in row or bool(counts) or total is not None
+    if not ended and not counts and total is not None and total > len(known):
+        counts = _counted(tasks)
+        counts[""] = counts.get("", 0) + total - len(known)
+    return Plan(
+        tasks=known,
+        machines=int(machines) if machines is not None and 1 <= machines <= CORES_MAX else 1,
+        cores=cores,
+        version=latest(row, "version") or "",
+        whole=is_whole,
+        counts={} if ended else counts,
+    )
+
+
+def moment_of(plan: Plan, tasks: Sequence[Task], began_ns: int, elapsed_s: float) -> Moment:
+    """How far the run has come. What failed for good is not waited for."""
+    running = {
+        index: _since(began_ns, task.times.started_ns) or 0.0
+        for index, task in enumerate(tasks)
+        if task.state in ("running", "held")
+    }
+    return Moment(plan, elapsed_s, _done(tasks, began_ns), running)
+
+
+def past_run(
+    run_id: str, plan: Plan, tasks: Sequence[Task], began_ns: int, makespan_s: float
+) -> PastRun:
+    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id)
+
+
+def cores_of(row: Row, tasks: Sequence[Task], usual: int = 1) -> int:
+    """How many can run at a time: as was announced, or else as many as were seen to, or usually."""
+    announced = latest(row, "planned_cores")
+    if announced is not None and 1 <= announced <= CORES_MAX:
+        return int(announced)
+    return max(most_at_once(tasks), usual, 1)
+
+
+def most_at_once(tasks: Sequence[Task]) -> int:
+    """The greatest number of tasks that ran at the same moment."""
+    turns: list[tuple[int, int]] = []
+    for task in tasks:
+        started_ns, ended_ns = task.times.started_ns, task.times.ended_ns
+        if started_ns is not None:
+            turns.append((started_ns, +1))
+            if ended_ns is not None and ended_ns >= started_ns:
+                turns.append((ended_ns, -1))  # sorts before a start at the same moment
+    now = most = 0
+    for _, change in sorted(turns):
+        now += change
+        most = max(most, now)
+    return most
+
+
+def with_cores(plan: Plan, cores: int) -> Plan:
+    return replace(plan, cores=cores)
+
+
+def _done(tasks: Sequence[Task], began_ns: int) -> Mapping[int, Done]:
+    found: dict[int, Done] = {}
+    for index, task in enumerate(tasks):
+        if task.state not in ENDED_ACTIVITY:
+            continue
+        times = task.times
+        took_s = times.duration_s if times.duration_s is not None else 0.0
+        is_known = task.state in DONE_ACTIVITY and times.duration_s is not None
+        found[index] = Done(
+            runtime_s=took_s,
+            started_s=_since(began_ns, times.started_ns) if is_known else None,
+            ended_s=_since(began_ns, times.ended_ns) if is_known else None,
+            in_bytes=task.input_bytes,
+            out_bytes=task.output_bytes,
+        )
+    return found
+
+
+def _since(began_ns: int, moment_ns: int | None) -> float | None:
+    return None if moment_ns is None else max(0.0, seconds_between(began_ns, moment_ns))
+
+
+def _counted(tasks: Sequence[Task]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task in tasks:
+        counts[task.type] = counts.get(task.type, 0) + 1
+    return counts

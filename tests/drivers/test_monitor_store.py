@@ -1,0 +1,348 @@
+"""The monitor's tables: what messages add up to, on disk, whatever their order."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
+from tocsin.drivers.monitor.live import Live
+from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
+from tocsin.monitor.fold import Heard
+from tocsin.monitor.records import ActivityCounts
+from tocsin.ontology import built_in
+
+NOW_NS = RECEIVED_NS
+OPTIONS = MonitorOptions()
+
+FAILING = (
+    run_pairs("WorkflowStarted", 0, WorkflowName="blast", WorkflowVersion="1", UserName="ada"),
+    activity_pairs("split-1", "ActivityExecuting", 1),
+    activity_pairs("split-1", "ActivitySucceeded", 5, CpuSeconds="3.5", MemoryPeak="100"),
+    activity_pairs("align-1", "ActivityExecuting", 6, ParentActivity="split-1"),
+    activity_pairs("align-1", "ActivityRetrying", 8, ExitCode="1", ErrorMessage="disk 7 full"),
+    activity_pairs("align-1", "ActivityExecuting", 9, Attempt="2"),
+    activity_pairs(
+        "align-1", "ActivityFailed", 12, Attempt="2", ExitCode="1", ErrorMessage="disk 9 full"
+    ),
+    activity_pairs("align-2", "ActivityExecuting", 6.5, CpuSeconds="1.5", MemoryPeak="300"),
+    run_pairs("WorkflowTerminated", 13, ErrorMessage="align-1 failed", PlannedActivities="4"),
+)
+
+
+class Kept:
+    """A store, and somebody who asks."""
+
+    def __init__(self, directory: Path, options: MonitorOptions = OPTIONS) -> None:
+        self.store = MonitorStore(directory, options, built_in())
+        self.asked = Live(directory, options)
+
+    def fold(self, messages: Sequence[Heard], *, batch: int = 1_000) -> None:
+        for start in range(0, len(messages), batch):
+            some = messages[start : start + batch]
+            self.store.write(some, max(each.seq for each in some))
+
+    def close(self) -> None:
+        self.asked.close()
+        self.store.close()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    found = Kept(tmp_path)
+    yield found
+    found.close()
+
+
+def test_a_failed_run_is_shown_with_all_that_is_known_of_it(kept: Kept) -> None:
+    kept.fold(heard(*FAILING))
+
+    run = kept.asked.run("r", NOW_NS)
+
+    assert (run.workflow, run.version, run.user, run.state) == ("blast", "1", "ada", "failed")
+    assert (run.started, run.ended, run.duration_s) == (at(0), at(13), 13.0)
+    assert run.activities == ActivityCounts(total=4, known=3, succeeded=1, failed=1, lost=1)
+    assert run.progress == 0.25
+    assert run.error == "align-1 failed"
+    assert run.resources == {"CpuSeconds": 5.0, "MemoryPeak": 300}
+    assert run.anomaly_list == ()
+
+
+def test_the_tables_are_the_same_whatever_the_order_and_the_batches(tmp_path: Path) -> None:
+    messages = heard(*FAILING)
+    shown = []
+    for number, batch in enumerate((1, 3, 100)):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        found = Kept(directory)
+        mixed = [*messages, *messages[2:5]]
+        random.Random(number).shuffle(mixed)
+        found.fold(mixed, batch=batch)
+        activities, _ = found.asked.activities("r", NOW_NS)
+        failures = found.asked.failures("r", NOW_NS)
+        shown.append((found.asked.run("r", NOW_NS), activities, failures))
+        found.close()
+
+    assert shown[0] == shown[1] == shown[2]
+
+
+def test_activities_are_found_by_state_and_type_and_page_by_page(kept: Kept) -> None:
+    kept.fold(heard(*FAILING))
+    ask = kept.asked.activities
+
+    assert [each.id for each in ask("r", NOW_NS)[0]] == ["align-1", "align-2", "split-1"]
+    assert [each.id for each in ask("r", NOW_NS, state="failed")[0]] == ["align-1"]
+    assert [each.id for each in ask("r", NOW_NS, state="lost")[0]] == ["align-2"]
+    assert ask("r", NOW_NS, state="running") == ([], None)
+    assert [each.id for each in ask("r", NOW_NS, kind="align")[0]] == ["align-1", "align-2"]
+    first, after = ask("r", NOW_NS, limit=2)
+    rest, end = ask("r", NOW_NS, limit=2, after=after)
+    assert [each.id for each in (*first, *rest)] == ["align-1", "align-2", "split-1"]
+    assert end is None
+
+
+def test_an_activity_has_its_attempts_and_what_the_first_said_of_all(kept: Kept) -> None:
+    kept.fold(heard(*FAILING))
+
+    activity = kept.asked.activity("r", "align-1", NOW_NS)
+
+    assert (activity.attempt, activity.attempts, activity.state) == (2, 2, "failed")
+    assert activity.duration_s == 3.0
+    assert activity.parents == ("split-1",)
+    assert [each.state for each in activity.tries] == ["retrying"]
+
+
+def test_a_failure_is_told_with_what_came_before_and_how_often_it_was_seen(kept: Kept) -> None:
+    kept.fold(heard(*FAILING))
+
+    first, last = kept.asked.failures("r", NOW_NS, last=2)
+
+    assert (first.activity.error, first.seen_before) == ("disk 7 full", 0)
+    assert (last.activity.error, last.seen_before) == ("disk 9 full", 1)
+    assert [each.pairs.get("ActivityId") for each in last.before] == ["align-1", "align-1"]
+    assert [each.seq for each in last.before] == [5, 6]
+
+
+def test_what_came_before_a_failure_is_kept_when_the_rest_is_let_go(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, replace(OPTIONS, events_per_run=100))
+    messages = [activity_pairs(f"a-{n}", "ActivitySucceeded", n) for n in range(60)]
+    messages.append(activity_pairs("bad", "ActivityFailed", 60))
+    messages += [activity_pairs(f"b-{n}", "ActivitySucceeded", 61 + n) for n in range(2_000)]
+    kept.fold(heard(*messages), batch=50)
+
+    (failure,) = kept.asked.failures("r", NOW_NS, last=50)
+
+    assert len(failure.before) == 50
+    assert failure.before[-1].pairs["ActivityId"] == "a-59"
+    assert len(kept.asked.events("r", last=10_000)) <= 100 * 1.1 + 51 + 50
+    kept.close()
+
+
+def test_runs_are_listed_latest_first_and_page_by_page(kept: Kept) -> None:
+    kept.fold(
+        heard(
+            *(run_pairs("WorkflowStarted", n, run=f"r{n}", WorkflowName="w") for n in range(5)),
+            run_pairs("WorkflowCompleted", 9, run="r2"),
+        )
+    )
+    ask = kept.asked.runs
+
+    first, after = ask(NOW_NS - 86_400, limit=3)
+    rest, end = ask(NOW_NS, limit=3, after=after)
+
+    assert [run.id for run in (*first, *rest)] == ["r4", "r3", "r2", "r1", "r0"]
+    assert end is None
+    assert [run.id for run in ask(NOW_NS, state="completed")[0]] == ["r2"]
+    assert ask(NOW_NS, workflow="other")[0] == []
+    with pytest.raises(BadRequest):
+        ask(NOW_NS, after="nonsense")
+
+
+def test_a_silent_run_is_lost_and_comes_back_by_itself(kept: Kept) -> None:
+    kept.fold([Heard(run_pairs("WorkflowStarted", 0, HeartbeatSeconds="10"), 1, ns(0))])
+    kept.fold([Heard(activity_pairs("a", "ActivityExecuting", 1), 2, ns(1))])
+
+    assert kept.asked.run("r", ns(30)).state == "running"
+    lost = kept.asked.run("r", ns(32))
+    assert (lost.state, lost.duration_s, lost.activities.lost) == ("lost", 1.0, 1)
+    assert [run.id for run in kept.asked.runs(ns(32), state="lost")[0]] == ["r"]
+    assert kept.asked.runs(ns(32), state="running")[0] == []
+    kept.fold([Heard(run_pairs("WorkflowHeartbeat", 40), 3, ns(40))])
+    assert kept.asked.run("r", ns(41)).state == "running"
+
+
+def test_anomalies_are_counted_and_listed_and_the_states_stay_right(kept: Kept) -> None:
+    skew_s = 8 * 3_600
+    kept.fold(
+        heard(
+            run_pairs("WorkflowStarted", 0),
+            run_pairs("ActivityFailed", 3),
+            activity_pairs("backwards", "ActivityExecuting", 50),
+            activity_pairs("backwards", "ActivitySucceeded", 20),
+            activity_pairs("skewed", "ActivityExecuting", 10),
+            activity_pairs("skewed", "ActivityExecuting", 11 + skew_s),
+            activity_pairs("skewed", "ActivitySucceeded", 13 + skew_s),
+            activity_pairs("one", "ActivityExecuting", 14, ParentActivity="two"),
+            activity_pairs("two", "ActivityExecuting", 14, ParentActivity='["one"]'),
+        )
+    )
+
+    run = kept.asked.run("r", NOW_NS)
+
+    assert {(each.kind, each.activity) for each in run.anomaly_list} == {
+        ("activity without id", None),
+        ("cycle", None),
+        ("end before start", "backwards"),
+        ("zone skew", "skewed"),
+    }
+    assert run.anomalies == 4
+    assert run.activities.succeeded == 2
+    assert kept.asked.activity("r", "backwards", NOW_NS).duration_s is None
+    assert kept.asked.activity("r", "skewed", NOW_NS).duration_s == 2.0
+
+
+def test_history_counts_what_ran_and_measures_what_succeeded(kept: Kept) -> None:
+    messages = []
+    for n in range(1, 11):
+        messages.append(activity_pairs(f"align-{n}", "ActivityExecuting", 0, run=f"r{n % 2}"))
+        messages.append(activity_pairs(f"align-{n}", "ActivitySucceeded", n, run=f"r{n % 2}"))
+    messages.append(activity_pairs("align-11", "ActivityFailed", 99, run="r1"))
+    messages.append(activity_pairs("align-12", "ActivityCached", 99, run="r1"))
+    kept.fold(heard(*messages))
+
+    history = kept.asked.history("align", NOW_NS)
+
+    assert (history.count, history.failed) == (11, 1)
+    assert (history.mean_s, history.p50_s) == (5.5, 5.5)
+    assert sum(history.counts) == 10
+    assert (history.edges[0], history.edges[-1]) == (1.0, 10.0)
+    assert history.recent[0].id == "align-11"
+    assert kept.asked.types() == [
+        {"type": "align", "workflow": "", "activities": 12, "runs": 2, "failed": 1}
+    ]
+
+
+def test_two_runs_are_compared_and_a_new_failure_stands_out(kept: Kept) -> None:
+    other = (
+        run_pairs("WorkflowStarted", 100, run="s", WorkflowName="blast", Parameters='{"k": 2}'),
+        activity_pairs("split-1", "ActivityExecuting", 101, run="s"),
+        activity_pairs("split-1", "ActivitySucceeded", 109, run="s"),
+        run_pairs("WorkflowCompleted", 110, run="s"),
+    )
+    kept.fold(heard(*FAILING, *other))
+
+    found = kept.asked.compare("s", "r", NOW_NS)
+
+    assert {each["what"] for each in found["differences"]} >= {"state", "version", "duration_s"}
+    assert found["parameters"] == {"k": {"a": 2, "b": None}}
+    by_type = {each["type"]: each for each in found["activities"]}
+    assert by_type["split"]["ratio"] == 0.5
+    assert [each["error"] for each in found["new_failures"]] == ["disk 7 full"]
+    assert found["gone_failures"] == []
+
+
+def test_what_changed_between_two_runs_is_what_was_recorded_on_the_way(kept: Kept) -> None:
+    def version(now: str, before: str, **more: str) -> dict[str, str]:
+        pairs = {"WorkflowName": "blast", "WorkflowVersion": now, "PreviousVersion": before}
+        return {**pairs, **more}
+
+    file = json.dumps([{"path": "Snakefile", "sha256": "1", "text": None}])
+    new = json.dumps([{"path": "Snakefile", "sha256": "2", "text": None}])
+    kept.fold(
+        heard(
+            version("1", "", VersionSaved=at(0)),
+            run_pairs(
+                "WorkflowStarted", 1, WorkflowName="blast", WorkflowVersion="1", WorkflowFile=file
+            ),
+            version("2", "1", ActivityAdded=at(2), ActivityType="trim"),
+            version("2", "1", VersionSaved=at(2)),
+            version("3", "2", ActivityRemoved=at(3), ActivityType="join"),
+            version("3", "2", VersionSaved=at(3)),
+            run_pairs(
+                "WorkflowStarted",
+                4,
+                run="s",
+                WorkflowName="blast",
+                WorkflowVersion="3",
+                WorkflowFile=new,
+            ),
+        )
+    )
+
+    found = kept.asked.changes("s", NOW_NS)
+
+    assert (found["previous_run"], found["previous_version"], found["version"]) == ("r", "1", "3")
+    assert [each["pairs"]["ActivityType"] for each in found["changes"]] == ["trim", "join"]
+    assert found["files"] == [{"path": "Snakefile", "change": "changed"}]
+    assert [each["version"] for each in kept.asked.versions("blast")] == ["3", "2", "1"]
+
+
+def test_the_time_left_is_learnt_from_past_runs_and_worked_out_from_now(kept: Kept) -> None:
+    plan = json.dumps(
+        [
+            {"id": "split-1", "type": "split", "parents": []},
+            {"id": "align-1", "type": "align", "parents": ["split-1"]},
+            {"id": "join-1", "type": "join", "parents": ["align-1"]},
+        ]
+    )
+    messages: list[dict[str, str]] = []
+    for n in range(4):
+        start, run = n * 1_000.0, f"p{n}"
+        messages.append(
+            run_pairs("WorkflowStarted", start, run=run, WorkflowName="w", ActivityPlan=plan)
+        )
+        for name, begin, end in (("split-1", 0, 10), ("align-1", 10, 110), ("join-1", 110, 120)):
+            messages.append(activity_pairs(name, "ActivityExecuting", start + begin, run=run))
+            messages.append(activity_pairs(name, "ActivitySucceeded", start + end, run=run))
+        messages.append(run_pairs("WorkflowCompleted", start + 120, run=run))
+    messages.append(run_pairs("WorkflowStarted", 9_000, WorkflowName="w", ActivityPlan=plan))
+    messages.append(activity_pairs("split-1", "ActivityExecuting", 9_000))
+    messages.append(activity_pairs("split-1", "ActivitySucceeded", 9_010))
+    messages.append(activity_pairs("align-1", "ActivityExecuting", 9_010))
+    kept.fold(heard(*messages, received_ns=ns(9_010)))
+
+    found = kept.asked.estimate("r", ns(9_020))
+
+    assert found["remaining_s"] == pytest.approx(100, rel=0.05)
+    assert found["low_s"] <= found["remaining_s"] <= found["high_s"]
+    assert found["past_runs"] == 4
+    assert found["eta"] is not None
+    assert kept.asked.estimate_unstarted("w", NOW_NS)["total_s"] == pytest.approx(120, rel=0.05)
+    assert kept.asked.estimate("p0", NOW_NS)["method"] == "ended"
+    with pytest.raises(NothingToEstimate):
+        kept.asked.estimate_unstarted("never heard of", NOW_NS)
+
+
+def test_old_runs_and_too_many_are_let_go_a_few_rows_at_a_time(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, replace(OPTIONS, retain_age_s=1_000, runs_max=2))
+    for n in range(4):
+        pairs = [run_pairs("WorkflowCompleted", n, run=f"r{n}")]
+        pairs += [activity_pairs(f"a-{k}", "ActivitySucceeded", n, run=f"r{n}") for k in range(9)]
+        kept.fold([Heard(each, n * 10 + k, ns(n * 400)) for k, each in enumerate(pairs, 1)])
+
+    while kept.store.forget(ns(1_300)):
+        pass
+
+    assert [run.id for run in kept.asked.runs(NOW_NS)[0]] == ["r3", "r2"]
+    with pytest.raises(NoSuchRun):
+        kept.asked.run("r0", NOW_NS)
+    assert kept.asked.rows("SELECT count(*) FROM attempts") == [(18,)]
+    kept.close()
+
+
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    import apsw
+
+    other = apsw.Connection(str(tmp_path / "monitor.db"))
+    other.execute("CREATE TABLE theirs (a)")
+    other.close()
+
+    with pytest.raises(DataDirectoryUnusable):
+        MonitorStore(tmp_path, OPTIONS, built_in())

@@ -78,7 +78,8 @@ class Totals:
 
     def _message(self, teller: Teller, at_s: float, pairs: Pairs) -> Message:
         self.told += 1
-        concept = "ActivityPlanned" if self.told == 1 else "WorkflowChanged"
+        is_plan = self.told == 1 and "ActivityPlan" in pairs
+        concept = "ActivityPlanned" if is_plan else "WorkflowChanged"
         given = self.given if self.told == 1 else {}
         return teller.of_run(concept, at_s, {**given, **pairs}, mark=str(self.told))
 

@@ -185,7 +185,8 @@ def _invoked(instance: Instance, fields: Fields, time: str) -> list[Message]:
     if number_ is None or number_ < 1:  # the scripts before and behind a job count from -1 down
         return []
     known, job = instance.known, instance.job
-    if not job.transformation and job.tasks <= 1:
+    # Where the plan is not known it may be a cluster, and better no type than one of its tasks'.
+    if not job.transformation and job.kind == "compute" and job.tasks <= 1:
         job.transformation = name(fields.get("transformation")) or ""
     known.cpu_s += max(0, number(fields.get("remote_cpu_time")) or 0)
     known.peak_bytes = max(known.peak_bytes, KIB * (whole(fields.get("maxrss")) or 0))

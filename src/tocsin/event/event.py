@@ -47,6 +47,8 @@ def is_json(media_type: str | None) -> bool:
     return essence.endswith(("/json", "+json"))
 
 
+READ_WHOLE_BYTES_MAX = 8 << 10  # of a larger object, only the members that can be compared
+
 _read_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_json = msgspec.json.Decoder().decode
 
@@ -91,6 +93,11 @@ def _members(event: Event) -> dict[str, Value]:
     if data.lstrip()[:1] != b"{":
         return {}
     try:
+        if len(data) <= READ_WHOLE_BYTES_MAX:
+            whole = _read_json(data)
+            return {
+                name: value for name, member in whole.items() if (value := _fit(member)) is not None
+            }
         raw = _read_object(data)
         return {
             name: value
@@ -114,7 +121,10 @@ def _comparable(text: memoryview) -> Value | None:
     first = bytes(text[:1])
     if first == b"[" or first == b"n":
         return None
-    value = _read_json(text)
-    if isinstance(value, dict):
-        return Quantity.from_mapping(value)
-    return value if isinstance(value, (bool, int, float, str)) else None
+    return _fit(_read_json(text))
+
+
+def _fit(value: object) -> Value | None:
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    return Quantity.from_mapping(value) if isinstance(value, dict) else None

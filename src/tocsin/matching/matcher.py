@@ -1,8 +1,9 @@
 """Matcher: the front of the index. Add filters, remove them, ask who wants an event.
 
-A filter is stored as rows (`conjunction.py`). A row is found in one of four ways: it asks for a
-topic and nothing else, and is looked up by the topic alone; it asks for everything; it has terms,
-and the predicate index finds it; or it is a residual alone, and is asked of every event.
+A filter is stored as rows (`conjunction.py`). A row is found in one of five ways: it asks for a
+topic and nothing else, and is looked up by the topic alone; it asks for everything; it asks that a
+name be there, as profiles of concepts do, and is looked up by the name; it has other terms, and the
+predicate index finds it; or it is a residual alone, and is asked of every event.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from tocsin.event.filter import Filter, XPath
 from tocsin.event.filter_eval import Seen, passes
 from tocsin.matching.attributes import Answers, Attribute, AttributeTable
 from tocsin.matching.clusters import AttributeTerm
-from tocsin.matching.conjunction import AttributeKey, Conjunction, conjunctions
+from tocsin.matching.conjunction import (
+    ANY_VALUE,
+    EXISTS,
+    AttributeKey,
+    Conjunction,
+    conjunctions,
+)
 from tocsin.matching.predicate_index import FEW_ROWS_MAX, NUMBA_ROWS_MIN, PredicateIndex
 from tocsin.matching.residuals import Residuals
 from tocsin.matching.rows import Rows
@@ -77,6 +84,7 @@ class Matcher:
         self._guards: dict[int, int] = {}  # row -> its residual
         self._trie = TopicTrie()
         self._topic_rows: dict[int, int] = {}  # pattern -> the row that asks for nothing else
+        self._named: dict[str, int] = {}  # a name -> the row that asks for nothing but it
         self._loose: dict[int, None] = {}  # rows that are a residual and nothing else
         self._index = PredicateIndex(
             use_numba=use_numba, few_rows_max=few_rows_max, numba_rows_min=numba_rows_min
@@ -130,14 +138,25 @@ class Matcher:
         values = self._values(event)
         answers = self._attributes.read(values) if len(self._index) else []
         answers.extend(hits.answers)
-        keys, others = self._rows.settled(self._index.find(answers))
+        found = self._index.find(answers)
+        keys, others = self._rows.settled(found) if len(found) else ([], [])
         keys.extend(hits.keys)
+        if self._named:
+            self._add_named(values, keys)
         if others or self._loose:
             keys.extend(self._unsettled([*others, *self._loose], event, values))
         if self._split_keys:
             return sorted(set(keys))
         keys.sort()
         return keys
+
+    def _add_named(self, values: Mapping[str, Value], keys: list[int]) -> None:
+        """The lookup index of paper 004, figure 8."""
+        named = self._named
+        for name in values:
+            row = named.get(name)
+            if row is not None:
+                keys.extend(self._rows.keys(row))
 
     def holdings(self) -> Holdings:
         """What is kept now."""
@@ -238,6 +257,10 @@ class Matcher:
         elif len(terms) == 1 and _asks_topic(terms):
             self._topic_rows[terms[0][0].number] = row
             return
+        elif _asks_name(terms):
+            self._rows_for_any_topic += 1
+            self._named[terms[0][0].key[0]] = row
+            return
         self._rows_for_any_topic += not _asks_topic(terms)
         if terms:
             self._index.add(row, terms)
@@ -252,6 +275,10 @@ class Matcher:
             return
         elif len(terms) == 1 and _asks_topic(terms):
             del self._topic_rows[terms[0][0].number]
+            return
+        elif _asks_name(terms):
+            self._rows_for_any_topic -= 1
+            del self._named[terms[0][0].key[0]]
             return
         self._rows_for_any_topic -= not _asks_topic(terms)
         if terms:
@@ -292,6 +319,11 @@ def _packed(terms: list[AttributeTerm], guard: int) -> bytes:
 
 def _asks_topic(terms: list[AttributeTerm]) -> bool:
     return any(attribute.is_topic for attribute, _, _ in terms)
+
+
+def _asks_name(terms: list[AttributeTerm]) -> bool:
+    """True if all that is asked is that some name be there."""
+    return len(terms) == 1 and terms[0][0].key[1] == EXISTS and terms[0][1:] == ANY_VALUE
 
 
 def _number(term: AttributeTerm) -> int:

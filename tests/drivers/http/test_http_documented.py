@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tocsin.config import EventSettings, HttpSettings, LimitSettings
-from tocsin.drivers.http.socketing import PING_S, PONG_S_MAX
+from tocsin.drivers.http.websocket import PING_S, PONG_S_MAX
 from tocsin.drivers.http.streaming import HEARTBEAT_S, RETRY_MS
 from tocsin.wire.api.openapi import description
 

@@ -12,7 +12,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Ping, Request
 
 from tocsin.config import load
-from tocsin.drivers.http import socketing, streaming
+from tocsin.drivers.http import streaming, websocket
 from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -61,8 +61,8 @@ def test_a_silent_stream_has_a_heartbeat(tmp_path: Path, monkeypatch: pytest.Mon
 def test_who_does_not_answer_a_ping_is_hung_up_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(socketing, "PING_S", 0.1)
-    monkeypatch.setattr(socketing, "PONG_S_MAX", 0.3)
+    monkeypatch.setattr(websocket, "PING_S", 0.1)
+    monkeypatch.setattr(websocket, "PONG_S_MAX", 0.3)
     seen: list[type] = []
 
     async def play_dead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,8 +78,8 @@ def test_who_does_not_answer_a_ping_is_hung_up_on(
 
 
 def test_who_answers_pings_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socketing, "PING_S", 0.1)
-    monkeypatch.setattr(socketing, "PONG_S_MAX", 0.6)
+    monkeypatch.setattr(websocket, "PING_S", 0.1)
+    monkeypatch.setattr(websocket, "PONG_S_MAX", 0.6)
     pings = 0
 
     async def be_there(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
@@ -41,6 +42,7 @@ MESSAGES = All(
 _NOT_IN_A_LEVEL = re.compile("[\x00-\x20\x7f-\xa0\ud800-\udfff/*]")
 
 _encode = msgspec.json.Encoder().encode
+_read_pairs = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def to_event(message: Message, *, id: str, source: str, vocabulary: Vocabulary) -> Event:
@@ -61,6 +63,11 @@ def to_event(message: Message, *, id: str, source: str, vocabulary: Vocabulary) 
 def pairs_of(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
     """What any event says in concepts: each value that a content filter sees under such a name."""
     known = vocabulary.concepts
+    if event.type.startswith(TYPE_PREFIX) and not (event.extensions or event.attributes):
+        with suppress(msgspec.DecodeError):  # of one that came by another door
+            pairs = _read_pairs(event.data or b"")
+            if pairs.keys() <= known.keys():
+                return pairs
     return {
         name: text
         for name, value in visible(event).items()

@@ -31,6 +31,7 @@ from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.ontology import Vocabulary
 
 Row = dict[str, Any]
+_Rules = tuple[tuple[StateRule, ...], tuple[FieldRule, ...]]
 
 # By so much a clock may be ahead of ours before its time is doubted. Machines with NTP differ by
 # far less; a wrong zone differs by at least half an hour.
@@ -72,30 +73,38 @@ class Reading:
         self._vocabulary = vocabulary
         self.activity_events = vocabulary.below("ActivityEvent")
         self.events = vocabulary.below("Event")
-        self.states: dict[str, list[StateRule]] = {}
-        self.fields: dict[str, list[FieldRule]] = {}
-        for entity in ("run", "activity"):
-            states = {rule.concept: rule for rule in STATE_RULES if rule.entity == entity}
-            fields: dict[str, list[FieldRule]] = {}
-            for rule in FIELD_RULES:
-                if rule.entity == entity and rule.concept != ANY:
-                    fields.setdefault(rule.concept, []).append(rule)
-            for concept in vocabulary.concepts:
-                for found in _nearest(concept, states.keys(), vocabulary):
-                    self.states.setdefault(concept, []).append(states[found])
-                for rule in self._field_rules(concept, fields):
-                    self.fields.setdefault(concept, []).append(rule)
+        self.rules: dict[str, dict[str, _Rules]] = {
+            entity: self._rules_of(entity) for entity in ("run", "activity")
+        }
+        self.moves = frozenset(
+            concept
+            for rules in self.rules.values()
+            for concept, (states, _) in rules.items()
+            if states
+        )
+
+    def _rules_of(self, entity: str) -> dict[str, _Rules]:
+        """What each concept does to a run, or to an activity."""
+        states = {rule.concept: rule for rule in STATE_RULES if rule.entity == entity}
+        fields: dict[str, list[FieldRule]] = {}
+        for rule in FIELD_RULES:
+            if rule.entity == entity and rule.concept != ANY:
+                fields.setdefault(rule.concept, []).append(rule)
+        found: dict[str, _Rules] = {}
+        for concept in self._vocabulary.concepts:
+            moves = [states[each] for each in _nearest(concept, states.keys(), self._vocabulary)]
+            sets = self._field_rules(concept, fields)
+            if moves or sets:
+                found[concept] = (tuple(moves), tuple(sets))
+        return found
 
     def _field_rules(self, concept: str, rules: Mapping[str, list[FieldRule]]) -> list[FieldRule]:
         """An event sets the fields of all that it is; a property only those of what it is most."""
         if concept in self.events:
-            above = self._vocabulary.above(concept)
-            return [rule for name in sorted(above & rules.keys()) for rule in rules[name]]
-        return [
-            rule
-            for name in _nearest(concept, rules.keys(), self._vocabulary)[:1]
-            for rule in rules[name]
-        ]
+            names: Iterable[str] = sorted(self._vocabulary.above(concept) & rules.keys())
+        else:
+            names = _nearest(concept, rules.keys(), self._vocabulary)[:1]
+        return [rule for name in names for rule in rules[name]]
 
 
 def _nearest(concept: str, ruled: Iterable[str], vocabulary: Vocabulary) -> list[str]:
@@ -155,7 +164,7 @@ class _Stamps:
         base_ns = read_ns(heard.time)
         waiting: list[str] = []
         for concept, value in heard.pairs.items():
-            if concept not in reading.states and concept not in reading.events:
+            if concept not in reading.events:
                 continue
             moment_ns = read_ns(value)
             if moment_ns is None:
@@ -172,7 +181,7 @@ class _Stamps:
             base_ns = received_ns
         for concept in waiting:
             self.of[concept] = base_ns
-            self.undated |= concept in reading.states and bool(heard.pairs[concept])
+            self.undated |= concept in reading.moves and bool(heard.pairs[concept])
         self.order_ns = believed_ns(base_ns, received_ns)
 
     def order_of(self, concept: str) -> int:
@@ -190,22 +199,26 @@ def believed_ns(moment_ns: int, received_ns: int) -> int:
 def _fill(row: Row, entity: str, stamps: _Stamps, reading: Reading, *, alone: bool) -> None:
     heard = stamps.heard
     seq = heard.seq
+    rules = reading.rules[entity]
     row["last_event"] = stamps.order_ns
     row["last_received"] = heard.received_ns
     if entity == "run":
         row["first_received"] = heard.received_ns
     for concept, text in heard.pairs.items():
-        for state in reading.states.get(concept, ()):
-            if state.entity == entity:
-                put(row, "state", [state.phase, stamps.order_of(concept), seq, state.state])
-                if state.phase > ENDING:
-                    put(row, "ends", [state.state])
-        for rule in reading.fields.get(concept, ()):
-            if rule.entity == entity and (alone or not rule.alone):
-                value = _value(rule.kind, text, concept, stamps)
-                if value is not None:
-                    latest = rule.merge == "latest"
-                    put(row, rule.field, [stamps.order_ns, seq, value] if latest else value)
+        found = rules.get(concept)
+        if found is None:
+            continue
+        for state in found[0]:
+            put(row, "state", [state.phase, stamps.order_of(concept), seq, state.state])
+            if state.phase > ENDING:
+                put(row, "ends", [state.state])
+        for rule in found[1]:
+            if rule.alone and not alone:
+                continue
+            value = _value(rule.kind, text, concept, stamps)
+            if value is not None:
+                latest = rule.merge == "latest"
+                put(row, rule.field, [stamps.order_ns, seq, value] if latest else value)
 
 
 def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:

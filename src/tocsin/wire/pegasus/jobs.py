@@ -52,6 +52,8 @@ class Job:
     parents: list[str] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     """The submissions so far, as they are numbered in the workflow."""
+    forgotten: int = 0
+    """Submissions before those."""
     tries: dict[int, Try] = field(default_factory=dict)
 
     @property
@@ -67,7 +69,14 @@ class Job:
             self.numbers.append(number)
             self.numbers.sort()
             del self.numbers[TRIES_MAX:]
-        return self.numbers.index(number) + 1 if number in self.numbers else TRIES_MAX
+        if number not in self.numbers:
+            return TRIES_MAX
+        return self.forgotten + self.numbers.index(number) + 1
+
+    def is_attempt(self, number: int, attempt: int) -> None:
+        """It turned out which try this is: there were others, and we have forgotten them."""
+        missing = min(attempt, TRIES_MAX) - self.attempt(number)
+        self.forgotten += max(0, missing)
 
     def try_(self, number: int) -> Try:
         found = self.tries.get(number)

@@ -7,6 +7,7 @@ part's word is given at once where no script is known of, and taken back if a sc
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +31,7 @@ from tocsin.wire.pegasus.jobs import Job, Run, Try
 SOURCE: Final = "/pegasus"
 KIB: Final = 1_024
 OUT_OF_MEMORY_EXIT: Final = 137
+_NUMBERED: Final = re.compile(r"\.(\d{3})$", re.ASCII)  # of each try's own output, from 000 up
 _LOG_CHARS: Final = 16 << 10  # of what is still quoted with percent signs
 
 Fields = Mapping[str, Any]
@@ -217,6 +219,8 @@ def _main_ended(instance: Instance, fields: Fields, time: str) -> list[Message]:
     known.exit_code = exit_code(fields.get("exitcode"))
     known.failed = bool(whole(fields.get("status"))) or bool(known.exit_code)
     known.log_file = text(fields.get("stderr_file")) or text(fields.get("stdout_file"))
+    if (told := _NUMBERED.search(text(fields.get("stdout_file")) or "")) is not None:
+        instance.job.is_attempt(instance.number, int(told[1]) + 1)
     known.log = _log(fields) if known.failed else None
     if known.has_post:
         return []

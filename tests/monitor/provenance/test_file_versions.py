@@ -1,0 +1,149 @@
+"""A file that is written twice is two entities, and each reader read the one that was there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.provenance.runs import at
+from monitor.provenance.test_crate import dangling
+from monitor.provenance.test_prov_notations import from_json, lines, read
+from tocsin.monitor.provenance import RunView, prov_n, turtle
+from tocsin.monitor.provenance.statements import ACTIVITY, ENTITY, GENERATED, USED
+from tocsin.monitor.provenance.telling import statements
+from tocsin.monitor.provenance.view import WorkflowVersion
+from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
+
+
+def told(*activities: ActivityRecord) -> list[str]:
+    view = RunView(RunRecord(id="r"), activities)
+    return [line.strip() for line in prov_n(view).decode().splitlines()]
+
+
+def did(name: str, start: int, reads: str = "", writes: str = "") -> ActivityRecord:
+    return ActivityRecord(
+        id=name,
+        type=name,
+        state="succeeded",
+        started=at(start),
+        ended=at(start + 1),
+        inputs=tuple(reads.split()),
+        outputs=tuple(writes.split()),
+    )
+
+
+def test_who_reads_between_two_writers_reads_the_first_version() -> None:
+    found = told(
+        did("late", 8, reads="f"),
+        did("second", 6, writes="f"),
+        did("between", 3, reads="f"),
+        did("first", 1, writes="f"),
+    )
+
+    assert "wasGeneratedBy(file:f, activity:first.1, -)" in found
+    assert "wasGeneratedBy(rewritten:f.2, activity:second.1, -)" in found
+    assert "used(activity:between.1, file:f, -)" in found
+    assert "used(activity:late.1, rewritten:f.2, -)" in found
+    revised = "wasDerivedFrom(rewritten:f.2, file:f, -, -, -"
+    assert f"{revised}, [prov:type='prov:Revision'])" in found
+
+
+def test_who_changes_a_file_in_place_reads_what_was_there_before() -> None:
+    found = told(did("sort", 1, reads="f", writes="f"), did("show", 3, reads="f"))
+
+    assert "used(activity:sort.1, file:f, -)" in found
+    assert "wasGeneratedBy(rewritten:f.2, activity:sort.1, -)" in found
+    assert "used(activity:show.1, rewritten:f.2, -)" in found
+    assert not [line for line in found if line.startswith("wasGeneratedBy(file:f,")]
+
+
+def test_an_end_before_the_beginning_is_told_as_hearsay() -> None:
+    odd = replace(did("odd", 9), ended=at(2))
+
+    [line] = [line for line in told(odd) if line.startswith("activity(activity:odd")]
+
+    assert line.startswith(f"activity(activity:odd.1, {at(9)}, -, [")
+    assert f'bb:EndTime="{at(2)}"' in line
+
+
+def test_a_time_that_is_none_is_left_out() -> None:
+    odd = replace(did("odd", 1), started="yesterday", ended="2026-11-16")
+
+    [line] = [line for line in told(odd) if line.startswith("activity(activity:odd")]
+
+    assert line.startswith("activity(activity:odd.1, -, 2026-11-16T00:00:00, [")
+
+
+def test_many_cached_files_are_told_as_one_collection() -> None:
+    cached = ActivityRecord(
+        id="c",
+        state="cached",
+        inputs=tuple(f"in{number}" for number in range(1_000)),
+        outputs=tuple(f"out{number}" for number in range(1_000)),
+    )
+
+    found = told(cached)
+
+    assert len(found) < 5_000
+    assert "wasDerivedFrom(file:out7, inputs:c, -, -, -)" in found
+    assert "hadMember(inputs:c, file:in7)" in found
+    assert not dangling(RunView(RunRecord(id="r"), (cached,)))
+
+
+def test_versions_that_go_round_in_a_circle_end() -> None:
+    versions = (WorkflowVersion("w", "1", "2"), WorkflowVersion("w", "2", "1"))
+    view = RunView(RunRecord(id="r", workflow="w", version="1"), (), versions)
+
+    assert prov_n(view).count(b"prov:Revision") == 1
+
+
+names = st.sampled_from(["a", "b", "c d", "é", "", "x'\n"])
+times = st.none() | st.integers(0, 50).map(at)
+some_activities = st.lists(
+    st.builds(
+        ActivityRecord,
+        id=names,
+        type=names,
+        version=st.sampled_from(["", "1"]),
+        state=st.sampled_from(ACTIVITY_STATES),
+        started=times,
+        ended=times,
+        host=st.none() | names,
+        exit_code=st.none() | st.integers(-1, 255),
+        error=st.none() | st.text(max_size=5),
+        inputs=st.lists(names, max_size=3).map(tuple),
+        outputs=st.lists(names, max_size=3).map(tuple),
+        parents=st.lists(names, max_size=2).map(tuple),
+        input_bytes=st.none() | st.integers(0, 10**13),
+        resources=st.dictionaries(names, st.floats(), max_size=2),
+    ),
+    unique_by=lambda activity: activity.id,
+    max_size=5,
+)
+
+
+@settings(max_examples=60)
+@given(some_activities, st.dictionaries(names, st.none() | st.booleans() | st.floats() | st.text()))
+def test_whatever_was_told_the_notations_agree_and_nothing_is_made_twice(
+    activities: list[ActivityRecord], parameters: dict[str, object]
+) -> None:
+    view = RunView(RunRecord(id="r", engine="e", parameters=parameters), activities)
+
+    one = lines(from_json(view))
+    assert lines(read(prov_n(view), "provn", profile="strict")) == one
+    assert lines(read(turtle(view), "rdf", rdf_format="turtle")) == one
+
+    said = list(statements(view))
+    elements = Counter(each.name for each in said if each.name is not None)
+    assert set(elements.values()) <= {1}
+    made = Counter(each.places[0] for each in said if each.kind is GENERATED)
+    assert set(made.values()) <= {1}
+    known = {each.name for each in said if each.kind in (ENTITY, ACTIVITY)}
+    assert {place for each in said if each.kind in (USED, GENERATED) for place in each.places} <= {
+        *known,
+        None,
+    }
+    assert not dangling(view)

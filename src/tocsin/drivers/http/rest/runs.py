@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_estimates import estimate_routes
 from tocsin.drivers.http.rest.runs_past import past_routes
-from tocsin.drivers.http.rest.runs_shown import activity_shown, as_json, run_shown
+from tocsin.drivers.http.rest.runs_shown import failure_shown, shown_as
 from tocsin.drivers.monitor.live import Live
+from tocsin.errors import MonitorOff
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.wire.api.query import Query
+from tocsin.wire.api.run_views import (
+    ActivitiesPage,
+    EndShown,
+    FailuresShown,
+    MessageShown,
+    MessagesShown,
+    RunsPage,
+    WholeRunShown,
+)
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -26,7 +37,25 @@ BEFORE_MAX: Final = 50  # events before a failure; more of them are not kept for
 BEFORE_DEFAULT: Final = 10
 
 
-def routes(node: Node, monitor: Monitor) -> list[Route]:
+def run_routes(node: Node) -> list[Route]:
+    """The routes of the node's monitor; where there is none, each says why."""
+    if node.monitor is not None:
+        return routes(node.monitor)
+
+    async def off(request: Request) -> Response:
+        raise MonitorOff(
+            "this broker keeps no account of runs", remedy="Set monitor.enabled, and restart it."
+        )
+
+    paths = ("/runs", "/runs/{id:path}", "/activities", "/activities/{name:path}")
+    methods = ["GET", "POST"]
+    return [
+        Route(path, off, methods=methods)
+        for path in (*paths, "/workflows/{name:path}", "/estimates")
+    ]
+
+
+def routes(monitor: Monitor) -> list[Route]:
     """Everything about runs, activities, workflows and estimates."""
 
     async def index(request: Request) -> Response:
@@ -36,7 +65,7 @@ def routes(node: Node, monitor: Monitor) -> list[Route]:
         state = _choice(query, "state", RUN_STATES)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         records, following = await monitor.ask(
-            lambda past, now_ns: past.runs(
+            lambda live, now_ns: live.runs(
                 now_ns,
                 state=state,
                 workflow=query.text("workflow"),
@@ -45,13 +74,13 @@ def routes(node: Node, monitor: Monitor) -> list[Route]:
                 after=query.text("after"),
             )
         )
-        return as_json({"runs": [run_shown(each) for each in records], "next": following})
+        return answer(shown_as(RunsPage, {"runs": records, "next": following}))
 
     async def show(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        record = await monitor.ask(lambda past, now_ns: past.run(run_id, now_ns))
-        return as_json(run_shown(record, whole=True))
+        record = await monitor.ask(lambda live, now_ns: live.run(run_id, now_ns))
+        return answer(shown_as(WholeRunShown, record))
 
     async def activities(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("state", "type", "limit", "after"))
@@ -59,7 +88,7 @@ def routes(node: Node, monitor: Monitor) -> list[Route]:
         state = _choice(query, "state", ACTIVITY_STATES)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         records, following = await monitor.ask(
-            lambda past, now_ns: past.activities(
+            lambda live, now_ns: live.activities(
                 run_id,
                 now_ns,
                 state=state,
@@ -68,8 +97,7 @@ def routes(node: Node, monitor: Monitor) -> list[Route]:
                 after=query.text("after"),
             )
         )
-        shown = [activity_shown(each) for each in records]
-        return as_json({"activities": shown, "next": following})
+        return answer(shown_as(ActivitiesPage, {"activities": records, "next": following}))
 
     return [
         Route("/runs", index, methods=["GET"]),
@@ -88,15 +116,15 @@ def _event_routes(monitor: Monitor) -> list[Route]:
         run_id = request.path_params["id"]
         last = query.number("last", LIMIT_DEFAULT, least=1, most=EVENTS_MAX)
         found = await monitor.ask(
-            lambda past, _: past.events(run_id, last=last, activity=query.text("activity"))
+            lambda live, _: live.events(run_id, last=last, activity=query.text("activity"))
         )
-        return as_json({"events": found})
+        return answer(shown_as(MessagesShown, {"events": found}))
 
     async def failures(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("last",))
         run_id = request.path_params["id"]
         last = query.number("last", BEFORE_DEFAULT, least=0, most=BEFORE_MAX)
-        return as_json(await monitor.ask(lambda past, now_ns: _why(past, run_id, now_ns, last)))
+        return answer(await monitor.ask(lambda live, now_ns: _why(live, run_id, now_ns, last)))
 
     return [
         Route("/runs/{id:path}/events", events, methods=["GET"]),
@@ -104,28 +132,20 @@ def _event_routes(monitor: Monitor) -> list[Route]:
     ]
 
 
-def _why(past: Live, run_id: str, now_ns: int, last: int) -> dict[str, Any]:
+def _why(live: Live, run_id: str, now_ns: int, last: int) -> FailuresShown:
     """Why a run failed: what its activities say, and what it says itself."""
-    record = past.run(run_id, now_ns)
-    return {
-        "failures": [
-            {
-                **activity_shown(each.activity),
-                "seen_before": each.seen_before,
-                "before": each.before,
-            }
-            for each in past.failures(run_id, now_ns, last=last)
-        ],
-        "run": {
-            "id": record.id,
-            "state": record.state,
-            "error": record.error,
-            "trace": record.trace,
-            "log": record.log,
-            "exit_code": record.exit_code,
-            "before": past.end_of(run_id, last=last),
-        },
-    }
+    record = live.run(run_id, now_ns)
+    end = EndShown(
+        id=record.id,
+        state=record.state,
+        error=record.error,
+        trace=record.trace,
+        log=record.log,
+        exit_code=record.exit_code,
+        before=[shown_as(MessageShown, each) for each in live.end_of(run_id, last=last)],
+    )
+    failures = live.failures(run_id, now_ns, last=last)
+    return FailuresShown(failures=[failure_shown(each) for each in failures], run=end)
 
 
 def _choice(query: Query, name: str, choices: tuple[str, ...]) -> str | None:

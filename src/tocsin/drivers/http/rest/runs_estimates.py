@@ -8,11 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tocsin.drivers.http.rest.runs_shown import as_json
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.monitor.estimate import Plan, Planned
 from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
 from tocsin.wire.api.query import Query
+from tocsin.wire.api.run_views import EstimateShown
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -24,25 +26,24 @@ def estimate_routes(monitor: Monitor) -> list[Route]:
     async def left(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        return as_json(await monitor.ask(lambda live, now_ns: live.estimate(run_id, now_ns)))
+        found = await monitor.ask(lambda live, now_ns: live.estimate(run_id, now_ns))
+        return answer(shown_as(EstimateShown, found))
 
     async def unstarted(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         name = request.path_params["name"]
-        return as_json(
-            await monitor.ask(lambda live, now_ns: live.estimate_unstarted(name, now_ns))
-        )
+        found = await monitor.ask(lambda live, now_ns: live.estimate_unstarted(name, now_ns))
+        return answer(shown_as(EstimateShown, found))
 
     async def planned(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         asked = read_estimate_request(await request.body())
         plan = _plan(asked) if asked.tasks else None
         names = tuple(task.id for task in asked.tasks)
-        return as_json(
-            await monitor.ask(
-                lambda live, now_ns: live.estimate_unstarted(asked.workflow, now_ns, plan, names)
-            )
+        found = await monitor.ask(
+            lambda live, now_ns: live.estimate_unstarted(asked.workflow, now_ns, plan, names)
         )
+        return answer(shown_as(EstimateShown, found))
 
     async def told(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("format",))

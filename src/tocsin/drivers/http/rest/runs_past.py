@@ -8,9 +8,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tocsin.drivers.http.rest.runs_shown import as_json, history_shown
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.runs_shown import history_shown, shown_as
 from tocsin.errors import NoSuchRun
 from tocsin.wire.api.query import Query
+from tocsin.wire.api.run_views import (
+    ChangesShown,
+    Comparison,
+    TypesShown,
+    VersionsShown,
+    WorkflowChangesShown,
+)
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -20,14 +28,14 @@ def past_routes(monitor: Monitor) -> list[Route]:
     async def types(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow",))
         workflow = query.text("workflow")
-        found = await monitor.ask(lambda past, _: past.types(workflow=workflow))
-        return as_json({"activities": found})
+        found = await monitor.ask(lambda live, _: live.types(workflow=workflow))
+        return answer(shown_as(TypesShown, {"activities": found}))
 
     async def history(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow", "version"))
         kind = request.path_params["type"]
         record = await monitor.ask(
-            lambda past, now_ns: past.history(
+            lambda live, now_ns: live.history(
                 kind, now_ns, workflow=query.text("workflow"), version=query.text("version")
             )
         )
@@ -36,28 +44,31 @@ def past_routes(monitor: Monitor) -> list[Route]:
                 f"no activity {kind[:80]!r} has ended yet",
                 remedy="GET /activities lists the types of activities that were heard of.",
             )
-        return as_json(history_shown(record))
+        return answer(history_shown(record))
 
     async def compare(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         one, other = request.path_params["id"], request.path_params["other"]
-        return as_json(await monitor.ask(lambda past, now_ns: past.compare(one, other, now_ns)))
+        found = await monitor.ask(lambda live, now_ns: live.compare(one, other, now_ns))
+        return answer(shown_as(Comparison, found))
 
     async def changes(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        return as_json(await monitor.ask(lambda past, now_ns: past.changes(run_id, now_ns)))
+        found = await monitor.ask(lambda live, now_ns: live.changes(run_id, now_ns))
+        return answer(shown_as(ChangesShown, found))
 
     async def versions(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         name = request.path_params["name"]
-        return as_json({"versions": await monitor.ask(lambda past, _: past.versions(name))})
+        found = await monitor.ask(lambda live, _: live.versions(name))
+        return answer(shown_as(VersionsShown, {"versions": found}))
 
     async def workflow_changes(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("version",))
         name, version = request.path_params["name"], query.text("version")
-        found = await monitor.ask(lambda past, _: past.changes_of(name, version))
-        return as_json({"changes": found})
+        found = await monitor.ask(lambda live, _: live.changes_of(name, version))
+        return answer(shown_as(WorkflowChangesShown, {"changes": found}))
 
     return [
         Route("/runs/{id:path}/compare/{other:path}", compare, methods=["GET"]),

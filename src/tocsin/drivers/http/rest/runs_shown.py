@@ -1,44 +1,32 @@
-"""Records of runs as JSON."""
+"""Records of runs as the types that the API answers with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, TypeVar
 
 import msgspec
-from starlette.responses import Response
 
-from tocsin.monitor.records import ActivityRecord, HistoryRecord, RunRecord
+from tocsin.monitor.records import ActivityRecord, FailureRecord, HistoryRecord
+from tocsin.wire.api.run_views import FailureShown, HistogramShown, HistoryShown
 
-# What lists leave out, because only one run's own page shows it.
-DETAILS: Final = frozenset(
-    {
-        *("error", "trace", "working_directory", "command", "log", "exit_code", "resources"),
-        *("anomaly_list", "alerts", "parameters", "files", "plan"),
-    }
-)
-
-_encode = msgspec.json.Encoder().encode
+S = TypeVar("S", bound=msgspec.Struct)
 
 
-def as_json(shown: Mapping[str, Any], status: int = 200) -> Response:
-    """Nothing here is worth a cache's while."""
-    return Response(_encode(shown), status, {"cache-control": "no-store"}, "application/json")
+def shown_as(kind: type[S], record: Any) -> S:
+    """The record, or a mapping, as this type, member by member."""
+    return msgspec.convert(record, kind, from_attributes=True)
 
 
-def run_shown(record: RunRecord, *, whole: bool = False) -> dict[str, Any]:
-    shown = {name: getattr(record, name) for name in record.__slots__}
-    return shown if whole else {name: shown[name] for name in shown if name not in DETAILS}
+def failure_shown(record: FailureRecord) -> FailureShown:
+    names = ActivityRecord.__slots__
+    members = {name: getattr(record.activity, name) for name in names}
+    return shown_as(
+        FailureShown, {**members, "seen_before": record.seen_before, "before": record.before}
+    )
 
 
-def activity_shown(record: ActivityRecord) -> dict[str, Any]:
-    shown = {name: getattr(record, name) for name in record.__slots__}
-    shown["tries"] = [activity_shown(each) for each in record.tries]
-    return shown
-
-
-def history_shown(record: HistoryRecord) -> dict[str, Any]:
-    shown = {name: getattr(record, name) for name in record.__slots__}
-    edges, counts = shown.pop("edges"), shown.pop("counts")
-    shown["recent"] = [activity_shown(each) for each in record.recent]
-    return {**shown, "histogram": {"edges": edges, "counts": counts}}
+def history_shown(record: HistoryRecord) -> HistoryShown:
+    members = {name: getattr(record, name) for name in HistoryRecord.__slots__}
+    edges, counts = members.pop("edges"), members.pop("counts")
+    histogram = HistogramShown(edges=list(edges), counts=list(counts))
+    return shown_as(HistoryShown, {**members, "histogram": histogram})

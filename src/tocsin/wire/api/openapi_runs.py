@@ -1,0 +1,179 @@
+"""The part about workflow runs of the description of the API."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tocsin.wire.api.estimate_request import EstimateAsked
+from tocsin.wire.api.openapi_parts import (
+    ID,
+    REFERENCE,
+    Json,
+    operation,
+    query,
+    refer,
+    text,
+    whole,
+)
+from tocsin.wire.api.run_views import RUNS_SHOWN as RUNS_SHOWN
+
+_RUN_STATES = (
+    *("created", "running", "idle", "suspended"),
+    *("completed", "failed", "aborted", "lost"),
+)
+_ACTIVITY_STATES = (
+    *("planned", "queued", "held", "running", "retrying", "succeeded"),
+    *("failed", "cancelled", "skipped", "cached", "lost"),
+)
+_FORMATS = {
+    "prov-json": "application/json",
+    "prov-n": "text/provenance-notation",
+    "turtle": "text/turtle",
+    "crate": "application/zip",
+}
+_PAGES = (
+    query("limit", "how many at most", whole(1, 1000)),
+    query("after", "`next` of the call before", text()),
+)
+
+
+def runs_asked() -> Json:
+    """The schemas of what is sent."""
+    _, schemas = msgspec.json.schema_components([EstimateAsked], ref_template=REFERENCE)
+    return dict(schemas)
+
+
+def runs_paths() -> Json:
+    return {**_run_paths(), **_detail_paths(), **_past_paths(), **_estimate_paths()}
+
+
+def _run_paths() -> Json:
+    wanted = [
+        query("state", "in which state", {"enum": list(_RUN_STATES)}),
+        query("workflow", "of which workflow", text()),
+        query("engine", "run by which engine", text()),
+    ]
+    of_activities = [
+        ID,
+        query("state", "in which state", {"enum": list(_ACTIVITY_STATES)}),
+        query("type", "of which type", text()),
+        *_PAGES,
+    ]
+    return {
+        "/runs": {
+            "get": operation("List runs", {200: "RunsPage"}, parameters=[*wanted, *_PAGES]),
+        },
+        "/runs/{id}": {
+            "get": operation("Show a run", {200: "WholeRunShown"}, parameters=[ID]),
+        },
+        "/runs/{id}/activities": {
+            "get": operation(
+                "List the activities of a run", {200: "ActivitiesPage"}, parameters=of_activities
+            ),
+        },
+    }
+
+
+def _detail_paths() -> Json:
+    last = query("last", "how many at most", whole(1, 10_000))
+    before = query("last", "events before each failure", whole(0, 50))
+    one = [query("activity", "of this activity only", text())]
+    return {
+        "/runs/{id}/events": {
+            "get": operation(
+                "The last events of a run", {200: "MessagesShown"}, parameters=[ID, last, *one]
+            ),
+        },
+        "/runs/{id}/failures": {
+            "get": operation(
+                "Why a run failed, and what came before",
+                {200: "FailuresShown"},
+                parameters=[ID, before],
+            ),
+        },
+        "/runs/{id}/estimate": {
+            "get": operation("The time left of a run", {200: "EstimateShown"}, parameters=[ID]),
+        },
+        "/runs/{id}/hints": {
+            "get": operation(
+                "What could run at the same time", {200: "HintsShown"}, parameters=[ID]
+            ),
+        },
+        "/runs/{id}/changes": {
+            "get": operation(
+                "What changed since the run before", {200: "ChangesShown"}, parameters=[ID]
+            ),
+        },
+        "/runs/{id}/compare/{other}": {
+            "get": operation(
+                "Two runs side by side",
+                {200: "Comparison"},
+                parameters=[ID, {**ID, "name": "other"}],
+            ),
+        },
+        "/runs/{id}/provenance": {"get": _provenance()},
+    }
+
+
+def _past_paths() -> Json:
+    of_type = [
+        {**ID, "name": "type"},
+        query("workflow", "in this workflow only", text()),
+        query("version", "of this version only", text()),
+    ]
+    name: Json = {**ID, "name": "name"}
+    return {
+        "/activities": {
+            "get": operation(
+                "The types of activities that were heard of",
+                {200: "TypesShown"},
+                parameters=[query("workflow", "in this workflow only", text())],
+            ),
+        },
+        "/activities/{type}": {
+            "get": operation(
+                "How a type of activity went", {200: "HistoryShown"}, parameters=of_type
+            ),
+        },
+        "/workflows/{name}/versions": {
+            "get": operation(
+                "The recorded versions of a workflow", {200: "VersionsShown"}, parameters=[name]
+            ),
+        },
+        "/workflows/{name}/changes": {
+            "get": operation(
+                "The recorded changes of a workflow",
+                {200: "WorkflowChangesShown"},
+                parameters=[name, query("version", "that led to this version", text())],
+            ),
+        },
+    }
+
+
+def _estimate_paths() -> Json:
+    return {
+        "/workflows/{name}/estimate": {
+            "get": operation(
+                "How long a run like the latest would take",
+                {200: "EstimateShown"},
+                parameters=[{**ID, "name": "name"}],
+            ),
+        },
+        "/estimates": {
+            "post": operation(
+                "How long a run of these tasks would take",
+                {200: "EstimateShown"},
+                body={"application/json": refer("EstimateAsked")},
+            ),
+        },
+    }
+
+
+def _provenance() -> Json:
+    wanted = query("format", "in which form", {"enum": list(_FORMATS)})
+    found = operation("A run's provenance", {}, parameters=[ID, wanted])
+    found["responses"]["200"] = {
+        "description": "done",
+        "content": {media_type: {} for media_type in _FORMATS.values()},
+    }
+    return found

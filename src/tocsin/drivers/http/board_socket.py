@@ -39,7 +39,7 @@ _encode = msgspec.json.Encoder().encode
 class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a client may say."""
 
-    publish: msgspec.Raw | None = None
+    publish: msgspec.Raw = None  # type: ignore[assignment]  # msgspec reads no union with Raw
     subscribe: list[str] | None = None
     unsubscribe: bool = False
     register: bool = False

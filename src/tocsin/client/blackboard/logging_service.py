@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tocsin.client.blackboard.link import Delivered, Link
-from tocsin.errors import DiskFailed
+from tocsin.errors import BadSetting
 
 FILE_BYTES_MAX = 64 << 20
 FILES_MAX = 10
@@ -137,7 +137,7 @@ class DatabaseJournal:
             self._database.executescript(self._SCHEMA)
             [(self.place,)] = self._database.execute("SELECT max(seq) FROM message")
         except sqlite3.Error as error:
-            raise DiskFailed(
+            raise BadSetting(
                 f"{path} cannot be used as a database: {error}",
                 remedy="Name another file, or move that one away.",
             ) from None
@@ -160,12 +160,12 @@ class DatabaseJournal:
 
 
 def open_journal(path: Path) -> Journal:
-    """A database if the name ends as one, otherwise a file of lines; DiskFailed says why not."""
+    """A database if the name ends as one, otherwise a file of lines; BadSetting says why not."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return DatabaseJournal(path) if path.suffix in DATABASE_SUFFIXES else FileJournal(path)
     except OSError as error:
-        raise DiskFailed(
+        raise BadSetting(
             f"{path} cannot be written: {error.strerror}", remedy="Name another file."
         ) from None
 

@@ -25,6 +25,7 @@ from tocsin.client.transport.connection import READ_BYTES, cannot_reach, connect
 from tocsin.client.transport.refusal import refusal
 from tocsin.errors import CannotReachBroker
 
+NORMAL = 1000  # RFC 6455, 7.4.1
 SUBPROTOCOL = "blackboard.json"
 HANDSHAKE_S_MAX = 10.0
 SEND_S_MAX = 10.0
@@ -132,7 +133,10 @@ class SocketLine:
                     raise
 
     def interrupt(self) -> None:
-        """Wake whoever reads."""
+        """Say goodbye, and wake whoever reads."""
+        # Without a goodbye a broker takes the end for a client that is only half closed.
+        with suppress(CannotReachBroker):
+            self._transmit(CloseConnection(code=NORMAL))
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 

@@ -39,9 +39,9 @@ class Wanted:
         if self.telling.isdisjoint(pairs):
             return None
         concepts = self.concepts
-        kept = {concept: value for concept, value in pairs.items() if concept in concepts}
-        if len(kept) == len(pairs):
+        if concepts.issuperset(pairs):
             return message
+        kept = {concept: value for concept, value in pairs.items() if concept in concepts}
         return msgspec.structs.replace(message, pairs=kept)
 
 

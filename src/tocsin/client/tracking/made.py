@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tocsin.client.tracking.files import total_bytes, workflow_files
+from tocsin.client.tracking.monitors.attendant import Read, pairs_read
 from tocsin.client.tracking.run import (
     Pairs,
     Run,
@@ -81,7 +82,7 @@ def ending(
     concept: str,
     at_ns: int,
     pairs: Pairs | None,
-    read: Pairs | None,
+    read: Read | None,
     outputs: tuple[object, ...],
     produced: Produced,
 ) -> Message:
@@ -92,8 +93,8 @@ def ending(
     if outputs:
         told.update(_files("Output", outputs))
         produced.paths.update(map(str, outputs))
-    if read:
-        told.update(read)
+    if read is not None:
+        told.update(pairs_read(read))
     return activity_message(run, step, {concept: at_ns}, pairs=told)
 
 

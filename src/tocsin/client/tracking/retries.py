@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from types import TracebackType
 
 from tocsin.client.tracking.activity import Activity, Tracked
@@ -62,7 +61,7 @@ def tried(
     for attempt in range(1, max(tries, 1) + 1):
         each = Try(
             workflow,
-            replace(step, attempt=attempt),
+            step._replace(attempt=attempt),
             inputs=inputs,
             outputs=outputs,
             command=command,

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from tocsin.client.tracking.times import time_text
 from tocsin.wire.blackboard.messages import Message
@@ -49,9 +50,8 @@ class Run:
         return {concept: value for concept, value in named.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One try of one activity."""
+class Step(NamedTuple):
+    """One try of one activity. A tuple, because ten thousand may be made in a second."""
 
     activity_id: str
     activity_type: str

@@ -22,12 +22,19 @@ CLOSE_S = 1.0
 Tell = Callable[[Step, str, Pairs], None]
 
 
+Number = float | int | None
+# The counters that were read when an activity began, and what they said.
+Before = tuple[tuple[Callable[[], Number], ...], list[Number]]
+# What was read at its end, from which the sender's thread makes pairs.
+Read = tuple[tuple[tuple[str, Inline], ...], list[Number], Before | None]
+
+
 class Attended(Protocol):
     """An activity, as far as its monitors are concerned."""
 
     step: Step
     started_ns: int
-    before: tuple[Any, ...] | None
+    before: Before | None
     attended_by: tuple[Any, ...]
 
 
@@ -39,6 +46,7 @@ class _Plan(NamedTuple):
     version: int
     process: int
     inline: tuple[tuple[str, Inline], ...]
+    counters: tuple[Callable[[], Number], ...]
     at_once: tuple[Runner, ...]
     later: tuple[Runner, ...]
 
@@ -67,8 +75,8 @@ class Attendant:
     def begin(self, activity: Attended) -> None:
         """The activity runs from now on."""
         plan = self._plan()
-        if plan.inline:
-            activity.before = tuple([monitor.read() for _, monitor in plan.inline])
+        if plan.counters:
+            activity.before = (plan.counters, [read() for read in plan.counters])
         if plan.at_once:
             if plan.is_settled:
                 self._attend(activity, plan.at_once)
@@ -77,21 +85,14 @@ class Attendant:
         if plan.later:
             self._look_later(activity)
 
-    def end(self, activity: Attended) -> Pairs | None:
+    def end(self, activity: Attended) -> Read:
         """It is over; what could be read at once. The rest is told when it is known."""
         self._running.pop(activity, None)
         for runner in activity.attended_by:
             runner.end(activity)
         activity.attended_by = ()
-        plan, before = self._plan(), activity.before
-        if before is None or len(before) != len(plan.inline):
-            return None
-        read: Pairs = {}
-        for (concept, monitor), first in zip(plan.inline, before, strict=True):
-            text = value_text(_combined(monitor, first))
-            if text is not None:
-                read[concept] = text
-        return read
+        inline = self._plan().inline
+        return inline, [monitor.read() for _, monitor in inline], activity.before
 
     def measure(self, activity: Attended, concept: str) -> None:
         """Now, because the activity itself asks for it, and only if somebody wants to know."""
@@ -101,14 +102,8 @@ class Attendant:
         if monitor is None:
             self._teller.once(f"no {concept}", f"Nothing here measures {concept}.")
         elif isinstance(monitor, Inline):
-            plan = self._plan()
-            places = [name for name, _ in plan.inline]
-            first = None
-            if activity.before is not None and len(activity.before) == len(places):
-                first = activity.before[places.index(concept)]
-            text = value_text(_combined(monitor, first))
-            if text is not None:
-                self._tell(activity.step, "UserResourceRequest", {concept: text})
+            read = (((concept, monitor),), [monitor.read()], activity.before)
+            self._tell(activity.step, "UserResourceRequest", pairs_read(read))
         else:
             self._runner(concept, monitor).measure(activity, activity.step)
 
@@ -152,10 +147,17 @@ class Attendant:
                 continue
             runner = self._runner(concept, monitor)
             (later if runner.settle_s > 0 else at_once).append(runner)
-        self._plan_now = _Plan(
-            wanted, is_settled, version, os.getpid(), tuple(inline), tuple(at_once), tuple(later)
+        self._plan_now = plan = _Plan(
+            wanted,
+            is_settled,
+            version,
+            os.getpid(),
+            tuple(inline),
+            tuple(monitor.read for _, monitor in inline if monitor.is_count),
+            tuple(at_once),
+            tuple(later),
         )
-        return self._plan_now
+        return plan
 
     def _runner(self, concept: str, monitor: Monitor) -> Runner:
         assert not isinstance(monitor, Inline)
@@ -207,8 +209,17 @@ class Attendant:
                 self._running.pop(activity, None)
 
 
-def _combined(monitor: Inline, first: Any) -> Value:
-    value = monitor.read()
-    if value is None or monitor.combine is None:
-        return value
-    return None if first is None else monitor.combine(first, value)
+def pairs_read(read: Read) -> Pairs:
+    """As a message has it: counts since the activity began, all else as it is."""
+    inline, values, before = read
+    first = dict(zip(*before, strict=True)) if before is not None else {}
+    pairs: Pairs = {}
+    for (concept, monitor), value in zip(inline, values, strict=True):
+        told: Value = value
+        if value is not None and monitor.is_count:
+            begun = first.get(monitor.read)
+            told = None if begun is None else max(0, value - begun)
+        text = value_text(told)
+        if text is not None:
+            pairs[concept] = text
+    return pairs

@@ -71,21 +71,17 @@ def _of_processes() -> dict[str, Monitor]:
 
     share = Rate(process.family_cpu_seconds, 100.0 / process.cores())
     return {
-        "CpuSeconds": Inline(process.cpu_seconds, _grown),
+        "CpuSeconds": Inline(process.cpu_seconds, is_count=True),
         "CpuCores": Inline(Shared(process.cores, 1.0)),
         "CpuPercent": Periodic(share, SAMPLE_S, Told.NOW, SETTLE_S),
         "MemoryRss": Inline(resident),
         "MemoryVirtual": Inline(virtual),
         "MemoryPeak": Periodic(process.family_memory, 0.5, Told.PEAK, SETTLE_S),
-        "IoReadBytes": Inline(read_bytes, _grown),
-        "IoWriteBytes": Inline(written_bytes, _grown),
+        "IoReadBytes": Inline(read_bytes, is_count=True),
+        "IoWriteBytes": Inline(written_bytes, is_count=True),
         "IoReadRate": Periodic(Rate(lambda: read_bytes() or 0), SAMPLE_S, Told.NOW, SETTLE_S),
         "IoWriteRate": Periodic(Rate(lambda: written_bytes() or 0), SAMPLE_S, Told.NOW, SETTLE_S),
     }
-
-
-def _grown(before: float, after: float) -> float:
-    return max(0, after - before)
 
 
 def _of_disk_and_network() -> dict[str, Monitor]:

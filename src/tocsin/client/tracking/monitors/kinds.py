@@ -45,10 +45,10 @@ class Periodic:
 @dataclass(frozen=True, slots=True)
 class Inline:
     """Read by the workflow's own thread, for our own readings of a few microseconds. Others may
-    hang, and a workflow waits for nobody."""
+    hang, and a workflow waits for nobody. A count is told as its growth since the beginning."""
 
     read: Callable[[], float | int | None]
-    combine: Callable[[float, float], float] | None = None
+    is_count: bool = False
 
 
 # A plain function is called when an activity begins and when it ends; each value is told.

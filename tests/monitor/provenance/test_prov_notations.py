@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from itertools import groupby
+from pathlib import Path
 
 import pyoxigraph
 import pytest
@@ -18,6 +20,7 @@ from tocsin.monitor.provenance import RunView, prov_json, prov_n, turtle
 from tocsin.monitor.provenance.names import local
 from tocsin.monitor.provenance.telling import statements
 
+PAGE = Path(__file__).parents[3] / "docs" / "provenance.md"
 # The reader knows the qualified form only, and takes this for an attribute of the entity.
 REVISION_OF = "http://www.w3.org/ns/prov#wasRevisionOf"
 
@@ -139,16 +142,8 @@ def test_sparql_answers_which_files_a_result_was_derived_from() -> None:
     store = pyoxigraph.Store()
     store.load(turtle(ordinary_run()), format=pyoxigraph.RdfFormat.TURTLE)
 
-    found = store.query(
-        """
-        PREFIX prov: <http://www.w3.org/ns/prov#>
-        PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
-        SELECT DISTINCT ?path WHERE {
-          <urn:tocsin:run:r1:file:plot.png>
-            (prov:wasDerivedFrom | prov:wasGeneratedBy / prov:used)+ / rdfs:label ?path
-        }
-        """
-    )
+    [query] = re.findall(r"```sparql\n(.*?)```", PAGE.read_text(), re.S)
+    found = store.query(query)
 
     assert isinstance(found, pyoxigraph.QuerySolutions)
     paths = {solution["path"].value for solution in found}
@@ -166,3 +161,11 @@ def test_hostile_texts_come_back_as_they_were() -> None:
 
     labels = {str(record.label) for record in document.get_records() if record.label}
     assert {text for text in HOSTILE if text} <= labels
+
+
+def test_the_python_of_the_manual_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+
+    exec(compile(block, "provenance.md", "exec"), {})
+
+    assert "used(activity:copy.1, file:a.txt, -)" in capsys.readouterr().out

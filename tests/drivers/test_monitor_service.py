@@ -27,6 +27,7 @@ from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.event.event import Event
+from tocsin.event.stored import Batch, Stored
 from tocsin.monitor.fold import Heard
 from tocsin.ontology import built_in
 from tocsin.store.store import Store
@@ -148,6 +149,25 @@ def test_tables_of_another_log_are_told_of_and_the_log_is_read_from_its_start(
         await say(node, *small_run())
         run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
         assert run.state == "completed"
+
+    watch(tmp_path, script)
+
+
+def test_what_the_log_no_longer_has_is_told_and_the_rest_is_folded(tmp_path: Path) -> None:
+    messages = [*small_run("gone"), *small_run("kept")]
+    log = Store.open(tmp_path)
+    events = [
+        Stored(seq, 1, to_event(Message(pairs), id=str(seq), source="/s", vocabulary=built_in()))
+        for seq, pairs in enumerate(messages, 1)
+    ]
+    log.write(Batch(events=events))
+    log.write(Batch(trim_to=len(small_run())))
+    log.close()
+
+    async def script(node: Node, monitor: Monitor) -> None:
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        assert [(run.id, run.state) for run in records] == [("kept", "completed")]
+        assert monitor.missed == len(small_run())
 
     watch(tmp_path, script)
 

@@ -1,0 +1,120 @@
+"""A broker that engines tell of their runs, and what its log says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from served import Served
+from tocsin.ontology import built_in
+from tocsin.wire.blackboard.messages import Message
+
+RECORDINGS = Path(__file__).parent.parent / "recordings"
+WAIT_S = 60.0
+PAGE = 1_000
+
+ENDS = built_in().below("ActivityTerminalEvent") | {"ActivityRetrying"}
+RUN_ENDS = built_in().below("WorkflowTerminalEvent")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message as it is in the log."""
+
+    id: str
+    source: str
+    pairs: Mapping[str, str]
+
+
+def somebody_listens(broker: Served) -> None:
+    """Without a subscriber publishers send nothing. This one wants everything, for good."""
+    status, answer = broker.call("POST", "/boxes", {"filters": []})
+    assert status == 201, answer
+
+
+def told(broker: Served) -> list[Told]:
+    """All messages of the log, oldest first."""
+    found: list[Told] = []
+    after = 0
+    while True:
+        _, page = broker.call("GET", f"/events?after={after}&limit={PAGE}")
+        found += [Told(e["id"], e["source"], e["data"]) for e in page["events"]]
+        if not page["events"] or page["next"] is None or page["next"] <= after:
+            return found
+        after = page["next"]
+
+
+def wait_until_told(broker: Served, concept: str, **pairs: str) -> None:
+    """Until the log has this of somebody, as seen from outside."""
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        for message in told(broker):
+            if concept in message.pairs and pairs.items() <= message.pairs.items():
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"nobody told {concept} {pairs}: {told(broker)}")
+
+
+def ends(messages: Iterable[Told | Message]) -> dict[tuple[str, int], str]:
+    """How each attempt of each activity ended; none of them twice."""
+    found: dict[tuple[str, int], str] = {}
+    for message in messages:
+        for concept in ENDS & message.pairs.keys():
+            key = message.pairs["ActivityId"], int(message.pairs["Attempt"])
+            assert key not in found, f"{key} ended as {found[key]} and as {concept}"
+            found[key] = concept
+    return found
+
+
+def run_ends(messages: Iterable[Told | Message]) -> list[str]:
+    return [concept for message in messages for concept in RUN_ENDS & message.pairs.keys()]
+
+
+def with_concept(messages: Iterable[Any], concept: str) -> list[Any]:
+    return [message for message in messages if concept in message.pairs]
+
+
+def kinds(messages: Iterable[Told | Message]) -> dict[str, str]:
+    """What type each activity is of."""
+    return {
+        message.pairs["ActivityId"]: message.pairs["ActivityType"]
+        for message in messages
+        if "ActivityId" in message.pairs and "ActivityType" in message.pairs
+    }
+
+
+def assert_nothing_twice(messages: Iterable[Told]) -> None:
+    ids = [(message.source, message.id) for message in messages]
+    assert len(ids) == len(set(ids))
+
+
+def recording(name: str) -> list[dict[str, Any]]:
+    lines = (RECORDINGS / name).read_text().splitlines()
+    return [json.loads(line) for line in lines if line]
+
+
+@contextlib.contextmanager
+def deaf_broker() -> Iterator[str]:
+    """The address of something that takes every connection and never says a word."""
+    held: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(listener.accept()[0])
+
+        threading.Thread(target=accept, daemon=True).start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for line in held:
+                line.close()

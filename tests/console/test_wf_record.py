@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from served import Served
+from served import Served, served
 from tocsin.console.failure import exit_code
 from tocsin.console.recording import record
 from tocsin.console.rest import Rest
@@ -161,6 +161,22 @@ def test_a_fork_that_was_changed_tells_what_is_different(tell: Record, name: str
         ("ParameterChanged", "sort"),
         ("VersionSaved", None),
     ]
+
+
+def test_without_a_monitor_the_log_tells_what_was_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "Snakefile"
+    arguments = Namespace(file=str(file), workflow='it\'s "odd" / 7', json=True)
+    with served(env={"TOCSIN_MONITOR__ENABLED": "false"}) as broker, Rest(broker.url) as rest:
+        for text in (RULES, RULES.replace("threads: 2", "threads: 8"), RULES):
+            file.write_text(text)
+            capsys.readouterr()
+            assert record(rest, arguments, lambda: datetime.now(UTC)) == 0
+
+    messages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert kinds(messages) == [("ParameterChanged", "sort"), ("VersionSaved", None)]
+    assert messages[-1]["ChangeDetail"]["number"] == 3
 
 
 def test_a_fork_of_nothing_is_refused(tell: Record) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import msgspec
 
@@ -60,8 +61,8 @@ def told(
     def message(place: int, concept: str, pairs: dict[str, str]) -> Message:
         return Message(
             {concept: occasion.time, **identity, **pairs},
-            id=f"{workflow.name}/{number}/{workflow.version}/{place}/{concept}",
-            source=f"/workflows/{workflow.name}",
+            id=f"{number}/{workflow.version}/{place}/{concept}",
+            source=f"/workflows/{quote(workflow.name, safe='')}",
             time=occasion.time,
         )
 

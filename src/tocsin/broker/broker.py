@@ -178,8 +178,10 @@ class Broker:
 
     # Streams
 
-    def open_stream(self, filter: Filter, after: int | None, name: str) -> int:
-        return self._streams.open(filter, after, name)
+    def open_stream(
+        self, filter: Filter, after: int | None, name: str, asks: frozenset[str] | None = None
+    ) -> int:
+        return self._streams.open(filter, after, name, asks)
 
     def close_stream(self, number: int) -> None:
         self._streams.close(number)

@@ -51,6 +51,15 @@ class Interest:
             if former is not None:
                 self._discount(self._counts, former)
 
+    def asks_for(self, reader: int, concepts: frozenset[str] | None) -> None:
+        """Of the blackboard's messages this reader asks for these, and of others for nothing: it
+        takes what comes, and for its sake alone nobody need publish."""
+        self.version += 1
+        if concepts is None:
+            self._concepts.unsubscribe(reader)
+        else:
+            self._concepts.subscribe(reader, concepts)
+
     def _count(self, counts: dict[Filter, int], filter: Filter) -> None:
         if filter not in counts:
             self._since[filter] = self.version

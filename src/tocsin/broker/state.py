@@ -85,9 +85,14 @@ class State:
         self.matcher.remove(reader.follower.key)
         del self.by_key[reader.follower.key]
         self.interest.wants(reader.follower.key, None)
+        if isinstance(reader, Stream) and reader.asks is not None:
+            self.interest.asks_for(reader.follower.key, None)
 
     def stands_differently(self, reader: Subscriber | Stream) -> None:
         """It came, paused or resumed, or wants something else."""
+        if isinstance(reader, Stream) and reader.asks is not None:
+            self.interest.asks_for(reader.follower.key, reader.asks)
+            return
         active = isinstance(reader, Stream) or (reader.is_active and not reader.is_missing)
         self.interest.wants(reader.follower.key, reader.filter if active else None)
 

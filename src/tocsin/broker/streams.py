@@ -22,8 +22,11 @@ class Streams:
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, filter: Filter, after: int | None, name: str) -> int:
-        """Follow from `after`, or from the next event. Returns the stream's number."""
+    def open(
+        self, filter: Filter, after: int | None, name: str, asks: frozenset[str] | None
+    ) -> int:
+        """Follow from `after`, or from the next event. Returns the stream's number. With `asks`,
+        publishers are asked for these concepts and not for what the filter lets pass."""
         state = self._state
         if len(self._open) >= state.options.streams_max:
             raise TooManySubscriptions(
@@ -33,7 +36,7 @@ class Streams:
         gone = max(state.first - 1, state.committing.trim_to)
         start = state.head if after is None else max(after, gone)
         follower = state.new_follower(min(start, state.head))
-        stream = Stream(follower.key, name, filter, follower)
+        stream = Stream(follower.key, name, filter, follower, asks)
         state.enter(stream, filter)
         self._open[stream.number] = stream
         if follower.scanned_to == state.head:

@@ -100,13 +100,21 @@ class Subscriber:
 class Stream:
     """An open connection that follows the log. Gone when it closes; the reader keeps its place."""
 
-    __slots__ = ("blocked", "filter", "follower", "name", "number", "streamed")
+    __slots__ = ("asks", "blocked", "filter", "follower", "name", "number", "streamed")
 
-    def __init__(self, number: int, name: str, filter: Filter, follower: Follower) -> None:
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        filter: Filter,
+        follower: Follower,
+        asks: frozenset[str] | None = None,
+    ) -> None:
         self.number = number
         self.name = name
         self.filter = filter
         self.follower = follower
+        self.asks = asks  # in place of the filter, for those who ask what anybody wants
         self.blocked = False
         self.streamed = 0
 

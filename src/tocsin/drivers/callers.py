@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.stored import Stored
 
+CLOCK_JUMP_S = 1.0
+
 
 class Replier(Protocol):
     """Whoever published and waits. `answer` is called once, on the loop, and never raises."""
@@ -35,6 +37,21 @@ class Health:
     live: bool
     ready: bool
     reasons: list[str] = field(default_factory=list)
+
+
+def health_of(failure: TocsinError | None, jump_s: float, *, stopping: bool) -> Health:
+    """How a broker is that met this failure, and whose wall clock was set by so much."""
+    reasons: list[str] = []
+    if failure is not None:
+        reasons.append(str(failure))
+    if stopping:
+        reasons.append("the broker is stopping")
+    if abs(jump_s) > CLOCK_JUMP_S:
+        reasons.append(
+            f"the wall clock was set by {jump_s:+.1f} s since the start; "
+            "leases and retries go by the time that really passed"
+        )
+    return Health(failure is None, failure is None and not stopping, reasons)
 
 
 class Waiter:

@@ -12,20 +12,29 @@ from typing import Any, TypeVar
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
-from tocsin.config import Settings, is_loopback
+from tocsin.config import Settings
 from tocsin.delivery.outcome import Failed, Outcome
-from tocsin.delivery.trust import SinkRules, check_trusted, host_of, is_trusted
+from tocsin.delivery.trust import host_of, is_trusted
 from tocsin.drivers.blackboard.board import Board
-from tocsin.drivers.callers import Health, Replier, StreamSink, Waiter, shutting_down
+from tocsin.drivers.callers import (
+    Health,
+    Replier,
+    StreamSink,
+    Waiter,
+    health_of,
+    shutting_down,
+)
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.directory import Directory
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
 from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.latest import Latest
+from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
 from tocsin.drivers.push.reliable import ReliablePushes
+from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.recent import Recent
 from tocsin.drivers.seen_topics import SeenTopics
 from tocsin.drivers.seen_types import SeenTypes
@@ -42,7 +51,6 @@ from tocsin.wire.cloudevents.webhook import Allowed, Refused
 T = TypeVar("T")
 
 CLOSING_S = 0.5  # for what is under way to the disk when the broker stops; then, for goodbyes
-CLOCK_JUMP_S = 1.0
 
 
 class Node:
@@ -58,7 +66,8 @@ class Node:
         self.started_ns = time.time_ns()
         self.address = settings.http.address  # the door says which port it really got
         self._clock = SteadyClock()
-        trusted = check_trusted(settings.delivery.trusted)
+        self.rules = sink_rules(settings)
+        trusted = self.rules.trusted
         self.broker = Broker(
             settings.broker_options(),
             new_id=lambda: secrets.token_hex(12),
@@ -70,7 +79,6 @@ class Node:
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
-        self.rules = SinkRules(allow_private=_private_allowed(settings), trusted=trusted)
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
         ca_file = settings.delivery.ca_file
         tls = sink_context(ca_file) if ca_file else None  # else made for the first https sink
@@ -88,6 +96,7 @@ class Node:
         self.types = SeenTypes(self.broker.head)
         self.performance = PerformanceDesk(self)
         self.board = Board(self)
+        self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running = False
@@ -160,9 +169,16 @@ class Node:
         self.broker.met_corrupt(sequences)
         self.kick()
 
-    def open_stream(self, sink: StreamSink, filter: Filter, after: int | None, name: str) -> int:
+    def open_stream(
+        self,
+        sink: StreamSink,
+        filter: Filter,
+        after: int | None,
+        name: str,
+        asks: frozenset[str] | None = None,
+    ) -> int:
         """Follow the log; events go to `sink.write` from the next turn of the loop on."""
-        number = self.broker.open_stream(filter, after, name)
+        number = self.broker.open_stream(filter, after, name, asks)
         self._streams[number] = sink
         self.kick()
         return number
@@ -176,18 +192,7 @@ class Node:
             self.broker.close_stream(stream)
 
     def health(self) -> Health:
-        reasons: list[str] = []
-        if self.failure is not None:
-            reasons.append(str(self.failure))
-        if self.stopping:
-            reasons.append("the broker is stopping")
-        jump_s = self._clock.jumped_s()
-        if abs(jump_s) > CLOCK_JUMP_S:
-            reasons.append(
-                f"the wall clock was set by {jump_s:+.1f} s since the start; "
-                "leases and retries go by the time that really passed"
-            )
-        return Health(self.failure is None, self.failure is None and not self.stopping, reasons)
+        return health_of(self.failure, self._clock.jumped_s(), stopping=self.stopping)
 
     # Performing
 
@@ -391,10 +396,3 @@ class Node:
         await asyncio.to_thread(self._writer.close)
         await asyncio.to_thread(self._readers.close)
         self._store.close()
-
-
-def _private_allowed(settings: Settings) -> bool:
-    wanted = settings.delivery.private
-    if wanted != "auto":
-        return wanted == "yes"
-    return all(map(is_loopback, settings.addresses().values()))

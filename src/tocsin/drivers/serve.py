@@ -26,8 +26,11 @@ from tocsin.drivers.frames.door import FramesDoor
 from tocsin.drivers.frames.door import listen as listen_frames
 from tocsin.drivers.frames.session import ARCHIVE
 from tocsin.drivers.http.server import HttpDoor, listen
+from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.pegasus.door import PegasusDoor, door_limits
+from tocsin.drivers.pegasus.door import listen as listen_pegasus
 from tocsin.drivers.soap.desk import Desk
 from tocsin.drivers.soap.services import broker_desk
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
@@ -53,7 +56,7 @@ FRAMES_SHARE = 0.2
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
-Doors = dict[str, HttpDoor | FramesDoor | DatagramDoor | SoapTcpDoor]
+Doors = dict[str, HttpDoor | FramesDoor | DatagramDoor | SoapTcpDoor | PegasusDoor]
 
 
 def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
@@ -108,6 +111,7 @@ async def _serve(
     desk = broker_desk(node)
     doors: Doors = {}
     try:
+        node.monitor = open_monitor(node)
         await _open(doors, node, desk, tls)
     except BaseException:
         await _close(doors, node, desk)
@@ -132,6 +136,10 @@ async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
             desk.answer, settings.soap_tcp.address, settings.soap_tcp, node.note, tls=tls
+        )
+    if not settings.pegasus.is_off:
+        doors["pegasus"] = await listen_pegasus(
+            node, settings.pegasus.address, door_limits(settings.pegasus)
         )
 
 
@@ -183,6 +191,8 @@ async def _close(doors: Doors, node: Node, desk: Desk) -> None:
     node.stopping = True
     await asyncio.gather(*(door.close() for door in doors.values()))
     await desk.close()
+    if node.monitor is not None:
+        await node.monitor.close()
     await node.close()
 
 

@@ -35,6 +35,11 @@ def add_arguments(parser: Parser) -> None:
         metavar="HOST:PORT",
         help="where to listen for SOAP in DIME messages, or off (127.0.0.1:8402)",
     )
+    parser.add_argument(
+        "--pegasus",
+        metavar="HOST:PORT",
+        help="where Pegasus' monitord may send its events by TCP (off)",
+    )
     parser.add_argument("--tls-cert", metavar="FILE", help="the broker's certificate: speak TLS")
     parser.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
     parser.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
@@ -70,6 +75,7 @@ def run(arguments: Namespace) -> int:
         "frames.address": arguments.frames,
         "frames.archive": arguments.archive,
         "soap_tcp.address": arguments.soap_tcp,
+        "pegasus.address": arguments.pegasus,
         "delivery.trusted": arguments.trust,
     }
     settings, _ = load(flags, os.environ, find_file(arguments.config, os.environ))

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from tocsin.config import Settings
 from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.service import House, Service
@@ -18,6 +19,12 @@ T = TypeVar("T")
 
 ASKED_AT_ONCE: Final = 2  # threads that answer; more would only wait for the tables
 READ_OWN_WRITES_S: Final = 2.0  # how long a question waits for what was published before it
+
+
+class OpenHouse(House, Protocol):
+    """A node with its settings."""
+
+    settings: Settings
 
 
 class Monitor:
@@ -35,7 +42,8 @@ class Monitor:
         vocabulary = vocabulary or in_use()
         self._store = MonitorStore(directory, self.options, vocabulary)
         self.past = Live(directory, self.options)
-        self.service = Service(node, self._store, vocabulary)
+        asks = vocabulary.expanded(self.options.concepts)
+        self.service = Service(node, self._store, vocabulary, asks)
         self._askers = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="tocsin-runs")
 
     def start(self) -> None:
@@ -75,3 +83,20 @@ class Monitor:
     def missed(self) -> int:
         """How many events the log no longer had when the monitor wanted to read them."""
         return self._store.missed
+
+
+def open_monitor(node: OpenHouse) -> Monitor | None:
+    """The monitor of a node, at work; none if its settings want none. On the loop."""
+    wanted = node.settings.monitor
+    if not wanted.enabled:
+        return None
+    options = MonitorOptions(
+        concepts=wanted.concepts,
+        silence_s=wanted.silence_s,
+        retain_age_s=wanted.retain_age_s,
+        runs_max=wanted.runs_max,
+        events_per_run=wanted.events_per_run,
+    )
+    monitor = Monitor(node, Path(node.settings.log.directory), options)
+    monitor.start()
+    return monitor

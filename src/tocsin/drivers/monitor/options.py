@@ -11,7 +11,6 @@ from tocsin.monitor.rules import WANTED
 class MonitorOptions:
     """The settings of the monitoring service."""
 
-    enabled: bool = True
     concepts: tuple[str, ...] = WANTED
     """What it subscribes to, for the aggregate profile. It folds whatever comes."""
     silence_s: float = 6 * 3_600.0

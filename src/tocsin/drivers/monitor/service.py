@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -62,7 +63,12 @@ class House(Protocol):
     def note(self, level: Level, message: str, **fields: object) -> None: ...
 
     def open_stream(
-        self, sink: StreamSink, filter: Filter, after: int | None, name: str
+        self,
+        sink: StreamSink,
+        filter: Filter,
+        after: int | None,
+        name: str,
+        asks: frozenset[str] | None = None,
     ) -> int: ...
 
     def stream_ready(self, stream: int) -> None: ...
@@ -73,8 +79,11 @@ class House(Protocol):
 class Service:
     """The far end of the monitor's stream, and the thread behind it."""
 
-    def __init__(self, node: House, store: MonitorStore, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, node: House, store: MonitorStore, vocabulary: Vocabulary, asks: frozenset[str]
+    ) -> None:
         self._node = node
+        self._asks = asks
         self._store = store
         self._vocabulary = vocabulary
         self._turn = threading.Condition()
@@ -99,7 +108,9 @@ class Service:
             )
             self._store.begin_anew()
         self._through = self._store.place
-        self._stream = self._node.open_stream(self, EVERYTHING, self._through, NAME)
+        self._stream = self._node.open_stream(
+            self, EVERYTHING, self._through, NAME, asks=self._asks
+        )
         self._thread.start()
 
     @property
@@ -143,6 +154,8 @@ class Service:
         with self._turn:
             self._stopping = True
             self._turn.notify()
+        with self._folded:
+            self._folded.notify_all()
 
     def join(self) -> None:
         """Wait for the thread. Not on the loop."""
@@ -152,6 +165,15 @@ class Service:
     # The thread
 
     def _work(self) -> None:
+        try:
+            self._follow()
+        except Exception as error:
+            # A reader that no longer reads would hold back the log for ever.
+            trace = "".join(traceback.format_exception(error))
+            self._node.note("error", "the monitor has failed, and follows no more", trace=trace)
+            self._on_loop(self.stop)
+
+    def _follow(self) -> None:
         placed_s = forgot_s = time.monotonic()
         while True:
             events = self._take()

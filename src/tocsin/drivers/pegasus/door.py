@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tocsin.config import PegasusSettings
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.receiving import events_from, received
 from tocsin.errors import BadSetting, ShuttingDown, TocsinError
@@ -253,6 +254,15 @@ class _Session:
 def _peer(writer: asyncio.StreamWriter) -> str:
     name = writer.get_extra_info("peername")
     return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else ""
+
+
+def door_limits(settings: PegasusSettings) -> DoorLimits:
+    """The limits that the settings name."""
+    return DoorLimits(
+        connections_max=settings.connections_max,
+        idle_s=settings.idle_s,
+        record_bytes_max=settings.line_bytes_max,
+    )
 
 
 async def listen(node: Node, address: str, limits: DoorLimits | None = None) -> PegasusDoor:

@@ -21,6 +21,7 @@ from tocsin.drivers.http.rest.ingest import ingest_routes
 from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.performance import performance_routes
+from tocsin.drivers.http.rest.runs import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.drivers.soap.paths import is_soap_path
@@ -38,6 +39,7 @@ def application(node: Node, door: Door) -> Application:
     routes = [
         *event_routes(node),
         *blackboard_routes(node),
+        *run_routes(node),
         *ingest_routes(node),
         *subscription_routes(node),
         *box_routes(node, door),

@@ -187,7 +187,7 @@ def test_a_fork_of_nothing_is_refused(tell: Record) -> None:
 def test_a_dry_run_says_what_it_would_tell(tell: Record, broker: Served, name: str) -> None:
     _, words = tell(RULES, json=False, dry_run=True)
 
-    assert "ActivityAdded" in words
+    assert "ActivityAdded  all       activity  -    s/1.txt from sort" in words
     assert "nothing was recorded" in words
     assert in_the_log(broker, name) == []
 
@@ -199,6 +199,14 @@ def test_a_person_sees_a_table_of_changes(tell: Record) -> None:
 
     assert "ParameterChanged  sort      threads  2    8" in words
     assert "1 change" in words
+
+
+def test_where_a_binding_comes_from_is_said_in_words(tell: Record) -> None:
+    tell(RULES)
+
+    _, words = tell(RULES.replace('input: "d/{i}.txt"', 'input: "e/{i}.txt"'), json=False)
+
+    assert "d/{i}.txt from gen  e/{i}.txt" in words
 
 
 def test_a_file_that_is_none_publishes_nothing(tell: Record, broker: Served, name: str) -> None:

@@ -123,7 +123,7 @@ def _print(
 ) -> None:
     if changes:
         rows = [
-            (each.concept, each.activity, each.what, _brief(each.was), _brief(each.now))
+            (each.concept, each.activity, each.what, brief(each.was), brief(each.now))
             for each in changes
         ]
         table(("change", "activity", "what", "was", "is"), rows)
@@ -137,13 +137,17 @@ def _print(
     say(f"{workflow.name}: {words}, {told_of}" + ("; nothing was recorded" if dry else ""))
 
 
-def _brief(value: object) -> str | None:
-    """A few words for a table."""
-    if not isinstance(value, dict):
-        return value if value is None else str(value)
-    parts = value.get("does", value)
-    return ", ".join(map(_brief_part, filter(None, parts.values())))
+def brief(value: object) -> str | None:
+    """How a thing was or is, in a few words for a table."""
+    if isinstance(value, dict):
+        if "from" in value or "value" in value:
+            sources = ", ".join(map(str, value.get("from", ())))
+            return f"{value.get('value', '')} from {sources}".strip() if sources else value["value"]
+        parts = value.get("does") or value
+        return "; ".join(_brief_part(part) for part in parts.values() if part)
+    return value if value is None else str(value)
 
 
 def _brief_part(part: object) -> str:
-    return ", ".join(map(str, part)) if isinstance(part, list) else str(part)
+    listed = part if isinstance(part, list) else [part]
+    return ", ".join(brief(each) or "" for each in listed)

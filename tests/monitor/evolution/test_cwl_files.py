@@ -249,7 +249,7 @@ def test_hostile_files_are_refused_in_a_sentence(read: Read, content: str, words
     "content",
     [
         "class: Workflow\nsteps: [1, {}, {id: a}, [b]]\ninputs: 7\noutputs: [[]]\n",
-        "class: Workflow\nsteps: {a: x, b: {run: [], in: [a, [b]], out: {c: d}, scatter: {e: f}}}\n",
+        "class: Workflow\nsteps: {a: x, b: {run: [], in: [a, [b]], out: {c: d}, when: {e: 1}}}\n",
         "class: Workflow\nsteps: {a: {run: 'https://example.org/t.cwl', in: {}, out: []}}\n",
         "class: CommandLineTool\n",
     ],

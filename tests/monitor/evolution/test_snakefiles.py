@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from served import ROOT
+from tocsin.client.engines.files import DiskFiles
+from tocsin.client.engines.snakemake_plan import Facts
+from tocsin.client.engines.snakemake_sources import sources_of
 from tocsin.client.evolution.reading import read_workflow
 from tocsin.client.evolution.snake_links import fits
 from tocsin.client.evolution.sources import FILE_BYTES_MAX
@@ -178,6 +181,32 @@ def test_a_script_that_has_another_text_replaces_the_activity(read: Read) -> Non
     now = read(text, scripts__a_py="print(2)")
 
     assert changes(was, now) == [("ActivityReplaced", "a", "script sha256")]
+
+
+def test_a_run_names_the_version_that_was_recorded(tmp_path: Path) -> None:
+    for name, text in {
+        "workflow/Snakefile": 'configfile: "config.yaml"\ninclude: "rules/a.smk"\n',
+        "workflow/rules/a.smk": 'rule a:\n    output: "a"\n    script: "../scripts/a.py"\n',
+        "workflow/scripts/a.py": "print(1)",
+        "config.yaml": "k: 1\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    # As Snakemake tells it when it runs there.
+    facts = Facts(
+        files=(
+            str(tmp_path / "workflow/Snakefile"),
+            str(tmp_path / "workflow/rules/a.smk"),
+            "config.yaml",
+        ),
+        scripts={"a": str(tmp_path / "workflow/rules/../scripts/a.py")},
+    )
+
+    run = sources_of(facts, DiskFiles(tmp_path), str(tmp_path), str(tmp_path))
+
+    workflow = read_workflow(tmp_path / "workflow/Snakefile")
+    assert workflow.version == run.version
+    assert workflow.name == tmp_path.name
 
 
 def test_settings_of_a_config_file_are_parameters(read: Read, tmp_path: Path) -> None:

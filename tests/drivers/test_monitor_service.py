@@ -281,3 +281,17 @@ def test_the_options_say_how_many_events_of_a_run_are_kept(tmp_path: Path) -> No
         assert events[-1].pairs["ActivityId"] == "a-499"
 
     watch(tmp_path, script, replace(MonitorOptions(), events_per_run=100))
+
+
+def test_a_monitor_that_fails_lets_go_of_the_log_and_of_those_who_ask(tmp_path: Path) -> None:
+    async def script(node: Node, monitor: Monitor) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise RuntimeError("a bug in the monitor")
+
+        monitor._store.write = fail  # type: ignore[method-assign]
+        await say(node, *small_run())
+        while node.broker.streams_open:
+            await asyncio.sleep(0.01)
+        assert await monitor.ask(lambda past, now_ns: past.runs(now_ns)) == ([], None)
+
+    watch(tmp_path, script)

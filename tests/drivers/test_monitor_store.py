@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
+from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
@@ -346,3 +350,49 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
     with pytest.raises(DataDirectoryUnusable):
         MonitorStore(tmp_path, OPTIONS, built_in())
+
+
+_ANY_PAIRS = st.builds(
+    lambda name, attempt, concept, second, kind, used: activity_pairs(
+        name, concept, second, Attempt=str(attempt), ActivityType=kind, CpuSeconds=str(used)
+    ),
+    st.sampled_from("abc"),
+    st.integers(1, 3),
+    st.sampled_from(
+        [
+            "ActivityQueued",
+            "ActivityExecuting",
+            "ActivityRetrying",
+            "ActivitySucceeded",
+            "ActivityFailed",
+        ]
+    ),
+    st.integers(0, 9),
+    st.sampled_from(["x", "y"]),
+    st.integers(0, 5),
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(_ANY_PAIRS, max_size=25), st.integers(1, 9))
+def test_what_is_counted_on_the_way_equals_a_count_at_the_end(
+    messages: list[dict[str, str]], batch: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        kept = Kept(Path(directory))
+        kept.fold(heard(*messages), batch=batch)
+        rows = kept.asked.rows
+
+        counted = rows("SELECT type, state, count FROM tally WHERE count ORDER BY type, state")
+        assert counted == rows(
+            "SELECT type, state, count(*) FROM attempts AS a WHERE attempt = (SELECT max(attempt) "
+            "FROM attempts WHERE activity = a.activity) GROUP BY type, state ORDER BY type, state"
+        )
+        assert rows("SELECT count(*) FROM attempts WHERE last") == rows(
+            "SELECT count(DISTINCT activity) FROM attempts"
+        )
+        used = [decode_row(row)["use.CpuSeconds"] for (row,) in rows("SELECT row FROM attempts")]
+        assert rows("SELECT total(amount) FROM used") == [(sum(used),)]
+        odd = [len(each) for each in (kept.asked._odd_activities(1),)]
+        assert rows("SELECT total(odd) FROM runs") == [tuple(float(each) for each in odd)]
+        kept.close()

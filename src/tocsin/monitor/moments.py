@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from tocsin.monitor.estimate.facts import Done, Moment, PastRun, Plan, Planned
@@ -112,10 +112,6 @@ def most_at_once(tasks: Sequence[Task]) -> int:
         now += change
         most = max(most, now)
     return most
-
-
-def with_cores(plan: Plan, cores: int) -> Plan:
-    return replace(plan, cores=cores)
 
 
 def _done(tasks: Sequence[Task], began_ns: int) -> Mapping[int, Done]:

@@ -166,7 +166,7 @@ def test_why_it_failed_is_told_with_what_came_before(tocsin: Tocsin, told: tuple
         "  seen       never before\n",
         "    samtools merge out.bam\n",
         "    no space left on device\n",
-        "ActivitySucceeded align-2\n",
+        "ActivitySucceeded align align-2\n",
         "ActivityExecuting merge\n",
     ):
         assert line in out

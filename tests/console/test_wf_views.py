@@ -342,7 +342,7 @@ def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> N
         "    2026-03-01  ActivityExecuting s3",
         "    2026-03-01  memory rss 63 GB s3",
     ]
-    assert words == "\n91bc-01 is failed: 1 failed try\n"
+    assert words == "\nrun 91bc-01, failed: 1 failed try\n"
 
 
 def test_a_run_without_failures_points_at_one_that_has_some(

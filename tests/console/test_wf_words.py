@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.console.durations import seconds
-from tocsin.console.wf_failures import event_text
-from tocsin.console.wf_history import histogram_lines
+from tocsin.console.wf_failures import event_text, tells_more
+from tocsin.console.wf_history import edge_texts, histogram_lines
 from tocsin.console.wf_tables import cut, described, lines_of_table, wide, wrapped
 from tocsin.console.wf_words import at, bar, counted, lasting, left, measured, percent, size, trust
 
@@ -146,6 +146,19 @@ def test_every_count_of_a_histogram_shows_and_fits(counts: list[int], width: int
     assert all(len(line) <= width for line in lines)
     for line, count in zip(lines, counts, strict=True):
         assert (line[-1] in "█▏▎▍▌▋▊▉") == (count > 0)
+
+
+def test_edges_that_are_close_have_more_digits() -> None:
+    assert edge_texts([1.0, 60.0, 3600.0]) == ["1.0s", "1m00s", "1h00m"]
+    assert edge_texts([1.001, 1.004, 1.01]) == ["1.001s", "1.004s", "1.010s"]
+    assert edge_texts([5.0, 5.0]) == ["5.0s", "5.0s"]
+
+
+def test_a_trace_is_shown_if_it_tells_more_than_the_error() -> None:
+    assert tells_more("Traceback ...", None)
+    assert not tells_more(None, "no room")
+    assert not tells_more("In line 20:\n  no  room", "no room")
+    assert tells_more("no room\n" + "at some place\n" * 20, "no room")
 
 
 def test_an_event_is_told_by_what_happened_or_by_its_values() -> None:

@@ -16,7 +16,7 @@ from tocsin.console.wf_words import ENDED, Clock, at, lasting, measured, spaced
 from tocsin.errors import BrokerRefused, NoSuchRun
 
 VERSION_CHARS = 12
-SAME_WITHIN = 0.01  # a ratio closer to one is called the same
+SAME_WITHIN = 0.05  # a ratio closer to one is chance
 
 
 def compare(rest: Rest, arguments: Namespace, clock: Clock) -> int:
@@ -96,7 +96,7 @@ def _times(ratio: float | None) -> str:
     if ratio is None:
         return "-"
     if abs(ratio - 1) < SAME_WITHIN:
-        return "the same"
+        return "as long"
     return f"{ratio:.3g} times as long"
 
 

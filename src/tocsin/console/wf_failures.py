@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -19,6 +20,7 @@ LOG_LINES = 20
 TRACE_LINES = 20
 COMMAND_LINES = 10
 TEXT_WIDTH_MAX = 100
+TRACE_CHARS_AROUND = 150  # `RuleException: ... in file ..., line 20:`
 INDENT = "    "
 
 
@@ -45,7 +47,7 @@ def failures(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if len(found) > FAILURES_SHOWN:
         say(f"... {len(found) - FAILURES_SHOWN:,} more; use --json for all of them")
     tries = "1 failed try" if len(found) == 1 else f"{len(found):,} failed tries"
-    say(f"\n{run['id']} is {run['state']}: {tries}")
+    say(f"\nrun {run['id']}, {run['state']}: {tries}")
     return 0
 
 
@@ -77,13 +79,32 @@ def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iter
         ("exit code", _exit_text(failure.get("exit_code"))),
         ("seen", f"{plural(seen, 'time')} before" if seen else "never before"),
         ("resources", ", ".join(f"{spaced(k)} {measured(k, v)}" for k, v in resources.items())),
-        ("log file", failure.get("log_file")),
+        ("log file", _listed(failure.get("log_file"))),
     ]
     yield from ("  " + line for line in described(pairs, width=width - 2))
-    yield from _block("command", failure.get("command"), COMMAND_LINES, width)
-    yield from _block("trace", failure.get("trace"), TRACE_LINES, width)
     yield from _block("log", failure.get("log"), LOG_LINES, width)
+    yield from _block("command", failure.get("command"), COMMAND_LINES, width)
+    if tells_more(failure.get("trace"), failure.get("error")):
+        yield from _block("trace", failure.get("trace"), TRACE_LINES, width)
     yield from _before(failure.get("before") or [], now, width)
+
+
+def tells_more(trace: str | None, error: str | None) -> bool:
+    """False for a trace that is the error once more with a line or two around it."""
+    if not trace or not error:
+        return bool(trace)
+    whole, known = " ".join(trace.split()), " ".join(error.split())
+    return known not in whole or len(whole) - len(known) > TRACE_CHARS_AROUND
+
+
+def _listed(text: str | None) -> str | None:
+    """Several files come as a JSON array."""
+    if not text or not text.startswith("["):
+        return text
+    try:
+        return ", ".join(map(str, json.loads(text)))
+    except (ValueError, RecursionError):
+        return text
 
 
 def _before(events: list[dict[str, Any]], now: datetime, width: int) -> Iterator[str]:
@@ -133,12 +154,18 @@ def event_text(event: Mapping[str, Any], now: datetime) -> str:
     """A message of a run in one line: when, what, and to which activity."""
     pairs: Mapping[str, str] = event.get("pairs") or {}
     happened = [name for name in pairs if name in _events()]
-    about = pairs.get("ActivityId") or pairs.get("EventName") or ""
+    name, kind = pairs.get("ActivityId", ""), pairs.get("ActivityType", "")
+    about = [kind, name] if kind != name else [name]
     values = [f"{spaced(n)} {measured(n, v)}" for n, v in pairs.items() if n in _resources()]
     if not happened:  # a sample, or something that only its sender understands
         happened = [", ".join(values or pairs)]
-    text = " ".join((*happened, about)).strip()
-    detail = pairs.get("ErrorMessage") or pairs.get("EventData") or pairs.get("ActivityProgress")
+    text = " ".join(filter(None, (*happened, *about)))
+    detail = (
+        pairs.get("EventName")
+        or pairs.get("ErrorMessage")
+        or pairs.get("EventData")
+        or pairs.get("ActivityProgress")
+    )
     return cell(f"{at(event.get('time'), now):<8}  {text}{': ' + detail if detail else ''}")
 
 

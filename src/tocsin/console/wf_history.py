@@ -18,6 +18,7 @@ from tocsin.console.wf_words import Clock, at, lasting
 BAR_CELLS_MAX = 40
 RECENT_SHOWN = 10
 VERSIONS_SHOWN = 5
+DIGITS_MAX = 6  # after the point; the broker rounds to microseconds
 # Eighths of a cell, so that one in a thousand still shows.
 _PARTS = " ▏▎▍▌▋▊▉"
 
@@ -60,10 +61,8 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
 
 def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -> Iterator[str]:
     """A bar for each span of time; the longest one is as wide as there is room."""
-    spans = [
-        lasting(low) if low == high else f"{lasting(low)} to {lasting(high)}"
-        for low, high in pairwise(edges)
-    ]
+    texts = edge_texts(edges)
+    spans = [low if low == high else f"{low} to {high}" for low, high in pairwise(texts)]
     spans = spans[: len(counts)] + ["longer"] * (len(counts) - len(spans))
     column = max(map(len, spans), default=0)
     digits = max(len(f"{count:,}") for count in counts)
@@ -71,6 +70,16 @@ def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -
     most = max(counts) or 1
     for span, count in zip(spans, counts, strict=True):
         yield f"{span:>{column}}  {count:>{digits},}  {_bar(count / most * room)}".rstrip()
+
+
+def edge_texts(edges: Sequence[float]) -> list[str]:
+    """The edges with as many digits as it takes to tell them apart."""
+    texts = [lasting(edge) for edge in edges]
+    for digits in range(1, DIGITS_MAX + 1):
+        if len(set(texts)) == len(set(edges)):
+            break
+        texts = [f"{edge:.{digits}f}s" for edge in edges]
+    return texts
 
 
 def _bar(cells: float) -> str:

@@ -212,13 +212,13 @@ def left_text(estimate: Mapping[str, Any], now: datetime) -> str:
 def _show_types(types: Mapping[str, Counter[str]], plan: Mapping[str, int]) -> None:
     if not types and not plan:
         return
-    ends = ("succeeded", "cached", "skipped")
+    ends = ("succeeded", "cached")
     named = ("running", "failed")
     rows = []
     for name in sorted({*types, *plan}):
         count = types.get(name, Counter())
         known = sum(count.values())
-        others = {s: n for s, n in count.items() if s not in (*ends, *named)}
+        others = {s: n for s, n in sorted(count.items()) if s not in ("succeeded", *named)}
         rest = max(0, int(plan.get(name) or 0) - known)
         if rest:
             others["to come"] = rest

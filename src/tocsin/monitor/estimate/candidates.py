@@ -34,6 +34,7 @@ CANDIDATES = (
 LEFT_MIN = 0.01  # of the elapsed time: a run that goes on has at least this much to go
 REST_MIN = 1e-3  # of a past run: less than this after a milestone is counted as this
 TOTAL_S_MIN = 1e-3
+CLOCK_MIN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,14 @@ def view(past: Sequence[Experience], shape: Shape) -> View:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The logarithm of the total seconds by each candidate, and the simulation behind one."""
+    """The logarithm of the total seconds by each candidate, and the simulation behind one.
+
+    `place` is how far on the run seems from inside: by tasks, by median work, by the clock.
+    """
 
     logs: Floats
     rest: Rest
+    place: Floats
 
 
 def totals(seen: View, state: State) -> Totals | None:
@@ -97,7 +102,21 @@ def totals(seen: View, state: State) -> Totals | None:
         return None
     floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
     values = [max(known[0] if value is None else value, floor_s) for value in said]
-    return Totals(np.log(values), left)
+    return Totals(np.log(values), left, _place(seen, state, values[0]))
+
+
+def _place(seen: View, state: State, total_s: float) -> Floats:
+    shape, medians = seen.shape, seen.medians
+    work_s = sum(medians.get(name, 0.0) * len(them) for name, them in shape.members.items())
+    ended_s = sum(medians.get(shape.types[index], 0.0) for index in state.ended)
+    clock = max(state.elapsed_s / total_s, CLOCK_MIN)
+    return np.array(
+        [
+            len(state.ended) / shape.count,
+            ended_s / work_s if work_s > 0 else 0.0,
+            math.log(clock) / 2,
+        ]
+    )
 
 
 def _by_milestone(seen: View, state: State, stretch: float) -> float | None:

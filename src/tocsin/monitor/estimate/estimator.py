@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tocsin.monitor.estimate.candidates import CANDIDATES, Totals, View, totals, view
-from tocsin.monitor.estimate.choose import STAGES, Verdict, Verdicts, chosen, judge, settle
+from tocsin.monitor.estimate.choose import Lessons, Verdict, chosen, fractions, judge, mix
 from tocsin.monitor.estimate.experience import Experience, digest
 from tocsin.monitor.estimate.facts import Estimate, Moment, PastRun
 from tocsin.monitor.estimate.reason import say_why
@@ -18,67 +18,73 @@ from tocsin.monitor.estimate.shape import Floats, compile_plan
 from tocsin.monitor.estimate.state import State, state_of
 
 RUNS_MAX = 60  # the last so many past runs are learnt from; older ones tell little, and cost
+PLACES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What past runs teach: themselves, and whom to believe for a size seen before or not."""
+    """What past runs teach: themselves, and who was right for a size seen before or not."""
 
     runs: tuple[Experience, ...]
-    seen_size: Verdicts
-    new_size: Verdicts
+    seen_size: Lessons
+    new_size: Lessons
 
 
 def learn(past: Sequence[PastRun]) -> Knowledge:
     """Learn from past runs, oldest first. Costs up to seconds for dozens of large runs."""
-    digested = [run for run in map(digest, past[-RUNS_MAX:]) if run is not None]
-    runs = tuple(digested)
-    seen = _verdicts(runs, lambda run, other: other is not run)
-    if len({run.shape.size for run in runs}) == len(runs):
+    runs = tuple(run for run in map(digest, past[-RUNS_MAX:]) if run is not None)
+    sizes = [run.shape.size for run in runs]
+    seen = _lessons(runs, list(range(len(runs))))
+    if len(set(sizes)) == len(sizes):
         return Knowledge(runs, seen, seen)
-    new = _verdicts(runs, lambda run, other: other.shape.size != run.shape.size)
-    return Knowledge(runs, seen, new)
+    return Knowledge(runs, seen, _lessons(runs, [sizes.index(size) for size in sizes]))
 
 
-def _verdicts(
-    runs: Sequence[Experience], may_know: Callable[[Experience, Experience], bool]
-) -> Verdicts:
-    """At each stage, judge the candidates by each run as seen from those it may know of."""
-    errors: dict[float, list[Floats]] = {stage: [] for stage in STAGES}
-    for run in runs:
-        known = [other for other in runs if may_know(run, other)]
+def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
+    """Every run at several moments, as seen from the runs of other groups."""
+    whose: list[int] = []
+    started: list[bool] = []
+    places: list[Floats] = []
+    errors: list[Floats] = []
+    for number, run in enumerate(runs):
+        known = [
+            other for other, group in zip(runs, groups, strict=True) if group != groups[number]
+        ]
         if not known:
             continue
         seen = view(known, run.shape)
-        for stage in STAGES:
-            state = run.at(stage) if stage else _unstarted(run)
+        for fraction in fractions(number):
+            state = run.at(fraction)
             said = totals(seen, state)
-            if said is not None:
-                errors[stage].append(said.logs - math.log(run.makespan_s))
-    width = len(CANDIDATES)
-    return judge({stage: np.array(rows).reshape(-1, width) for stage, rows in errors.items()})
-
-
-def _unstarted(run: Experience) -> State:
-    whole = run.whole
-    return State(0.0, [], {}, whole.logs, whole.starts, whole.ends)
+            assert said is not None
+            whose.append(groups[number])
+            started.append(fraction > 0)
+            places.append(said.place)
+            errors.append(said.logs - math.log(run.makespan_s))
+    return Lessons(
+        np.array(whose, dtype=np.intp),
+        np.array(started, dtype=bool),
+        np.array(places).reshape(-1, PLACES),
+        np.array(errors).reshape(-1, len(CANDIDATES)),
+    )
 
 
 def estimate(knowledge: Knowledge, moment: Moment) -> Estimate | None:
     """When the run will end; None only if there is no past and nothing has ended yet."""
     shape = compile_plan(moment.plan, None if moment.plan.whole else _usual(knowledge.runs))
     state = state_of(moment, shape)
+    if not shape.count:
+        return None
+    if len(state.ended) == shape.count and moment.plan.whole:
+        return _over(state, len(knowledge.runs))
     seen = view(knowledge.runs, shape)
-    said = totals(seen, state) if shape.count else None
+    said = totals(seen, state)
     if said is None:
         return None
     known_size = any(run.shape.size == shape.size for run in knowledge.runs)
-    verdicts = knowledge.seen_size if known_size else knowledge.new_size
-    verdict, total_log = settle(verdicts, said.logs, state.elapsed_s)
-    total_s = max(math.exp(total_log), state.elapsed_s)
-    if len(state.ended) == shape.count and moment.plan.whole:
-        return _over(state, len(knowledge.runs))
-    return _answer(seen, state, said, verdict, total_s)
+    lessons = knowledge.seen_size if known_size else knowledge.new_size
+    verdict = judge(lessons, said.place, started=state.elapsed_s > 0)
+    return _answer(seen, state, said, verdict)
 
 
 def _usual(runs: Sequence[Experience]) -> dict[str, int]:
@@ -104,7 +110,8 @@ def _over(state: State, past_runs: int) -> Estimate:
     )
 
 
-def _answer(seen: View, state: State, said: Totals, verdict: Verdict, total_s: float) -> Estimate:
+def _answer(seen: View, state: State, said: Totals, verdict: Verdict) -> Estimate:
+    total_s = max(math.exp(mix(said.logs, verdict.weights)), state.elapsed_s)
     remaining_s = total_s - state.elapsed_s
     low_s = max(total_s * math.exp(verdict.low) - state.elapsed_s, 0.0)
     high_s = max(total_s * math.exp(verdict.high) - state.elapsed_s, remaining_s)

@@ -17,13 +17,13 @@ from tocsin.monitor.estimate.baselines import (
     mean_makespan,
     median_work,
 )
-from tocsin.monitor.estimate.choose import STAGES
 from tocsin.monitor.estimate.estimator import Knowledge, estimate, learn
 from tocsin.monitor.estimate.experience import Experience, digest
 from tocsin.monitor.estimate.facts import Done, Moment, PastRun
 from tocsin.monitor.estimate.shape import compile_plan
 from tocsin.monitor.estimate.state import state_of
 
+STAGES = (0.0, 0.25, 0.5, 0.75)
 RUNS_MIN = 10
 BASELINES = ("mean_makespan", "fraction_of_tasks", "fraction_of_work")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,9 @@ RANKS: Floats = (np.arange(64) + 0.5) / 64
 # Half of a type's tasks ended, and all of them: where two runs can be laid beside each other.
 MILESTONES = (0.5, 1.0)
 
+SLOPE_MAX = 1.5  # steeper is chance
+SLOPE_PRIOR = 1.0  # squares of input that speak for no slope at all
+
 
 @dataclass(frozen=True, slots=True)
 class TypeRecord:
@@ -28,6 +31,7 @@ class TypeRecord:
     level: float
     middle: float
     flow: float
+    parents: float
     flow_squares: float
     flow_products: float
     variance: float
@@ -50,6 +54,8 @@ class Experience:
     def at(self, fraction: float) -> State:
         """The run as it stood when this fraction of its time was over."""
         elapsed_s = fraction * self.makespan_s
+        if elapsed_s <= 0:  # what takes no time has not ended before the start
+            return replace(self.whole, elapsed_s=0.0, ended=())
         ends, starts = self.whole.ends, self.whole.starts
         ended = np.flatnonzero(ends <= elapsed_s)
         running = np.flatnonzero((starts <= elapsed_s) & (ends > elapsed_s))
@@ -79,7 +85,7 @@ def digest(run: PastRun) -> Experience | None:
     known = np.zeros(shape.count, dtype=bool)
     known[list(done)] = True
     types = {
-        name: _record(shape, logs, kept)
+        name: _record(name, shape, logs, kept)
         for name, indexes in shape.members.items()
         if len(kept := indexes[known[indexes]])
     }
@@ -112,20 +118,34 @@ def _times(run: PastRun, shape: Shape, logs: Floats) -> tuple[Floats, Floats]:
     return starts, ends
 
 
-def _record(shape: Shape, logs: Floats, indexes: Indexes) -> TypeRecord:
+def _record(name: str, shape: Shape, logs: Floats, indexes: Indexes) -> TypeRecord:
     values, flow = logs[indexes], shape.flow[indexes]
     level, across = float(values.mean()), float(flow.mean())
     beside = flow - across
+    squares, products = float(beside @ beside), float(beside @ (values - level))
+    unexplained = values - level - slope(squares, products) * beside
     return TypeRecord(
         count=len(indexes),
         level=level,
         middle=float(np.median(values)),
         flow=across,
-        flow_squares=float(beside @ beside),
-        flow_products=float(beside @ (values - level)),
-        variance=float(values.var()),
-        deviations=np.quantile(values - level, RANKS),
+        parents=mean_parents(shape, name),
+        flow_squares=squares,
+        flow_products=products,
+        variance=float(unexplained.var()),
+        deviations=np.quantile(unexplained, RANKS),
     )
+
+
+def mean_parents(shape: Shape, name: str) -> float:
+    """For how many others a task of this type waits, as a logarithm."""
+    indexes = shape.members[name].tolist()
+    return math.log1p(sum(len(shape.parents[index]) for index in indexes) / len(indexes))
+
+
+def slope(squares: float, products: float) -> float:
+    """How runtime grows with input inside runs, both in logarithms."""
+    return min(max(products / (squares + SLOPE_PRIOR), 0.0), SLOPE_MAX)
 
 
 def _milestones(shape: Shape, ends: Floats, stretch: float) -> dict[tuple[str, float], float]:

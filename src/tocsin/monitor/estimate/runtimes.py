@@ -1,7 +1,8 @@
 """How long a task of each type takes: models of the logarithm of its runtime, from past runs.
 
-A type's level in this run follows similar runs, and the input that reaches the type; its tasks
-differ by their own input; what is left is spread as it was in the most similar runs.
+A type's level in this run follows the input that reaches the type and the number of its parents,
+or similar runs, whichever explained past runs better; its tasks differ by their own input; what is
+left is spread as it was in the most similar runs.
 """
 
 from __future__ import annotations
@@ -12,14 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tocsin.monitor.estimate.experience import RANKS, Experience
+from tocsin.monitor.estimate.experience import RANKS, Experience, mean_parents, slope
 from tocsin.monitor.estimate.shape import Floats, Shape
-from tocsin.monitor.estimate.similar import HUBER, MAD_TO_SD, SCALE_MIN, TREND, Similar
+from tocsin.monitor.estimate.similar import TREND, Similar, compare, fit, kernel
 
 KERNEL = 2  # of the kernels of `similar`, the middle range
-NOISE = 0.1
-SLOPE_MAX = 1.5  # runtime against input, in logarithms; steeper is chance
-SLOPE_PRIOR = 1.0  # squares of input that speak for no slope at all
+NOISES = (0.01, 0.1)
+RANGES = (0.5, 2.0)
 OTHER_VERSION_NOISE = 1.0  # another version of an activity tells this much less
 NEAREST = 4
 SPREAD_MIN = 0.03
@@ -64,18 +64,24 @@ def _type_model(
     records = [past[place].types[name] for place in having]
     flow = shape.flow[shape.members[name]]
     across = float(flow.mean())
-    levels = np.array([record.level for record in records])
-    flows = np.array([record.flow for record in records] + [across])
-    flows -= flows[:-1].mean()
+    own = [(record.flow, record.parents) for record in records]
+    distances, products = compare(np.array([*own, (across, mean_parents(shape, name))]))
     places = np.array([*having, len(past)])
-    kernel = view.kernels[KERNEL][np.ix_(places, places)] + TREND * np.outer(flows, flows)
+    by_run = view.kernels[KERNEL][np.ix_(places, places)] + TREND * products
+    kernels = [by_run, *(kernel(distances, products, reach) for reach in RANGES)]
     other = np.array([past[p].shape.versions[name] != shape.versions[name] for p in having])
-    noise = NOISE + np.array([record.variance / record.count for record in records])
+    noise = np.array([record.variance / record.count for record in records])
     noise += OTHER_VERSION_NOISE * other
-    level, errors = _level(kernel, levels, noise)
-    squares = sum(record.flow_squares for record in records)
-    products = sum(record.flow_products for record in records)
-    slope = min(max(products / (squares + SLOPE_PRIOR), 0.0), SLOPE_MAX)
+    levels = np.array([record.level for record in records])
+    level, errors = fit(
+        np.array([each for each in kernels for _ in NOISES]),
+        np.array([noise + floor for _ in kernels for floor in NOISES]),
+        levels,
+    )
+    grows = slope(
+        sum(record.flow_squares for record in records),
+        sum(record.flow_products for record in records),
+    )
     nearest = np.argsort(view.distances[having], kind="stable")[:NEAREST]
     weights = np.array(
         [min(records[n].count, 20) / (0.3 + view.distances[having[n]]) for n in nearest]
@@ -84,25 +90,12 @@ def _type_model(
     deviations = np.einsum("r,rq->q", weights, np.array([records[n].deviations for n in nearest]))
     spread = math.sqrt(float(np.mean(errors**2)) + SPREAD_MIN**2)
     return TypeModel(
-        levels=level + slope * (flow - across),
+        levels=level + grows * (flow - across),
         deviations=deviations,
         spread=spread if len(having) > 1 else SPREAD_UNKNOWN,
         scatter=max(float(deviations.std()), 0.05),
         errors=dict(zip(having, errors.tolist(), strict=True)),
     )
-
-
-def _level(kernel: Floats, levels: Floats, noise: Floats) -> tuple[float, Floats]:
-    """The level expected here, and by how much each past one missed what the others say."""
-    middle = float(np.median(levels))
-    for last in (False, True):
-        inverse = np.linalg.inv(kernel[:-1, :-1] + np.diag(noise))
-        weights = inverse @ (levels - middle)
-        errors = weights / np.diag(inverse)
-        if not last:
-            scale = max(MAD_TO_SD * float(np.median(np.abs(errors))), SCALE_MIN)
-            noise = noise * np.maximum(1.0, np.abs(errors) / (HUBER * scale)) ** 2
-    return middle + float(kernel[-1, :-1] @ weights), errors
 
 
 def _shared_variance(models: Sequence[TypeModel]) -> float:

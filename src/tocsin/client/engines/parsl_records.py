@@ -86,7 +86,8 @@ class ParslRun:
             return []
         if not isinstance(payload, Mapping):
             items = payload if isinstance(payload, Iterable) else ()
-            return [m for item in items for m in self.saw(kind, item, received_s)]
+            each = (item for item in items if isinstance(item, Mapping))
+            return [m for item in each for m in self.saw(kind, item, received_s)]
         if self.teller is None and kind != "WORKFLOW_INFO":
             return []
         return told(self, payload, received_s)

@@ -77,5 +77,7 @@ def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
         WorkflowVersion(run.workflow, each["version"], each["previous"], saved=each["time"])
         for each in past.versions(run.workflow)
     )
-    view = RunView(run, Pages(past, run_id, now_ns, known), versions, shown(now_ns))
+    # Read once: they are gone through many times, and must not change meanwhile.
+    activities = tuple(Pages(past, run_id, now_ns, known))
+    view = RunView(run, activities, versions, shown(now_ns))
     return _WRITERS[form](view)

@@ -35,8 +35,8 @@ class WorkflowVersion:
 class RunView:
     """A run and all that is known of it.
 
-    The activities are gone through several times, so they may be a sequence that reads them from
-    somewhere, but must not change meanwhile. `exported` is the time of now, for the crate.
+    The activities are gone through some fifteen times and must not change meanwhile: hand over a
+    tuple, unless they are cheap to make again. `exported` is the time of now, for the crate.
     """
 
     run: RunRecord

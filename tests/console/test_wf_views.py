@@ -373,7 +373,11 @@ def test_two_runs_are_compared_in_what_differs(tocsin: Tocsin) -> None:
 
     assert code == 0
     assert out.splitlines() == [
-        "what             A: 7f3a-90    B: 91bc-01",
+        "A  7f3a-90",
+        "B  91bc-01",
+        "",
+        "differences",
+        "what             A             B",
         "version          3f2a9c55aa01  -",
         "duration         50s           1m13s",
         "memory peak      2 GB          -",
@@ -488,6 +492,18 @@ def test_watching_tells_each_change_once_and_ends_with_the_run(
         "failed      45%  9 of 20; 3 running, 1 queued, 1 failed  after 12m03s",
     ]
     assert words == "why: tocsin wf failures 7f3a-90\n"
+
+
+def test_a_run_that_is_to_come_can_be_waited_for(tocsin: Tocsin, monitor: Recorded) -> None:
+    lists = iter([[], [], [ENDED]])
+    monitor.answers["/runs"] = lambda: {"runs": next(lists, [ENDED]), "next": None}
+    assert tocsin("watch", "--interval", "1ms")[2].startswith("no runs yet; waiting for the next")
+
+    lists = iter([[RUN], [RUN], [ENDED]])
+    code, out, words = tocsin("watch", "--next", "--interval", "1ms", "--json")
+    assert (code, json.loads(out)["id"]) == (1, "91bc-01")
+    assert words.startswith("the latest is 7f3a-90; waiting for the next one")
+    assert tocsin("watch", "7f3a-90", "--next")[0] == 2
 
 
 def test_a_good_end_is_exit_code_zero_and_waiting_too_long_is_six(

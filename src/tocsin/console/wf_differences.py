@@ -27,8 +27,10 @@ def compare(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         show_json(found)
         return 0
     rows = list(_differences(found))
+    show_lines(described([("A", str(a["id"])), ("B", str(b["id"]))], width=screen_width()))
     if rows:
-        table(("what", f"A: {a['id']}", f"B: {b['id']}"), rows)
+        heading("differences")
+        table(("what", "A", "B"), rows, soft=frozenset({1, 2}))
     else:
         say("the runs differ in nothing but their activities' times")
     _print_durations(found.get("activities") or [])

@@ -28,7 +28,7 @@ from tocsin.console.wf_words import (
     percent,
     states,
 )
-from tocsin.errors import CannotReachBroker, NothingArrived
+from tocsin.errors import BadSetting, CannotReachBroker, NothingArrived
 
 PATIENCE_S = 300.0  # with a broker that is gone
 RUNNING_SHOWN = 10
@@ -87,12 +87,20 @@ def _view(arguments: Namespace) -> View:
 
 
 def _first(rest: Rest, arguments: Namespace, deadline: float | None) -> Run:
-    """The run that was named, or the latest; the first one of all is waited for."""
-    if arguments.run is None and latest(rest) is None:
-        say("no runs yet; waiting for the first one, Ctrl-C stops")
-        while latest(rest) is None:
+    """The run that was named, or the latest; one that is still to come is waited for."""
+    if arguments.run is not None:
+        if arguments.next:
+            raise BadSetting("a run and --next are two wishes", remedy="Say one of them.")
+        return find_run(rest, arguments.run)
+    known = latest(rest)
+    if known is None or arguments.next:
+        said = "no runs yet" if known is None else f"the latest is {known['id']}"
+        say(f"{said}; waiting for the next one, Ctrl-C stops")
+        before = known and known["id"]
+        while known is None or known["id"] == before:
             _pause(arguments.interval, deadline)
-    return find_run(rest, arguments.run)
+            known = latest(rest)
+    return find_run(rest, str(known["id"]))
 
 
 def _looks(rest: Rest, run: Run, interval_s: float, deadline: float | None) -> Iterator[Look]:

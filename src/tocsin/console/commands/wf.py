@@ -26,6 +26,7 @@ _SHOW = """
 """
 _WATCH = """
   tocsin wf watch                                   updates in place; a line a change in a pipe
+  tocsin wf watch --next                            the next run, whichever it is
   tocsin wf watch 7f3a --json | jq -c '[.state, .progress, .estimate.remaining_s]'
   tocsin wf watch 7f3a && mail -s done me@example.org < report.txt
 """
@@ -155,6 +156,7 @@ def _add_watch(parser: ArgumentParser) -> None:
     from tocsin.console.durations import seconds
 
     _add_run(parser)
+    parser.add_argument("--next", action="store_true", help="wait for a run that is to come")
     parser.add_argument(
         "--interval",
         metavar="1s",

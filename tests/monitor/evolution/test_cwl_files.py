@@ -136,6 +136,12 @@ def test_words_for_people_and_the_way_of_writing_are_no_change(read: Read) -> No
     assert changes(was, now) == []
 
 
+def test_a_tool_that_is_imported_is_the_tool(read: Read) -> None:
+    was = read()
+
+    assert changes(was, read(FLOW.replace("run: align.cwl", "run: {$import: align.cwl}"))) == []
+
+
 def test_a_renamed_step_is_renamed_for_those_that_read_from_it(read: Read) -> None:
     was = read()
 

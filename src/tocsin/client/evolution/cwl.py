@@ -91,6 +91,8 @@ def _steps(
     for identifier, step in members(workflow.body.get("steps")):
         name = _local(identifier, workflow)
         run = step.get("run")
+        if isinstance(run, dict) and "$import" in run:
+            run = run["$import"]
         process: Process | None = None
         if isinstance(run, str):
             process = documents.referred(run, workflow)

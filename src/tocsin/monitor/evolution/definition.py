@@ -58,11 +58,12 @@ def short(text: str) -> str:
 def with_unique_names(activities: Iterable[Activity]) -> tuple[Activity, ...]:
     """Two of one name, as in the branches of a condition, become `name` and `name (2)`."""
     taken: set[str] = set()
+    numbers: dict[str, int] = {}  # where to go on looking, so that many of one name cost no more
     unique: list[Activity] = []
     for activity in activities:
-        name, number = activity.name, 1
+        name = activity.name
         while name in taken:
-            number += 1
+            number = numbers[activity.name] = numbers.get(activity.name, 1) + 1
             name = f"{activity.name} ({number})"
         taken.add(name)
         unique.append(activity if name == activity.name else replace(activity, name=name))

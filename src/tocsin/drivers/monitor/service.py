@@ -34,9 +34,10 @@ PLACE_EVERY: Final = 20_000  # events of others, before the place is written for
 PLACE_EVERY_S: Final = 10.0
 FORGET_EVERY_S: Final = 60.0
 TRY_AGAIN_S: Final = 5.0  # after the disk refused a batch
-# Of the time that folding took, so much is left to the others before the next batch: Python runs
-# one thread at a time, and publishers come first.
-REST_SHARE: Final = 0.25
+# Python runs one thread at a time, and publishers come first: after a batch during which somebody
+# published, they have the interpreter to themselves for three times as long as that took.
+REST_SHARE: Final = 3.0
+PAUSE_S: Final = 0.1  # between two transactions that let old runs go
 CLOSING_S: Final = 10.0
 NAME: Final = "the monitor"
 
@@ -179,7 +180,7 @@ class Service:
             events = self._take()
             if events is None:
                 break
-            begun_s = time.monotonic()
+            begun_s, head = time.monotonic(), self._node.broker.head
             if events:
                 self._fold(events, begun_s - placed_s)
                 if self._through == self._store.place:
@@ -187,7 +188,8 @@ class Service:
             if begun_s - forgot_s >= FORGET_EVERY_S:
                 forgot_s = begun_s
                 self._forget()
-            self._rest((time.monotonic() - begun_s) * REST_SHARE)
+            if self._node.broker.head > head:
+                self._rest((time.monotonic() - begun_s) * REST_SHARE)
         if self._through > self._store.place:
             self._try(lambda: self._store.write([], self._through))
 
@@ -276,7 +278,7 @@ class Service:
     def _forget(self) -> None:
         def some() -> None:
             while self._store.forget(self._node.now_ns()) and not self._stopping:
-                self._rest(REST_SHARE)
+                self._rest(PAUSE_S)
 
         self._try(some)
 

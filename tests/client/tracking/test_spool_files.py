@@ -1,0 +1,155 @@
+"""The files of the spool: cut anywhere they give what was whole, and one has them at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.client.blackboard import Message
+from tocsin.client.tracking import Outbox, spool_file
+from tocsin.client.tracking.spool import Spool, default_directory, send_all
+from tocsin.errors import CannotReachBroker
+
+BROKER = "http://127.0.0.1:9"
+
+
+def messages(*numbers: int) -> list[Message]:
+    return [Message({"RunId": f"r{n}\n"}, id=str(n), source="/t") for n in numbers]
+
+
+def written(directory: Path, *numbers: int) -> Path:
+    file = spool_file.create(directory, BROKER, "left")
+    file.append(messages(*numbers))
+    file.close()
+    return file.path
+
+
+def read(path: Path) -> list[str]:
+    file = spool_file.take(path)
+    if file is None:
+        return []
+    ids: list[str] = []
+    while file.has_more:
+        front, place = file.front(2)
+        ids += [message.id for message in front]
+        file.release(place)
+    file.close()
+    return ids
+
+
+@given(count=st.integers(0, 6), data=st.data())
+def test_a_file_cut_anywhere_gives_the_messages_that_are_whole(
+    count: int, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        path = spool_file.create(Path(directory), BROKER, "left")
+        path.append(messages(*range(count)))
+        whole = path.path.read_bytes()
+        path.leave()
+        cut = data.draw(st.integers(0, len(whole)))
+        path.path.write_bytes(whole[:cut])
+
+        lines = max(0, whole[:cut].count(b"\n") - 1)
+        assert read(path.path) == [str(n) for n in range(lines)]
+
+
+def test_a_damaged_line_is_left_out_and_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, 1, 2, 3)
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = b'{"pairs": \xff\xfe'
+    path.write_bytes(b"\n".join(lines))
+    file = spool_file.take(path)
+    assert file is not None
+
+    front, place = file.front(100)
+    file.release(place)
+
+    assert [message.id for message in front] == ["1", "3"]
+    assert file.damaged == 1
+    assert not file.has_more
+
+
+def test_what_was_sent_is_gone_and_a_file_with_nothing_in_it_too(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BROKER)
+    spool.append(messages(1, 2))
+    front, place = spool.front()
+    spool.release(place)
+    assert not spool.has_more
+    spool.append(messages(3))
+    front, _ = spool.front()
+    assert [message.id for message in front] == ["3"]
+    spool.close()
+    [left] = tmp_path.glob("*.spool")
+
+    assert read(left) == ["3"]
+    assert not left.exists()
+
+
+def test_a_file_that_is_written_or_sent_is_nobody_elses(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BROKER)
+    spool.append(messages(1))
+    [path] = tmp_path.glob("*.spool")
+    script = f"""
+from pathlib import Path
+from tocsin.client.tracking import spool_file
+print(spool_file.take(Path({str(path)!r})) is None)
+"""
+
+    def is_held() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    held = is_held()
+    spool.close()
+
+    assert held == "True"
+    assert is_held() == "False"
+
+
+def test_the_spool_is_bounded_over_all_of_its_files(tmp_path: Path) -> None:
+    size = written(tmp_path, *range(100)).stat().st_size
+    spool = Spool(tmp_path, BROKER, bytes_max=size + 500)
+    spool.append(messages(*range(20)))
+
+    with pytest.raises(OSError, match="wait in"):
+        spool.append(messages(20))
+
+    spool.close()
+
+
+def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "strange.spool").write_text("not ours\n")
+    (tmp_path / "notes.txt").write_text("mine\n")
+
+    assert send_all(BROKER, tmp_path).busy == 1
+    assert (tmp_path / "strange.spool").read_text() == "not ours\n"
+
+
+def test_sending_to_where_nobody_is_says_so_and_keeps_everything(tmp_path: Path) -> None:
+    path = written(tmp_path, 1, 2)
+
+    with pytest.raises(CannotReachBroker):
+        send_all(None, tmp_path)
+
+    assert read(path) == ["1", "2"]
+
+
+def test_the_usual_place_is_that_of_the_desktop_standard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert default_directory() == tmp_path / "tocsin" / "spool"
+    with Outbox(BROKER, source="/t") as outbox:
+        outbox.put(messages(1)[0])
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    assert len(list((tmp_path / "tocsin" / "spool").glob("*.spool"))) == 1
+    assert default_directory() == tmp_path / "home" / ".local" / "state" / "tocsin" / "spool"

@@ -53,6 +53,7 @@ from tocsin.errors.events import (
     BadTopicPattern,
     BadXml,
 )
+from tocsin.errors.evolution import BadWorkflowFile
 from tocsin.errors.requests import (
     BadFrame,
     BadMediaType,
@@ -102,6 +103,7 @@ __all__ = [
     "BadToken",
     "BadTopic",
     "BadTopicPattern",
+    "BadWorkflowFile",
     "BadXml",
     "BrokenConversation",
     "BrokerRefused",

@@ -328,13 +328,13 @@ _EVENTS = st.sampled_from(
 
 @settings(max_examples=200, deadline=None)
 @given(
-    event=_EVENTS,
+    event=_EVENTS | _JSON,
     trace=st.dictionaries(st.sampled_from(TRACE_KEYS), _JSON) | _JSON,
     metadata=_JSON,
     junk=st.binary(max_size=64),
 )
 def test_whatever_comes_is_messages_or_one_of_our_errors(
-    event: str, trace: Any, metadata: Any, junk: bytes
+    event: Any, trace: Any, metadata: Any, junk: bytes
 ) -> None:
     names = Names()
     body = {"runName": "r", "event": event, "trace": trace, "metadata": metadata}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 BACKLOG: Final = 128
 READ_BYTES: Final = 64 << 10
+TLS_HANDSHAKE_S: Final = 10.0
 CLOSING_S: Final = 0.5  # for what is on its way to the disk
 RETRY_S: Final = 1.0  # while the disk is full, or more waits for it than may
 BAD_NOTED_MAX: Final = 5  # of one connection; the rest is only counted
@@ -77,11 +79,17 @@ class PegasusDoor:
         """How many events were of a kind that is not known."""
         return self._stampede.unknown
 
-    async def open(self, address: str) -> None:
+    async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
         self.host, port = host_and_port(address)
         try:
             self._server = await asyncio.start_server(
-                self._welcome, self.host, port, limit=READ_BYTES, backlog=BACKLOG
+                self._welcome,
+                self.host,
+                port,
+                limit=READ_BYTES,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else TLS_HANDSHAKE_S,
             )
         except (OSError, UnicodeError) as error:
             raise BadSetting(
@@ -265,8 +273,14 @@ def door_limits(settings: PegasusSettings) -> DoorLimits:
     )
 
 
-async def listen(node: Node, address: str, limits: DoorLimits | None = None) -> PegasusDoor:
+async def listen(
+    node: Node,
+    address: str,
+    limits: DoorLimits | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+) -> PegasusDoor:
     """Open the door; what comes by it is published by the node."""
     door = PegasusDoor(node, limits or DoorLimits())
-    await door.open(address)
+    await door.open(address, tls)
     return door

@@ -11,7 +11,7 @@ from typing import Any
 
 from tocsin.errors import BadRequest
 from tocsin.wire.blackboard.messages import Message
-from tocsin.wire.engines.foreign import filled, member, moment, name, read_json
+from tocsin.wire.engines.foreign import filled, member, moment, name, read_json, text
 from tocsin.wire.nextflow.names import Names
 from tocsin.wire.nextflow.run import ended_pairs, started_pairs, workflow_name
 from tocsin.wire.nextflow.task import Task, read_task, task_pairs
@@ -34,7 +34,7 @@ def read_weblog(body: bytes, names: Names, received: str) -> list[Message]:
             remedy="This address takes what Nextflow's -with-weblog sends; see the manual.",
         )
     sent = moment(member(post, "utcTime")) or received
-    kind = post.get("event")
+    kind = text(post.get("event")) or ""
     if kind == "started":
         return [_started(run, post, sent, names)]
     if kind == "completed":

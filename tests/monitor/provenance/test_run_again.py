@@ -1,4 +1,4 @@
-"""A workflow really runs, and runs again from nothing but its crate."""
+"""A workflow runs, tells a broker of it, and runs again from nothing but the broker's crate."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import re
 import subprocess
 import sys
 import zipfile
-from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
 
-from tocsin.monitor.provenance import RunView, crate_zip
-from tocsin.monitor.records import ActivityRecord, RunRecord, WorkflowFile
+from rocrate.rocrate import ROCrate
+
+from served import Served, served
 
 SNAKEFILE = """\
 include: "rules/join.smk"
@@ -52,39 +54,19 @@ def shell(line: str, directory: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def recorded(directory: Path) -> RunView:
-    """What an engine's messages would have told of the run in that directory."""
-    files = [directory / "Snakefile", directory / "rules" / "join.smk"]
-    greet = [
-        ActivityRecord(id=name, type="greet", state="succeeded", outputs=(f"parts/{name}.txt",))
-        for name in ("ann", "bob")
-    ]
-    join = ActivityRecord(
-        id="join",
-        type="join",
-        state="succeeded",
-        inputs=("parts/ann.txt", "parts/bob.txt"),
-        outputs=("letter.txt",),
-        parents=("ann", "bob"),
-    )
-    run = RunRecord(
-        id="letter-1",
-        workflow="letter",
-        engine="snakemake",
-        state="completed",
-        working_directory=str(directory),
-        parameters=json.loads((directory / "config.json").read_text()),
-        files=tuple(
-            WorkflowFile(str(path), sha256(path.read_bytes()).hexdigest(), path.read_text())
-            for path in files
-        ),
-    )
-    return RunView(run, (*greet, join))
-
-
 def commands(readme: str) -> str:
     [block] = re.findall(r"```console\n(.*?)```", readme, re.S)
     return "\n".join(line.removeprefix("$ ") for line in block.splitlines())
+
+
+def crate_of_the_only_run(broker: Served) -> bytes:
+    status, answer = broker.call("GET", "/runs")
+    assert status == 200
+    [run] = answer["runs"]
+    assert run["state"] == "completed", run
+    with urlopen(f"{broker.url}/runs/{quote(run['id'])}/provenance?format=crate") as crate:
+        archive: bytes = crate.read()
+    return archive
 
 
 def test_a_snakemake_run_is_run_again_from_its_crate(tmp_path: Path) -> None:
@@ -93,14 +75,21 @@ def test_a_snakemake_run_is_run_again_from_its_crate(tmp_path: Path) -> None:
     (first / "Snakefile").write_text(SNAKEFILE)
     (first / "rules" / "join.smk").write_text(JOIN)
     (first / "config.json").write_text(json.dumps(PARAMETERS))
-    shell("snakemake --cores 1 --configfile config.json", first)
+    with served() as broker:
+        told = f"--logger tocsin --logger-tocsin-broker {broker.address}"
+        told += f" --logger-tocsin-spool {tmp_path / 'spool'}"
+        shell(f"snakemake --cores 1 --configfile config.json {told}", first)
+        archive = crate_of_the_only_run(broker)
     assert (first / "letter.txt").read_text() == LETTER
 
     crate = tmp_path / "crate"
-    with zipfile.ZipFile(io.BytesIO(crate_zip(recorded(first)))) as archive:
-        archive.extractall(crate)
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        packed.extractall(crate)
     shell(f"set -e\n{commands((crate / 'README.md').read_text())}", crate)
 
     again = crate / "workflow"
     for made in ("letter.txt", "parts/ann.txt", "parts/bob.txt"):
         assert (again / made).read_bytes() == (first / made).read_bytes()
+    run = ROCrate(crate).root_dataset["mentions"][0]
+    assert [file["name"] for file in run["result"]] == ["letter.txt"]
+    assert {each["name"] for each in run["object"]} == {"greeting", "names"}

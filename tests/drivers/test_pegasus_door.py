@@ -14,6 +14,7 @@ import uvloop
 
 from engine_streams import fold, shared
 from tocsin.config import load
+from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import DoorLimits, PegasusDoor, listen
@@ -102,6 +103,32 @@ def test_the_old_form_is_understood_and_a_repetition_stored_once(tmp_path: Path)
         assert len(await stored(node)) == once
         (run,) = fold(await stored(node)).values()
         assert run.counts == {"succeeded": 39}
+
+    run(tmp_path, script)
+
+
+def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
+    text = shared("engines", "pegasus_monitord_process_wf_failure_TZSKEW8h.jsonl").read_bytes()
+
+    async def script(door: PegasusDoor, node: Node) -> None:
+        monitor = open_monitor(node)
+        assert monitor is not None
+        try:
+            await send(door, text)
+            run_id = (await stored(node))[0].pairs["RunId"]
+            shown = await monitor.ask(lambda live, now_ns: live.run(run_id, now_ns))
+            job = await monitor.ask(
+                lambda live, now_ns: live.activity(run_id, "ls_ID0000001", now_ns)
+            )
+        finally:
+            await monitor.close()
+        assert (shown.workflow, shown.state, shown.engine) == ("process", "failed", "pegasus")
+        counts = shown.activities
+        assert (counts.total, counts.succeeded, counts.failed, counts.planned) == (5, 1, 1, 3)
+        assert {each.kind for each in shown.anomaly_list} == {"zone skew"}
+        assert (job.state, job.attempt, job.exit_code, job.type) == ("failed", 2, 2, "ls")
+        assert job.duration_s == 1
+        assert len(job.tries) == 1
 
     run(tmp_path, script)
 

@@ -327,3 +327,22 @@ def test_an_activity_id_of_a_forked_child_is_nobody_elses(tmp_path: Path) -> Non
         theirs = os.read(read, 1000).decode()
 
         assert theirs != run.activity("align").id
+
+
+def test_a_forked_child_that_leaves_the_block_ends_neither_activity_nor_run(tmp_path: Path) -> None:
+    script = f"""
+import os, sys
+from pathlib import Path
+from tocsin.client.tracking import Workflow
+with Workflow("forked", broker="127.0.0.1:9", spool=Path({str(tmp_path)!r})) as run:
+    with run.activity("align"):
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        os.waitpid(child, 0)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+    lines = [line for path in tmp_path.glob("*.spool") for line in path.read_text().splitlines()]
+    assert sum("WorkflowCompleted" in line for line in lines) == 1
+    assert sum("ActivitySucceeded" in line for line in lines) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -48,6 +49,7 @@ class Activity:
 
     __slots__ = (
         "_ended",
+        "_process",
         "_will_be_retried",
         "_workflow",
         "attended_by",
@@ -82,6 +84,7 @@ class Activity:
         self.attended_by: tuple[Any, ...] = ()
         self._will_be_retried = will_be_retried
         self._ended = False
+        self._process = os.getpid()
 
     @property
     def id(self) -> str:
@@ -97,14 +100,15 @@ class Activity:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        # A forked child that comes out of the same block ends itself, not the activity.
+        if self._ended or os.getpid() != self._process:
+            return
         if error is None:
-            if not self._ended:
-                self._end("ActivitySucceeded", None)
-        elif not self._ended:
-            if self._will_be_retried and isinstance(error, Exception):
-                self.retrying(error)
-            else:
-                self.failed(error)
+            self._end("ActivitySucceeded", None)
+        elif self._will_be_retried and isinstance(error, Exception):
+            self.retrying(error)
+        else:
+            self.failed(error)
 
     # The six events of the paper.
 

@@ -115,14 +115,13 @@ class Workflow:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
+        # A forked child that comes out of the same block ends itself, not the run.
+        if not self._ended and os.getpid() == self._process:
             if error is None:
-                if not self._ended:
-                    self.completed()
-            elif not self._ended:
+                self.completed()
+            else:
                 self._ended_by(error)
-        finally:
-            self.close()
+        self.close()
 
     @never_raises
     def close(self) -> None:

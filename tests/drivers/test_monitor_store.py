@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor.kept import Kept
 from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
 from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
@@ -39,23 +39,6 @@ FAILING = (
     activity_pairs("align-2", "ActivityExecuting", 6.5, CpuSeconds="1.5", MemoryPeak="300"),
     run_pairs("WorkflowTerminated", 13, ErrorMessage="align-1 failed", PlannedActivities="4"),
 )
-
-
-class Kept:
-    """A store, and somebody who asks."""
-
-    def __init__(self, directory: Path, options: MonitorOptions = OPTIONS) -> None:
-        self.store = MonitorStore(directory, options, built_in())
-        self.asked = Live(directory, options)
-
-    def fold(self, messages: Sequence[Heard], *, batch: int = 1_000) -> None:
-        for start in range(0, len(messages), batch):
-            some = messages[start : start + batch]
-            self.store.write(some, max(each.seq for each in some))
-
-    def close(self) -> None:
-        self.asked.close()
-        self.store.close()
 
 
 @pytest.fixture

@@ -32,8 +32,12 @@ NAMES_AT_ONCE: Final = 256  # in one query
 CONTEXT_EVENTS: Final = 50  # before a failure that are kept
 PINS_MAX: Final = 500  # failures of one run whose context is kept for good
 VALUE_CHARS_MAX: Final = 4_096  # of a pair, where events are shown
-CYCLE_CHECKED_AT_ONCE: Final = 2_000  # activities; a larger run is looked at when it ends
+# A run is looked at for cycles when it has grown by a quarter, so that this costs little a message
+# however long the run; and when it ends.
+CYCLE_GROWTH: Final = 1.25
+CYCLE_CHECKED_ALWAYS: Final = 32  # activities
 CYCLE_CHECKED_MAX: Final = 100_000
+CYCLES_KNOWN_MAX: Final = 1_000  # runs whose size at the last look is remembered
 TRIM_SLACK: Final = 1.1  # events beyond the limit go some at a time
 
 _IN = f"({','.join('?' * NAMES_AT_ONCE)})"
@@ -106,6 +110,7 @@ class MonitorStore:
             | vocabulary.below("WorkflowTerminated")
             | vocabulary.below("WorkflowException")
         )
+        self._looked_at: dict[int, int] = {}
         ((place, missed),) = self._all("SELECT seq, missed FROM place")
         self.place: int = place
         self.missed: int = missed
@@ -159,8 +164,9 @@ class MonitorStore:
         new_edges = self._write_attempts(run, group)
         self._write_events(run, group)
         row, state = run.row, run_state(run.row)
-        if new_edges or (state in ENDED_RUN and run.state not in ENDED_RUN):
-            run.cycle = self._cycle(run.no, ended=state in ENDED_RUN) or run.cycle
+        ends = state in ENDED_RUN and run.state not in ENDED_RUN
+        if ends or (new_edges and self._has_grown(run.no)):
+            run.cycle = self._cycle(run.no) or run.cycle
         started_ns = run_started_ns(row)
         first_ns = row.get("created", started_ns)
         self._connection.execute(
@@ -242,11 +248,20 @@ class MonitorStore:
         )
         many(_RAISE_USED, [(run_no, n, amount) for n, amount in used.items() if n in PEAKS])
 
-    def _cycle(self, run_no: int, *, ended: bool) -> str:
+    def _has_grown(self, run_no: int) -> bool:
+        """True if it is time to look for cycles again."""
+        ((known,),) = self._all("SELECT coalesce(sum(count), 0) FROM tally WHERE run = ?", run_no)
+        if CYCLE_CHECKED_ALWAYS < known < self._looked_at.get(run_no, 0) * CYCLE_GROWTH:
+            return False
+        if len(self._looked_at) >= CYCLES_KNOWN_MAX:
+            self._looked_at.clear()
+        self._looked_at[run_no] = known
+        return True
+
+    def _cycle(self, run_no: int) -> str:
         """Activities that wait for each other, as JSON; nothing if there are none."""
-        most = CYCLE_CHECKED_MAX if ended else CYCLE_CHECKED_AT_ONCE
-        ((count,),) = self._all("SELECT coalesce(sum(count), 0) FROM tally WHERE run = ?", run_no)
-        if count > most:
+        ((known,),) = self._all("SELECT coalesce(sum(count), 0) FROM tally WHERE run = ?", run_no)
+        if known > CYCLE_CHECKED_MAX:
             return ""
         parents: dict[str, list[str]] = {}
         for name, row in self._each("SELECT activity, row FROM attempts WHERE run = ?", run_no):

@@ -1,0 +1,102 @@
+"""Whatever messages say, every question about them is answered."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from monitor.kept import Kept
+from monitor.runs import ns
+from tocsin.drivers.http.rest.runs_shown import failure_shown, history_shown, shown_as
+from tocsin.drivers.monitor.provenance import FORMATS, provenance
+from tocsin.errors import NothingToEstimate
+from tocsin.monitor.fold import Heard
+from tocsin.monitor.times import shown
+from tocsin.ontology import built_in
+from tocsin.wire.api.run_views import ActivitiesPage, ChangesShown, Comparison, WholeRunShown
+
+_LIFE = (
+    *("WorkflowStarted", "WorkflowCompleted", "WorkflowTerminated", "WorkflowIdle"),
+    *("ActivityQueued", "ActivityExecuting", "ActivitySucceeded", "ActivityFailed"),
+    *("ActivityCached", "ActivityHeld", "ActivityRetrying"),
+)
+_TIMES = st.integers(-10, 10_000_000).map(lambda second: shown(ns(second)))
+_JUNK = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(
+        [
+            *("-1", "1e999", "0", "99999999999999999999", "nan", "[]", "[[[", "null", '"x"'),
+            *('{"a": -1}', '{"a": {"b": []}}', '["a", 1, null, {}]', "\x00", "../../etc/passwd"),
+        ]
+    ),
+)
+_PLANS = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.sampled_from([*"abc", 7, None])},
+        optional={
+            "type": st.sampled_from(["x", "", 5]),
+            "parents": st.sampled_from([["a"], ["b", "c"], "a", [None]]),
+            "external_bytes": st.sampled_from([5, -5, 2**70, "x"]),
+        },
+    ),
+    max_size=4,
+).map(json.dumps)
+_PAIRS = st.builds(
+    lambda life, junk, plan, activity, attempt: {
+        **junk,
+        **life,
+        "RunId": "r",
+        "WorkflowName": "w",
+        **({"ActivityId": activity} if activity else {}),
+        **({"Attempt": attempt} if attempt else {}),
+        **({"ActivityPlan": plan} if plan else {}),
+    },
+    st.dictionaries(st.sampled_from(_LIFE), _TIMES, max_size=2),
+    st.dictionaries(st.sampled_from(sorted(built_in().concepts)), _JUNK, max_size=4),
+    st.none() | _PLANS,
+    st.none() | st.sampled_from([*"abc"]),
+    st.none() | st.sampled_from(["1", "2", "-3", "x", "1e9"]),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(_PAIRS, min_size=1, max_size=12), st.integers(0, 10_000_000))
+def test_every_question_about_any_run_is_answered(
+    messages: list[dict[str, str]], now_s: int
+) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        kept = Kept(Path(directory))
+        done = [{"RunId": "s", "WorkflowName": "w", "WorkflowStarted": shown(ns(0))}]
+        done += [{"RunId": "s", "WorkflowCompleted": shown(ns(9))}]
+        heard = [Heard(pairs, seq, ns(5 * seq)) for seq, pairs in enumerate(messages + done, 1)]
+        kept.fold(heard, batch=5)
+        _ask_everything(kept, ns(now_s))
+        kept.close()
+
+
+def _ask_everything(kept: Kept, now_ns: int) -> None:
+    ask = kept.asked
+    shown_as(WholeRunShown, ask.run("r", now_ns))
+    ask.runs(now_ns)
+    records, _ = ask.activities("r", now_ns)
+    shown_as(ActivitiesPage, {"activities": records, "next": None})
+    assert all(each.duration_s is None or each.duration_s >= 0 for each in records)
+    ask.events("r")
+    for failure in ask.failures("r", now_ns):
+        failure_shown(failure)
+    ask.end_of("r", last=5)
+    for kind in {each.type for each in records}:
+        history_shown(ask.history(kind, now_ns))
+    shown_as(Comparison, ask.compare("r", "s", now_ns))
+    shown_as(ChangesShown, ask.changes("r", now_ns))
+    ask.types()
+    with suppress(NothingToEstimate):
+        found = ask.estimate("r", now_ns)
+        assert 0 <= found["low_s"] <= found["remaining_s"] <= found["high_s"]
+    for form in FORMATS:
+        assert provenance(ask, "r", now_ns, form)

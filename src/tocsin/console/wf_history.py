@@ -18,6 +18,7 @@ from tocsin.console.wf_words import Clock, at, lasting
 BAR_CELLS_MAX = 40
 RECENT_SHOWN = 10
 VERSIONS_SHOWN = 5
+VERSION_CHARS = 12
 DIGITS_MAX = 6  # after the point; the broker rounds to microseconds
 # Eighths of a cell, so that one in a thousand still shows.
 _PARTS = " ▏▎▍▌▋▊▉"
@@ -53,7 +54,7 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
         yield "median", lasting(found.get("p50_s"))
         yield "90% within", lasting(found.get("p90_s"))
         yield "99% within", lasting(found.get("p99_s"))
-    versions = [str(each) for each in found.get("versions") or () if each]
+    versions = [str(each)[:VERSION_CHARS] for each in found.get("versions") or () if each]
     more = len(versions) - VERSIONS_SHOWN
     listed = ", ".join(versions[:VERSIONS_SHOWN])
     yield "versions", listed + (f" and {more:,} more" if more > 0 else "")

@@ -26,6 +26,8 @@ ENGINE = "dask"
 KEYS_MAX = 1_000_000  # remembered after Dask has forgotten them; the same key may come again
 IDLE_AFTER_S = 1.0  # a loop of submit and gather is not idle in between
 
+UNDER_WAY = frozenset({"waiting", "queued", "no-worker", "processing"})
+
 Per = Literal["session", "computation"]
 
 
@@ -158,11 +160,11 @@ class DaskRuns:
         if run is None or task is None:
             return []
         messages: list[Message] = []
-        if task.loose is not None and finish in ("waiting", "processing", "queued", "no-worker"):
+        if finish in UNDER_WAY and task.loose is not None:
             messages.append(self._retried(run, task))
-        elif finish == "waiting" and task.phase in ("done", "failed"):
+        elif finish in UNDER_WAY and task.phase in ("done", "failed"):
             self._again(run, task)  # its result was lost, or somebody asked for another try
-        if finish == "processing":
+        if finish == "processing" and task.phase == "planned":
             task.phase = "submitted"
             pairs = {"Host": _host(details), "InputBytes": number(details.get("input_bytes"))}
             messages.append(self._about(run, task, "ActivitySubmitted", at_s, pairs))

@@ -73,6 +73,7 @@ class TocsinMonitoring(MonitoringHub):
             super().start(dfk_run_dir, config_run_dir, log_config)
             self._to_database = self.resource_msgs
         self.monitoring_hub_active = True
+        self._process = os.getpid()
         messages: Queue[Any] = SpawnQueue()
         self.resource_msgs = messages
         self._lock = threading.Lock()
@@ -92,8 +93,8 @@ class TocsinMonitoring(MonitoringHub):
 
     def close(self) -> None:
         """Tell the end; wait for what is queued, and for the broker, only so long."""
-        if not self.monitoring_hub_active:
-            return
+        if not self.monitoring_hub_active or os.getpid() != self._process:
+            return  # a child that was forked off has only a copy
         self.monitoring_hub_active = False
         raised = sys.exc_info()[1] or _left_unhandled()
         self._heart.stop()

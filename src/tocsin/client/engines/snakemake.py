@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -62,7 +63,10 @@ class Seer(logging.Filter):
 
 
 class SnakemakeHook:
-    """One Snakemake process told to a broker. Every method may be called by any thread."""
+    """One Snakemake process told to a broker. Every method may be called by any thread.
+
+    A child that was forked off has a copy, and closes it when it ends: it has nothing to tell.
+    """
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class SnakemakeHook:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.faults = 0
+        self._process = os.getpid()
         self._clock = clock
         self._lock = threading.Lock()
         self._run = SnakemakeRun(DiskFiles, name, run_id, heartbeat_s)
@@ -90,6 +95,8 @@ class SnakemakeHook:
         self._heart.start()
 
     def saw(self, record: logging.LogRecord) -> None:
+        if os.getpid() != self._process:
+            return
         with self._lock:
             if not self._open:
                 return
@@ -100,6 +107,8 @@ class SnakemakeHook:
 
     def close(self) -> None:
         """Tell the end, and wait for the broker no longer than the outbox may."""
+        if os.getpid() != self._process:
+            return
         raised = sys.exc_info()[1]
         with self._lock:
             if not self._open:

@@ -20,7 +20,8 @@ class Streams:
         self._open: dict[int, Stream] = {}
 
     def __len__(self) -> int:
-        return len(self._open)
+        """How many clients have; services of the broker itself do not count."""
+        return sum(stream.asks is None for stream in self._open.values())
 
     def open(
         self, filter: Filter, after: int | None, name: str, asks: frozenset[str] | None
@@ -28,7 +29,7 @@ class Streams:
         """Follow from `after`, or from the next event. Returns the stream's number. With `asks`,
         publishers are asked for these concepts and not for what the filter lets pass."""
         state = self._state
-        if len(self._open) >= state.options.streams_max:
+        if len(self._open) >= state.options.streams_max and len(self) >= state.options.streams_max:
             raise TooManySubscriptions(
                 f"{state.options.streams_max} streams are open",
                 remedy="Close some, use a message box, or raise streams_max.",

@@ -67,13 +67,12 @@ class Node:
         self.address = settings.http.address  # the door says which port it really got
         self._clock = SteadyClock()
         self.rules = sink_rules(settings)
-        trusted = self.rules.trusted
         self.broker = Broker(
             settings.broker_options(),
             new_id=lambda: secrets.token_hex(12),
             jitter=random.random,
             stopwatch=time.perf_counter_ns,
-            is_trusted=lambda sink: is_trusted(host_of(sink), trusted),
+            is_trusted=lambda sink: is_trusted(host_of(sink), self.rules.trusted),
         )
         self.broker.recover(snapshot(store, settings.log.duplicates_window), self._clock.now_ns())
         self._store = store
@@ -104,19 +103,7 @@ class Node:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._perform: dict[type, Callable[[Any], None]] = {
-            do.Commit: self._commit,
-            do.ReadLog: self._read_log,
-            do.Survey: self._survey,
-            do.Push: self._push,
-            do.TakeLeave: self._take_leave,
-            do.Handshake: self._handshake,
-            do.StreamOut: self._stream_out,
-            do.StreamDropped: self._stream_dropped,
-            do.Ended: self._ended,
-            do.Note: lambda effect: self.note(effect.level, effect.message, **effect.fields),
-            do.Stop: self._stop,
-        }
+        self._perform = self._performers()
         self.kick()
 
     # What doors call
@@ -195,6 +182,21 @@ class Node:
         return health_of(self.failure, self._clock.jumped_s(), stopping=self.stopping)
 
     # Performing
+
+    def _performers(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            do.Commit: self._commit,
+            do.ReadLog: self._read_log,
+            do.Survey: self._survey,
+            do.Push: self._push,
+            do.TakeLeave: self._take_leave,
+            do.Handshake: self._handshake,
+            do.StreamOut: self._stream_out,
+            do.StreamDropped: self._stream_dropped,
+            do.Ended: self._ended,
+            do.Note: lambda effect: self.note(effect.level, effect.message, **effect.fields),
+            do.Stop: self._stop,
+        }
 
     def kick(self) -> None:
         """Something happened: perform what follows from it at the end of this turn of the loop."""

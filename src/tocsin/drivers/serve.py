@@ -139,7 +139,7 @@ async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None
         )
     if not settings.pegasus.is_off:
         doors["pegasus"] = await listen_pegasus(
-            node, settings.pegasus.address, door_limits(settings.pegasus)
+            node, settings.pegasus.address, door_limits(settings.pegasus), tls=tls
         )
 
 

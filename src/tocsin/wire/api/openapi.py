@@ -6,11 +6,17 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.wire.api import views
+from tocsin.wire.api.openapi_blackboard import (
+    BLACKBOARD_ASKED,
+    BLACKBOARD_SHOWN,
+    blackboard_paths,
+)
 from tocsin.wire.api.openapi_directory import (
     DIRECTORY_ASKED,
     DIRECTORY_SHOWN,
     directory_paths,
 )
+from tocsin.wire.api.openapi_ingest import INGEST_SHOWN, ingest_paths
 from tocsin.wire.api.openapi_parts import (
     ID,
     REFERENCE,
@@ -24,6 +30,7 @@ from tocsin.wire.api.openapi_parts import (
     text,
     whole,
 )
+from tocsin.wire.api.openapi_runs import RUNS_SHOWN, runs_asked, runs_paths
 from tocsin.wire.api.problem import MEDIA_TYPE, Problem
 
 _SHOWN = (
@@ -40,6 +47,9 @@ _SHOWN = (
     views.RedrivenShown,
     views.HealthShown,
     *DIRECTORY_SHOWN,
+    *BLACKBOARD_SHOWN,
+    *RUNS_SHOWN,
+    *INGEST_SHOWN,
     Problem,
 )
 
@@ -66,6 +76,9 @@ def _paths() -> Json:
         **_box_paths(),
         **_dead_letter_paths(),
         **directory_paths(),
+        **blackboard_paths(),
+        **runs_paths(),
+        **ingest_paths(),
         **_performance_paths(),
         **_operation_paths(),
     }
@@ -260,7 +273,7 @@ def _schemas() -> Json:
     for name in ("SubscriptionShown", "BoxShown"):
         schemas[name]["properties"]["filters"] = _FILTERS
     schemas["CloudEvent"]["properties"]["data"] = {}
-    return {**schemas, **_ASKED, **DIRECTORY_ASKED}
+    return {**schemas, **_ASKED, **DIRECTORY_ASKED, **BLACKBOARD_ASKED, **runs_asked()}
 
 
 _FILTERS: Json = {
@@ -283,7 +296,7 @@ _FROM: Json = {
     }
 }
 _PUSHING: Json = {
-    "mode": {"enum": ["binary", "structured"]},
+    "mode": {"enum": ["binary", "structured", "blackboard"]},
     "batch": {**whole(1, 1000), "description": "events in one POST"},
     "secret": {"type": "string", "description": "a Standard Webhooks secret, whsec_..."},
     "attempts": whole(1, 100),

@@ -18,50 +18,22 @@ from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.subscribing import check_sink
 from tocsin.errors import BadMethod
 from tocsin.event.concept_filter import CONCEPTS_MAX
-from tocsin.ontology import Concept, in_use
+from tocsin.ontology import in_use
 from tocsin.wire.api import members
+from tocsin.wire.api.blackboard_views import (
+    ConceptsShown,
+    PublisherShown,
+    PublishersShown,
+    SubscriberShown,
+    SubscribersShown,
+)
 from tocsin.wire.api.query import Query
-from tocsin.wire.blackboard.messages import Profile
 from tocsin.wire.blackboard.write import profile_of
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 WAIT_S_MAX: Final = 60.0
-
-
-class ConceptsShown(msgspec.Struct, frozen=True):
-    concepts: list[Concept]
-
-
-class PublisherShown(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A publisher; `listed` is false while it cannot be reached."""
-
-    id: str
-    address: str
-    listed: bool
-    profile: Profile | None = None
-
-
-class PublishersShown(msgspec.Struct, frozen=True):
-    publishers: list[PublisherShown]
-
-
-class SubscriberShown(msgspec.Struct, frozen=True):
-    """A subscriber; `listed` is false while it cannot be reached, and its pairs not asked for."""
-
-    id: str
-    address: str
-    concepts: list[str]
-    expanded: int
-    state: str
-    listed: bool
-    delivered: int
-    waiting: int
-
-
-class SubscribersShown(msgspec.Struct, frozen=True):
-    subscribers: list[SubscriberShown]
 
 
 def blackboard_routes(node: Node) -> list[Route]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.monitor.estimate.candidates import CANDIDATES
+from tocsin.monitor.estimate.candidates import BASELINE_CANDIDATES, CANDIDATES
 from tocsin.monitor.estimate.shape import Floats, Indexes
 
 # Moments of a past run that are looked at. Each run has its own, or what is proportional to the
@@ -31,6 +31,11 @@ FAINT = 0.02  # of the heaviest moment: lighter ones are passed over
 POWER = 4  # a candidate with twice the error weighs 1/16
 ERROR_MAX = 2.0  # one error beyond counts as this in a mean
 ERROR_MIN = 1e-3
+
+# A baseline that had less than this share of the mixture's error is believed alone. A larger share
+# would follow chance: among a dozen runs, one of three is soon a little better.
+SURELY = 0.8
+SIMPLE = [CANDIDATES.index(name) for name in BASELINE_CANDIDATES]
 OUTLIER = math.log(3.0)  # nobody may pull further than this from the middle of opinions
 
 LEVEL = 0.8
@@ -90,6 +95,12 @@ def judge(lessons: Lessons, place: Floats, *, started: bool) -> Verdict:
         here = whose == number
         others = _weigh(sizes, order, np.where(here, 0.0, weights), groups)
         mixed[here] = [mix(row, others) for row in lessons.errors[kept[here]]]
+    together = np.abs(np.expm1(np.clip(mixed, -2 * OUTLIER, 2 * OUTLIER)))[:, None]
+    simple = _typical(sizes, order, weights)[SIMPLE]
+    if simple.min() < SURELY * _typical(together, np.argsort(together, axis=0), weights)[0]:
+        best = SIMPLE[int(np.argmin(simple))]
+        shares = np.eye(len(CANDIDATES))[best]
+        mixed = lessons.errors[kept, best]
     low, high = _interval(mixed, weights, _count(weights, groups))
     error = float(_quantiles(np.abs(np.expm1(mixed)), weights, [0.5])[0])
     return Verdict(shares, low, high, error)
@@ -122,18 +133,24 @@ def _count(weights: Floats, groups: Indexes) -> float:
 
 
 def _weigh(sizes: Floats, order: Indexes, weights: Floats, groups: Indexes) -> Floats:
-    """Each candidate's share by the size of its errors, half median and half mean."""
-    total = float(weights.sum())
-    if total <= 0:
+    """Each candidate's share by the size of its errors."""
+    if weights.sum() <= 0:
         return _shares(PRIOR_ERRORS)
+    runs = _count(weights, groups)
+    typical = _typical(sizes, order, weights)
+    found = (runs * typical + PRIOR_RUNS * PRIOR_ERRORS) / (runs + PRIOR_RUNS)
+    return _shares(np.maximum(found, ERROR_MIN))
+
+
+def _typical(sizes: Floats, order: Indexes, weights: Floats) -> Floats:
+    """The size of each column's errors: half their median, half their mean."""
+    total = weights.sum()
     sums = np.cumsum(weights[order], axis=0)
     rows = np.minimum((sums < total / 2).sum(axis=0), len(sizes) - 1)
     columns = np.arange(sizes.shape[1])
     median = sizes[order[rows, columns], columns]
     mean = weights @ np.minimum(sizes, ERROR_MAX) / total
-    runs = _count(weights, groups)
-    found = (runs * (median + mean) / 2 + PRIOR_RUNS * PRIOR_ERRORS) / (runs + PRIOR_RUNS)
-    return _shares(np.maximum(found, ERROR_MIN))
+    return np.asarray((median + mean) / 2)
 
 
 def _shares(errors: Floats) -> Floats:

@@ -7,6 +7,7 @@ import json
 import warnings
 import zipfile
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -136,6 +137,16 @@ def test_resources_have_units() -> None:
     assert used["MemoryPeak"]["value"] == "2097152.0"
 
 
+def test_every_word_is_one_that_the_contexts_know() -> None:
+    context = json.loads(files("rocrate").joinpath("data/ro-crate.jsonld").read_text())["@context"]
+    entities = metadata(ordinary_run()).values()
+
+    words = {word for entity in entities for word in entity if not word.startswith("@")}
+    words |= {kind for entity in entities for kind in as_list(entity["@type"])}
+    # The one that comes from the context of the profiles.
+    assert words - set(context) == {"resourceUsage"}
+
+
 def test_a_step_comes_after_those_that_it_needs() -> None:
     steps = of_type(metadata(ordinary_run()), "HowToStep")
 
@@ -252,9 +263,9 @@ def test_files_lie_to_each_other_as_they_did() -> None:
 
 def test_a_file_too_long_to_be_sent_is_named_and_not_carried(tmp_path: Path) -> None:
     view = ordinary_run()
-    files = (*view.run.files, WorkflowFile("big.smk", "cd" * 32, None))
+    sources = (*view.run.files, WorkflowFile("big.smk", "cd" * 32, None))
 
-    crate = loaded(unpacked(replace(view, run=replace(view.run, files=files)), tmp_path))
+    crate = loaded(unpacked(replace(view, run=replace(view.run, files=sources)), tmp_path))
 
     assert not (tmp_path / "workflow/big.smk").exists()
     assert crate.get("urn:tocsin:run:r1:source:big.smk")["sha256"] == "cd" * 32

@@ -79,7 +79,7 @@ def _readme(plan: CratePlan) -> str:
         "",
         "This is a Workflow Run RO-Crate: `ro-crate-metadata.json` tells what the run did.",
         "",
-        f"It {'is' if run.ended is None else 'ended'} {run.state}.",
+        f"The run's state when this was written: {run.state}.",
         "",
         "## Run it again",
         "",

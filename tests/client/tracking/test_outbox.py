@@ -90,6 +90,39 @@ def test_the_same_goes_over_a_socket(asked: Served, tmp_path: Path, run: str) ->
     assert arrived(asked, run, 1_200) == [str(n) for n in range(1_200)]
 
 
+def test_large_messages_go_in_requests_that_a_broker_takes(
+    asked: Served, tmp_path: Path, run: str
+) -> None:
+    text = "x" * 900_000
+    with Outbox(asked.url, source="/t", spool=tmp_path) as outbox:
+        for number in range(25):
+            pairs = {**told(run, number).pairs, "WorkflowName": text}
+            outbox.put(Message(pairs, id=f"{run}/{number}"))
+        outbox.put(Message({**told(run, 25).pairs, "WorkflowName": text * 2}, id=f"{run}/25"))
+
+    assert (outbox.counts.sent, outbox.counts.dropped, outbox.counts.spooled) == (25, 1, 0)
+
+
+def test_what_a_slow_broker_leaves_in_the_queue_goes_to_the_disk_before_it_is_full(
+    tmp_path: Path, run: str
+) -> None:
+    board = InProcessBlackboard()
+    with board.subscribe(["Event", "Identity"]) as events:
+        outbox = Outbox(link=board, source="/t", spool=tmp_path, queue_max=3_000)
+        with board._changed:  # for as long, publishing takes
+            for number in range(2_900):
+                outbox.put(told(run, number))
+            time.sleep(0.2)
+            for number in range(2_900, 3_500):
+                outbox.put(told(run, number))
+        outbox.close()
+
+        came = [each.message.pairs["ActivityId"] for each in events.take(0)]
+    assert came == [str(n) for n in range(3_500)]
+    assert outbox.counts.spooled > 0
+    assert outbox.counts.dropped == 0
+
+
 def test_a_message_without_id_source_and_time_gets_them(tmp_path: Path) -> None:
     board = InProcessBlackboard()
     with board.subscribe(["Event"]) as events:

@@ -227,8 +227,7 @@ def test_the_files_of_a_workflow_are_told_with_their_text_if_they_are_small(tmp_
     with heard.workflow(tmp_path / "spool", files=[tmp_path / name for name in names]):
         pass
 
-    [told] = heard.of("WorkflowFile")
-    small, large = json.loads(told["WorkflowFile"])
+    [small], [large] = [json.loads(told["WorkflowFile"]) for told in heard.of("WorkflowFile")]
     assert small["text"] == "print(1)\n"
     assert large["text"] is None
     assert len(large["sha256"]) == 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -9,6 +10,7 @@ import msgspec
 
 from tocsin.client.asking import JSON_HEADERS, query
 from tocsin.client.blackboard.http_stream import HttpSubscription
+from tocsin.client.blackboard.requests import in_requests
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import Response
@@ -17,10 +19,9 @@ from tocsin.wire.blackboard.messages import Message, Profile
 
 # A broker that takes longer is as good as away: what it was told is kept and told again.
 PUBLISH_TIMEOUT_S = 10.0
+STALE_S = 1.0
 POLL_SLACK_S = 10.0
 POLL_S_MAX = 60.0
-
-_encode = msgspec.json.Encoder().encode
 
 
 class HttpLink:
@@ -48,14 +49,17 @@ class HttpLink:
         self.close()
 
     def publish(self, messages: Sequence[Message]) -> int:
-        body = _encode(messages)
+        return sum(self._publish(body) for body in in_requests(messages))
+
+    def _publish(self, body: bytes) -> int:
+        began = time.monotonic()
         try:
             response = self._post(body)
         except CannotReachBroker:
-            if not self._was_there:
+            if not self._was_there or time.monotonic() - began > STALE_S:
                 raise
-            # The broker may have closed an idle connection, or was started again since. The ids
-            # make it harmless to say the same twice.
+            # The broker closed an idle connection, or was started again since, which shows at once.
+            # The ids make it harmless to say the same twice.
             self._was_there = False
             response = self._post(body)
         self._was_there = True

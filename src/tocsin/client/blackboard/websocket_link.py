@@ -12,6 +12,7 @@ import msgspec
 
 from tocsin.client.blackboard.http_stream import delivered
 from tocsin.client.blackboard.link import Delivered
+from tocsin.client.blackboard.requests import in_requests
 from tocsin.client.blackboard.socket_line import SocketLine, was_lost
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import cannot_reach
@@ -65,10 +66,13 @@ class WebSocketLink:
         self.close()
 
     def publish(self, messages: Sequence[Message]) -> int:
+        return sum(self._publish(body) for body in in_requests(messages))
+
+    def _publish(self, body: bytes) -> int:
         with self._changed:
             line, ref = self._open(), next(self._refs)
             self._asked = ref
-        line.send(_encode({"publish": messages, "ref": ref}).decode())
+        line.send(_encode({"publish": msgspec.Raw(body), "ref": ref}).decode())
         with self._changed:
             self._await(line, lambda: ref in self._answers, PUBLISH_TIMEOUT_S)
             answer = self._answers.pop(ref, None)

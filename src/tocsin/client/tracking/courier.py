@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -69,10 +70,7 @@ class Courier:
         if self.wanted is None:
             self.wanted = self._remembered()
         self.settled.set()
-        problem = error.problem if isinstance(error, TocsinError) else repr(error)
-        self._teller.once(
-            _AWAY, f"{problem}. Events wait in {self.spool.directory} and are sent when it is back."
-        )
+        self._say_away(error)
 
     def _remembered(self) -> Wanted | None:
         profile = remembered_profile(self.spool.directory, self.spool.broker)
@@ -163,7 +161,7 @@ class Courier:
             hand_over(self.link, messages, refused.append)
         except Exception as error:  # of a link that anybody may have written
             self._not_before = time.monotonic() + RETRY_S
-            self.lost_for_now(error)
+            self._say_away(error)  # whether it is so the watch will find out
             return False
         self.sent += len(messages) - len(refused)
         self.dropped += len(refused)
@@ -171,12 +169,17 @@ class Courier:
             self._teller.once("refused", f"An event was refused: {refused[0]}")
         return True
 
-    def lost_for_now(self, error: Exception) -> None:
-        """A request failed; whether the broker is away the watch will say."""
+    def _say_away(self, error: Exception) -> None:
         problem = error.problem if isinstance(error, TocsinError) else repr(error)
         self._teller.once(
             _AWAY, f"{problem}. Events wait in {self.spool.directory} and are sent when it is back."
         )
+
+    def leave(self) -> None:
+        """In a forked child: the file that the parent is sending is the parent's."""
+        if self._other is not None:
+            with suppress(OSError):
+                self._other.leave()
 
     def close(self) -> None:
         """Leave the files to whoever comes next."""

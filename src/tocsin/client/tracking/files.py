@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 FILE_TEXT_BYTES_MAX = 64 * 1024
 FILE_BYTES_MAX = 64 << 20  # of a larger one not even the hash is made
-LISTED_MAX = 1_000
 
 Paths = str | os.PathLike[str] | Iterable[object]
 
@@ -37,10 +36,10 @@ def _size(path: str) -> int | None:
         return None
 
 
-def workflow_files(paths: Iterable[str]) -> str | None:
-    """The files of a workflow as one value: path, hash, and the text of those that are small."""
-    told = [each for path in list(paths)[:LISTED_MAX] if (each := _file(path)) is not None]
-    return json.dumps(told, ensure_ascii=False) if told else None
+def workflow_file(path: str) -> str | None:
+    """A file of a workflow as a value: path, hash, and its text if it is small."""
+    told = _file(path)
+    return None if told is None else json.dumps([told], ensure_ascii=False)
 
 
 def _file(path: str) -> dict[str, str | None] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.client.tracking.files import total_bytes, workflow_files
+from tocsin.client.tracking.files import total_bytes, workflow_file
 from tocsin.client.tracking.monitors.attendant import Read, pairs_read
 from tocsin.client.tracking.run import (
     Pairs,
@@ -42,9 +42,9 @@ def sample(
     return sample_message(run, step, at_ns, number=number, event=event, pairs=pairs)
 
 
-def files(run: Run, paths: list[str], at_ns: int, number: str) -> Message | None:
-    """The files of the workflow."""
-    told = workflow_files(paths)
+def file(run: Run, path: str, at_ns: int, number: str) -> Message | None:
+    """A file of the workflow."""
+    told = workflow_file(path)
     if told is None:
         return None
     return sample_message(run, None, at_ns, number=number, pairs={"WorkflowFile": told})

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Self
-from weakref import WeakSet
+from weakref import ReferenceType, WeakSet, ref
 
 import msgspec
 
@@ -92,6 +92,7 @@ class Outbox:
         self._ending = Event()
         self._thread: Thread | None = None
         self._watch: ProfileWatch | None = None
+        self._finish: Any = None
         self._in_hand: list[Message] = []
         self._is_busy = False
         self._closed = False
@@ -167,6 +168,8 @@ class Outbox:
             if self._closed:
                 return
             self._closed = True
+        if self._finish is not None:
+            self._finish.cancel()
         thread = self._thread
         if thread is None:
             return
@@ -207,7 +210,7 @@ class Outbox:
         # A child of multiprocessing ends without what is registered with atexit.
         processes = sys.modules.get("multiprocessing.util")
         if processes is not None:
-            processes.Finalize(self, self.close, exitpriority=10)
+            self._finish = processes.Finalize(None, _close, (ref(self),), exitpriority=10)
 
     def _heard(self, profile: Any) -> None:
         self._courier.heard(profile)
@@ -237,9 +240,10 @@ class Outbox:
         self._wake.clear()
         self._is_busy = True
         try:
-            self._in_hand = self._taken_from_queue(BATCH_MESSAGES_MAX)
-            self._courier.carry(self._in_hand)
-            self._in_hand = []
+            # A broker that is slower than the workflow: the disk is larger than the queue.
+            while len(self._queue) > self._queue_max // 2:
+                self._carry(self._courier.put_by)
+            self._carry(self._courier.carry)
         finally:
             self._is_busy = False
         more = bool(self._queue)
@@ -248,6 +252,11 @@ class Outbox:
             if not self._courier.catch_up(with_others=with_others):
                 return more
         return True
+
+    def _carry(self, bring: Callable[[list[Message]], None]) -> None:
+        self._in_hand = self._taken_from_queue(BATCH_MESSAGES_MAX)
+        bring(self._in_hand)
+        self._in_hand = []
 
     def _taken_from_queue(self, count_max: int) -> list[Message]:
         """The oldest messages of the queue, made, each with an id, a source and a time."""
@@ -281,6 +290,7 @@ class Outbox:
         self.source = f"{self._first_source}/{os.getpid()}"
         self._teller = Teller()
         former = self._courier
+        former.leave()
         link, spool = former.link.reopened(), former.spool.reopened()
         self._courier = Courier(link, spool, self._teller, self._identity)
         self._courier.wanted = former.wanted
@@ -291,6 +301,12 @@ def _as_it_is(at_ns: int, message: Message) -> Message:
     if message.time is not None:
         return message
     return msgspec.structs.replace(message, time=time_text(at_ns))
+
+
+def _close(outbox: ReferenceType[Outbox]) -> None:
+    found = outbox()
+    if found is not None:
+        found.close()
 
 
 _living: WeakSet[Outbox] = WeakSet()

@@ -11,7 +11,7 @@ from tocsin.wire.blackboard.messages import Profile
 
 POLL_S = 30.0
 RETRY_S_MIN = 0.1
-RETRY_S_MAX = 5.0
+RETRY_S_MAX = 2.0
 HASTE_S = 1.0  # who answers sooner although nothing is new is asked no more often than this
 
 

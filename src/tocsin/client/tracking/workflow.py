@@ -293,9 +293,8 @@ class Workflow:
     @never_raises
     def files(self, *paths: object) -> None:
         """The files that define the workflow; small ones are told with their text."""
-        if paths:
-            at_ns, number = time.time_ns(), self.next_number()
-            self.put(made.files, self.run, [str(path) for path in paths], at_ns, number)
+        for path in paths:
+            self.put(made.file, self.run, str(path), time.time_ns(), self.next_number())
 
     # What happens in it, outside of its activities.
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 from test_terminal import at_terminal
@@ -158,7 +158,7 @@ Tocsin = Callable[..., tuple[int, str, str]]
 
 
 class Recorded(ThreadingHTTPServer):
-    """Answers by path, with or without the query; a function is asked each time."""
+    """Answers by path; a function is asked each time."""
 
     daemon_threads = True
 
@@ -166,6 +166,9 @@ class Recorded(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: Answers = {}
         self.posted: list[Any] = []
+
+    def handle_error(self, *_: object) -> None:
+        """An answer that raises hangs up, and that is all."""
 
     @property
     def url(self) -> str:
@@ -177,10 +180,13 @@ class _Handler(BaseHTTPRequestHandler):
     server: Recorded
 
     def do_GET(self) -> None:
-        path = unquote(urlsplit(self.path).path)
-        known = self.server.answers
-        answer = known.get(unquote(self.path), known.get(path))
-        self._answer(answer() if callable(answer) else answer)
+        asked = urlsplit(self.path)
+        answer = self.server.answers.get(unquote(asked.path))
+        if callable(answer):
+            answer = answer()
+        if asked.path == "/runs":
+            answer = _narrowed(answer, dict(parse_qsl(asked.query)))
+        self._answer(answer)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
@@ -204,6 +210,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing on standard error."""
 
 
+def _narrowed(answer: dict[str, Any], asked: dict[str, str]) -> dict[str, Any]:
+    wanted = {name: asked[name] for name in ("state", "workflow") if name in asked}
+    runs = [run for run in answer["runs"] if wanted.items() <= run.items()]
+    return {**answer, "runs": runs[: int(asked["limit"])]}
+
+
 @pytest.fixture
 def monitor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     """A broker with one run that goes on and one that failed."""
@@ -220,6 +232,7 @@ def monitor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
         "/runs/91bc-01/failures": {"failures": [{**ACTIVITY, "seen_before": 4, "before": BEFORE}]},
         "/runs/7f3a-90/compare/91bc-01": COMPARED,
         "/runs/7f3a-90/changes": CHANGED,
+        "/workflows/7f3a/versions": {"versions": []},
         "/activities/align": HISTORY,
         "/workflows/variant-calling/estimate": {**ESTIMATE, "eta": None},
         "/estimates": {**ESTIMATE, "eta": None},
@@ -329,6 +342,10 @@ def test_the_beginning_of_an_id_must_fit_one_run(tocsin: Tocsin, monitor: Record
     assert "Did you mean 7f3a-90" in words
 
 
+def test_the_name_of_a_workflow_stands_for_its_latest_run(tocsin: Tocsin) -> None:
+    assert json.loads(tocsin("show", "variant-calling", "--json")[1])["id"] == "7f3a-90"
+
+
 def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> None:
     code, out, words = tocsin("failures", "91bc")
 
@@ -348,8 +365,6 @@ def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> N
 def test_a_run_without_failures_points_at_one_that_has_some(
     tocsin: Tocsin, monitor: Recorded
 ) -> None:
-    monitor.answers["/runs?limit=1&state=failed"] = {"runs": [ENDED], "next": None}
-
     code, out, words = tocsin("failures")
 
     assert (code, out) == (0, "")
@@ -407,6 +422,7 @@ def test_what_changed_in_the_workflow_is_told_since_the_run_before(tocsin: Tocsi
 def test_a_workflow_has_versions(tocsin: Tocsin, monitor: Recorded) -> None:
     version = {"version": "v2", "previous": "v1", "time": None, "seq": 4, "changes": 1, "pairs": {}}
     monitor.answers["/workflows/variant-calling/versions"] = {"versions": [version]}
+    monitor.answers["/workflows/nothing/versions"] = {"versions": []}
     monitor.answers["/workflows/variant-calling/changes"] = {"changes": CHANGED["changes"]}
 
     code, out, words = tocsin("changes", "variant-calling")
@@ -415,7 +431,7 @@ def test_a_workflow_has_versions(tocsin: Tocsin, monitor: Recorded) -> None:
     assert out.splitlines()[1].split() == ["v2", "v1", "-", "1", "-"]
     code, out, words = tocsin("changes", "nothing")
     assert (code, out) == (5, "")
-    assert "no run and no recorded workflow is called 'nothing'" in words
+    assert "no run and no workflow is called 'nothing'" in words
 
 
 def test_hints_say_what_would_be_saved(tocsin: Tocsin, monitor: Recorded) -> None:
@@ -492,6 +508,26 @@ def test_watching_tells_each_change_once_and_ends_with_the_run(
         "failed      45%  9 of 20; 3 running, 1 queued, 1 failed  after 12m03s",
     ]
     assert words == "why: tocsin wf failures 7f3a-90\n"
+
+
+def test_a_broker_that_goes_away_for_a_while_ends_no_watching(
+    tocsin: Tocsin, monitor: Recorded
+) -> None:
+    calls = iter(range(100))
+
+    def flaky() -> dict[str, Any]:
+        number = next(calls)
+        if 3 <= number <= 6:
+            raise ConnectionAbortedError
+        return {**WHOLE, "state": "completed"} if number > 6 else WHOLE
+
+    monitor.answers["/runs/7f3a-90"] = flaky
+
+    code, out, words = tocsin("watch", "7f3a-90", "--interval", "1ms", "--json")
+
+    assert code == 0
+    assert [json.loads(line)["state"] for line in out.splitlines()] == ["running", "completed"]
+    assert words.count("trying again") == 1
 
 
 def test_a_run_that_is_to_come_can_be_waited_for(tocsin: Tocsin, monitor: Recorded) -> None:

@@ -82,8 +82,10 @@ def test_only_what_is_whole_is_called_whole() -> None:
         "████",
         "░░░░",
     ]
-    assert counted({"succeeded": 3, "cached": 1, "failed": 5, "total": 9}) == "4 of 9"
-    assert counted({"succeeded": 3}) == "3 so far"
+    counts = {"succeeded": 3, "cached": 1, "failed": 5}
+    assert counted({"activities": {**counts, "total": 9}}, "activities") == "4 of 9 activities"
+    assert counted({"activities": counts, "state": "running"}) == "4 so far"
+    assert counted({"activities": counts, "state": "completed"}, "activities") == "4 activities"
 
 
 def test_an_estimate_without_past_runs_says_so() -> None:

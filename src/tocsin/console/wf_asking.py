@@ -29,28 +29,31 @@ def latest(rest: Rest, **wanted: object) -> Run | None:
     return found[0] if found else None
 
 
-def find_run(rest: Rest, name: str | None, *, workflow: str | None = None) -> Run:
-    """The run of this id or of an id that begins so; without a name the latest one."""
+def find_run(rest: Rest, name: str | None) -> Run:
+    """The run of this id; the latest of the workflow of this name; the one whose id begins so.
+
+    Without a name the latest run of all.
+    """
     if name is None:
-        run = latest(rest, workflow=workflow)
+        run = latest(rest)
         if run is None:
-            raise no_runs(workflow)
+            raise NoSuchRun("there are no runs yet", remedy=HOW_RUNS_COME)
         return _whole(rest, str(run["id"]))
+    called = run_called(rest, name)
+    if called is not None:
+        return called
+    run = latest(rest, workflow=name)
+    return _whole(rest, str(run["id"]) if run is not None else _completed(rest, name))
+
+
+def run_called(rest: Rest, name: str) -> Run | None:
+    """The run of just this id, if there is one."""
     try:
         return _whole(rest, name)
     except BrokerRefused as error:
         if error.status != NOT_THERE:
             raise
-    return _whole(rest, _completed(rest, name))
-
-
-def no_runs(workflow: str | None = None) -> NoSuchRun:
-    """The error that there is nothing to show."""
-    if workflow is None:
-        return NoSuchRun("there are no runs yet", remedy=HOW_RUNS_COME)
-    return NoSuchRun(
-        f"no run of {workflow!r} is known", remedy="`tocsin wf ls` shows what workflows ran."
-    )
+        return None
 
 
 def _whole(rest: Rest, name: str) -> Run:
@@ -72,8 +75,10 @@ def _completed(rest: Rest, beginning: str) -> str:
             remedy="Give more of the id.",
         )
     if not ids:
-        raise no_runs()
-    raise NoSuchRun(f"no run is called {beginning!r}", remedy=_nearest(beginning, ids))
+        raise NoSuchRun("there are no runs yet", remedy=HOW_RUNS_COME)
+    raise NoSuchRun(
+        f"no run and no workflow is called {beginning!r}", remedy=_nearest(beginning, ids)
+    )
 
 
 def _nearest(name: str, known: list[str]) -> str:

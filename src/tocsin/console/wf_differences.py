@@ -10,10 +10,9 @@ from typing import Any
 
 from tocsin.console.render import plural, say, show_json
 from tocsin.console.rest import Rest, item
-from tocsin.console.wf_asking import NOT_THERE, Run, find_run, part
+from tocsin.console.wf_asking import Run, find_run, part, run_called
 from tocsin.console.wf_tables import described, heading, screen_width, show_lines, table
 from tocsin.console.wf_words import ENDED, Clock, at, lasting, measured, spaced
-from tocsin.errors import BrokerRefused, NoSuchRun
 
 VERSION_CHARS = 12
 SAME_WITHIN = 0.05  # a ratio closer to one is chance
@@ -127,24 +126,14 @@ def changes(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 
 def _run_or_versions(rest: Rest, name: str | None) -> tuple[Run | None, list[dict[str, Any]]]:
-    """The run that is meant; or, if a workflow is, its versions."""
-    try:
-        return find_run(rest, name), []
-    except NoSuchRun:
-        if name is None:
-            raise
-        try:
-            versions = rest.get(f"{item('workflows', name)}/versions")["versions"]
-        except BrokerRefused as error:
-            if error.status != NOT_THERE:
-                raise
-            versions = []
-        if versions:
-            return None, versions
-        raise NoSuchRun(
-            f"no run and no recorded workflow is called {name!r}",
-            remedy="`tocsin wf ls` lists the runs; `tocsin wf record FILE` records a workflow.",
-        ) from None
+    """The run that is meant; or, if a workflow with recorded versions is, those."""
+    if name is None:
+        return find_run(rest, None), []
+    run = run_called(rest, name)
+    if run is not None:
+        return run, []
+    versions = rest.get(f"{item('workflows', name)}/versions")["versions"]
+    return (None, versions) if versions else (find_run(rest, name), [])
 
 
 def _print_changes(found: Mapping[str, Any]) -> None:

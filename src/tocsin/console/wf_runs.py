@@ -191,9 +191,8 @@ def state_text(run: Run, now: datetime) -> str:
 
 def progress_text(run: Run) -> str:
     """How far it is, as a bar and in numbers."""
-    activities = run.get("activities") or {}
-    others = states(activities)
-    text = f"{counted(activities)} activities{'; ' + others if others else ''}"
+    others = states(run.get("activities") or {})
+    text = counted(run, "activities") + (f"; {others}" if others else "")
     if run.get("progress") is None:
         return text
     return f"{bar(run['progress'])} {percent(run['progress'])}  {text}"

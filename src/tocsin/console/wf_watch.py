@@ -181,12 +181,11 @@ class Lines:
 
 def change_text(look: Look, now: datetime) -> str:
     """The state of a run in one line."""
-    count = look.run.get("activities") or {}
     parts = [f"{now.astimezone():%H:%M:%S}", f"{look.run['state']:<9}"]
     if look.run.get("progress") is not None:
         parts.append(f"{percent(look.run['progress']):>4}")
-    others = states(count)
-    parts.append(counted(count) + (f"; {others}" if others else ""))
+    others = states(look.run.get("activities") or {})
+    parts.append(counted(look.run) + (f"; {others}" if others else ""))
     if look.estimate and look.estimate.get("remaining_s") is not None:
         parts.append(f"left {left(look.estimate)}")
     elif look.is_last:

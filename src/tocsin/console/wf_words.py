@@ -139,18 +139,21 @@ def bar(fraction: float | None, cells: int = BAR_CELLS) -> str:
     return "█" * full + "░" * (cells - full)
 
 
-def counted(activities: Mapping[str, Any]) -> str:
+def counted(run: Mapping[str, Any], noun: str = "") -> str:
     """How many activities are done, of how many: `9 of 20`; `9 so far` if nobody said."""
+    activities = run.get("activities") or {}
     done = sum(int(activities.get(name) or 0) for name in GOOD_ENDS)
     total = activities.get("total")
-    return f"{done:,} so far" if total is None else f"{done:,} of {int(total):,}"
+    named = f" {noun}" if noun else ""
+    if total is not None:
+        return f"{done:,} of {int(total):,}{named}"
+    return f"{done:,}{named}" + ("" if run.get("state") in ENDED else " so far")
 
 
 def progress(run: Mapping[str, Any]) -> str:
     """The progress of a run in a table."""
-    count = counted(run.get("activities") or {})
     fraction = run.get("progress")
-    return count if fraction is None else f"{percent(fraction):>4} {count}"
+    return counted(run) if fraction is None else f"{percent(fraction):>4} {counted(run)}"
 
 
 def states(activities: Mapping[str, Any]) -> str:

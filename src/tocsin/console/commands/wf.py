@@ -129,7 +129,10 @@ def add_arguments(parser: Parser) -> None:
 
 def _add_run(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "run", metavar="RUN", nargs="?", help="its id, or the beginning of it (the latest)"
+        "run",
+        metavar="RUN",
+        nargs="?",
+        help="its id, the beginning of it, or its workflow, for the latest of that (the latest)",
     )
 
 

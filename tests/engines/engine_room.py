@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,13 @@ WAIT_S = 60.0
 PAGE = 1_000
 
 ENDS = built_in().below("ActivityTerminalEvent") | {"ActivityRetrying"}
+STATES = {
+    "ActivitySucceeded": "succeeded",
+    "ActivityFailed": "failed",
+    "ActivityCancelled": "cancelled",
+    "ActivitySkipped": "skipped",
+    "ActivityCached": "cached",
+}
 RUN_ENDS = built_in().below("WorkflowTerminalEvent")
 
 
@@ -93,6 +101,31 @@ def kinds(messages: Iterable[Told | Message]) -> dict[str, str]:
 def assert_nothing_twice(messages: Iterable[Told]) -> None:
     ids = [(message.source, message.id) for message in messages]
     assert len(ids) == len(set(ids))
+
+
+def assert_the_monitor_agrees(broker: Served, messages: list[Told]) -> None:
+    """The broker's own view of each run: all that ended is counted, and nothing looks odd."""
+    last: dict[tuple[str, str], tuple[int, str]] = {}
+    for message in messages:
+        for concept in ENDS & message.pairs.keys():
+            key = message.pairs["RunId"], message.pairs["ActivityId"]
+            last[key] = max(last.get(key, (0, "")), (int(message.pairs["Attempt"]), concept))
+    for run in {message.pairs["RunId"] for message in messages}:
+        expected = Counter(STATES[last[key][1]] for key in last if key[0] == run)
+        shown = _ended_run(broker, run)
+        assert {state: shown["activities"][state] for state in expected} == expected
+        assert shown["anomaly_list"] == []
+
+
+def _ended_run(broker: Served, run: str) -> dict[str, Any]:
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        status, shown = broker.call("GET", f"/runs/{run}")
+        if status == 200 and shown["ended"] is not None:
+            whole: dict[str, Any] = shown
+            return whole
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.05)
 
 
 def recording(name: str) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import pytest
 from engines.engine_room import (
     Told,
     assert_nothing_twice,
+    assert_the_monitor_agrees,
     deaf_broker,
     ends,
     run_ends,
@@ -83,6 +84,7 @@ def test_a_session_is_told_as_dask_logs_it_also_when_the_broker_dies_in_the_midd
     assert totals == sorted(totals)
     assert totals[-1] == len(plan) == 10
     assert run_ends(messages) == ["WorkflowTerminated"]
+    assert_the_monitor_agrees(broker, messages)
 
 
 def tasks_of(message: Told) -> list[dict[str, Any]]:

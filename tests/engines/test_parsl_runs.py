@@ -12,6 +12,7 @@ import pytest
 
 from engines.engine_room import (
     assert_nothing_twice,
+    assert_the_monitor_agrees,
     deaf_broker,
     ends,
     run_ends,
@@ -89,6 +90,7 @@ def test_a_run_is_told_as_parsl_records_it_also_when_the_broker_dies_in_the_midd
     assert started.pairs["WorkflowName"] == "parsl_flow"
     assert "def gen(" in started.pairs["WorkflowFile"]
     assert run_ends(messages) == ["WorkflowTerminated"]
+    assert_the_monitor_agrees(broker, messages)
 
 
 @pytest.mark.slow

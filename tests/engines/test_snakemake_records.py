@@ -66,7 +66,7 @@ def test_a_failure_says_which_command_ended_how() -> None:
     assert failed.pairs["ExitCode"] == "3"
     assert failed.pairs["CommandLine"] == "echo 'disk quota exceeded' > bad1.log; exit 3"
     assert "bad1.log" in failed.pairs["ErrorTrace"]
-    assert failed.pairs["LogFile"] == '["bad1.log"]'
+    assert failed.pairs["LogFile"] == "bad1.log"
 
 
 def test_a_total_grows_when_a_checkpoint_is_passed() -> None:

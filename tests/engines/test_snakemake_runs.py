@@ -14,6 +14,7 @@ import pytest
 from engines.engine_room import (
     Told,
     assert_nothing_twice,
+    assert_the_monitor_agrees,
     deaf_broker,
     ends,
     kinds,
@@ -111,6 +112,7 @@ def test_a_broker_that_dies_in_the_middle_gets_the_rest_later_and_nothing_twice(
     assert run_ends(before) == []
     assert run_ends(told(broker)) == ["WorkflowCompleted"]
     assert_told_is_what_snakemake_logged(broker, flow)
+    assert_the_monitor_agrees(broker, told(broker))
     assert send_all(broker.url, flow / "spool").sent == 0
 
 

@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from tocsin.client.engines.dask_records import ENGINE, DaskRuns, GraphTask, Per
+from tocsin.client.engines.files import DiskFiles, main_script, told_script
 from tocsin.client.engines.heart import HEARTBEAT_S
 from tocsin.client.engines.telling import Pairs
 from tocsin.client.tracking.outbox import Outbox
@@ -44,6 +45,7 @@ class TocsinPlugin(SchedulerPlugin):
         broker: str | None = None,
         run_id: str | None = None,
         per: Per = "session",
+        version: str | None = None,
         client: str | None = None,
         spool: str | None = None,
     ) -> None:
@@ -54,21 +56,35 @@ class TocsinPlugin(SchedulerPlugin):
         self.per: Per = per
         self.client = client
         self.spool = spool
+        # Here is where the program is known, and who runs it; the scheduler may be far away.
+        script, made = told_script(main_script(), DiskFiles("."))
+        self.about = {
+            "WorkflowVersion": version or made,
+            "WorkflowFile": script,
+            "UserName": _user(),
+        }
         self.faults = 0
         self._scheduler: Scheduler | None = None
 
     def __getstate__(self) -> dict[str, object]:
         """Only what was asked for travels to the scheduler."""
-        names = ("name", "workflow", "broker", "run_id", "per", "client", "spool", "faults")
+        names = (
+            "name",
+            "workflow",
+            "broker",
+            "run_id",
+            "per",
+            "client",
+            "spool",
+            "about",
+            "faults",
+        )
         return {**{name: getattr(self, name) for name in names}, "_scheduler": None}
 
     async def start(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        about = {
-            "EngineVersion": version("distributed"),
-            "Host": platform.node(),
-            "UserName": _user(),
-        }
+        engine = {"EngineVersion": package_version("distributed"), "Host": platform.node()}
+        about = {**engine, **self.about}
         self._runs = DaskRuns(self.workflow, self.run_id, self.per, HEARTBEAT_S, about)
         spool = Path(self.spool) if self.spool else None
         self._outbox = Outbox(self.broker, source=f"/engines/{ENGINE}", spool=spool)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import Protocol
 
 FILE_BYTES_MAX = 64 << 10  # of a workflow's file told as text
+VERSION_DIGITS = 16  # of a SHA-256
 HASHED_BYTES_MAX = 16 << 20  # a workflow's own files are small; data is not hashed here
 
 
@@ -75,3 +78,19 @@ class DiskFiles:
             return digest, data.decode()
         except UnicodeDecodeError:
             return digest, None
+
+
+def main_script() -> str | None:
+    """The program that runs, if it is a file."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(path) if path else None
+
+
+def told_script(path: str | None, files: Files) -> tuple[str | None, str | None]:
+    """A program as the pair WorkflowFile, and the version that its content makes."""
+    found = files.content(path) if path else None
+    if path is None or found is None:
+        return None, None
+    digest, text = found
+    listed = [{"path": os.path.basename(path), "sha256": digest, "text": text}]
+    return json.dumps(listed, ensure_ascii=False), digest[:VERSION_DIGITS]

@@ -15,7 +15,7 @@ from parsl.logconfigs.base import LogConfig
 from parsl.monitoring.monitoring import MonitoringHub
 from parsl.multiprocessing import SpawnQueue
 
-from tocsin.client.engines.files import DiskFiles
+from tocsin.client.engines.files import DiskFiles, main_script
 from tocsin.client.engines.heart import HEARTBEAT_S, Heart
 from tocsin.client.engines.parsl_records import ENGINE, ParslRun
 from tocsin.client.tracking.outbox import Outbox
@@ -80,7 +80,7 @@ class TocsinMonitoring(MonitoringHub):
         self._faults = 0
         self._run = ParslRun(
             DiskFiles(os.getcwd()),
-            script=_script(),
+            script=main_script(),
             heartbeat_s=HEARTBEAT_S,
             workers_tell=self.resource_monitoring_enabled,
         )
@@ -146,12 +146,6 @@ class TocsinMonitoring(MonitoringHub):
         self._faults += 1
         if self._faults == 1:
             print(f"tocsin: a monitoring message could not be told: {fault!r}", file=sys.stderr)
-
-
-def _script() -> str | None:
-    """The program that runs, if it is a file."""
-    path = getattr(sys.modules.get("__main__"), "__file__", None)
-    return os.path.abspath(path) if path else None
 
 
 def _left_unhandled() -> BaseException | None:

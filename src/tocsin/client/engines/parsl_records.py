@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any, TypeVar
 
-from tocsin.client.engines.files import Files
+from tocsin.client.engines.files import Files, told_script
 from tocsin.client.engines.telling import (
     TEXT_CHARS_MAX,
     Teller,
     array,
     beginning,
-    content_hash,
     end,
     failure_concept,
     number,
@@ -144,12 +142,8 @@ class ParslRun:
         time of the start, which is what Parsl takes, would make every run another version."""
         given = str(payload.get("workflow_version") or "")
         own = None if given in str(payload.get("time_began") or "") else given
-        found = self.files.content(self.script) if self.script else None
-        if found is None or self.script is None:
-            return None, own
-        path = self.script.rpartition("/")[2]
-        listed = [{"path": path, "sha256": found[0], "text": found[1]}]
-        return json.dumps(listed, ensure_ascii=False), own or content_hash(found[0])
+        texts, version = told_script(self.script, self.files)
+        return texts, own or version
 
     def _task(self, payload: Payload, received_s: float) -> list[Message]:
         task, attempt = _try(payload)
@@ -195,7 +189,7 @@ class ParslRun:
             tails = (self.files.tail(str(path), TEXT_CHARS_MAX) for path in logs)
             pairs["ExitCode"] = found[1] if found else None
             pairs["ErrorMessage"] = end(error)
-            pairs["LogFile"] = array(logs)
+            pairs["LogFile"] = str(logs[0]) if logs else None
             pairs["LogTail"] = end("\n".join(filter(None, tails)))
             if concept == "ActivityFailed":
                 concept = failure_concept(int(found[1]) if found else None)

@@ -7,7 +7,7 @@ from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
-from tocsin.console.demo import figures, forecast, mediation, performance, refusal
+from tocsin.console.demo import figures, forecast, mediation, performance, refusal, workflow
 from tocsin.console.demo.stage import Stage
 from tocsin.console.render import show_json
 
@@ -17,6 +17,10 @@ SCENES = (
     ("A sink refuses an event, and gets it when it is mended", refusal.play),
     ("Five Web-services specifications and CloudEvents through one broker", mediation.play),
     ("A host monitor, its consumers, and an archive that is killed", performance.play),
+    (
+        "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
+        workflow.play,
+    ),
     ("The figures", figures.play),
 )
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tocsin.client.evolution.reading import read_workflow
 from tocsin.errors.evolution import BadWorkflowFile
@@ -263,6 +265,31 @@ def test_hostile_files_are_refused_in_a_sentence(read: Read, content: str, words
 def test_what_is_odd_but_readable_is_read(read: Read, content: str) -> None:
     definition = read(content)
 
+    assert compare(definition, definition) == []
+
+
+words = st.sampled_from(
+    "class steps in out run id source $graph $import inputs outputs requirements scatter default "
+    "valueFrom outputSource baseCommand a #a".split()
+)
+scalars = st.sampled_from(["Workflow", "CommandLineTool", "a", "#a", "a/b", "#main", "", 1, None])
+trees = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=5),
+    max_leaves=25,
+)
+
+
+@given(st.dictionaries(words, trees, max_size=6), st.booleans())
+def test_any_tree_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, tree: dict[str, object], is_flow: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.cwl"
+    path.write_text(json.dumps({**tree, "class": "Workflow"} if is_flow else tree))
+    try:
+        definition = read_workflow(path).definition
+    except BadWorkflowFile:
+        return
     assert compare(definition, definition) == []
 
 

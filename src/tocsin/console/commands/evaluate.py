@@ -9,114 +9,166 @@ from typing import TYPE_CHECKING
 from tocsin.console.parser import Parser, add_actions, add_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
+    from tocsin.monitor.alert_evaluation import Alerts
     from tocsin.monitor.estimate.evaluation import Application, Scores
-    from tocsin.monitor.estimate.recorded import Recorded
+    from tocsin.monitor.estimate.facts import PastRun
+
+    Found = TypeVar("Found")
 
 SUMMARY = "Measure estimates of time left, and alerts, on recorded runs"
 EXAMPLES = """
   tocsin evaluate eta runs.jsonl.gz                 our estimates beside simple ones
   tocsin evaluate eta runs.jsonl.gz --json
+  tocsin evaluate alerts runs.jsonl.gz              false alarms of "slower than usual"
 """
 
 
 def add_arguments(parser: Parser) -> None:
     actions = add_actions(parser)
     eta = actions.add_parser("eta", examples=EXAMPLES, help="estimates of a run's total time")
-    eta.add_argument("file", metavar="FILE", help="runs, one JSON object a line, may be gzipped")
-    add_json(eta)
+    alerts = actions.add_parser(
+        "alerts", examples=_ALERT_EXAMPLES, help='false and true alarms of "slower than usual"'
+    )
+    for each in (eta, alerts):
+        each.add_argument("file", metavar="FILE", help="runs, one JSON object a line, or gzipped")
+        add_json(each)
+
+
+_ALERT_EXAMPLES = """
+  tocsin evaluate alerts runs.jsonl.gz
+  tocsin evaluate alerts runs.jsonl.gz --json
+"""
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.console.runs_file import read_runs
-
-    return _eta(arguments, read_runs(Path(arguments.file)))
+    return _eta(arguments) if arguments.action == "eta" else _alerts(arguments)
 
 
-def _eta(arguments: Namespace, runs: Mapping[str, list[Recorded]]) -> int:
-    from tocsin.console.progress import Progress
-    from tocsin.console.render import say, show_json
-    from tocsin.errors import BadRunsFile
+def _eta(arguments: Namespace) -> int:
+    from tocsin.console.render import show_json
     from tocsin.monitor.estimate.evaluation import RUNS_MIN, as_report, evaluate
 
-    enough = {name: found for name, found in sorted(runs.items()) if len(found) >= RUNS_MIN}
-    if not enough:
-        raise BadRunsFile(
-            f"{arguments.file} has no application with {RUNS_MIN} runs",
-            remedy=f"Give a file with at least {RUNS_MIN} runs of one application.",
-        )
-    applications: dict[str, Application] = {}
-    total = 2 * sum(len(found) for found in enough.values())
-    before = 0
-    with Progress("runs", total) as progress:
-        for name, found in enough.items():
-            start = before
-
-            def told(done: int, start: int = start) -> None:
-                progress.reach(start + done, total)
-
-            applications[name] = evaluate([recorded.run for recorded in found], told)
-            before += 2 * len(found)
+    applications = _each(arguments.file, RUNS_MIN, 2, evaluate)
     if arguments.json:
         show_json(as_report(applications))
-        return 0
-    few = len(runs) - len(enough)
-    if few:
-        say(f"{few} applications with fewer than {RUNS_MIN} runs are left out")
-    _show(applications)
+    else:
+        _show_eta(applications)
     return 0
 
 
-def _show(applications: Mapping[str, Application]) -> None:
+def _alerts(arguments: Namespace) -> int:
+    from tocsin.console.render import show_json
+    from tocsin.monitor.alert_evaluation import RUNS_NEEDED, as_report, evaluate_alerts
+
+    applications = _each(arguments.file, RUNS_NEEDED, 1, evaluate_alerts)
+    if arguments.json:
+        show_json(as_report(applications))
+    else:
+        _show_alerts(applications)
+    return 0
+
+
+def _each(
+    file: str,
+    runs_min: int,
+    passes: int,
+    measure: Callable[[Sequence[PastRun], Callable[[int], None]], Found],
+) -> dict[str, Found]:
+    """What is measured for each application of a file that has enough runs."""
+    from tocsin.console.progress import Progress
+    from tocsin.console.render import plural, say
+    from tocsin.console.runs_file import read_runs
+    from tocsin.errors import BadRunsFile
+
+    everything = read_runs(Path(file))
+    enough = {name: runs for name, runs in sorted(everything.items()) if len(runs) >= runs_min}
+    if not enough:
+        raise BadRunsFile(
+            f"{file} has no application with {runs_min} runs",
+            remedy=f"Give a file with at least {runs_min} runs of one application.",
+        )
+    if few := len(everything) - len(enough):
+        say(f"{plural(few, 'application')} with fewer than {runs_min} runs left out")
+    total = passes * sum(len(runs) for runs in enough.values())
+    found = {}
+    before = 0
+    with Progress("runs", total) as progress:
+        for name, runs in enough.items():
+
+            def told(done: int, start: int = before) -> None:
+                progress.reach(start + done, total)
+
+            found[name] = measure([recorded.run for recorded in runs], told)
+            before += passes * len(runs)
+    return found
+
+
+def _show_eta(applications: Mapping[str, Application]) -> None:
     from tocsin.console.render import show
-    from tocsin.monitor.estimate.evaluation import BASELINES, median_of
+    from tocsin.monitor.estimate.evaluation import median_of
 
-    median = median_of(list(applications.values()))
-    for title, ours, theirs in (
-        ("each run estimated from all others", "run_out", "run_out_baselines"),
-        ("each run estimated from runs of other sizes", "size_out", "size_out_baselines"),
-    ):
-        show(f"\nError of the estimated total, median (mean) over runs; {title}\n")
-        headers = ["application", "runs", "at", "ours", "80 % holds", "high/low"]
-        rows = []
-        named = {**applications, "MEDIAN": median}
-        for name, application in named.items():
-            scores: Scores = getattr(application, ours)
-            for stage, score in scores.items():
-                others = getattr(application, theirs)
-                rows.append(
-                    [
-                        name,
-                        application.runs,
-                        f"{stage:.0%}",
-                        _errors(score.mdape, score.mape),
-                        "" if score.coverage is None else f"{score.coverage:.0%}",
-                        "" if score.ratio is None else f"{score.ratio:.2f}",
-                        *(
-                            _errors(others[base][stage].mdape, others[base][stage].mape)
-                            for base in BASELINES
-                        ),
-                    ]
-                )
-        _table([*headers, *(name.replace("_", " ") for name in BASELINES)], rows)
+    named = {**applications, "MEDIAN": median_of(list(applications.values()))}
+    show("Error of the estimated total: median (mean) over runs.\n")
+    show("Each run estimated from all others:\n")
+    _eta_table([(n, a.runs, a.run_out, a.run_out_baselines) for n, a in named.items()])
+    show("\nEach run estimated from runs of other sizes alone:\n")
+    _eta_table([(n, a.runs, a.size_out, a.size_out_baselines) for n, a in named.items()])
 
 
-def _table(headers: list[str], rows: list[list[object]]) -> None:
+def _eta_table(found: Sequence[tuple[str, int, Scores, Mapping[str, Scores]]]) -> None:
     from tocsin.console.render import table
+    from tocsin.monitor.estimate.evaluation import BASELINES
 
-    last = None
-    shown: list[list[object]] = []
-    for row in rows:
-        again = row[0] == last
-        last = row[0]
-        shown.append([" " if again else row[0], " " if again else row[1], *row[2:]])
-    table(headers, shown)
+    rows: list[list[object]] = []
+    for name, runs, ours, theirs in found:
+        for number, (stage, score) in enumerate(ours.items()):
+            holds = "" if score.coverage is None else f"{score.coverage:.0%}"
+            ratio = "" if score.ratio is None else f"{score.ratio:.2f}"
+            base = [
+                _errors(theirs[each][stage].mdape, theirs[each][stage].mape) for each in BASELINES
+            ]
+            label = (" ", " ") if number else (name, runs)
+            rows.append(
+                [*label, f"{stage:.0%}", _errors(score.mdape, score.mape), holds, ratio, *base]
+            )
+    headers = ["application", "runs", "at", "ours", "80 % holds", "high/low"]
+    table([*headers, *(name.replace("_", " ") for name in BASELINES)], rows)
+
+
+def _show_alerts(applications: Mapping[str, Alerts]) -> None:
+    from tocsin.console.render import show, table
+    from tocsin.monitor.alert_evaluation import TIMES, as_report
+    from tocsin.monitor.slower import FALSE_ALARM_RATE
+
+    report = as_report(applications)
+    rows = []
+    shown = {**{name: each.as_dict() for name, each in applications.items()}, "ALL": report["all"]}
+    for name, each in shown.items():
+        assert isinstance(each, dict)
+        found = [each["detected"][str(times)] for times in TIMES]
+        shares = [_percent(share) if share is not None else "" for share in found]
+        alarms = each["false_alarms"]
+        rows.append(
+            [
+                name,
+                each["runs"],
+                f"{each['activities']:,}",
+                f"{each['judged']:,}",
+                _percent(alarms, 2) if alarms is not None else "",
+                *shares,
+            ]
+        )
+    show(f"Activities judged by other runs; at most {FALSE_ALARM_RATE:.0%} false alarms stated.\n")
+    headers = ["application", "runs", "activities", "judged", "false alarms"]
+    table([*headers, *(f"found at {times}x" for times in TIMES)], rows)
 
 
 def _errors(median: float, mean: float) -> str:
     return f"{_percent(median)} ({_percent(mean)})"
 
 
-def _percent(fraction: float) -> str:
-    return f"{fraction:.1%}" if fraction < 9.995 else "> 999 %"
+def _percent(fraction: float, digits: int = 1) -> str:
+    return f"{fraction:.{digits}%}" if fraction < 9.995 else "> 999 %"

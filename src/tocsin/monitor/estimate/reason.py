@@ -45,11 +45,11 @@ def _path(shape: Shape, rest: Rest, path: Sequence[int]) -> str:
         steps.append((label, sum(_lasts(rest, index) for index in indexes)))
     total_s = sum(lasts for _, lasts in steps)
     worth = sorted((lasts for _, lasts in steps), reverse=True)[:STEPS_MAX][-1]
-    named = [f"{label} ({lasts:,.4g} s)" for label, lasts in steps if lasts >= worth]
+    named = [f"{label} ({_seconds(lasts)})" for label, lasts in steps if lasts >= worth]
     more = len(steps) - len(named)
     rest_of_it = f" and {more} shorter" if more else ""
     way = ", ".join(named[: STEPS_MAX + 1])
-    return f"the critical path is {way}{rest_of_it}, {total_s:,.4g} s in all"
+    return f"the critical path is {way}{rest_of_it}, {_seconds(total_s)} in all"
 
 
 def _slowest(shape: Shape, state: State, rest: Rest) -> str:
@@ -62,4 +62,8 @@ def _slowest(shape: Shape, state: State, rest: Rest) -> str:
     if not work:
         return ""
     name, (count, lasts) = max(work.items(), key=lambda item: item[1][1])
-    return f"the most work is left in {name} ({count} to go, {lasts:,.4g} s)"
+    return f"the most work is left in {name} ({count:,} to go, {_seconds(lasts)})"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.0f} s" if value >= 100 else f"{value:.2g} s"

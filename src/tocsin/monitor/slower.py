@@ -1,0 +1,129 @@
+"""Slower than usual: an alert with a stated rate of false alarms, from order statistics alone.
+
+Of n past durations and one more like them, the one more is the largest with chance 1 / (n + 1),
+whatever their distribution. So the limit is a past duration that is exceeded by few enough, and
+with less history than the rate needs there is no alert at all. Activities of one run are alike
+(one machine, one day), so the limit is also one that no single past run exceeded more often, and
+some of what runs differ by is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tocsin.monitor.estimate.shape import Floats
+
+FALSE_ALARM_RATE = 0.01
+RUNS_MIN = 3
+ALLOWANCE = 0.2  # of the standard deviation between runs; 0 gave 0.7 % false alarms, 1 gave 0.01 %
+SLOPE_MAX = 1.5
+SLOPE_PRIOR = 1.0
+SECONDS_MIN = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class PastDuration:
+    """How long an activity took in a past run; `input_bytes` if they are known."""
+
+    seconds: float
+    run: str
+    version: str = ""
+    input_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """What is usual for an activity: beyond the limit is slower than all but few."""
+
+    limit_log: float
+    slope: float
+    middle_log: float
+    durations: int
+    runs: int
+    rate: float
+
+    def limit_s(self, input_bytes: int | None = None) -> float:
+        """The time after which an activity with so much input is slower than usual."""
+        return math.exp(self.limit_log + self.slope * _size(input_bytes))
+
+    def usual_s(self, input_bytes: int | None = None) -> float:
+        return math.exp(self.middle_log + self.slope * _size(input_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Slower:
+    """An activity that takes longer than usual."""
+
+    took_s: float
+    limit_s: float
+    usual_s: float
+    why: str
+
+
+def usual(
+    past: Sequence[PastDuration], version: str = "", rate: float = FALSE_ALARM_RATE
+) -> Usual | None:
+    """What is usual for an activity of this version; None if there is too little history.
+
+    At most `rate` of normal activities are beyond the limit.
+    """
+    same = [
+        each
+        for each in past
+        if each.version == version and math.isfinite(each.seconds) and each.seconds >= 0
+    ]
+    runs: dict[str, list[int]] = {}
+    for number, each in enumerate(same):
+        runs.setdefault(each.run, []).append(number)
+    above = math.floor(rate * (len(same) + 1))
+    if above < 1 or len(runs) < RUNS_MIN:
+        return None
+    logs = np.log(np.maximum([each.seconds for each in same], SECONDS_MIN))
+    slope = _slope(logs, same, runs)
+    rest = logs - slope * np.array([_size(each.input_bytes) for each in same])
+    pooled = float(np.sort(rest)[len(rest) - above])
+    by_run = [rest[numbers] for numbers in runs.values()]
+    highest = max(float(np.quantile(values, 1 - rate)) for values in by_run)
+    between = float(np.std([np.median(values) for values in by_run], ddof=1))
+    return Usual(
+        limit_log=max(pooled, highest) + ALLOWANCE * between,
+        slope=slope,
+        middle_log=float(np.median(rest)),
+        durations=len(same),
+        runs=len(runs),
+        rate=rate,
+    )
+
+
+def slower(known: Usual | None, took_s: float, input_bytes: int | None = None) -> Slower | None:
+    """The alert for an activity that has taken, or takes already, so many seconds; or None."""
+    if known is None or not took_s > known.limit_s(input_bytes):
+        return None
+    limit_s, usual_s = known.limit_s(input_bytes), known.usual_s(input_bytes)
+    why = (
+        f"It has taken {took_s:,.1f} s; usual is {usual_s:,.1f} s, and fewer than "
+        f"{known.rate:.0%} of {known.durations:,} in {known.runs} past runs took more than "
+        f"{limit_s:,.1f} s."
+    )
+    return Slower(took_s, limit_s, usual_s, why)
+
+
+def _size(input_bytes: int | None) -> float:
+    return math.log1p(input_bytes) if input_bytes is not None and input_bytes > 0 else 0.0
+
+
+def _slope(logs: Floats, past: Sequence[PastDuration], runs: Mapping[str, Sequence[int]]) -> float:
+    """How durations grow with input inside runs, both in logarithms; 0 where sizes are missing."""
+    if any(each.input_bytes is None for each in past):
+        return 0.0
+    sizes = np.array([_size(each.input_bytes) for each in past])
+    squares = products = 0.0
+    for numbers in runs.values():
+        beside = sizes[list(numbers)] - sizes[list(numbers)].mean()
+        squares += float(beside @ beside)
+        products += float(beside @ (logs[list(numbers)] - logs[list(numbers)].mean()))
+    return min(max(products / (squares + SLOPE_PRIOR), 0.0), SLOPE_MAX)

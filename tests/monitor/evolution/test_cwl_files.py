@@ -269,8 +269,27 @@ def test_what_is_odd_but_readable_is_read(read: Read, content: str) -> None:
 
 
 words = st.sampled_from(
-    "class steps in out run id source $graph $import inputs outputs requirements scatter default "
-    "valueFrom outputSource baseCommand a #a".split()
+    [
+        "class",
+        "steps",
+        "in",
+        "out",
+        "run",
+        "id",
+        "source",
+        "$graph",
+        "$import",
+        "inputs",
+        "outputs",
+        "requirements",
+        "scatter",
+        "default",
+        "valueFrom",
+        "outputSource",
+        "baseCommand",
+        "a",
+        "#a",
+    ]
 )
 scalars = st.sampled_from(["Workflow", "CommandLineTool", "a", "#a", "a/b", "#main", "", 1, None])
 trees = st.recursive(

@@ -154,12 +154,14 @@ def test_a_run_whose_broker_was_never_there_finishes_and_its_events_arrive_later
     assert sorted(arrived(asked, run, 40), key=int) == [str(n) for n in range(20) for _ in range(2)]
 
 
+@pytest.mark.parametrize("scheme", ["http:", pytest.param("ws:", marks=pytest.mark.slow)])
 def test_a_broker_that_goes_and_comes_back_costs_no_event_and_none_comes_twice(
-    tmp_path: Path, run: str
+    tmp_path: Path, run: str, scheme: str
 ) -> None:
     with served() as broker, HttpLink(broker.url).subscribe(["Event", "Identity"]) as live:
         live.take(0.1)
-        outbox = Outbox(broker.url, source="/t", spool=tmp_path)
+        address = broker.url.replace("http:", scheme)
+        outbox = Outbox(address, source="/t", spool=tmp_path)
         for number in range(300):
             outbox.put(told(run, number))
             if number == 100:
@@ -286,6 +288,26 @@ def test_while_nothing_is_known_everything_is_wanted_and_then_what_was_last_aske
         assert eventually(lambda: remembered.is_settled)
         assert remembered.wants("ActivityExecuting")
         assert not remembered.wants("CarbonEmitted")
+
+
+def test_a_process_that_may_have_no_more_threads_keeps_its_events_all_the_same(
+    tmp_path: Path, run: str
+) -> None:
+    script = f"""
+import threading
+from pathlib import Path
+from tocsin.client.tracking import Outbox
+from tocsin.wire.blackboard.messages import Message
+def refuse(self):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+outbox = Outbox({NOBODY!r}, source="/t", spool=Path({str(tmp_path)!r}))
+outbox.put(Message({{"RunId": {run!r}, "ActivityExecuting": "now"}}))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+    [file] = tmp_path.glob("*.spool")
+    assert file.read_text().count(run) == 1
 
 
 def test_an_address_that_is_none_is_told_and_nothing_raises(

@@ -172,6 +172,7 @@ class Outbox:
             self._finish.cancel()
         thread = self._thread
         if thread is None:
+            self._rescue()
             return
         self._ending.set()
         self._wake.set()
@@ -204,9 +205,14 @@ class Outbox:
             if self._thread is not None or self._closed:
                 return
             self._thread = Thread(target=self._run, name="tocsin-outbox", daemon=True)
-        courier = self._courier
-        self._watch = ProfileWatch(courier.link, self._heard, courier.lost)
-        self._thread.start()
+        try:
+            self._thread.start()
+            self._watch = ProfileWatch(self._courier.link, self._heard, self._courier.lost)
+        except RuntimeError as error:
+            # No more threads for this process. What is queued is written down at the end.
+            self._courier.lost(error)
+            self._thread = self._thread if self._thread.is_alive() else None
+            return
         # A child of multiprocessing ends without what is registered with atexit.
         processes = sys.modules.get("multiprocessing.util")
         if processes is not None:

@@ -12,7 +12,8 @@ from tocsin.broker.interest import Interest
 from tocsin.broker.registry import Change
 from tocsin.delivery.outcome import Answered, Failed
 from tocsin.event.cloudevents_filters import read_filters
-from tocsin.event.filter import EVERYTHING, AnyOf, Filter, Sql, TopicIs
+from tocsin.event.concept_filter import concepts_filter
+from tocsin.event.filter import EVERYTHING, AnyOf, ByConcept, Filter, Sql, TopicIs
 from tocsin.event.subscription import State
 from tocsin.event.topic import TopicPattern
 from tocsin.matching.covering import intersects
@@ -169,3 +170,41 @@ def test_the_answer_is_that_of_looking_at_everybody(
         if filter is not None:
             active[reader] = filter
         assert interest.has(asked) == any(intersects(each, asked) for each in active.values())
+
+
+PROFILES = [concepts_filter(names) for names in (["RunId"], ["Cpu"], ["RunId", "CpuSeconds"])]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.none() | st.sampled_from([*PROFILES, on("b"), EVERYTHING]))
+    )
+)
+def test_the_profile_is_the_union_of_all_and_has_another_version_when_it_is_another(
+    steps: list[tuple[int, Filter | None]],
+) -> None:
+    interest, active = Interest(), dict[int, Filter]()
+    former = interest.profile()
+    for reader, filter in steps:
+        interest.wants(reader, filter)
+        active.pop(reader, None)
+        if filter is not None:
+            active[reader] = filter
+        asked = [each for each in active.values() if isinstance(each, ByConcept)]
+        profile = interest.profile()
+        assert set(profile.concepts) == set().union(*(each.names() for each in asked))
+        assert profile.everything == (EVERYTHING in active.values())
+        same = (profile.concepts, profile.everything) == (former.concepts, former.everything)
+        assert (profile.version == former.version) == same
+        former = profile
+
+
+def test_a_service_that_takes_what_comes_is_asked_for_in_the_profile_alone() -> None:
+    interest = Interest()
+    interest.asks_for(1, frozenset({"RunId"}))
+
+    assert interest.profile().concepts == ("RunId",)
+    assert not interest.profile().everything
+    assert not interest.has(EVERYTHING)
+    interest.asks_for(1, None)
+    assert interest.profile().concepts == ()

@@ -31,8 +31,8 @@ def play(stage: Stage) -> None:
         _forecast(stage.url, f"run-{number}", fails=False)
     stage.say(
         f"A forecast of {MEMBERS} members ran {PAST_RUNS} times. Once more, in its own process:\n"
-        "the broker is killed in the middle, and a member fails. What could not be told waits in a\n"
-        "file, and `tocsin wf send` sends it."
+        "the broker is killed in the middle, and a member fails. What could not be told waits\n"
+        "in a file, and `tocsin wf send` sends it."
     )
     estimate = _run_once_more(stage)
     runs: list[Run] = stage.ask("GET", f"/runs?workflow={NAME}")["runs"]

@@ -257,6 +257,19 @@ def test_a_run_that_goes_on_has_a_time_left(
     assert out.startswith("takes     ")
 
 
+def test_what_waited_without_need_is_told(broker: Served, tocsin: Tocsin, workflow: str) -> None:
+    run = Teller(broker, f"h{os.urandom(6).hex()}", workflow)
+    run.start(PlannedCores="2")
+    run.activity("check", "check", 0, 30, OutputFile="report")
+    run.activity("align", "align", 30, 90, ParentActivity="check", InputFile="reads")
+    run.tell(90, "WorkflowCompleted")
+
+    code, out, _ = tocsin("hints", run.run)
+
+    assert code == 0
+    assert out.startswith("30s  align waited for check once ")
+
+
 def test_a_plan_is_estimated_from_the_past(
     tocsin: Tocsin, told: tuple[str, str], workflow: str, tmp_path: Path
 ) -> None:
@@ -308,6 +321,7 @@ def test_names_may_have_slashes_and_spaces(broker: Served, tocsin: Tocsin) -> No
     assert wait_for(tocsin, odd.run, "completed")["workflow"] == name
     for arguments in (
         ("failures", odd.run),
+        ("hints", odd.run),
         ("changes", odd.run),
         ("compare", odd.run, odd.run),
         ("history", "star/align", "--workflow", name),

@@ -151,7 +151,12 @@ CHANGED = {
     "parameters": {"depth": {"a": 30, "b": 60}},
     "files": [],
 }
-HINT = {"first": "qc", "second": "align", "saves_s": 90.0, "why": "align needs nothing of qc"}
+HINT = {
+    "first": "qc",
+    "second": "align",
+    "saves_s": 90.0,
+    "why": "align waited for qc once. Side by side they would save up to 90.0 s.",
+}
 
 Answers = dict[str, Any]
 Tocsin = Callable[..., tuple[int, str, str]]
@@ -441,8 +446,8 @@ def test_hints_say_what_would_be_saved(tocsin: Tocsin, monitor: Recorded) -> Non
     code, out, _ = tocsin("hints")
 
     assert code == 0
-    assert "1m30s  qc     align   align needs nothing of qc\n" in out
-    assert "\nhints\n-  align needs nothing of qc (saves 1m30s)\n" in tocsin("show")[1]
+    assert out == "1m30s  align waited for qc once. Side by side they would save up to 90.0 s.\n"
+    assert "\nhints\n-  align waited for qc once." in tocsin("show")[1]
 
 
 def test_an_estimate_before_the_start(tocsin: Tocsin, monitor: Recorded, tmp_path) -> None:
@@ -508,6 +513,19 @@ def test_watching_tells_each_change_once_and_ends_with_the_run(
         "failed      45%  9 of 20; 3 running, 1 queued, 1 failed  after 12m03s",
     ]
     assert words == "why: tocsin wf failures 7f3a-90\n"
+
+
+def test_what_is_slower_than_usual_is_told_once(tocsin: Tocsin, monitor: Recorded) -> None:
+    alert = {"kind": "slower than usual", "activity": "s3", "type": "align", "why": "It is late."}
+    slow = {**WHOLE, "alerts": [alert]}
+    looks = iter([slow, slow, slow])
+    monitor.answers["/runs/7f3a-90"] = lambda: next(looks, {**ENDED, "id": "7f3a-90"})
+
+    _, out, _ = tocsin("watch", "7f3a-90", "--interval", "1ms")
+
+    assert out.count("align s3 is slower than usual. It is late.\n") == 1
+    monitor.answers["/runs/7f3a-90"] = slow
+    assert "\nalerts\n-  align s3 is slower than usual. It is late.\n" in tocsin("show")[1]
 
 
 def test_a_broker_that_goes_away_for_a_while_ends_no_watching(

@@ -11,6 +11,7 @@ from typing import Any
 from tocsin.console.render import plural, say, show_json
 from tocsin.console.rest import Rest, item
 from tocsin.console.wf_asking import Run, find_run, part, run_called
+from tocsin.console.wf_runs import PAGE_WIDTH_MAX
 from tocsin.console.wf_tables import described, heading, screen_width, show_lines, table
 from tocsin.console.wf_words import ENDED, Clock, at, lasting, measured, spaced
 
@@ -224,9 +225,7 @@ def hints(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         nothing = f"nothing in {run['id']} waited without need"
         say(nothing if over else f"no hints yet: {run['id']} still goes on")
         return 0
-    rows = [
-        (lasting(each.get("saves_s")), each.get("first"), each.get("second"), each.get("why"))
-        for each in found
-    ]
-    table(("saves", "first", "second", "why"), rows)
+    pairs = [(lasting(each["saves_s"]), str(each["why"])) for each in found]
+    show_lines(described(pairs, width=min(screen_width(), PAGE_WIDTH_MAX)))
+    say("the time before each is what it would save")
     return 0

@@ -121,8 +121,8 @@ def show(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     show_lines(described(head(run, estimate, clock()), width=width, paint=paint_state))
     _show_types(types, run.get("plan") or {})
     _show_told("anomalies", _anomalies(run), width)
-    _show_told("alerts", [said(alert) for alert in run.get("alerts") or ()], width)
-    _show_told("hints", [said(hint) for hint in hints], width)
+    _show_told("alerts", [alert_text(alert) for alert in run.get("alerts") or ()], width)
+    _show_told("hints", [str(hint["why"]) for hint in hints], width)
     if (run.get("activities") or {}).get("failed"):
         say(f"\nwhy it failed: tocsin wf failures {run['id']}")
     return 0
@@ -244,15 +244,11 @@ def _anomalies(run: Run) -> list[str]:
     return told
 
 
-def said(about: Mapping[str, Any] | str) -> str:
-    """An alert or a hint as a sentence, whatever members it has."""
-    if isinstance(about, str):
-        return about
-    saved = f" (saves {lasting(about['saves_s'])})" if about.get("saves_s") else ""
-    for name in ("text", "detail", "why", "reason"):
-        if about.get(name):
-            return f"{about[name]}{saved}"
-    return ", ".join(f"{name} {value}" for name, value in about.items() if value is not None)
+def alert_text(alert: Mapping[str, Any]) -> str:
+    """An alert as a sentence: which activity, what about it, and why that is said."""
+    name, kind = alert.get("activity") or "", alert.get("type") or ""
+    about = " ".join(filter(None, (kind if kind != name else "", name)))
+    return f"{about} is {alert.get('kind')}. {alert.get('why') or ''}".strip()
 
 
 def _show_told(title: str, sentences: list[str], width: int) -> None:

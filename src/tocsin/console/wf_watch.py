@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tocsin.console.render import safe, say, show, show_json
 from tocsin.console.rest import Rest
 from tocsin.console.wf_asking import Run, activities, estimate_of, find_run, latest
-from tocsin.console.wf_runs import head, paint_state
+from tocsin.console.wf_runs import alert_text, head, paint_state
 from tocsin.console.wf_tables import cut, described, lines_of_table, screen_height, screen_width
 from tocsin.console.wf_words import (
     ENDED,
@@ -33,6 +33,7 @@ from tocsin.errors import BadSetting, CannotReachBroker, NothingArrived
 PATIENCE_S = 300.0  # with a broker that is gone
 RUNNING_SHOWN = 10
 FAILED_SHOWN = 5
+ALERTS_SHOWN = 5
 FAILED = 1
 
 
@@ -161,21 +162,23 @@ class JsonLines:
 
 
 class Lines:
-    """For a log: a line for each change, and one for each activity that failed."""
+    """For a log: a line for each change, and for each activity that failed or is slow."""
 
     def __init__(self) -> None:
         self._last: object = None
         self._told: set[str] = set()
 
     def update(self, look: Look, now: datetime) -> None:
-        if look.key == self._last:
-            return
-        self._last = look.key
-        for activity in look.failed:
-            if activity["id"] not in self._told:
-                self._told.add(activity["id"])
-                show(f"{now.astimezone():%H:%M:%S}  {failed_text(activity)}")
-        show(change_text(look, now))
+        told = {f"failed {each['id']}": failed_text(each) for each in look.failed}
+        for each in look.run.get("alerts") or ():
+            told[f"{each.get('kind')} {each.get('activity')}"] = alert_text(each)
+        for key, text in told.items():
+            if key not in self._told:
+                self._told.add(key)
+                show(f"{now.astimezone():%H:%M:%S}  {text}")
+        if look.key != self._last:
+            self._last = look.key
+            show(change_text(look, now))
         sys.stdout.flush()
 
 
@@ -229,6 +232,9 @@ def screen_lines(look: Look, now: datetime, width: int) -> list[str]:
         lines += ["", *lines_of_table(("running now", "activity", "for", "on"), rows, width=width)]
         more = int(look.run["activities"].get("running") or 0) - len(rows)
         lines += [f"and {more:,} more"] if more > 0 else []
+    alerts = [alert_text(each) for each in look.run.get("alerts") or ()]
+    if alerts:
+        lines += ["", *(cut(safe(text), width) for text in alerts[:ALERTS_SHOWN])]
     if look.failed:
         lines += ["", *(cut(safe(failed_text(each)), width) for each in look.failed)]
     return lines

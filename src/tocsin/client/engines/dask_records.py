@@ -50,6 +50,10 @@ class _Task:
     told_running: bool = False
     loose: tuple[float, str] | None = None  # since when, and by what, it is no longer processed
 
+    @property
+    def has_ended(self) -> bool:
+        return self.phase in ("done", "failed")
+
 
 @dataclass(slots=True)
 class _Run:
@@ -162,17 +166,17 @@ class DaskRuns:
         messages: list[Message] = []
         if finish in UNDER_WAY and task.loose is not None:
             messages.append(self._retried(run, task))
-        elif finish in UNDER_WAY and task.phase in ("done", "failed"):
+        elif finish in UNDER_WAY and task.has_ended:
             self._again(run, task)  # its result was lost, or somebody asked for another try
         if finish == "processing" and task.phase == "planned":
             task.phase = "submitted"
             pairs = {"Host": _host(details), "InputBytes": number(details.get("input_bytes"))}
             messages.append(self._about(run, task, "ActivitySubmitted", at_s, pairs))
-        elif finish == "memory" and task.phase != "done":
+        elif finish == "memory" and not task.has_ended:
             messages.append(self._succeeded(run, task, at_s, details))
-        elif finish == "erred" and task.phase != "failed":
+        elif finish == "erred" and not task.has_ended:
             messages.append(self._erred(run, task, at_s, details, was_tried=start == "processing"))
-        elif start == "processing" and finish == "released":
+        elif start == "processing" and finish == "released" and not task.has_ended:
             task.phase, task.loose = "loose", (at_s, str(details.get("stimulus_id") or ""))
         elif finish == "forgotten":
             messages += self._forgotten(run, task, at_s, str(details.get("stimulus_id") or ""))
@@ -231,7 +235,7 @@ class DaskRuns:
         run.attempts[task.key] = task.attempt
         if len(run.attempts) > KEYS_MAX:
             del run.attempts[next(iter(run.attempts))]
-        if task.phase in ("done", "failed"):
+        if task.has_ended:
             return []
         run.left -= 1
         run.deserted += stimulus.startswith("remove-client")
@@ -286,7 +290,7 @@ class DaskRuns:
         if run is None:
             return []
         messages = self._plan(run, at_s)
-        unfinished = [t for t in run.tasks.values() if t.phase not in ("done", "failed")]
+        unfinished = [t for t in run.tasks.values() if not t.has_ended]
         messages += [self._about(run, task, "ActivityCancelled", at_s, {}) for task in unfinished]
         del self.runs[client]
         for task in run.tasks.values():

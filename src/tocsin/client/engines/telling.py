@@ -6,15 +6,17 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote
 
+from tocsin.client.tracking.times import time_text
 from tocsin.wire.blackboard.messages import Message
 
 TEXT_CHARS_MAX = 4_096  # of a command, an error, a log's end
 LIST_ITEMS_MAX = 1_000  # of files or parents in one message
 ID_CHARS_MAX = 256  # of an activity's name inside a message's id
 PLAN_TASKS_MAX = 2_000  # in one message
+NS_PER_US = 1_000
 
 # A shell says 128 and the number of the signal. SIGKILL is what the kernel leaves of a process
 # that takes too much memory; SIGINT is a person's.
@@ -37,7 +39,7 @@ class Teller:
 
     @property
     def source(self) -> str:
-        return f"/engines/{self.engine}/{quote(self.run, safe='')}"
+        return source_of(self.engine, self.run)
 
     def of_run(self, concept: str, at_s: float, pairs: Pairs, *, mark: str = "") -> Message:
         """Something about the whole run; `mark` tells apart what may happen more than once."""
@@ -86,10 +88,14 @@ class Teller:
 def rfc3339(at_s: float) -> str:
     """In UTC, to the millisecond. A time that no calendar has is the epoch."""
     try:
-        moment = datetime.fromtimestamp(at_s, UTC)
+        return time_text(int(at_s * 1_000_000) * NS_PER_US)
     except (OverflowError, OSError, ValueError):
-        moment = datetime.fromtimestamp(0, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+        return time_text(0)
+
+
+@lru_cache(maxsize=256)
+def source_of(engine: str, run: str) -> str:
+    return f"/engines/{engine}/{quote(run, safe='')}"
 
 
 def beginning(text: object) -> str | None:

@@ -15,7 +15,7 @@ from tocsin.monitor.provenance import RunView, prov_n, turtle
 from tocsin.monitor.provenance.statements import ACTIVITY, ENTITY, GENERATED, USED
 from tocsin.monitor.provenance.telling import statements
 from tocsin.monitor.provenance.view import WorkflowVersion
-from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
+from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord, WorkflowFile
 
 
 def told(*activities: ActivityRecord) -> list[str]:
@@ -98,6 +98,18 @@ def test_versions_that_go_round_in_a_circle_end() -> None:
     view = RunView(RunRecord(id="r", workflow="w", version="1"), (), versions)
 
     assert prov_n(view).count(b"prov:Revision") == 1
+
+
+def test_a_text_that_utf_8_cannot_carry_harms_nobody() -> None:
+    lone = "\ud800"
+    file = WorkflowFile(lone, lone, lone)
+    run = RunRecord(id=lone, workflow=lone, error=lone, parameters={lone: [lone]}, files=(file,))
+    odd = ActivityRecord(id=lone, type=lone, state="failed", error=lone, inputs=(lone,), host=lone)
+    view = RunView(run, (odd,))
+
+    assert lines(from_json(view)) == lines(read(prov_n(view), "provn", profile="strict"))
+    assert lines(from_json(view)) == lines(read(turtle(view), "rdf", rdf_format="turtle"))
+    assert not dangling(view)
 
 
 names = st.sampled_from(["a", "b", "c d", "é", "", "x'\n"])

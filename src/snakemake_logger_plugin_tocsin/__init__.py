@@ -1,14 +1,19 @@
-"""Snakemake's name for it: `snakemake --logger tocsin`. The work is in `tocsin.client.engines`."""
+"""Snakemake's name for it: `snakemake --logger tocsin`. The work is in `tocsin.client.engines`.
+
+Every Snakemake that finds this module imports it, also for runs that want another logger and for
+each job that is a process of its own. So it brings along nothing before it is used.
+"""
 
 from dataclasses import dataclass, field
 from logging import LogRecord
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
-from tocsin.client.engines.snakemake import SnakemakeHook
+if TYPE_CHECKING:
+    from tocsin.client.engines.snakemake import SnakemakeHook
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
@@ -43,9 +48,11 @@ class LogHandlerSettings(LogHandlerSettingsBase):
 class LogHandler(LogHandlerBase):
     """Passes each record on, and says when there are no more."""
 
-    hook: SnakemakeHook | None = None
+    hook: "SnakemakeHook | None" = None
 
     def __post_init__(self) -> None:
+        from tocsin.client.engines.snakemake import SnakemakeHook
+
         settings = self.settings
         if not isinstance(settings, LogHandlerSettings):
             settings = LogHandlerSettings()

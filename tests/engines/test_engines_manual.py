@@ -43,3 +43,12 @@ def test_the_page_on_snakemake_names_every_option_of_the_plugin() -> None:
 
     for name in LogHandlerSettings.__dataclass_fields__:
         assert f"--logger-tocsin-{name.replace('_', '-')} " in page
+
+
+def test_a_snakemake_that_wants_another_logger_pays_nothing_for_ours() -> None:
+    pytest.importorskip("snakemake")
+    code = "import sys, snakemake_logger_plugin_tocsin; print('tocsin' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout == "False\n"

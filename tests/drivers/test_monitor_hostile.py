@@ -95,6 +95,8 @@ def _ask_everything(kept: Kept, now_ns: int) -> None:
     shown_as(Comparison, ask.compare("r", "s", now_ns))
     shown_as(ChangesShown, ask.changes("r", now_ns))
     ask.types()
+    ask.hints("r", now_ns)
+    ask.alerts("r", now_ns)
     with suppress(NothingToEstimate):
         found = ask.estimate("r", now_ns)
         assert 0 <= found["low_s"] <= found["remaining_s"] <= found["high_s"]

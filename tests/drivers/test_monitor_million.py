@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from monitor.runs import ns
-from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.drivers.monitor.watch import Watch
 from tocsin.monitor.fold import Heard
 from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
@@ -50,7 +50,7 @@ def fold_and_ask(directory: Path, activities: int) -> None:
     took_s = time.perf_counter() - begun_s
     grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib) / 1_024
 
-    asked = Live(directory, MonitorOptions())
+    asked = Watch(directory, MonitorOptions())
     begun_s = time.perf_counter()
     now_ns = ns(activities)
     run = asked.run("r", ns(activities * 0.01 + 10))
@@ -74,7 +74,7 @@ def fold_and_ask(directory: Path, activities: int) -> None:
 
 
 def _check_indexed(directory: Path, conditions: tuple[str, ...]) -> None:
-    asked = Live(directory, MonitorOptions())
+    asked = Watch(directory, MonitorOptions())
     for condition in conditions:
         plan = asked.rows(
             "EXPLAIN QUERY PLAN SELECT activity FROM attempts WHERE run = 1 AND last "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.drivers.monitor.watch import Watch
 from tocsin.monitor.fold import Heard
 from tocsin.ontology import built_in
 
@@ -19,7 +19,7 @@ class Kept:
 
     def __init__(self, directory: Path, options: MonitorOptions = OPTIONS) -> None:
         self.store = MonitorStore(directory, options, built_in())
-        self.asked = Live(directory, options)
+        self.asked = Watch(directory, options)
 
     def fold(self, messages: Sequence[Heard], *, batch: int = 1_000) -> None:
         for start in range(0, len(messages), batch):

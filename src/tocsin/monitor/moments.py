@@ -8,6 +8,7 @@ from typing import Final
 
 from tocsin.monitor.estimate.facts import Done, Moment, PastRun, Plan, Planned
 from tocsin.monitor.fold import Row, latest
+from tocsin.monitor.hints import Ran
 from tocsin.monitor.records import DONE_ACTIVITY, ENDED_ACTIVITY
 from tocsin.monitor.showing import planned_counts, planned_total
 from tocsin.monitor.states import AttemptTimes
@@ -49,6 +50,36 @@ def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
         tuple(sorted({maker[path] for path in task.inputs if path in maker} - {index}))
         for index, task in enumerate(tasks)
     ]
+
+
+def ran_of(tasks: Sequence[Task]) -> list[Ran]:
+    """The tasks that ran from a start to an end, in seconds since the first of them began.
+
+    Who was told to wait for a task, and reads none of its files although both name theirs, waits
+    for the order's sake and not for data.
+    """
+    ran = [task for task in tasks if task.times.duration_s is not None and task.times.started_ns]
+    first_ns = min((task.times.started_ns or 0 for task in ran), default=0)
+    found: list[Ran] = []
+    for task, parents in zip(ran, edges_of(ran), strict=True):
+        control = tuple(each for each in parents if _reads_nothing(task, ran[each]))
+        started_s = seconds_between(first_ns, task.times.started_ns or first_ns)
+        found.append(
+            Ran(
+                task.type,
+                started_s,
+                started_s + (task.times.duration_s or 0.0),
+                tuple(each for each in parents if each not in control),
+                control,
+            )
+        )
+    return found
+
+
+def _reads_nothing(task: Task, parent: Task) -> bool:
+    if not task.inputs or not parent.outputs:
+        return False
+    return set(task.inputs).isdisjoint(parent.outputs)
 
 
 def plan_of(tasks: Sequence[Task], row: Row, *, cores: int, ended: bool) -> Plan:

@@ -138,12 +138,16 @@ class Live(Past):
             runs.append((past, tuple(task.name for task in tasks)))
         return runs
 
-    def tasks(self, run_no: int, run_is: str, most: int = TASKS_MAX) -> list[Task]:
-        """The activities of a run in the order in which they were heard of."""
+    def tasks(
+        self, run_no: int, run_is: str, most: int = TASKS_MAX, *, state: str | None = None
+    ) -> list[Task]:
+        """The activities of a run in the order in which they were heard of, or those in a state."""
+        where, values = ("", ()) if state is None else (" AND state = ?", (state,))
         found = self.rows(
-            "SELECT activity, type, version, row FROM attempts WHERE run = ? AND last "
+            f"SELECT activity, type, version, row FROM attempts WHERE run = ? AND last{where} "
             "ORDER BY no LIMIT ?",
             run_no,
+            *values,
             most,
         )
         return [

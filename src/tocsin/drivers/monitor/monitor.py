@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from tocsin.config import Settings
-from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.service import House, Service
 from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.drivers.monitor.watch import Watch
 from tocsin.ontology import Vocabulary, in_use
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Monitor:
         self.options = options or MonitorOptions()
         vocabulary = vocabulary or in_use()
         self._store = MonitorStore(directory, self.options, vocabulary)
-        self.past = Live(directory, self.options)
+        self.past = Watch(directory, self.options)
         asks = vocabulary.expanded(self.options.concepts)
         self.service = Service(node, self._store, vocabulary, asks)
         self._askers = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="tocsin-runs")
@@ -61,7 +61,7 @@ class Monitor:
         self.past.close()
         self._store.close()
 
-    async def ask(self, question: Callable[[Live, int], T]) -> T:
+    async def ask(self, question: Callable[[Watch, int], T]) -> T:
         """Answer in a thread, once everything that was published before is folded.
 
         Not for ever: a monitor that is far behind answers with what it knows.

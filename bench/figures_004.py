@@ -148,7 +148,7 @@ class BrokerCore:
         self._broker.flush(S)
         self._broker.committed(1, S)
         if self.looks:
-            self._broker.interest.profile()
+            self._broker.interest.profile_version()
         return next(e.result for e in self._broker.flush(S) if isinstance(e, Reply))
 
 

@@ -28,8 +28,10 @@ class Interest:
         # The version at which it was answered, and a filter that shows the answer to be yes.
         self._asked: dict[Filter | str, tuple[int, Filter | None]] = {}
         self._concepts: LookupIndex[int] = LookupIndex()
-        self._profile = Profile(0)
+        self._profile = Profile(0)  # as it was last read
+        self._profile_version = 0
         self._profile_of = 0  # the version of ours that it was made of
+        self._everything = False
 
     def wants(self, reader: int, filter: Filter | None) -> None:
         """From now on this reader wants that; None for nothing."""
@@ -74,18 +76,27 @@ class Interest:
         """False only if nobody who is active wants any event that passes the filter."""
         return self._any(filter, lambda each: intersects(each, filter))
 
-    def profile(self) -> Profile:
-        """The aggregate subscription profile (paper 004); another version when it is another."""
+    def profile_version(self) -> int:
+        """Another one exactly when the aggregate profile is another.
+
+        What it costs is that of what changed; the profile itself is made when somebody reads it.
+        """
         if self._profile_of != self.version:
             self._profile_of = self.version
-            concepts = self._concepts.aggregate()
             everything = self._any(_WHOLE_MESSAGES, _wants_whole_messages)
-            was = self._profile
-            if not was.version or (frozenset(was.concepts), was.everything) != (
-                concepts,
-                everything,
-            ):
-                self._profile = Profile(was.version + 1, tuple(sorted(concepts)), everything)
+            changed = self._concepts.changed
+            if changed or everything != self._everything or not self._profile_version:
+                changed.clear()
+                self._everything = everything
+                self._profile_version += 1
+        return self._profile_version
+
+    def profile(self) -> Profile:
+        """The aggregate subscription profile (paper 004)."""
+        version = self.profile_version()
+        if self._profile.version != version:
+            concepts = tuple(sorted(self._concepts.aggregate()))
+            self._profile = Profile(version, concepts, self._everything)
         return self._profile
 
     def _any(self, question: Filter | str, fits: Callable[[Filter], bool]) -> bool:

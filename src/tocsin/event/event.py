@@ -76,10 +76,18 @@ def visible(event: Event) -> Mapping[str, Value]:
     top-level scalar (or value-with-unit) members of a JSON object, or the elements of an XML
     document, sent as data. A door that brought typed attributes has read the document already.
     """
-    seen = _members(event)
-    seen.update(event.attributes)
-    seen.update(event.extensions)
+    seen = content(event)
     seen.update(context(event))
+    return seen
+
+
+def content(event: Event) -> dict[str, Value]:
+    """The same without the context attributes."""
+    seen = _members(event)
+    if event.attributes:
+        seen.update(event.attributes)
+    if event.extensions:
+        seen.update(event.extensions)
     return seen
 
 

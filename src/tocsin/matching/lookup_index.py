@@ -19,6 +19,9 @@ class LookupIndex(Generic[Address]):
     def __init__(self, store: Mapping[Address, Iterable[str]] | None = None) -> None:
         self._profiles: dict[Address, frozenset[str]] = {}
         self._wanted_by: dict[str, dict[Address, None]] = {}
+        # The concepts by which the aggregate differs from what it was when somebody cleared this:
+        # what came and went again is not in it.
+        self.changed: set[str] = set()
         for address, concepts in (store or {}).items():
             self.subscribe(address, concepts)
 
@@ -42,6 +45,7 @@ class LookupIndex(Generic[Address]):
             wanted_by = index.get(concept)
             if wanted_by is None:
                 index[concept] = {address: None}
+                self.changed ^= {concept}
                 changed = True
             else:
                 wanted_by[address] = None
@@ -58,6 +62,7 @@ class LookupIndex(Generic[Address]):
             del wanted_by[address]
             if not wanted_by:
                 del index[concept]
+                self.changed ^= {concept}
                 changed = True
         return changed
 

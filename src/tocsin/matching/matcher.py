@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tocsin.event.event import Event, Value, context, visible
+from tocsin.event.event import Event, Value, content, context, visible
 from tocsin.event.facets import facets
 from tocsin.event.filter import Filter, XPath
 from tocsin.event.filter_eval import Seen, passes
@@ -208,7 +208,10 @@ class Matcher:
         The payload is opened only if one of them may be in it: a context attribute that is set
         hides a member of the same name.
         """
-        if self._attributes.names_beyond_context or self._residuals.beyond_context:
+        beyond = self._attributes.names_beyond_context
+        if beyond == len(self._attributes.names) and not len(self._residuals):
+            return content(event) if beyond else {}
+        if beyond or self._residuals.beyond_context:
             return visible(event)
         seen = context(event)
         for names in (self._attributes.names, self._residuals.names):

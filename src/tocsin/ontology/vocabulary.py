@@ -8,8 +8,10 @@ subsumes; that is worked out when somebody subscribes, never when somebody publi
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tocsin.errors import BadOntology, UnknownConcept
 from tocsin.ontology.turtle import CLASSES_MAX, Terms
@@ -17,6 +19,7 @@ from tocsin.ontology.turtle import CLASSES_MAX, Terms
 OWN = "urn:blackboard:wf#"
 OWN_PREFIX = "bb"
 NEAREST_MAX = 3
+COMPARED_MAX = 100
 _SHOWN_MAX = 80
 
 
@@ -81,10 +84,21 @@ class Vocabulary:
 
     def nearest(self, name: str) -> list[str]:
         """The known names that look most like this one."""
-        folded = {known.lower(): known for known in self.concepts}
         sought = name[:_SHOWN_MAX].rpartition("#")[2].removeprefix(f"{OWN_PREFIX}:").lower()
+        shared = Counter(known for part in _parts(sought) for known in self._by_part.get(part, ()))
+        # difflib looks at every letter: only at those that have most in common.
+        folded = {known.lower(): known for known, _ in shared.most_common(COMPARED_MAX)}
         near = difflib.get_close_matches(sought, folded, n=NEAREST_MAX, cutoff=0.6)
         return [folded[each] for each in near]
+
+    @cached_property
+    def _by_part(self) -> dict[str, list[str]]:
+        """Names by three letters that they have; made when the first unknown name comes."""
+        found: dict[str, list[str]] = {}
+        for name in self.concepts:
+            for part in _parts(name.lower()):
+                found.setdefault(part, []).append(name)
+        return found
 
     def below(self, name: str) -> frozenset[str]:
         """The concept itself and all that it subsumes."""
@@ -114,6 +128,10 @@ class Vocabulary:
         for name in names:
             found |= self.below(self.resolve(name))
         return frozenset(found)
+
+
+def _parts(text: str) -> set[str]:
+    return {text[place : place + 3] for place in range(max(1, len(text) - 2))}
 
 
 def _merged(files: Iterable[Terms]) -> Terms:

@@ -80,7 +80,7 @@ class Board:
         self.on_profile: list[Callable[[Profile], None]] = []  # of sockets that are open
         for value in node.broker.kept(KEY).values():
             self._list(msgspec.json.decode(value, type=Registered))
-        self._profile = node.broker.interest.profile()
+        self._version = node.broker.interest.profile_version()  # of the profile last looked at
         node.on_interest.append(self._look)
         for publisher in self._publishers.values():
             self._tell(publisher)  # whatever it was told before the restart
@@ -93,16 +93,16 @@ class Board:
 
     def _look(self) -> None:
         """Somebody wants something else; that may or may not make another profile."""
-        profile = self.profile
-        if profile.version == self._profile.version:
+        version = self._node.broker.interest.profile_version()
+        if version == self._version:
             return
-        self._profile = profile
+        self._version = version
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
         for listener in self.on_profile:
-            listener(profile)
+            listener(self.profile)
         for publisher in self._publishers.values():
             self._tell(publisher)
 

@@ -16,7 +16,7 @@ from tocsin.event.event import Event
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.normal import to_event
 from tocsin.wire.blackboard.read import read_messages
-from tocsin.wire.cloudevents.attributes import check_event
+from tocsin.wire.cloudevents.attributes import check_sent
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
 
@@ -96,7 +96,7 @@ def message_events(body: bytes, limits: Limits) -> list[Event]:
     for message in read_messages(body, vocabulary, limits.batch_events_max):
         new_id = message.id or secrets.token_hex(12)
         event = to_event(message, id=new_id, source=BOARD_SOURCE, vocabulary=vocabulary)
-        check_event(event, limits)
+        check_sent(event, limits)
         events.append(event)
     return events
 

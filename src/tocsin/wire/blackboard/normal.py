@@ -20,14 +20,14 @@ from tocsin.event.filter import (
     TopicIs,
 )
 from tocsin.event.filter_eval import canonical_text
-from tocsin.event.topic import TopicPattern
+from tocsin.event.topic import TopicPattern, valid_topic
 from tocsin.ontology import Vocabulary
 from tocsin.wire.blackboard.messages import Message
 
 TYPE_PREFIX = "bb."
 TOPIC_ROOT = "blackboard"
 NO_LEAD = "Message"
-LEVEL_CHARS_MAX = 200  # in a topic, which travels in headers
+LEVEL_BYTES_MAX = 400  # in a topic, which travels in headers
 
 SUBJECT_CHARS_MAX = 1_024
 
@@ -107,8 +107,9 @@ def _subject(text: str) -> str | None:
 @lru_cache(maxsize=8_192)
 def topic_of(workflow: str, run: str) -> str:
     """Where the messages of a run are filed."""
-    return f"{TOPIC_ROOT}/{_level(workflow)}/{_level(run)}"
+    return valid_topic(f"{TOPIC_ROOT}/{_level(workflow)}/{_level(run)}")
 
 
 def _level(text: str) -> str:
-    return _NOT_IN_A_LEVEL.sub("_", text[:LEVEL_CHARS_MAX]) or "-"
+    fit = _NOT_IN_A_LEVEL.sub("_", text)
+    return fit.encode()[:LEVEL_BYTES_MAX].decode(errors="ignore") or "-"

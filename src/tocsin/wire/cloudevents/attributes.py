@@ -105,6 +105,23 @@ def check_event(event: Event, limits: Limits) -> None:
         check_value(name, value.value if isinstance(value, Quantity) else value, limits)
 
 
+def check_sent(event: Event, limits: Limits) -> None:
+    """The same for an event whose type, topic and subject a door of ours made: of those nothing is
+    asked again."""
+    if event.data is not None and len(event.data) > limits.event_bytes_max:
+        raise too_long(len(event.data), limits)
+    check_value("id", event.id, limits)
+    _check_source(event.source, limits)
+    if event.time is not None:
+        check_time(event.time)
+
+
+@lru_cache(maxsize=_CACHED_NAMES_MAX)
+def _check_source(source: str, limits: Limits) -> None:
+    check_value("source", source, limits)
+    check_reference("source", source)
+
+
 def _check_context(event: Event, limits: Limits) -> None:
     """What `event_of` asks of the context attributes, without making the event anew."""
     for name, text in (("id", event.id), ("source", event.source), ("type", event.type)):

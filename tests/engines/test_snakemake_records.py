@@ -12,6 +12,7 @@ from engines.engine_room import ends, recording, run_ends, with_concept
 from tocsin.client.engines.files import NoFiles
 from tocsin.client.engines.snakemake_plan import PlannedJob
 from tocsin.client.engines.snakemake_records import SnakemakeRun
+from tocsin.client.engines.telling import PLAN_CHARS_MAX
 from tocsin.ontology import built_in
 from tocsin.wire.blackboard.messages import Message
 
@@ -151,6 +152,19 @@ def test_a_big_plan_comes_in_pieces() -> None:
 
     assert [len(json.loads(m.pairs["ActivityPlan"])) for m in messages] == [2_000, 2_000, 500]
     assert {m.pairs["PlannedActivities"] for m in messages} == {"4500"}
+
+
+def test_a_plan_in_which_all_wait_for_all_fits_messages_too() -> None:
+    run = new_run()
+    run.saw(STARTED)
+    many = tuple(f"{n:020}" for n in range(20_000))
+
+    plan = tuple(PlannedJob(str(n), "a", many[: 1_000 * n]) for n in range(21))
+    messages = run.saw(record("run_info", tocsin_planned=plan))
+
+    assert max(len(m.pairs["ActivityPlan"]) for m in messages) <= PLAN_CHARS_MAX
+    told = {t["id"] for m in messages for t in json.loads(m.pairs["ActivityPlan"])}
+    assert told == {job.id for job in plan}
 
 
 def test_an_exception_belongs_to_the_job_of_the_same_thread() -> None:

@@ -7,17 +7,16 @@ next graph begins another.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tocsin.client.engines.telling import (
-    PLAN_TASKS_MAX,
     Pairs,
     Teller,
     end,
     number,
+    plan_pieces,
     rfc3339,
 )
 from tocsin.wire.blackboard.messages import Message
@@ -142,15 +141,11 @@ class DaskRuns:
 
     def _plan(self, run: _Run, at_s: float) -> list[Message]:
         messages = []
-        for start in range(0, len(run.plan), PLAN_TASKS_MAX):
-            part = run.plan[start : start + PLAN_TASKS_MAX]
-            tasks = [{"id": t.key, "type": t.prefix, "parents": list(t.parents)} for t in part]
-            pairs = {
-                "PlannedActivities": str(run.total),
-                "ActivityPlan": json.dumps(tasks, ensure_ascii=False),
-            }
+        tasks = ({"id": t.key, "type": t.prefix, "parents": list(t.parents)} for t in run.plan)
+        for piece in plan_pieces(tasks):
             run.plans += 1
             concept = "ActivityPlanned" if run.plans == 1 else "WorkflowChanged"
+            pairs = {"PlannedActivities": str(run.total), "ActivityPlan": piece}
             messages.append(run.teller.of_run(concept, at_s, pairs, mark=str(run.plans)))
         run.plan.clear()
         return messages

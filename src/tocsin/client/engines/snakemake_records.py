@@ -37,6 +37,7 @@ from tocsin.wire.blackboard.messages import Message
 ENGINE = "snakemake"
 ERRORS_MAX = 1_000  # remembered until the job they belong to is named
 BENCHMARK_BYTES_MAX = 64 << 10
+LOOKED_AT_MAX = 20_000  # files of one job; of more nobody waits for the sizes
 UNLIMITED = 1 << 31  # Snakemake says so with a number that no site has
 
 Record = Mapping[str, Any]
@@ -268,8 +269,10 @@ class SnakemakeRun:
         return None
 
     def _bytes(self, paths: Iterable[str]) -> str | None:
-        sizes = [self._files.size(path) for path in paths] if self._files else []
-        known = [size for size in sizes if size is not None]
+        listed = list(paths)
+        if self._files is None or len(listed) > LOOKED_AT_MAX:
+            return None
+        known = [size for path in listed if (size := self._files.size(path)) is not None]
         return str(sum(known)) if known else None
 
     def _job_finished(self, record: Record) -> list[Message]:

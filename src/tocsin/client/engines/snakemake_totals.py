@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tocsin.client.engines.files import Files
 from tocsin.client.engines.snakemake_plan import PlannedJob
-from tocsin.client.engines.telling import LIST_ITEMS_MAX, PLAN_TASKS_MAX, Pairs, Teller
+from tocsin.client.engines.telling import LIST_ITEMS_MAX, Pairs, Teller, plan_pieces
 from tocsin.wire.blackboard.messages import Message
 
 SIZES_MAX = 100_000  # of external files remembered: jobs share their references
@@ -35,16 +35,11 @@ class Totals:
         self.plan = {job.id: job for job in jobs}
         self.total = len(jobs)
         counts = json.dumps(Counter(job.rule for job in jobs))
-        messages = []
-        for at in range(0, max(len(fresh), 1), PLAN_TASKS_MAX):
-            tasks = [self._task(job, files) for job in fresh[at : at + PLAN_TASKS_MAX]]
-            pairs = {
-                "PlannedActivities": str(self.total),
-                "PlannedCounts": counts,
-                "ActivityPlan": json.dumps(tasks, ensure_ascii=False),
-            }
-            messages.append(self._message(teller, at_s, pairs))
-        return messages
+        pieces = plan_pieces(self._task(job, files) for job in fresh)
+        known = {"PlannedActivities": str(self.total), "PlannedCounts": counts}
+        return [
+            self._message(teller, at_s, {**known, "ActivityPlan": piece}) for piece in pieces
+        ] or [self._message(teller, at_s, known)]
 
     def below(self, ids: Iterable[str]) -> set[str]:
         """All that was to run after one of these."""

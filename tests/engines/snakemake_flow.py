@@ -65,6 +65,15 @@ rule forgets:
     output: "forgotten.txt"
     shell: "true"
 
+rule writes:
+    output: pipe("numbers")
+    shell: "echo 1 > {output}"
+
+rule reads:
+    input: "numbers"
+    output: "piped.txt"
+    shell: "cat {input} > {output}"
+
 rule waits:
     output: "waited.txt"
     shell: "touch waiting; sleep 60"

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.engine_room import ends, recording, run_ends, with_concept
+from served import ROOT
 from tocsin.client.engines.files import NoFiles
 from tocsin.client.engines.snakemake_plan import PlannedJob
 from tocsin.client.engines.snakemake_records import SnakemakeRun
+from tocsin.client.engines.snakemake_words import paths_in
 from tocsin.client.engines.telling import PLAN_CHARS_MAX
 from tocsin.ontology import built_in
 from tocsin.wire.blackboard.messages import Message
+
+REPEATS = ROOT.parent / "shared" / "data" / "workflows" / "engines" / "snakemake_repeats"
 
 
 def new_run(**given: Any) -> SnakemakeRun:
@@ -167,6 +173,19 @@ def test_a_plan_in_which_all_wait_for_all_fits_messages_too() -> None:
     assert told == {job.id for job in plan}
 
 
+def test_remarks_for_people_are_no_part_of_a_files_name() -> None:
+    names = [
+        "a.fifo (pipe)",
+        "b (1)",
+        "c (update, send to storage)",
+        "d (in storage)",
+        "<TBD>",
+        "e ()",
+    ]
+
+    assert paths_in(names) == ("a.fifo", "b (1)", "c", "d", "e")
+
+
 def test_an_exception_belongs_to_the_job_of_the_same_thread() -> None:
     run = new_run()
     for each in (STARTED, job(1), job(2)):
@@ -251,3 +270,15 @@ def test_records_that_are_lost_or_doubled_end_no_attempt_twice(data: st.DataObje
     ids = {message.id: message for message in messages}
     ends(ids.values())
     assert len(run_ends(messages)) == 1
+
+
+@pytest.mark.skipif(not REPEATS.is_dir(), reason="the recordings of repeated runs are not here")
+@pytest.mark.parametrize("path", sorted(REPEATS.glob("ev_*.jsonl")), ids=lambda path: path.stem)
+def test_repeated_runs_of_one_workflow_end_as_they_were_recorded(path: Path) -> None:
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    finished = {str(each["job_id"]) for each in records if each["event"] == "job_finished"}
+
+    messages = replayed(records)
+
+    assert {id for id, _ in ends(messages)} == finished
+    assert run_ends(messages) == ["WorkflowCompleted"]

@@ -128,6 +128,41 @@ def test_a_broker_that_takes_connections_and_never_answers_holds_up_nothing(tmp_
 
 
 @pytest.mark.slow
+def test_what_a_run_without_a_broker_had_to_tell_goes_with_the_next_run(
+    broker: Served, tmp_path: Path
+) -> None:
+    flow = lay_out(tmp_path / "flow")
+    broker.stop()
+    assert run(flow, broker.url, "scripted", "--logger-tocsin-run-id", "without")[0] == 0
+
+    broker.start()
+    assert run(flow, broker.url, "sort", "d/a.sorted", "--logger-tocsin-run-id", "with")[0] == 1
+    assert run(flow, broker.url, "d/a.sorted", "--logger-tocsin-run-id", "third")[0] == 0
+
+    ended = {m.pairs["RunId"]: run_ends([m]) for m in told(broker) if run_ends([m])}
+    assert ended == {
+        "without": ["WorkflowCompleted"],
+        "with": ["WorkflowTerminated"],  # a rule with wildcards is no target
+        "third": ["WorkflowCompleted"],
+    }
+    assert_nothing_twice(told(broker))
+
+
+@pytest.mark.slow
+def test_jobs_that_run_together_through_a_pipe_are_told_one_by_one(
+    broker: Served, tmp_path: Path
+) -> None:
+    flow = lay_out(tmp_path / "flow")
+
+    code, said = run(flow, broker.url, "piped.txt")
+
+    assert code == 0, said
+    types = kinds(told(broker))
+    assert {types[id] for id, _ in ends(told(broker))} == {"writes", "reads"}
+    assert_told_is_what_snakemake_logged(broker, flow)
+
+
+@pytest.mark.slow
 def test_a_job_that_fails_says_why_and_what_waited_for_it_is_skipped(
     broker: Served, tmp_path: Path
 ) -> None:

@@ -20,6 +20,12 @@ _RESTART = re.compile(r"Trying to restart job (\d+)\.")
 _JOB_OF_ERROR = re.compile(
     r"\bJob (\d+)\s+completed successfully, but some output files are missing"
 )
+# What Snakemake writes behind a file's name for people.
+_REMARK = re.compile(
+    r" \((?:(?:cached|pipe|service|nodelocal|update|before update|access: [\w-]+)(?:, )?)?"
+    r"(?:retrieve from storage|only provide storage uri|send to storage|in storage)?\)$"
+)
+_UNKNOWN = "<TBD>"
 _FAILED = "Exiting because a job execution failed"
 _STOPPED = ("Terminating processes on user request", "Will exit after finishing currently running")
 
@@ -40,9 +46,10 @@ def workflow_home(snakefile: str) -> str:
 
 def paths_in(value: object) -> tuple[str, ...]:
     """The files of a record's field, which may be one, several or none."""
-    if isinstance(value, str):
-        return (value,)
-    return tuple(map(str, value)) if isinstance(value, Iterable) else ()
+    items = (value,) if isinstance(value, str) else value
+    if not isinstance(items, Iterable):
+        return ()
+    return tuple(_REMARK.sub("", str(item)) for item in items if str(item) != _UNKNOWN)
 
 
 def path_within(path: str, *roots: str) -> str:

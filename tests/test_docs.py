@@ -138,8 +138,19 @@ def test_this_host_tells_about_itself(readme_broker: dict[str, str]) -> None:
         said(monitor)
 
 
+def test_a_workflow_tells_what_it_does(readme_broker: dict[str, str]) -> None:
+    told = subprocess.run([sys.executable, "-c", PYTHON[0]], env=readme_broker, check=False)
+    assert told.returncode == 0
+    runs, run, estimate = (said(shell(each, readme_broker)) for each in commands(CONSOLE[6]))
+
+    assert "forecast" in runs
+    assert "completed" in runs
+    assert "member" in run
+    assert "takes" in estimate
+
+
 def test_two_lines_to_publish_and_three_to_consume(readme_broker: dict[str, str]) -> None:
-    publish, consume = PYTHON
+    publish, consume = PYTHON[1:]
     assert len(publish.strip().splitlines()) == 2
     assert len(consume.strip().splitlines()) == 3
 

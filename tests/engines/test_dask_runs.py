@@ -121,3 +121,31 @@ def test_a_broker_that_takes_connections_and_never_answers_holds_up_nothing(tmp_
         finished(start(tmp_path, address))
 
     assert list((tmp_path / "spool").iterdir())
+
+
+@pytest.mark.slow
+def test_clients_of_one_scheduler_have_plugins_that_come_and_go_with_them(
+    broker: Served, tmp_path: Path
+) -> None:
+    program = PROGRAM.with_name("dask_neighbours.py")
+
+    done = subprocess.run(
+        [sys.executable, str(program), broker.url],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "3 4\n2\n"), done.stderr
+    messages = told(broker)
+    tasks = {
+        name: {
+            m.pairs["ActivityType"]
+            for m in with_concept(messages, "ActivitySucceeded")
+            if m.pairs["WorkflowName"] == name
+        }
+        for name in ("of-ana", "of-ben")
+    }
+    assert tasks == {"of-ana": {"a"}, "of-ben": {"b"}}
+    assert run_ends(messages) == ["WorkflowCompleted"] * 2

@@ -88,7 +88,8 @@ def _waited_for(
     if told:
         return max(told, key=lambda other: other.ended_s), True
     last = _place_before(by_end, task.started_s + SLACK_S)
-    for other in by_end[last : max(last - LOOK_BACK_MAX, -1) : -1] if last >= 0 else ():
+    for place in range(last, max(last - LOOK_BACK_MAX, -1), -1):
+        other = by_end[place]
         if other is task or other.ended_s <= other.started_s:
             continue
         return (other, False) if number[id(other)] not in needs else None

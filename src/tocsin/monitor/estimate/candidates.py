@@ -83,7 +83,8 @@ class Totals:
 def totals(seen: View, state: State) -> Totals | None:
     """What each candidate says now; None if none has anything to go by.
 
-    One that has nothing to go by says what the first of the others says.
+    One that has nothing to go by says what similar runs say, or without a past what the others say
+    in the middle.
     """
     stretch = state.stretch
     if stretch is None:
@@ -103,7 +104,8 @@ def totals(seen: View, state: State) -> Totals | None:
     if not known:
         return None
     floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
-    values = [max(known[0] if value is None else value, floor_s) for value in said]
+    middle_s = seen.total_s or math.exp(float(np.mean(np.log(np.maximum(known, floor_s)))))
+    values = [max(middle_s if value is None else value, floor_s) for value in said]
     return Totals(np.log(values), left, _place(seen, state, values[0]))
 
 

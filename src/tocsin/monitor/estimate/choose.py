@@ -32,9 +32,11 @@ POWER = 4  # a candidate with twice the error weighs 1/16
 ERROR_MAX = 2.0  # one error beyond counts as this in a mean
 ERROR_MIN = 1e-3
 
-# A baseline that had less than this share of the mixture's error is believed alone. A larger share
-# would follow chance: among a dozen runs, one of three is soon a little better.
+# A baseline is believed alone if it had less than this share of the mixture's error, and was nearer
+# in so many moments. Less would follow chance: of three, one is soon a little better.
 SURELY = 0.8
+OFTEN = 0.75
+SAME = 1e-6
 SIMPLE = [CANDIDATES.index(name) for name in BASELINE_CANDIDATES]
 OUTLIER = math.log(3.0)  # nobody may pull further than this from the middle of opinions
 
@@ -46,9 +48,10 @@ FEW = 0.4  # runs that the interval holds beyond its share, as the past is a sam
 PRIOR_ERRORS = np.array([0.15, 0.25, 0.20, 0.15, 0.40, 0.40, 0.45])
 PRIOR_RUNS = 2
 
-# The 80 % interval of a run without a past, as logarithms of real over estimated total; measured
-# by `tests/monitor/estimate/test_alone.py` on the runs of docs/estimates.md.
-ALONE_LOW, ALONE_HIGH = -0.7, 1.1
+# The 80 % interval of a run without a past, as logarithms of real over estimated total: about
+# where 100 recorded runs were at 25 and 50 % of their time (docs/estimates.md).
+ALONE_LOW, ALONE_HIGH = -0.9, 0.9
+ALONE_SHARES = PRIOR_ERRORS**-POWER / (PRIOR_ERRORS**-POWER).sum()
 RUNS_ENOUGH = 6  # with fewer past runs, the interval is part theirs and part this
 
 
@@ -82,28 +85,64 @@ def judge(lessons: Lessons, place: Floats, *, started: bool) -> Verdict:
     """Weigh the candidates for a run that seems this far on."""
     weights, kept = _alike(lessons, place, started=started)
     if not len(kept):
-        return Verdict(_shares(PRIOR_ERRORS))
-    sizes = np.abs(np.expm1(np.clip(lessons.errors[kept], -2 * OUTLIER, 2 * OUTLIER)))
-    order = np.argsort(sizes, axis=0, kind="stable")
-    groups = lessons.groups[kept]
-    shares = _weigh(sizes, order, weights, groups)
-    known, whose = np.unique(groups, return_inverse=True)
+        return Verdict(ALONE_SHARES)
+    errors = lessons.errors[kept]
+    record = _Record(_sizes(errors), lessons.groups[kept], _copies(errors))
+    shares = record.shares(weights)
+    known, whose = np.unique(record.groups, return_inverse=True)
     if len(known) < 2:
         return Verdict(shares)
     mixed = np.empty(len(kept))
     for number in range(len(known)):
         here = whose == number
-        others = _weigh(sizes, order, np.where(here, 0.0, weights), groups)
-        mixed[here] = [mix(row, others) for row in lessons.errors[kept[here]]]
-    together = np.abs(np.expm1(np.clip(mixed, -2 * OUTLIER, 2 * OUTLIER)))[:, None]
-    simple = _typical(sizes, order, weights)[SIMPLE]
-    if simple.min() < SURELY * _typical(together, np.argsort(together, axis=0), weights)[0]:
-        best = SIMPLE[int(np.argmin(simple))]
+        others = record.shares(np.where(here, 0.0, weights))
+        mixed[here] = [mix(row, others) for row in errors[here]]
+    best = _surely_better(record, _sizes(mixed[:, None]), weights)
+    if best is not None:
         shares = np.eye(len(CANDIDATES))[best]
-        mixed = lessons.errors[kept, best]
-    low, high = _interval(mixed, weights, _count(weights, groups))
+        mixed = errors[:, best]
+    low, high = _interval(mixed, weights, _count(weights, record.groups))
     error = float(_quantiles(np.abs(np.expm1(mixed)), weights, [0.5])[0])
     return Verdict(shares, low, high, error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """The sizes of errors, a row a moment and a column a candidate, whose they are, and how many
+    candidates say the same."""
+
+    sizes: Floats
+    groups: Indexes
+    copies: Floats
+
+    def shares(self, weights: Floats) -> Floats:
+        """Each candidate's share by the size of its errors."""
+        typical = PRIOR_ERRORS
+        if weights.sum() > 0:
+            runs = _count(weights, self.groups)
+            found = _typical(self.sizes, weights)
+            typical = (runs * found + PRIOR_RUNS * PRIOR_ERRORS) / (runs + PRIOR_RUNS)
+        shares = np.maximum(typical, ERROR_MIN) ** -POWER / self.copies
+        return np.asarray(shares / shares.sum())
+
+
+def _sizes(errors: Floats) -> Floats:
+    return np.asarray(np.abs(np.expm1(np.clip(errors, -2 * OUTLIER, 2 * OUTLIER))))
+
+
+def _copies(errors: Floats) -> Floats:
+    """How many candidates have said the same as each, itself included; they share one vote."""
+    apart = np.abs(errors[:, :, None] - errors[:, None, :]).max(axis=0)
+    return np.asarray((apart < SAME).sum(axis=1), dtype=np.float64)
+
+
+def _surely_better(record: _Record, mixture: Floats, weights: Floats) -> int | None:
+    """The baseline that was better than the mixture by more than chance, if there is one."""
+    ratios = _typical(record.sizes, weights)[SIMPLE] / _typical(mixture, weights)[0]
+    place = int(np.argmin(ratios))
+    best = SIMPLE[place]
+    wins = weights @ (record.sizes[:, best] < mixture[:, 0]) / weights.sum()
+    return best if ratios[place] < SURELY and wins > OFTEN else None
 
 
 def mix(said: Floats, weights: Floats) -> float:
@@ -132,18 +171,9 @@ def _count(weights: Floats, groups: Indexes) -> float:
     return float(heaviest.sum())
 
 
-def _weigh(sizes: Floats, order: Indexes, weights: Floats, groups: Indexes) -> Floats:
-    """Each candidate's share by the size of its errors."""
-    if weights.sum() <= 0:
-        return _shares(PRIOR_ERRORS)
-    runs = _count(weights, groups)
-    typical = _typical(sizes, order, weights)
-    found = (runs * typical + PRIOR_RUNS * PRIOR_ERRORS) / (runs + PRIOR_RUNS)
-    return _shares(np.maximum(found, ERROR_MIN))
-
-
-def _typical(sizes: Floats, order: Indexes, weights: Floats) -> Floats:
+def _typical(sizes: Floats, weights: Floats) -> Floats:
     """The size of each column's errors: half their median, half their mean."""
+    order = np.argsort(sizes, axis=0, kind="stable")
     total = weights.sum()
     sums = np.cumsum(weights[order], axis=0)
     rows = np.minimum((sums < total / 2).sum(axis=0), len(sizes) - 1)
@@ -151,11 +181,6 @@ def _typical(sizes: Floats, order: Indexes, weights: Floats) -> Floats:
     median = sizes[order[rows, columns], columns]
     mean = weights @ np.minimum(sizes, ERROR_MAX) / total
     return np.asarray((median + mean) / 2)
-
-
-def _shares(errors: Floats) -> Floats:
-    weights = errors**-POWER
-    return np.asarray(weights / weights.sum())
 
 
 def _interval(mixed: Floats, weights: Floats, runs: float) -> tuple[float, float]:

@@ -26,6 +26,7 @@ DRAG_MIN, DRAG_MAX = 0.5, 3.0
 DRAG_PRIOR = 5  # so many ended tasks speak for no drag
 LOG_S_MAX = 25.0
 VARIANCE_MIN = 1e-3
+PERSISTS = 0.7  # how much of a difference from past runs lasts: others use machines for a while
 
 WAITING, RUNNING, ENDED = 0, 1, 2
 
@@ -69,7 +70,7 @@ def rest(shape: Shape, models: Runtimes, state: State, stretch: float) -> Rest:
     log_seconds = np.zeros(shape.count)
     left: dict[int, float] = {}
     for name, each in seen.items():
-        correction = corrections[name]
+        correction = PERSISTS * corrections[name]
         waiting = each.places[WAITING]
         if len(waiting):
             shuffled = _shuffled(len(waiting))

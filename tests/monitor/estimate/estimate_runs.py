@@ -1,0 +1,50 @@
+"""Runs to estimate: recorded from Snakemake with true times, and made up from a seed."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+from tocsin.monitor.estimate import Done, PastRun, Plan, Planned
+from tocsin.monitor.estimate.evaluation import with_times
+
+HERE = Path(__file__).parent
+SHARED_RUNS = HERE.parents[3] / "shared/data/workflows/instances/runs.jsonl.gz"
+
+
+def snakemake_runs() -> list[PastRun]:
+    """Eight runs of one workflow, 26 to 106 jobs on two cores of a machine that others used too."""
+    found = []
+    for line in (HERE / "snakemake_runs.jsonl").read_text().splitlines():
+        run = json.loads(line)
+        tasks = tuple(Planned(t[0], tuple(t[1]), t[2]) for t in run["tasks"])
+        done = {i: Done(t[4] - t[3], t[3], t[4]) for i, t in enumerate(run["tasks"])}
+        plan = Plan(tasks, machines=1, cores=run["cores"])
+        found.append(PastRun(plan, run["makespan_s"], done, run["id"]))
+    return found
+
+
+def plan(samples: int, *, cores: int = 4, sample_bytes: int = 1_000_000, version: str = "") -> Plan:
+    """Each sample is trimmed and aligned, then all are merged."""
+    tasks: list[Planned] = []
+    for _ in range(samples):
+        tasks.append(Planned("trim", (), sample_bytes, version))
+        tasks.append(Planned("align", (len(tasks) - 1,), 0, version))
+    tasks.append(Planned("merge", tuple(range(1, 2 * samples, 2)), 0, version))
+    return Plan(tuple(tasks), cores=cores)
+
+
+def run(seed: int, samples: int, *, speed: float = 1.0, **options: int | str) -> PastRun:
+    """A run with times: trim takes 5 s, align 20 s, merge 3 s a sample, each a little by chance."""
+    dice = random.Random(seed)
+    made = plan(samples, **options)  # type: ignore[arg-type]
+    size = (made.tasks[0].external_bytes or 0) / 1_000_000
+    typical = {"trim": 5.0 * size, "align": 20.0 * size, "merge": 3.0 * samples}
+    done = {
+        index: Done(typical[task.type] * speed * dice.lognormvariate(0, 0.1))
+        for index, task in enumerate(made.tasks)
+    }
+    waves = -(-samples // made.cores)
+    makespan_s = speed * (25.0 * size * waves + 3.0 * samples) * dice.lognormvariate(0, 0.05)
+    return with_times(PastRun(made, makespan_s, done, f"seed {seed}"))

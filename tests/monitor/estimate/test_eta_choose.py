@@ -1,0 +1,103 @@
+"""Choosing by past error: who was right weighs more, and moments alike count most."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tocsin.monitor.estimate.candidates import CANDIDATES
+from tocsin.monitor.estimate.choose import (
+    ALONE_HIGH,
+    ALONE_LOW,
+    Lessons,
+    fractions,
+    judge,
+    mix,
+)
+
+NOW = np.array([0.5, 0.5, -0.3])
+
+
+def lessons(errors: np.ndarray, places: np.ndarray | None = None) -> Lessons:
+    runs = len(errors)
+    where = np.tile(NOW, (runs, 1)) if places is None else places
+    return Lessons(np.arange(runs), np.ones(runs, dtype=bool), where, errors)
+
+
+def noise(size: float, runs: int = 12, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, size, (runs, len(CANDIDATES)))
+
+
+def test_without_a_past_the_interval_is_the_widest() -> None:
+    verdict = judge(lessons(noise(0.1, runs=0)), NOW, started=True)
+
+    assert (verdict.low, verdict.high) == (ALONE_LOW, ALONE_HIGH)
+    assert verdict.error is None
+    assert verdict.weights.sum() == pytest.approx(1.0)
+
+
+def test_who_was_right_weighs_most() -> None:
+    errors = noise(0.5)
+    errors[:, 3] *= 0.02
+
+    verdict = judge(lessons(errors), NOW, started=True)
+
+    assert np.argmax(verdict.weights) == 3
+    assert verdict.weights[3] > 0.9
+
+
+def test_a_baseline_that_was_surely_better_is_believed_alone() -> None:
+    errors = noise(0.02) + 0.3
+    errors[:, CANDIDATES.index("mean makespan")] = 0.15
+
+    verdict = judge(lessons(errors), NOW, started=True)
+
+    assert verdict.weights[CANDIDATES.index("mean makespan")] == 1.0
+    assert verdict.error == pytest.approx(0.16, abs=0.01)
+
+
+def test_who_repeats_another_has_no_second_vote() -> None:
+    errors = noise(0.3)
+    errors[:, 2] = errors[:, 0]
+
+    verdict = judge(lessons(errors), NOW, started=True)
+    alone = judge(lessons(noise(0.3)), NOW, started=True)
+
+    assert verdict.weights[0] == pytest.approx(verdict.weights[2], rel=0.9)
+    assert verdict.weights[0] + verdict.weights[2] < alone.weights[0] * 1.6
+
+
+def test_moments_unlike_this_one_do_not_count() -> None:
+    here, far = noise(0.5, seed=2), noise(0.5, seed=3)
+    here[:, 1] *= 0.02
+    far[:, 0] *= 0.02
+    places = np.vstack([np.tile(NOW, (12, 1)), np.tile(NOW + 3, (12, 1))])
+
+    verdict = judge(lessons(np.vstack([here, far]), places), NOW, started=True)
+
+    assert np.argmax(verdict.weights) == 1
+
+
+def test_the_interval_holds_about_eighty_of_a_hundred_errors() -> None:
+    dice = np.random.default_rng(7)
+    inside = 0
+    for _ in range(60):
+        errors = np.tile(dice.normal(0, 0.2, (15, 1)), (1, len(CANDIDATES)))
+        verdict = judge(lessons(errors), NOW, started=True)
+        inside += sum(verdict.low <= -error <= verdict.high for error in dice.normal(0, 0.2, 20))
+
+    assert 0.74 < inside / (60 * 20) < 0.88
+
+
+def test_one_wild_opinion_moves_the_mixture_little() -> None:
+    said = np.array([1.0, 1.1, 1.0, 1.0, 40.0, 1.0, 1.0])
+
+    assert mix(said, np.full(len(said), 1 / len(said))) < 1.5
+
+
+def test_each_past_run_is_looked_at_in_moments_of_its_own() -> None:
+    first, second = fractions(0), fractions(1)
+
+    assert first[0] == second[0] == 0.0
+    assert not set(first[1:]) & set(second[1:])
+    assert all(0 <= fraction < 1 for fraction in first + second)

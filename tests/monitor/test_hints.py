@@ -1,0 +1,97 @@
+"""Hints: what waited without need, how much time that cost, and no hint where there was no room."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tocsin.monitor.hints import Ran, hints
+
+
+def test_two_that_need_not_wait_for_each_other_are_hinted_at() -> None:
+    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 40), Ran("align", 40, 100, data=(0,))]
+
+    found = hints(tasks, slots=2)
+
+    assert [(hint.first, hint.second, hint.saves_s) for hint in found] == [
+        ("index", "align", 30.0),
+        ("fetch", "index", 10.0),
+    ]
+    assert "reads none of its data" in found[0].why
+
+
+def test_who_reads_the_other_s_data_has_to_wait() -> None:
+    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 40, data=(0,)), Ran("align", 40, 90, data=(1,))]
+
+    assert hints(tasks, slots=8) == []
+
+
+def test_data_of_data_is_waited_for_too() -> None:
+    tasks = [
+        Ran("fetch", 0, 10),
+        Ran("split", 10, 20, data=(0,)),
+        Ran("align", 20, 50, data=(0, 1)),
+    ]
+
+    assert hints(tasks, slots=8) == []
+
+
+def test_without_a_free_slot_there_is_no_hint() -> None:
+    tasks = [Ran("a", 0, 50), Ran("b", 50, 100)]
+
+    assert hints(tasks, slots=1) == []
+    assert [hint.saves_s for hint in hints(tasks, slots=2)] == [50.0]
+
+
+def test_only_the_time_with_a_free_slot_counts() -> None:
+    tasks = [Ran("a", 0, 50), Ran("other", 0, 30), Ran("b", 50, 100)]
+
+    found = hints(tasks, slots=2)
+
+    assert [(hint.second, hint.saves_s) for hint in found] == [("b", 20.0)]
+
+
+def test_a_declared_order_is_named_as_the_cause() -> None:
+    tasks = [Ran("clean", 0, 20), Ran("plot", 20, 60, control=(0,))]
+
+    found = hints(tasks, slots=4)
+
+    assert found[0].first == "clean"
+    assert "declared" in found[0].why
+
+
+def test_hints_are_per_pair_of_types_and_the_largest_is_first() -> None:
+    tasks = [
+        Ran("a", 0, 10),
+        Ran("b", 10, 20),
+        Ran("a", 20, 30),
+        Ran("b", 30, 40),
+        Ran("c", 40, 140),
+        Ran("d", 140, 150),
+    ]
+
+    found = hints(tasks, slots=2)
+
+    assert found[0].first == "c"
+    assert [hint.saves_s for hint in found] == sorted((h.saves_s for h in found), reverse=True)
+    assert len({(hint.first, hint.second) for hint in found}) == len(found)
+    assert "2 times" in next(hint.why for hint in found if hint.second == "b")
+
+
+ran = st.builds(
+    lambda start, lasts, data, control: Ran(
+        "t" + str(int(start) % 3), start, start + lasts, tuple(data), tuple(control)
+    ),
+    st.floats(0, 100),
+    st.floats(-1, 50),
+    st.lists(st.integers(-1, 12), max_size=3),
+    st.lists(st.integers(-1, 12), max_size=2),
+)
+
+
+@given(tasks=st.lists(ran, max_size=10), slots=st.integers(-1, 4))
+def test_no_hint_saves_more_than_the_run_took(tasks: list[Ran], slots: int) -> None:
+    found = hints(tasks, slots)
+
+    length_s = max((task.ended_s for task in tasks), default=0.0)
+    assert all(0 < hint.saves_s <= length_s for hint in found)

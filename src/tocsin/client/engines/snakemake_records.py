@@ -56,6 +56,9 @@ class _Job:
     output: tuple[str, ...] = ()
     benchmark: str | None = None
     failure: tuple[float, dict[str, str | None]] | None = None  # whose end is not known yet
+    promised: tuple[float, dict[str, str | None]] | None = (
+        None  # one after which it is to run again
+    )
 
 
 @dataclass(slots=True)
@@ -112,6 +115,8 @@ class SnakemakeRun:
             return []
         aborted = self.aborted or isinstance(raised, KeyboardInterrupt)
         failed = self.failed or raised is not None or any(not e.of_rule for e in self.errors)
+        for job in self.jobs.values():
+            job.failure = job.failure or job.promised  # Snakemake gave up before the next try
         messages = [self._failed(job) for job in self.jobs.values() if job.failure is not None]
         if aborted:
             running = (job for job in self.jobs.values() if job.phase == "running")
@@ -235,6 +240,7 @@ class SnakemakeRun:
             messages.append(self._retried(job))
         if job.phase == "failed":
             job.attempt += 1
+        job.promised = None
         job.phase, job.rule = "running", str(record.get("rule_name") or job.rule)
         inputs = paths_in(record.get("input"))
         if not job.parents:
@@ -341,7 +347,7 @@ class SnakemakeRun:
 
     def _retried(self, job: _Job) -> Message:
         assert job.failure is not None
-        (at_s, pairs), job.failure = job.failure, None
+        (at_s, pairs), job.failure, job.promised = job.failure, None, job.failure
         return self._about(job, "ActivityRetrying", at_s, pairs)
 
     def _failed(self, job: _Job) -> Message:

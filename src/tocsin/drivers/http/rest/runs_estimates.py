@@ -14,7 +14,7 @@ from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.monitor.estimate import Plan, Planned
 from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
 from tocsin.wire.api.query import Query
-from tocsin.wire.api.run_views import EstimateShown
+from tocsin.wire.api.run_views import EstimateShown, HintsShown
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -28,6 +28,12 @@ def estimate_routes(monitor: Monitor) -> list[Route]:
         run_id = request.path_params["id"]
         found = await monitor.ask(lambda live, now_ns: live.estimate(run_id, now_ns))
         return answer(shown_as(EstimateShown, found))
+
+    async def side_by_side(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        run_id = request.path_params["id"]
+        found = await monitor.ask(lambda live, now_ns: live.hints(run_id, now_ns))
+        return answer(shown_as(HintsShown, {"hints": found}))
 
     async def unstarted(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
@@ -54,6 +60,7 @@ def estimate_routes(monitor: Monitor) -> list[Route]:
 
     return [
         Route("/runs/{id:path}/estimate", left, methods=["GET"]),
+        Route("/runs/{id:path}/hints", side_by_side, methods=["GET"]),
         Route("/runs/{id:path}/provenance", told, methods=["GET"]),
         Route("/workflows/{name:path}/estimate", unstarted, methods=["GET"]),
         Route("/estimates", planned, methods=["POST"]),

@@ -43,15 +43,24 @@ OUTLIER = math.log(3.0)  # nobody may pull further than this from the middle of 
 LEVEL = 0.8
 FEW = 0.4  # runs that the interval holds beyond its share, as the past is a sample
 
-# Errors to start from where there are few past runs, about as measured on the WfInstances by
-# others' and our own first trials. PRIOR_RUNS past runs weigh as much.
-PRIOR_ERRORS = np.array([0.15, 0.25, 0.20, 0.15, 0.40, 0.40, 0.45])
-PRIOR_RUNS = 2
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Errors to start from, which weigh as much as so many past runs."""
+
+    errors: Floats
+    runs: int
+
+
+# Before the start nothing but similar runs knows the size of the engine's own overhead; on the way
+# a simulation from where the run stands is as good. Rounded from our first trials, and flat about
+# these values: half or twice as many runs change no figure of docs/estimates.md by a fifth.
+BEFORE = Prior(np.array([0.12, 0.40, 0.12, 0.12, 0.40, 0.40, 0.45]), 10)
+ON_THE_WAY = Prior(np.array([0.15, 0.15, 0.25, 0.15, 0.40, 0.40, 0.45]), 6)
 
 # The 80 % interval of a run without a past, as logarithms of real over estimated total: about
 # where 100 recorded runs were at 25 and 50 % of their time (docs/estimates.md).
 ALONE_LOW, ALONE_HIGH = -0.9, 0.9
-ALONE_SHARES = PRIOR_ERRORS**-POWER / (PRIOR_ERRORS**-POWER).sum()
 RUNS_ENOUGH = 6  # with fewer past runs, the interval is part theirs and part this
 
 
@@ -83,11 +92,12 @@ def fractions(number: int) -> list[float]:
 
 def judge(lessons: Lessons, place: Floats, *, started: bool) -> Verdict:
     """Weigh the candidates for a run that seems this far on."""
+    prior = ON_THE_WAY if started else BEFORE
     weights, kept = _alike(lessons, place, started=started)
     if not len(kept):
-        return Verdict(ALONE_SHARES)
+        return Verdict(_shares(prior.errors))
     errors = lessons.errors[kept]
-    record = _Record(_sizes(errors), lessons.groups[kept], _copies(errors))
+    record = _Record(_sizes(errors), lessons.groups[kept], _copies(errors), prior)
     shares = record.shares(weights)
     known, whose = np.unique(record.groups, return_inverse=True)
     if len(known) < 2:
@@ -114,16 +124,21 @@ class _Record:
     sizes: Floats
     groups: Indexes
     copies: Floats
+    prior: Prior
 
     def shares(self, weights: Floats) -> Floats:
         """Each candidate's share by the size of its errors."""
-        typical = PRIOR_ERRORS
+        typical = self.prior.errors
         if weights.sum() > 0:
-            runs = _count(weights, self.groups)
+            runs, before = _count(weights, self.groups), self.prior.runs
             found = _typical(self.sizes, weights)
-            typical = (runs * found + PRIOR_RUNS * PRIOR_ERRORS) / (runs + PRIOR_RUNS)
-        shares = np.maximum(typical, ERROR_MIN) ** -POWER / self.copies
-        return np.asarray(shares / shares.sum())
+            typical = (runs * found + before * self.prior.errors) / (runs + before)
+        return _shares(typical, self.copies)
+
+
+def _shares(errors: Floats, copies: float | Floats = 1.0) -> Floats:
+    shares = np.maximum(errors, ERROR_MIN) ** -POWER / copies
+    return np.asarray(shares / shares.sum())
 
 
 def _sizes(errors: Floats) -> Floats:

@@ -40,6 +40,7 @@ TRY_AGAIN_S: Final = 5.0  # after the disk refused a batch
 # events a second, a share of 1 cost a third, and one of 12 nothing that could be measured.
 REST_SHARE: Final = 1.0
 REST_SHARE_BUSY: Final = 12.0
+REST_S_MAX: Final = 0.5  # a batch that waited for the disk took nobody's time
 BUSY_EVENTS_PER_S: Final = 15_000
 PAUSE_S: Final = 0.1  # between two transactions that let old runs go
 CLOSING_S: Final = 10.0
@@ -200,7 +201,8 @@ class Service:
         """Rest, if somebody published while a batch was folded."""
         is_busy = published > took_s * BUSY_EVENTS_PER_S
         if published:
-            self._rest(took_s * (REST_SHARE_BUSY if is_busy else REST_SHARE))
+            share = REST_SHARE_BUSY if is_busy else REST_SHARE
+            self._rest(min(took_s * share, REST_S_MAX))
 
     def _take(self) -> list[Stored] | None:
         """The next events, or none if it is time for other things; None at the end."""

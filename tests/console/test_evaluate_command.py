@@ -71,6 +71,22 @@ def test_json_is_one_document_with_every_figure(runs_file: str, capsys) -> None:
     }
 
 
+def test_fewer_runs_are_enough_if_one_says_so(tmp_path: Path, capsys) -> None:
+    path = written(tmp_path / "runs.jsonl.gz", [line(seed, 3) for seed in range(4)])
+
+    assert run(["evaluate", "eta", path, "--least", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["median"]["runs"] == 4
+    assert run(["evaluate", "eta", path, "--least", "1"]) == 2
+    assert "--least is 1" in capsys.readouterr().err
+
+
+def test_recorded_times_are_taken_as_they_are(tmp_path: Path, capsys) -> None:
+    lines: list[object] = [line(1, 3), line(2, 3, started=[-1.0] * 7)]
+    path = written(tmp_path / "runs.jsonl", lines, packed=False)
+
+    assert "line 2 of runs.jsonl: started[0] is -1" in told(path, capsys)
+
+
 def test_alerts_are_measured_too(runs_file: str, capsys) -> None:
     assert run(["evaluate", "alerts", runs_file]) == 0
     assert "found at 10x" in capsys.readouterr().out

@@ -8,21 +8,17 @@ from pathlib import Path
 
 from tocsin.monitor.estimate import Done, PastRun, Plan, Planned
 from tocsin.monitor.estimate.evaluation import with_times
+from tocsin.monitor.estimate.recorded import parse_run
 
 HERE = Path(__file__).parent
+SNAKEMAKE_RUNS = HERE / "snakemake_runs.jsonl"
 SHARED_RUNS = HERE.parents[3] / "shared/data/workflows/instances/runs.jsonl.gz"
 
 
 def snakemake_runs() -> list[PastRun]:
     """Eight runs of one workflow, 26 to 106 jobs on two cores of a machine that others used too."""
-    found = []
-    for line in (HERE / "snakemake_runs.jsonl").read_text().splitlines():
-        run = json.loads(line)
-        tasks = tuple(Planned(t[0], tuple(t[1]), t[2]) for t in run["tasks"])
-        done = {i: Done(t[4] - t[3], t[3], t[4]) for i, t in enumerate(run["tasks"])}
-        plan = Plan(tasks, machines=1, cores=run["cores"])
-        found.append(PastRun(plan, run["makespan_s"], done, run["id"]))
-    return found
+    lines = SNAKEMAKE_RUNS.read_text().splitlines()
+    return [parse_run(json.loads(line), "a line").run for line in lines]
 
 
 def plan(samples: int, *, cores: int = 4, sample_bytes: int = 1_000_000, version: str = "") -> Plan:

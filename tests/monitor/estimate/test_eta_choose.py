@@ -63,8 +63,7 @@ def test_who_repeats_another_has_no_second_vote() -> None:
     verdict = judge(lessons(errors), NOW, started=True)
     alone = judge(lessons(noise(0.3)), NOW, started=True)
 
-    assert verdict.weights[0] == pytest.approx(verdict.weights[2], rel=0.9)
-    assert verdict.weights[0] + verdict.weights[2] < alone.weights[0] * 1.6
+    assert verdict.weights[0] < 0.7 * alone.weights[0]
 
 
 def test_moments_unlike_this_one_do_not_count() -> None:

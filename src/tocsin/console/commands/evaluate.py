@@ -22,8 +22,11 @@ SUMMARY = "Measure estimates of time left, and alerts, on recorded runs"
 EXAMPLES = """
   tocsin evaluate eta runs.jsonl.gz                 our estimates beside simple ones
   tocsin evaluate eta runs.jsonl.gz --json
+  tocsin evaluate eta runs.jsonl.gz --least 8       applications with 8 runs too
   tocsin evaluate alerts runs.jsonl.gz              false alarms of "slower than usual"
 """
+
+RUNS_LEAST = 3
 
 
 def add_arguments(parser: Parser) -> None:
@@ -34,6 +37,12 @@ def add_arguments(parser: Parser) -> None:
     )
     for each in (eta, alerts):
         each.add_argument("file", metavar="FILE", help="runs, one JSON object a line, or gzipped")
+        each.add_argument(
+            "--least",
+            metavar="N",
+            type=int,
+            help="leave out applications with fewer runs (eta 10, alerts 4)",
+        )
         add_json(each)
 
 
@@ -51,7 +60,7 @@ def _eta(arguments: Namespace) -> int:
     from tocsin.console.render import show_json
     from tocsin.monitor.estimate.evaluation import RUNS_MIN, as_report, evaluate
 
-    applications = _each(arguments.file, RUNS_MIN, 2, evaluate)
+    applications = _each(arguments.file, _least(arguments, RUNS_MIN), 2, evaluate)
     if arguments.json:
         show_json(as_report(applications))
     else:
@@ -63,12 +72,23 @@ def _alerts(arguments: Namespace) -> int:
     from tocsin.console.render import show_json
     from tocsin.monitor.alert_evaluation import RUNS_NEEDED, as_report, evaluate_alerts
 
-    applications = _each(arguments.file, RUNS_NEEDED, 1, evaluate_alerts)
+    applications = _each(arguments.file, _least(arguments, RUNS_NEEDED), 1, evaluate_alerts)
     if arguments.json:
         show_json(as_report(applications))
     else:
         _show_alerts(applications)
     return 0
+
+
+def _least(arguments: Namespace, default: int) -> int:
+    from tocsin.errors import BadSetting
+
+    least: int | None = arguments.least
+    if least is not None and least < RUNS_LEAST:
+        raise BadSetting(
+            f"--least is {least}", remedy=f"Give {RUNS_LEAST} or more: a run needs others."
+        )
+    return default if least is None else least
 
 
 def _each(

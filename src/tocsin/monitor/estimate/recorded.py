@@ -60,16 +60,24 @@ def parse_run(value: object, where: str) -> Recorded:
 
 def _done(value: Mapping[str, Any], runtimes: Sequence[Any], where: str) -> dict[int, Done]:
     count = len(runtimes)
-    read = _list(value, "in_bytes", where, count) if "in_bytes" in value else [None] * count
-    made = _list(value, "out_bytes", where, count) if "out_bytes" in value else [None] * count
+    columns = {
+        name: _list(value, name, where, count) if name in value else [None] * count
+        for name in ("started", "ended", "in_bytes", "out_bytes")
+    }
     return {
         index: Done(
             _number(runtime_s, where, f"runtime[{index}]"),
-            in_bytes=_bytes(read[index], where, f"in_bytes[{index}]"),
-            out_bytes=_bytes(made[index], where, f"out_bytes[{index}]"),
+            started_s=_time(columns["started"][index], where, f"started[{index}]"),
+            ended_s=_time(columns["ended"][index], where, f"ended[{index}]"),
+            in_bytes=_bytes(columns["in_bytes"][index], where, f"in_bytes[{index}]"),
+            out_bytes=_bytes(columns["out_bytes"][index], where, f"out_bytes[{index}]"),
         )
         for index, runtime_s in enumerate(runtimes)
     }
+
+
+def _time(value: object, where: str, field: str) -> float | None:
+    return None if value is None else _number(value, where, field)
 
 
 def _bad(where: str, field: str, problem: str) -> BadRunsFile:

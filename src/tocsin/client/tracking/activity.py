@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self
 from tocsin.client.tracking import made
 from tocsin.client.tracking.faults import ending_of, fault_pairs
 from tocsin.client.tracking.made import Produced
-from tocsin.client.tracking.monitors.attendant import Attendant, Before
+from tocsin.client.tracking.monitors.attendant import Attendant
+from tocsin.client.tracking.monitors.process import Snapshot
 from tocsin.client.tracking.outbox import Make
 from tocsin.client.tracking.run import (
     Pairs,
@@ -80,7 +81,7 @@ class Activity:
         self.created_ns = time.time_ns()
         self.started_ns = 0
         # What the monitors read when it began, and those that go on; see `monitors.attendant`.
-        self.before: Before | None = None
+        self.before: Snapshot | None = None
         self.attended_by: tuple[Any, ...] = ()
         self._will_be_retried = will_be_retried
         self._ended = False

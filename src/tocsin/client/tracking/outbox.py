@@ -36,9 +36,11 @@ from tocsin.client.tracking.times import time_text
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message
 
-# A batch is gathered this long, so that a busy workflow is not interrupted for each message. It is
-# also what the crash of a workflow costs at most while the broker answers.
-LINGER_S = 0.05
+# A batch is gathered this long. Each time that another thread has something to do, a workflow that
+# computes in Python loses the interpreter a few times, and on a busy machine its place in the queue
+# for a processor too. It is also what the crash of a workflow costs while the broker answers.
+LINGER_S = 0.2
+SETTLE_S = 0.05
 IDLE_S = 1.0
 HURRY_S = 1.0
 CATCH_UP_BATCHES_MAX = 8  # in one turn; then what is queued has its turn
@@ -224,7 +226,7 @@ class Outbox:
 
     def _run(self) -> None:
         courier = self._courier
-        while not courier.settled.wait(LINGER_S) and not self._ending.is_set():
+        while not courier.settled.wait(SETTLE_S) and not self._ending.is_set():
             pass
         if self._ending.is_set():
             courier.settled.wait(self._drain_s)

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, Protocol
 from tocsin.client.tracking.monitors import registry
 from tocsin.client.tracking.monitors.built_in import built_in_monitors
 from tocsin.client.tracking.monitors.kinds import Inline, Monitor
+from tocsin.client.tracking.monitors.process import Camera, Snapshot
 from tocsin.client.tracking.monitors.runner import DEADLINE_S, Runner
 from tocsin.client.tracking.outbox import Outbox
-from tocsin.client.tracking.run import Pairs, Step, Value, value_text
+from tocsin.client.tracking.run import Pairs, Step, value_text
 from tocsin.client.tracking.telling import Teller
 
 LOOK_EVERY_S = 0.1
@@ -22,11 +23,8 @@ CLOSE_S = 1.0
 Tell = Callable[[Step, str, Pairs], None]
 
 
-Number = float | int | None
-# The counters that were read when an activity began, and what they said.
-Before = tuple[tuple[Callable[[], Number], ...], list[Number]]
-# What was read at its end, from which the sender's thread makes pairs.
-Read = tuple[tuple[tuple[str, Inline], ...], list[Number], Before | None]
+# The monitors and the snapshots from which the sender's thread makes pairs.
+Read = tuple[tuple[tuple[str, Inline], ...], Snapshot, Snapshot]
 
 
 class Attended(Protocol):
@@ -34,7 +32,7 @@ class Attended(Protocol):
 
     step: Step
     started_ns: int
-    before: Before | None
+    before: Snapshot | None
     attended_by: tuple[Any, ...]
 
 
@@ -46,7 +44,6 @@ class _Plan(NamedTuple):
     version: int
     process: int
     inline: tuple[tuple[str, Inline], ...]
-    counters: tuple[Callable[[], Number], ...]
     at_once: tuple[Runner, ...]
     later: tuple[Runner, ...]
 
@@ -64,6 +61,7 @@ class Attendant:
     def _begin(self) -> None:
         self._teller = Teller()
         self._own = built_in_monitors()
+        self._camera = Camera()
         self._runners: dict[str, Runner] = {}
         self._running: dict[Attended, None] = {}
         self._wake = Event()
@@ -75,8 +73,8 @@ class Attendant:
     def begin(self, activity: Attended) -> None:
         """The activity runs from now on."""
         plan = self._plan()
-        if plan.counters:
-            activity.before = (plan.counters, [read() for read in plan.counters])
+        if plan.inline:
+            activity.before = self._camera()
         if plan.at_once:
             if plan.is_settled:
                 self._attend(activity, plan.at_once)
@@ -85,14 +83,16 @@ class Attendant:
         if plan.later:
             self._look_later(activity)
 
-    def end(self, activity: Attended) -> Read:
+    def end(self, activity: Attended) -> Read | None:
         """It is over; what could be read at once. The rest is told when it is known."""
         self._running.pop(activity, None)
         for runner in activity.attended_by:
             runner.end(activity)
         activity.attended_by = ()
         inline = self._plan().inline
-        return inline, [monitor.read() for _, monitor in inline], activity.before
+        if not inline or activity.before is None:
+            return None
+        return inline, activity.before, self._camera()
 
     def measure(self, activity: Attended, concept: str) -> None:
         """Now, because the activity itself asks for it, and only if somebody wants to know."""
@@ -102,7 +102,8 @@ class Attendant:
         if monitor is None:
             self._teller.once(f"no {concept}", f"Nothing here measures {concept}.")
         elif isinstance(monitor, Inline):
-            read = (((concept, monitor),), [monitor.read()], activity.before)
+            now = self._camera()
+            read = (((concept, monitor),), activity.before or now, now)
             self._tell(activity.step, "UserResourceRequest", pairs_read(read))
         else:
             self._runner(concept, monitor).measure(activity, activity.step)
@@ -153,7 +154,6 @@ class Attendant:
             version,
             os.getpid(),
             tuple(inline),
-            tuple(monitor.read for _, monitor in inline if monitor.is_count),
             tuple(at_once),
             tuple(later),
         )
@@ -210,16 +210,11 @@ class Attendant:
 
 
 def pairs_read(read: Read) -> Pairs:
-    """As a message has it: counts since the activity began, all else as it is."""
-    inline, values, before = read
-    first = dict(zip(*before, strict=True)) if before is not None else {}
+    """As a message has it."""
+    inline, before, now = read
     pairs: Pairs = {}
-    for (concept, monitor), value in zip(inline, values, strict=True):
-        told: Value = value
-        if value is not None and monitor.is_count:
-            begun = first.get(monitor.read)
-            told = None if begun is None else max(0, value - begun)
-        text = value_text(told)
+    for concept, monitor in inline:
+        text = value_text(monitor.value(before, now))
         if text is not None:
             pairs[concept] = text
     return pairs

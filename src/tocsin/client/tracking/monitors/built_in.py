@@ -10,6 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from functools import partial
 
 import psutil
 
@@ -17,7 +18,7 @@ from tocsin.client.host.counting import growth
 from tocsin.client.host.energy import RAPL, energy_sources
 from tocsin.client.tracking.monitors import gpu, process
 from tocsin.client.tracking.monitors.kinds import BeforeAfter, Inline, Monitor, Periodic, Told
-from tocsin.client.tracking.monitors.process import Shared
+from tocsin.client.tracking.monitors.process import Shared, Snapshot
 from tocsin.errors import CannotMeasure
 
 SETTLE_S = 0.1
@@ -50,38 +51,33 @@ def built_in_monitors() -> dict[str, Monitor]:
 
 
 def _of_processes() -> dict[str, Monitor]:
-    memory = Shared(process.memory)
-    storage = Shared(process.storage_io)
-
-    def resident() -> int | None:
-        told = memory()
-        return None if told is None else told[0]
-
-    def virtual() -> int | None:
-        told = memory()
-        return None if told is None else told[1]
-
-    def read_bytes() -> int | None:
-        told = storage()
-        return None if told is None else told[0]
-
-    def written_bytes() -> int | None:
-        told = storage()
-        return None if told is None else told[1]
-
-    share = Rate(process.family_cpu_seconds, 100.0 / process.cores())
+    cores = process.cores()
+    share = Rate(process.family_cpu_seconds, 100.0 / cores)
     return {
-        "CpuSeconds": Inline(process.cpu_seconds, is_count=True),
-        "CpuCores": Inline(Shared(process.cores, 1.0)),
+        "CpuSeconds": Inline(lambda before, now: max(0.0, now.cpu_s - before.cpu_s)),
+        "CpuCores": Inline(lambda before, now: cores),
         "CpuPercent": Periodic(share, SAMPLE_S, Told.NOW, SETTLE_S),
-        "MemoryRss": Inline(resident),
-        "MemoryVirtual": Inline(virtual),
+        "MemoryRss": Inline(lambda before, now: now.memory and now.memory[0]),
+        "MemoryVirtual": Inline(lambda before, now: now.memory and now.memory[1]),
         "MemoryPeak": Periodic(process.family_memory, 0.5, Told.PEAK, SETTLE_S),
-        "IoReadBytes": Inline(read_bytes, is_count=True),
-        "IoWriteBytes": Inline(written_bytes, is_count=True),
-        "IoReadRate": Periodic(Rate(lambda: read_bytes() or 0), SAMPLE_S, Told.NOW, SETTLE_S),
-        "IoWriteRate": Periodic(Rate(lambda: written_bytes() or 0), SAMPLE_S, Told.NOW, SETTLE_S),
+        "IoReadBytes": Inline(partial(_grown, 0)),
+        "IoWriteBytes": Inline(partial(_grown, 1)),
+        "IoReadRate": Periodic(Rate(partial(_counted, 0)), SAMPLE_S, Told.NOW, SETTLE_S),
+        "IoWriteRate": Periodic(Rate(partial(_counted, 1)), SAMPLE_S, Told.NOW, SETTLE_S),
     }
+
+
+def _grown(which: int, before: Snapshot, now: Snapshot) -> int | None:
+    """Bytes read (0) or written (1) between the two."""
+    if before.storage_io is None or now.storage_io is None:
+        return None
+    return max(0, now.storage_io[which] - before.storage_io[which])
+
+
+def _counted(which: int) -> float:
+    """Bytes read (0) or written (1) so far."""
+    told = process.storage_io()
+    return 0.0 if told is None else told[which]
 
 
 def _of_disk_and_network() -> dict[str, Monitor]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tocsin.client.tracking.monitors.process import Snapshot
 from tocsin.client.tracking.run import Value
 
 Reading = Callable[[], Value]
@@ -44,11 +45,11 @@ class Periodic:
 
 @dataclass(frozen=True, slots=True)
 class Inline:
-    """Read by the workflow's own thread, for our own readings of a few microseconds. Others may
-    hang, and a workflow waits for nobody. A count is told as its growth since the beginning."""
+    """A value of two snapshots that the workflow's own thread takes, at the beginning and at the
+    end: our own readings of a few microseconds. Others may hang, and a workflow waits for nobody.
+    """
 
-    read: Callable[[], float | int | None]
-    is_count: bool = False
+    value: Callable[[Snapshot, Snapshot], Value]
 
 
 # A plain function is called when an activity begins and when it ends; each value is told.

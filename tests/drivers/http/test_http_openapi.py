@@ -10,15 +10,26 @@ from raw_http import Answer, Raw, get, once
 from starlette.routing import Route
 
 from served import Served
+from tocsin.broker.broker import Broker
+from tocsin.broker.options import BrokerOptions
 from tocsin.config import Settings
+from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.events import event_routes
+from tocsin.drivers.http.rest.ingest import ingest_routes
 from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.performance import performance_routes
+from tocsin.drivers.http.rest.runs import routes as run_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.wire.api.openapi import description
+
+LINEAGE = (
+    b'{"eventType":"START","eventTime":"2026-11-16T07:00:00Z","producer":"https://p.example/",'
+    b'"run":{"runId":"0190f3a2-0000-7000-8000-000000000001"},'
+    b'"job":{"namespace":"n","name":"j"}}'
+)
 
 SPEC: dict[str, Any] = description()
 OPERATIONS = [
@@ -31,12 +42,17 @@ class Unused:
 
     settings = Settings()
     performance = None
+    board = None
+    broker = Broker(BrokerOptions(), new_id=str, jitter=float, is_trusted=lambda _: True)
 
 
 def routes() -> list[Route]:
     nobody: Any = Unused()
     return [
         *event_routes(nobody),
+        *blackboard_routes(nobody),
+        *run_routes(nobody),
+        *ingest_routes(nobody),
         *subscription_routes(nobody),
         *box_routes(nobody, nobody),
         *dead_letter_routes(nobody),
@@ -48,7 +64,7 @@ def routes() -> list[Route]:
 
 def test_every_route_is_described_and_everything_described_is_a_route() -> None:
     served = {
-        (method.lower(), route.path)
+        (method.lower(), route.path_format)
         for route in routes()
         for method in (route.methods or set()) - {"HEAD"}
     }
@@ -61,20 +77,47 @@ def ids(broker: Served) -> dict[str, str]:
     """Things to ask for, by the first part of the path."""
     sink = "http://127.0.0.1:8999/hook"
     broker.publish({"topic": "a", "data": {"x": 1}}, {"id": "plain"})
+    for run in ("r1", "r2"):
+        assert broker.call("POST", "/blackboard/messages", told_run(run))[0] == 202
+    publisher = {"address": "http://127.0.0.1:8999/publisher"}
+    subscriber = {"address": sink, "concepts": ["RunId"]}
     return {
         "subscriptions": broker.call("POST", "/subscriptions", {"sink": sink})[1]["id"],
         "boxes": broker.call("POST", "/boxes", {"config": {"from": 0}})[1]["id"],
         "deadletters": "none",
+        "runs": "r1",
+        "publishers": broker.call("POST", "/blackboard/publishers", publisher)[1]["id"],
+        "subscribers": broker.call("PUT", "/blackboard/subscribers", subscriber)[1]["id"],
         "directory": broker.call(
             "POST", "/directory", {"kind": "producer", "name": "p", "host": "h"}
         )[1]["id"],
     }
 
 
+def told_run(run: str) -> list[dict[str, object]]:
+    """A run of one activity, from its start to its end."""
+    activity = {"ActivityId": "a", "ActivityType": "align"}
+    events = [
+        {"WorkflowName": "w", "WorkflowStarted": "2026-11-16T07:00:00Z"},
+        {**activity, "ActivityExecuting": "2026-11-16T07:00:01Z"},
+        {**activity, "ActivitySucceeded": "2026-11-16T07:00:05Z"},
+        {"WorkflowCompleted": "2026-11-16T07:00:06Z"},
+    ]
+    return [{"pairs": {"RunId": run, **pairs}} for pairs in events]
+
+
 BODIES: dict[tuple[str, str], bytes] = {
     ("post", "/events"): b'{"specversion":"1.0","id":"o","source":"/o","type":"t"}',
     ("post", "/subscriptions"): b'{"sink":"http://127.0.0.1:8999/x","filters":[{"topic":"**"}]}',
     ("patch", "/subscriptions/{id}"): b'{"state":"paused"}',
+    ("post", "/blackboard/messages"): b'{"pairs":{"RunId":"r9"}}',
+    ("post", "/blackboard/publishers"): b'{"address":"http://127.0.0.1:8999/another"}',
+    ("put", "/blackboard/subscribers"): b'{"address":"http://127.0.0.1:8999/s","concepts":["Cpu"]}',
+    ("post", "/estimates"): b'{"workflow":"w","tasks":[{"id":"a","type":"align"}]}',
+    ("post", "/ingest/nextflow"): b'{"runName":"n","runId":"n1","event":"started",'
+    b'"utcTime":"2026-11-16T07:00:00Z"}',
+    ("post", "/api/v1/lineage"): LINEAGE,
+    ("post", "/api/v1/lineage/batch"): b"[" + LINEAGE + b"]",
     ("post", "/boxes"): b"{}",
     ("patch", "/boxes/{id}"): b'{"expires":"PT1H"}',
     ("post", "/directory"): b'{"kind":"consumer","name":"archive","host":"node7"}',
@@ -84,7 +127,7 @@ BODIES: dict[tuple[str, str], bytes] = {
 }
 # The socket is opened in test_http_streams. DELETE comes last: it ends what the others look at.
 IN_ORDER = sorted(
-    (operation for operation in OPERATIONS if operation[1] != "/events/socket"),
+    (operation for operation in OPERATIONS if not operation[1].endswith("/socket")),
     key=lambda operation: operation[0] == "delete",
 )
 
@@ -93,12 +136,15 @@ IN_ORDER = sorted(
 def test_each_operation_answers_as_described(
     broker: Served, ids: dict[str, str], method: str, path: str
 ) -> None:
-    noun = path.split("/")[1]
+    noun = path.split("/")[2 if path.startswith("/blackboard/") else 1]
     target = path.replace("{id}", ids.get(noun, "")).replace("{code}", "T101")
+    target = target.replace("{other}", "r2").replace("{type}", "align").replace("{name}", "w")
+    if (method, path) == ("delete", "/blackboard/subscribers"):
+        target += "?address=http://127.0.0.1:8999/s"
     body = BODIES.get((method, path), b"")
 
-    if path == "/events/stream":
-        assert _opens_stream(broker)
+    if path.endswith("/stream"):
+        assert _opens_stream(broker, path)
         return
     answer = once(broker.address, _request(method, target, body), method.upper())
 
@@ -117,9 +163,9 @@ def _request(method: str, target: str, body: bytes) -> bytes:
     ).encode() + body
 
 
-def _opens_stream(broker: Served) -> bool:
+def _opens_stream(broker: Served, path: str) -> bool:
     with Raw(broker.address) as raw:
-        raw.send(get("/events/stream?after=0"))
+        raw.send(get(f"{path}?after=0"))
         return raw.file.readline() == b"HTTP/1.1 200 OK\r\n"
 
 

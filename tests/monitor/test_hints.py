@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from monitor.estimate.estimate_runs import snakemake_runs
 from tocsin.monitor.hints import Ran, hints
 
 
@@ -76,6 +78,27 @@ def test_hints_are_per_pair_of_types_and_the_largest_is_first() -> None:
     assert [hint.saves_s for hint in found] == sorted((h.saves_s for h in found), reverse=True)
     assert len({(hint.first, hint.second) for hint in found}) == len(found)
     assert "2 times" in next(hint.why for hint in found if hint.second == "b")
+
+
+def test_a_run_that_kept_its_slots_busy_gets_no_hint() -> None:
+    for one in snakemake_runs():
+        done = one.done
+        tasks = [
+            Ran(task.type, done[i].started_s or 0.0, done[i].ended_s or 0.0, task.parents)
+            for i, task in enumerate(one.plan.tasks)
+        ]
+
+        found = hints(tasks, slots=one.plan.cores)
+
+        assert sum(hint.saves_s for hint in found) < 0.1 * one.makespan_s
+
+
+def test_of_a_very_large_run_the_first_tasks_are_looked_at() -> None:
+    many = [Ran("t", 2.0 * n, 2.0 * n + 2, control=(n - 1, 5_999)) for n in range(6_000)]
+
+    found = hints(many, slots=2)
+
+    assert found[0].saves_s == pytest.approx(2.0 * (5_000 - 1))
 
 
 ran = st.builds(

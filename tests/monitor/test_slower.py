@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.estimate.estimate_runs import run
+from monitor.estimate.estimate_runs import run as made_run
 from tocsin.monitor.alert_evaluation import TIMES, as_report, evaluate_alerts
-from tocsin.monitor.slower import FALSE_ALARM_RATE, PastDuration, slower, usual
+from tocsin.monitor.estimate import learn, past_ratios
+from tocsin.monitor.slower import FALSE_ALARM_RATE, PastDuration, slower, slower_run, usual
 
 SERIES = Path(__file__).parents[3] / "shared/data/monitoring"
 LATENCY = "ec2_request_latency_system_failure"
@@ -97,8 +98,19 @@ def test_like_activities_set_off_no_more_false_alarms_than_stated() -> None:
     assert alarms / judged <= FALSE_ALARM_RATE
 
 
+def test_a_run_far_beyond_its_estimate_is_told_once_there_are_runs_to_compare() -> None:
+    known = learn([made_run(seed, 6 + seed % 3) for seed in range(12)])
+    ratios = past_ratios(known)
+
+    assert len(ratios) == 12
+    assert slower_run(ratios, 100.0, 105.0 * max(ratios)) is not None
+    assert slower_run(ratios, 100.0, 100.0) is None
+    assert slower_run(ratios[:8], 100.0, 1e6) is None
+    assert slower_run(past_ratios(learn([])), 100.0, 1e6) is None
+
+
 def test_the_evaluation_counts_false_alarms_and_what_is_found() -> None:
-    runs = [run(seed, 30) for seed in range(6)]
+    runs = [made_run(seed, 30) for seed in range(6)]
 
     report = as_report({"made up": evaluate_alerts(runs)})
 

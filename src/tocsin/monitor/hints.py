@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 TASKS_MAX = 5_000  # of a larger run, the first so many are looked at
 LOOK_BACK_MAX = 64  # tasks ended before one started, latest first, that it may have waited for
-SAVES_S_MIN = 1.0
 SLACK_S = 1e-6
+TIME_S_MAX = 1e12
+
+# A shorter wait is an engine's own time to start a task.
+WAIT_S_MIN = 1.0
+WAIT_SHARE_MIN = 0.1  # of the shorter of the two
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A task that ran: `data` are the tasks whose output it reads, `control` those it was told to
-    wait for."""
+    """A task that ran: whose output it reads (`data`), whom it was told to wait for (`control`)."""
 
     type: str
     started_s: float
@@ -40,71 +44,77 @@ def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
     for beyond that is put down to the last task that ended before it started, or to the one that it
     was told to wait for. Savings of one pair do not overlap; those of different pairs may.
     """
-    known = [task for task in tasks[:TASKS_MAX] if task.ended_s >= task.started_s]
-    number = {id(task): place for place, task in enumerate(tasks[:TASKS_MAX])}
-    free = _free_times(known, slots)
-    by_end = sorted(known, key=lambda task: task.ended_s)
-    found: dict[tuple[str, str], list[tuple[float, float, bool]]] = {}
-    for task in known:
-        needs = _ancestors(tasks, task, number[id(task)])
-        ready_s = max((tasks[parent].ended_s for parent in needs[0]), default=0.0)
-        waited_for = _waited_for(tasks, task, by_end, needs[1], number)
+    ran = tasks[:TASKS_MAX]
+    by_end = sorted(_sound(ran), key=lambda place: ran[place].ended_s)
+    ends_s = [ran[place].ended_s for place in by_end]
+    free = _free_times([ran[place] for place in by_end], slots)
+    found: dict[tuple[str, str], list[_Wait]] = {}
+    for place in by_end:
+        task = ran[place]
+        needs = _ancestors(ran, place)
+        waited_for = _waited_for(ran, place, by_end, ends_s, needs)
         if waited_for is None:
             continue
-        first, told = waited_for
-        begin_s = max(ready_s, first.started_s, _first_free(free, ready_s, task.started_s))
-        if task.started_s - begin_s >= SLACK_S:
-            found.setdefault((first.type, task.type), []).append((begin_s, task.started_s, told))
-    made = [_hint(pair, spans) for pair, spans in found.items()]
-    return sorted(
-        (hint for hint in made if hint.saves_s >= SAVES_S_MIN),
-        key=lambda hint: (-hint.saves_s, hint.first, hint.second),
-    )
+        first = ran[waited_for]
+        reads = [ran[parent].ended_s for parent in _there(task.data, ran, place)]
+        ready_s = max([first.started_s, *reads])
+        begin_s = _first_free(free, ready_s, task.started_s)
+        shorter_s = min(first.ended_s - first.started_s, task.ended_s - task.started_s)
+        if task.started_s - begin_s >= max(WAIT_S_MIN, WAIT_SHARE_MIN * shorter_s):
+            wait = _Wait(begin_s, task.started_s, waited_for in task.control)
+            found.setdefault((first.type, task.type), []).append(wait)
+    made = [_hint(pair, waits) for pair, waits in found.items()]
+    return sorted(made, key=lambda hint: (-hint.saves_s, hint.first, hint.second))
 
 
-def _ancestors(tasks: Sequence[Ran], task: Ran, place: int) -> tuple[list[int], set[int]]:
-    """The tasks whose data it reads, and all that those in turn read from."""
-    direct = [parent for parent in task.data if 0 <= parent < len(tasks) and parent != place]
-    seen = set(direct)
-    waiting = list(direct)
+@dataclass(frozen=True, slots=True, order=True)
+class _Wait:
+    begin_s: float
+    end_s: float
+    was_told: bool
+
+
+def _sound(ran: Sequence[Ran]) -> list[int]:
+    """Tasks with times that can be; comparing with what is no number is false."""
+    return [
+        place for place, task in enumerate(ran) if 0 <= task.started_s <= task.ended_s < TIME_S_MAX
+    ]
+
+
+def _there(places: Sequence[int], ran: Sequence[Ran], itself: int) -> list[int]:
+    return [place for place in places if 0 <= place < len(ran) and place != itself]
+
+
+def _ancestors(ran: Sequence[Ran], place: int) -> set[int]:
+    """All tasks whose data it reads, directly or by others."""
+    waiting = _there(ran[place].data, ran, place)
+    seen = set(waiting)
     while waiting:
-        for parent in tasks[waiting.pop()].data:
-            if 0 <= parent < len(tasks) and parent not in seen:
+        for parent in _there(ran[waiting.pop()].data, ran, place):
+            if parent not in seen:
                 seen.add(parent)
                 waiting.append(parent)
-    return direct, seen
+    return seen
 
 
 def _waited_for(
-    tasks: Sequence[Ran],
-    task: Ran,
-    by_end: Sequence[Ran],
+    ran: Sequence[Ran],
+    place: int,
+    by_end: Sequence[int],
+    ends_s: Sequence[float],
     needs: set[int],
-    number: dict[int, int],
-) -> tuple[Ran, bool] | None:
-    """Whom it waited for without reading its data, and whether it was told to."""
-    told = [tasks[place] for place in task.control if 0 <= place < len(tasks)]
-    told = [other for other in told if number[id(other)] not in needs]
+) -> int | None:
+    """Whom it waited for without reading its data: whom it was told to, or who ended last."""
+    start_s = ran[place].started_s + SLACK_S
+    told = [other for other in _there(ran[place].control, ran, place) if other not in needs]
+    told = [other for other in told if ran[other].ended_s <= start_s]
     if told:
-        return max(told, key=lambda other: other.ended_s), True
-    last = _place_before(by_end, task.started_s + SLACK_S)
-    for place in range(last, max(last - LOOK_BACK_MAX, -1), -1):
-        other = by_end[place]
-        if other is task or other.ended_s <= other.started_s:
-            continue
-        return (other, False) if number[id(other)] not in needs else None
+        return max(told, key=lambda other: ran[other].ended_s)
+    last = bisect_right(ends_s, start_s) - 1
+    for other in by_end[max(last + 1 - LOOK_BACK_MAX, 0) : last + 1][::-1]:
+        if other != place and ran[other].ended_s > ran[other].started_s:
+            return other if other not in needs else None
     return None
-
-
-def _place_before(by_end: Sequence[Ran], time_s: float) -> int:
-    low, high = 0, len(by_end)
-    while low < high:
-        middle = (low + high) // 2
-        if by_end[middle].ended_s <= time_s:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 def _free_times(tasks: Sequence[Ran], slots: int) -> list[tuple[float, float]]:
@@ -136,16 +146,16 @@ def _first_free(spans: Sequence[tuple[float, float]], after_s: float, before_s: 
     return max(begin_s, after_s)
 
 
-def _hint(pair: tuple[str, str], spans: Sequence[tuple[float, float, bool]]) -> Hint:
+def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> Hint:
     """One hint for a pair of types; time saved twice at once is counted once."""
-    saves_s, until_s = 0.0, float("-inf")
-    for begin_s, end_s, _ in sorted(spans):
-        saves_s += max(end_s - max(begin_s, until_s), 0.0)
-        until_s = max(until_s, end_s)
-    told = any(told for *_, told in spans)
-    cause = "an order that was declared" if told else "nothing that is known"
+    saves_s, until_s = 0.0, 0.0
+    for wait in sorted(waits):
+        saves_s += max(wait.end_s - max(wait.begin_s, until_s), 0.0)
+        until_s = max(until_s, wait.end_s)
+    was_told = any(wait.was_told for wait in waits)
+    cause = "an order that was declared" if was_told else "nothing that is known"
     first, second = pair
-    count = f"{len(spans)} times" if len(spans) > 1 else "once"
+    count = f"{len(waits)} times" if len(waits) > 1 else "once"
     why = (
         f"{second} waited for {first} {count} though it reads none of its data and a slot was "
         f"free; the cause is {cause}. Side by side they would save up to {saves_s:,.1f} s."

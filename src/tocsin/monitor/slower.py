@@ -19,6 +19,7 @@ from tocsin.monitor.estimate.shape import Floats
 
 FALSE_ALARM_RATE = 0.01
 RUNS_MIN = 3
+RUN_RATE = 0.1  # of whole runs there are few: 1 % would need 99 of them
 ALLOWANCE = 0.2  # of the standard deviation between runs; 0 gave 0.7 % false alarms, 1 gave 0.01 %
 SLOPE_MAX = 1.5
 SLOPE_PRIOR = 1.0
@@ -110,6 +111,29 @@ def slower(known: Usual | None, took_s: float, input_bytes: int | None = None) -
         f"{limit_s:,.1f} s."
     )
     return Slower(took_s, limit_s, usual_s, why)
+
+
+def slower_run(
+    ratios: Sequence[float], estimated_s: float, took_s: float, rate: float = RUN_RATE
+) -> Slower | None:
+    """The alert for a run that takes, or took, longer than it was estimated to before its start.
+
+    `ratios` are real over estimated totals of past runs, each estimated without itself
+    (`estimate.past_ratios`). With fewer than the rate needs there is no alert.
+    """
+    sound = sorted(ratio for ratio in ratios if math.isfinite(ratio) and ratio > 0)
+    above = math.floor(rate * (len(sound) + 1))
+    if above < 1 or not estimated_s > 0:
+        return None
+    limit_s = estimated_s * max(sound[len(sound) - above], 1.0)
+    if not took_s > limit_s:
+        return None
+    why = (
+        f"The run has taken {took_s:,.1f} s; {estimated_s:,.1f} s were estimated before its start, "
+        f"and at most {rate:.0%} of {len(sound)} past runs took more than "
+        f"{limit_s / estimated_s:.2f} times their estimate."
+    )
+    return Slower(took_s, limit_s, estimated_s, why)
 
 
 def _size(input_bytes: int | None) -> float:

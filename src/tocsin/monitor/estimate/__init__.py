@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.monitor.estimate.estimator import Knowledge, estimate, learn
+from tocsin.monitor.estimate.estimator import Knowledge, estimate, learn, past_ratios
 from tocsin.monitor.estimate.facts import Done, Estimate, Moment, PastRun, Plan, Planned
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "Planned",
     "estimate",
     "learn",
+    "past_ratios",
 ]

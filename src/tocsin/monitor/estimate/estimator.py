@@ -87,6 +87,14 @@ def estimate(knowledge: Knowledge, moment: Moment) -> Estimate | None:
     return _answer(seen, state, said, verdict)
 
 
+def past_ratios(knowledge: Knowledge) -> tuple[float, ...]:
+    """Real over estimated total of each past run, estimated from the others before its start."""
+    lessons = knowledge.seen_size
+    before = lessons.errors[~lessons.started]
+    verdict = judge(lessons, np.zeros(PLACES), started=False)
+    return tuple(math.exp(-mix(errors, verdict.weights)) for errors in before)
+
+
 def _usual(runs: Sequence[Experience]) -> dict[str, int]:
     """How many tasks of each type the median past run had."""
     names = {name for run in runs for name in run.shape.members}

@@ -4,8 +4,9 @@
 
 Paper 004, section 5.3, had 1,600 messages a second. Published means acknowledged; every subscriber
 gets every message, and the slowest of the three is what counts as delivered. Messages go in by
-POST /blackboard/messages, as the client sends them, and out by /blackboard/stream with the pairs
-that were asked for; `events` is the same with CloudEvents and /events/stream.
+POST /blackboard/messages and out by /blackboard/stream with the pairs that were asked for: one pair
+of 100 bytes as in the paper, or a message about a run, which the monitor folds besides; `events` is
+the same with CloudEvents and /events/stream.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ TIMES_THE_PAPER = 30
 PARTIES = 3
 PAYLOAD_BYTES = 100
 EVENT_BYTES = 330  # a structured event whose payload is 100 bytes
-CONCEPTS = "RunId,UserEvent,EventData"
+NOW = "2026-11-16T07:00:00.000Z"
+PAIRS = {
+    "messages": {"EventData": "x" * PAYLOAD_BYTES},
+    "runs": {"RunId": "bench", "UserEvent": NOW, "EventData": "x" * PAYLOAD_BYTES},
+}
 STREAMS = {
-    "messages": f"/blackboard/stream?concepts={CONCEPTS}",
+    **{door: f"/blackboard/stream?concepts={','.join(pairs)}" for door, pairs in PAIRS.items()},
     "events": "/events/stream",
 }
 
@@ -53,6 +58,7 @@ SHAPES = (
     Shape("messages, durable, 64 in flight", "messages", "FULL", 64, 1),
     Shape("messages, durable, one in flight", "messages", "FULL", 1, 1),
     Shape("messages, not durable (NORMAL), 64 in flight", "messages", "NORMAL", 64, 1),
+    Shape("about runs, durable, 64 in flight", "runs", "FULL", 64, 1),
     Shape("events, durable, 64 in flight", "events", "FULL", 64, 1),
     Shape("events, durable, one in flight", "events", "FULL", 1, 1),
     Shape("events, not durable (NORMAL), 64 in flight", "events", "NORMAL", 64, 1),
@@ -63,19 +69,10 @@ SHAPES = (
 class MessageRequests:
     """POSTs of so many blackboard messages each, with ids that go on from `first`."""
 
-    def __init__(self, batch: int, first: int, source: str) -> None:
+    def __init__(self, pairs: dict[str, str], batch: int, first: int, source: str) -> None:
         self.batch = batch
         self._next = first
-        message = {
-            "id": "@",
-            "source": source,
-            "time": "2026-11-16T07:00:00.000Z",
-            "pairs": {
-                "RunId": "bench",
-                "UserEvent": "2026-11-16T07:00:00.000Z",
-                "EventData": "x" * PAYLOAD_BYTES,
-            },
-        }
+        message = {"id": "@", "source": source, "time": NOW, "pairs": pairs}
         text = json.dumps(message, separators=(",", ":")).encode()
         self._before, self._after = text.split(b"@")
         one = len(text) - 1 + load.ID_DIGITS
@@ -129,10 +126,11 @@ async def _follow(address: str, door: str, seconds: float) -> float:
     return (reader.count - before) / (time.perf_counter() - start)
 
 
-async def _publish(address: str, batch: int, under_way: int, seconds: float) -> float:
+async def _publish(address: str, door: str, batch: int, under_way: int, seconds: float) -> float:
     host, _, port = address.rpartition(":")
     counts = [0]
-    requests = MessageRequests(batch, time.time_ns() // 1_000 % 10**9, f"/bench/{os.getpid()}")
+    first, source = time.time_ns() // 1_000 % 10**9, f"/bench/{os.getpid()}"
+    requests = MessageRequests(PAIRS[door], batch, first, source)
     await asyncio.get_running_loop().create_connection(
         lambda: load.Client(requests, under_way, counts),  # type: ignore[arg-type]
         host,
@@ -155,8 +153,7 @@ def start_publisher(address: str, shape: Shape, seconds: float) -> subprocess.Po
             seconds=seconds,
             size=EVENT_BYTES,
         )
-    words = ("--publish", address, shape.batch, shape.under_way, seconds)
-    return _start(*words)
+    return _start("--publish", address, shape.door, shape.batch, shape.under_way, seconds)
 
 
 def _start(*words: object) -> subprocess.Popen[bytes]:
@@ -185,8 +182,8 @@ def _alone(arguments: argparse.Namespace) -> None:
         address, door, seconds = arguments.follow
         rate = uvloop.run(_follow(address, door, float(seconds)))
     else:
-        address, batch, under_way, seconds = arguments.publish
-        rate = uvloop.run(_publish(address, int(batch), int(under_way), float(seconds)))
+        address, door, batch, under_way, seconds = arguments.publish
+        rate = uvloop.run(_publish(address, door, int(batch), int(under_way), float(seconds)))
     print(rate, flush=True)
     os._exit(0)
 
@@ -197,7 +194,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--only", metavar="WORD", default="", help="shapes whose name has it")
     parser.add_argument("--follow", nargs=3, help=argparse.SUPPRESS)
-    parser.add_argument("--publish", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--publish", nargs=5, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.follow or arguments.publish:
         _alone(arguments)

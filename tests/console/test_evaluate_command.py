@@ -80,6 +80,15 @@ def test_fewer_runs_are_enough_if_one_says_so(tmp_path: Path, capsys) -> None:
     assert "--least is 1" in capsys.readouterr().err
 
 
+def test_a_record_without_machines_counts_as_one(tmp_path: Path, capsys) -> None:
+    lines: list[object] = [line(seed, 3, machines=None, cores=0) for seed in range(4)]
+
+    path = written(tmp_path / "runs.jsonl.gz", lines)
+
+    assert run(["evaluate", "alerts", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["all"]["runs"] == 4
+
+
 def test_recorded_times_are_taken_as_they_are(tmp_path: Path, capsys) -> None:
     lines: list[object] = [line(1, 3), line(2, 3, started=[-1.0] * 7)]
     path = written(tmp_path / "runs.jsonl", lines, packed=False)
@@ -122,7 +131,8 @@ def test_a_damaged_gzip_file_is_told(tmp_path: Path, capsys) -> None:
         ({"makespan": None}, "makespan is missing"),
         ({"makespan": -5}, "makespan is -5"),
         ({"makespan": 0}, "makespan is 0"),
-        ({"machines": 0}, "machines must be a whole number"),
+        ({"machines": -1}, "machines must be a whole number"),
+        ({"machines": 1.5}, "machines must be a whole number"),
         ({"cores": "many"}, "cores must be a whole number"),
         ({"type": []}, "type is empty"),
         ({"type": "trim"}, "type is no list"),

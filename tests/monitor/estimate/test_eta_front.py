@@ -153,6 +153,7 @@ def test_announced_counts_are_enough_to_estimate() -> None:
 
     assert said is not None
     assert said.total_s == pytest.approx(new.makespan_s, rel=0.6)
+    assert said.critical_path == ()  # there is no task yet that it could name
 
 
 def test_a_cycle_and_parents_that_are_not_there_do_not_hang_it() -> None:

@@ -84,7 +84,9 @@ def estimate(knowledge: Knowledge, moment: Moment) -> Estimate | None:
     known_size = any(run.shape.size == shape.size for run in knowledge.runs)
     lessons = knowledge.seen_size if known_size else knowledge.new_size
     verdict = judge(lessons, said.place, started=state.elapsed_s > 0)
-    return _answer(seen, state, said, verdict)
+    path = critical_path(shape, said.rest.timetable, state.ended)
+    told = tuple(index for index in path if index < len(moment.plan.tasks))
+    return _answer(seen, state, said, verdict, path, told)
 
 
 def past_ratios(knowledge: Knowledge) -> tuple[float, ...]:
@@ -118,12 +120,19 @@ def _over(state: State, past_runs: int) -> Estimate:
     )
 
 
-def _answer(seen: View, state: State, said: Totals, verdict: Verdict) -> Estimate:
+def _answer(
+    seen: View,
+    state: State,
+    said: Totals,
+    verdict: Verdict,
+    path: tuple[int, ...],
+    told: tuple[int, ...],
+) -> Estimate:
+    """`told` is the part of the critical path that the plan has; the rest is only expected."""
     total_s = max(math.exp(mix(said.logs, verdict.weights)), state.elapsed_s)
     remaining_s = total_s - state.elapsed_s
     low_s = max(total_s * math.exp(verdict.low) - state.elapsed_s, 0.0)
     high_s = max(total_s * math.exp(verdict.high) - state.elapsed_s, remaining_s)
-    path = critical_path(seen.shape, said.rest.timetable, state.ended)
     return Estimate(
         total_s=total_s,
         remaining_s=remaining_s,
@@ -131,7 +140,7 @@ def _answer(seen: View, state: State, said: Totals, verdict: Verdict) -> Estimat
         high_s=high_s,
         method=chosen(verdict.weights),
         reason=say_why(seen.shape, state, said.rest, path),
-        critical_path=path,
+        critical_path=told,
         past_runs=len(seen.past),
         past_error=verdict.error,
     )

@@ -106,9 +106,12 @@ def _number(value: object, where: str, field: str) -> float:
 
 
 def _count(value: object, where: str, field: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= COUNT_MAX:
-        raise _bad(where, field, f"must be a whole number, 1 to {COUNT_MAX:,}")
-    return value
+    """Machines or cores; 1 where the record has none, as some engines do not tell."""
+    if value is None:
+        return 1
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= COUNT_MAX:
+        raise _bad(where, field, f"must be a whole number, at most {COUNT_MAX:,}")
+    return max(value, 1)
 
 
 def _bytes(value: object, where: str, field: str) -> int | None:

@@ -15,7 +15,7 @@ from tocsin.monitor.estimate.baselines import (
     median_work,
 )
 from tocsin.monitor.estimate.experience import MILESTONES, Experience
-from tocsin.monitor.estimate.remaining import Rest, rest
+from tocsin.monitor.estimate.remaining import LOG_S_MAX, Rest, rest
 from tocsin.monitor.estimate.runtimes import Runtimes, runtimes
 from tocsin.monitor.estimate.shape import Floats, Shape, features
 from tocsin.monitor.estimate.similar import Similar, similar
@@ -36,6 +36,7 @@ BASELINE_CANDIDATES = CANDIDATES[4:]
 LEFT_MIN = 0.01  # of the elapsed time: a run that goes on has at least this much to go
 REST_MIN = 1e-3  # of a past run: less than this after a milestone is counted as this
 TOTAL_S_MIN = 1e-3
+TOTAL_S_MAX = 1e13
 CLOCK_MIN = 0.02
 
 
@@ -63,9 +64,15 @@ def view(past: Sequence[Experience], shape: Shape) -> View:
         like,
         runtimes(past, shape, like),
         median_work(past, shape),
-        math.exp(like.predict(np.log([run.makespan_s for run in past]))),
-        math.exp(like.predict(np.log([run.core_s for run in past]))),
+        _expected(like, [run.makespan_s for run in past]),
+        _expected(like, [run.core_s for run in past]),
     )
+
+
+def _expected(like: Similar, seconds: Sequence[float]) -> float:
+    """The time to expect from those of past runs; a trend that leads beyond all bounds is cut."""
+    log = like.predict(np.log(seconds))
+    return math.exp(min(max(log, -LOG_S_MAX), LOG_S_MAX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ def totals(seen: View, state: State) -> Totals | None:
     floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
     middle_s = seen.total_s or math.exp(float(np.mean(np.log(np.maximum(known, floor_s)))))
     values = [max(middle_s if value is None else value, floor_s) for value in said]
+    values = [min(value, max(TOTAL_S_MAX, floor_s)) for value in values]
     return Totals(np.log(values), left, _place(seen, state, values[0]))
 
 
@@ -132,7 +140,7 @@ def _by_milestone(seen: View, state: State, stretch: float) -> float | None:
         return None
     reached_s, key = latest
     after = [max(run.core_s - run.milestones[key], REST_MIN * run.core_s) for run in seen.past]
-    return reached_s + stretch * math.exp(seen.like.predict(np.log(after)))
+    return reached_s + stretch * _expected(seen.like, after)
 
 
 def _latest_milestone(seen: View, state: State) -> tuple[float, tuple[str, float]] | None:

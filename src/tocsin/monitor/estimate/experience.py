@@ -79,7 +79,8 @@ def digest(run: PastRun) -> Experience | None:
     logs = np.full(shape.count, math.log(RUNTIME_S_MIN))
     for index, task in done.items():
         logs[index] = log_runtime(task)
-    starts, ends = _times(run, shape, logs)
+    makespan_s = max(makespan_s, RUNTIME_S_MIN)
+    starts, ends = _times(run, shape, logs, makespan_s)
     whole = State(makespan_s, list(done), {}, logs, starts, ends)
     stretch = whole.stretch or 1.0
     known = np.zeros(shape.count, dtype=bool)
@@ -101,19 +102,19 @@ def digest(run: PastRun) -> Experience | None:
     )
 
 
-def _times(run: PastRun, shape: Shape, logs: Floats) -> tuple[Floats, Floats]:
+def _times(run: PastRun, shape: Shape, logs: Floats, makespan_s: float) -> tuple[Floats, Floats]:
     """When each task started and ended: as recorded, or else as replayed.
 
     A task that never ended in a run that did is taken to end with it.
     """
-    starts = np.full(shape.count, run.makespan_s)
-    ends = np.full(shape.count, run.makespan_s)
+    starts = np.full(shape.count, makespan_s)
+    ends = np.full(shape.count, makespan_s)
     for index, task in run.done.items():
         if not 0 <= index < shape.count:
             continue
         start, end = seconds(task.started_s), seconds(task.ended_s)
         if start is None or end is None or end < start:
-            return replay(shape, np.exp(logs), run.makespan_s)
+            return replay(shape, np.exp(logs), makespan_s)
         starts[index], ends[index] = start, end
     return starts, ends
 

@@ -24,7 +24,7 @@ GOLDEN = 0.6180339887498949  # multiples of it, modulo 1, are spread evenly and 
 OVERDUE = 0.1  # a task beyond all its kin is given this share of its time more
 DRAG_MIN, DRAG_MAX = 0.5, 3.0
 DRAG_PRIOR = 5  # so many ended tasks speak for no drag
-LOG_S_MAX = 25.0
+LOG_S_MAX = 30.0
 VARIANCE_MIN = 1e-3
 PERSISTS = 0.7  # how much of a difference from past runs lasts: others use machines for a while
 

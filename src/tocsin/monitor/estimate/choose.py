@@ -54,7 +54,7 @@ class Prior:
 
 # Before the start nothing but similar runs knows the size of the engine's own overhead; on the way
 # a simulation from where the run stands is as good. Rounded from our first trials, and flat about
-# these values: half or twice as many runs change no figure of docs/estimates.md by a fifth.
+# these values: half or twice as many runs change no median of docs/estimates.md by a fifth.
 BEFORE = Prior(np.array([0.12, 0.40, 0.12, 0.12, 0.40, 0.40, 0.45]), 10)
 ON_THE_WAY = Prior(np.array([0.15, 0.15, 0.25, 0.15, 0.40, 0.40, 0.45]), 6)
 

@@ -27,6 +27,7 @@ FIRST_DELAY_S: Final = 1.0
 DELAY_S_MAX: Final = 300.0
 FORGET_AFTER_S: Final = 3 * 86_400.0  # a publisher that was never there in all that time
 TOLD_AT_ONCE_MAX: Final = 32
+LATE_AT_ONCE_MAX: Final = 8  # of those that were away: they may hang, and the others do not wait
 WAITERS_MAX: Final = 10_000
 
 _encode = msgspec.json.Encoder().encode
@@ -40,6 +41,7 @@ class House(Protocol):
     broker: Broker
     letters: Letters
     on_interest: list[Callable[[], None]]
+    stopping: bool
 
     def note(self, level: Level, message: str, **fields: object) -> None: ...
 
@@ -74,8 +76,10 @@ class Board:
         self._node = node
         self._publishers: dict[str, Publisher] = {}
         self._by_address: dict[str, str] = {}
+        self._saving: dict[str, asyncio.Future[None]] = {}  # by address, until it is on disk
         self._waiters: set[asyncio.Future[None]] = set()
         self._turns = asyncio.Semaphore(TOLD_AT_ONCE_MAX)
+        self._late_turns = asyncio.Semaphore(LATE_AT_ONCE_MAX)
         self._closed = False
         self.on_profile: list[Callable[[Profile], None]] = []  # of sockets that are open
         for value in node.broker.kept(KEY).values():
@@ -92,7 +96,13 @@ class Board:
         return self._node.broker.interest.profile()
 
     def _look(self) -> None:
-        """Somebody wants something else; that may or may not make another profile."""
+        """Somebody wants something else; that may or may not make another profile.
+
+        While the broker stops its readers leave, and will be back: a publisher that heard of it
+        would leave out what they want meanwhile.
+        """
+        if self._node.stopping:
+            return
         version = self._node.broker.interest.profile_version()
         if version == self._version:
             return
@@ -101,7 +111,7 @@ class Board:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
-        for listener in self.on_profile:
+        for listener in list(self.on_profile):  # one that is told may turn out to be gone
             listener(self.profile)
         for publisher in self._publishers.values():
             self._tell(publisher)
@@ -130,21 +140,31 @@ class Board:
 
     async def register(self, address: str) -> Registered:
         """Put a publisher on the list, or find it there; it is told the profile in the answer."""
+        while (saving := self._saving.get(address)) is not None:
+            await asyncio.wait([saving])  # of two with one address the second finds the first
         known = self._by_address.get(address)
         if known is None:
-            if len(self._publishers) >= PUBLISHERS_MAX:
-                raise TooManySubscriptions(
-                    f"{PUBLISHERS_MAX} publishers are registered",
-                    remedy="Unregister some, or use GET /blackboard/profile.",
-                )
-            registered = Registered(secrets.token_hex(12), address)
-            await self._keep(registered.id, _encode(registered))
-            publisher = self._list(registered)
+            publisher = await self._registered(address)
         else:
             publisher = self._publishers[known]
             self._is_there(publisher)
         publisher.told = self.profile.version
         return publisher.registered
+
+    async def _registered(self, address: str) -> Publisher:
+        if len(self._publishers) + len(self._saving) >= PUBLISHERS_MAX:
+            raise TooManySubscriptions(
+                f"{PUBLISHERS_MAX} publishers are registered",
+                remedy="Unregister some, or use GET /blackboard/profile.",
+            )
+        registered = Registered(secrets.token_hex(12), address)
+        saving = self._saving[address] = self._node.loop.create_future()
+        try:
+            await self._keep(registered.id, _encode(registered))
+        finally:
+            del self._saving[address]
+            saving.set_result(None)
+        return self._list(registered)
 
     async def unregister(self, publisher_id: str) -> None:
         if publisher_id not in self._publishers:
@@ -164,9 +184,13 @@ class Board:
         publisher = self._publishers.pop(publisher_id, None)
         if publisher is None:
             return
-        self._by_address.pop(publisher.registered.address, None)
+        address = publisher.registered.address
+        if self._by_address.get(address) == publisher_id:
+            del self._by_address[address]
         if publisher.retry is not None:
             publisher.retry.cancel()
+        if publisher.telling is not None:
+            publisher.telling.cancel()
 
     async def _keep(self, publisher_id: str, value: bytes | None) -> None:
         broker = self._node.broker
@@ -183,8 +207,9 @@ class Board:
 
     async def _told(self, publisher: Publisher) -> None:
         problem = ""
+        turns = self._turns if publisher.away_since_s is None else self._late_turns
         try:
-            async with self._turns:
+            async with turns:
                 while not problem and publisher.told != (profile := self.profile).version:
                     problem = await self._posted(publisher.registered.address, profile)
                     if not problem:

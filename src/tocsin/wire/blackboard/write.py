@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -15,6 +15,7 @@ from tocsin.ontology import in_use
 from tocsin.wire.blackboard.normal import pairs_of
 
 PROFILES_KEPT_MAX = 64  # renderings of one event; past it they are made anew
+KEPT_BYTES_MAX = 16 << 10  # of them together; one that is longer is kept alone
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(list[object]).decode
@@ -47,12 +48,20 @@ def profile_of(subscription: Subscription) -> frozenset[str] | None:
 def message_of(stored: Stored, profile: frozenset[str] | None) -> bytes:
     """The event as a message with the pairs of the profile, made once for all who have it."""
     made = stored.messages
-    if made is None or len(made) >= PROFILES_KEPT_MAX:
+    if made is not None and (known := made.get(profile)) is not None:
+        return known
+    message = _encode(_delivered(stored, profile))
+    if made is None or not _has_room(made, message):
         made = stored.messages = {}
-    message = made.get(profile)
-    if message is None:
-        message = made[profile] = _encode(_delivered(stored, profile))
+    made[profile] = message
     return message
+
+
+def _has_room(made: Mapping[frozenset[str] | None, bytes], message: bytes) -> bool:
+    """Events stay in memory for a while, each with all that is kept here."""
+    if len(made) >= PROFILES_KEPT_MAX:
+        return False
+    return sum(map(len, made.values())) + len(message) <= KEPT_BYTES_MAX
 
 
 def messages_of(

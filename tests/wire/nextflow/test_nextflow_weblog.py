@@ -345,3 +345,23 @@ def test_whatever_comes_is_messages_or_one_of_our_errors(
             continue
         for message in messages:
             check(message)
+
+
+def test_retries_that_never_come_are_not_waited_for_without_end() -> None:
+    names = Names(tasks_max=100)
+
+    for number in range(1_000):
+        names.activity("r", 1, f"align {number}", 1)
+        names.will_retry("r", f"align {number}", f"align {number}", 1)
+        names.will_retry("r", "align", "align", number)
+
+    assert sum(map(len, names._runs["r"].waiting.values())) <= 100
+
+
+def test_of_activities_of_one_name_the_one_that_failed_first_is_tried_again_first() -> None:
+    names = Names()
+    first, second = (names.activity("r", task, "align", 1) for task in (1, 2))
+    for activity in (first, second, first):
+        names.will_retry("r", activity, "align", 1)
+
+    assert [names.activity("r", task, "align", 2) for task in (3, 4)] == [first, second]

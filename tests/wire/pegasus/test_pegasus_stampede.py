@@ -374,3 +374,46 @@ def test_whatever_comes_is_messages_or_one_of_our_errors(
                 continue
             for message in messages:
                 check(message)
+
+
+def test_a_plan_is_told_once_however_often_it_is_said_to_be_whole() -> None:
+    stampede = Stampede()
+    read(*(event("job.info", job_id=f"j{number}") for number in range(50)), stampede=stampede)
+
+    told = read(*[event("static.end")] * 100, stampede=stampede)
+
+    assert [message.id for message in told] == ["u-1/ActivityPlan/1"]
+
+
+def test_plans_that_are_never_told_do_not_fill_the_memory() -> None:
+    runs = Runs(plan_max=100)
+    stampede = Stampede(runs)
+    for run in range(10):
+        id = f"u-{run}"
+        for number in range(60):
+            task = event("task.info", xwf_id=id, task_id=f"t{number}", transformation="x")
+            edge = event("job.edge", xwf_id=id, parent_job_id=f"j{number}", child_job_id="end")
+            read(task, edge, stampede=stampede)
+
+    held = [runs.run(f"u-{number}") for number in range(10)]
+    assert sum(len(run.transformations) + run.edges for run in held) <= 100
+    assert held[-1].edges == len(held[-1].jobs["end"].parents) > 0
+
+    told = read(event("static.end", xwf_id="u-9"), stampede=stampede)
+
+    assert told[0].pairs["PlannedActivities"] == "1"
+    assert not held[-1].edges
+    assert not held[-1].transformations
+
+
+def test_of_a_job_that_is_tried_without_end_little_is_remembered() -> None:
+    runs = Runs()
+    stampede = Stampede(runs)
+
+    for number in range(1, 200):
+        read(job("held.start", number=number, reason="x" * 4_000), stampede=stampede)
+    [ended] = read(job("main.end", number=199, status=-1, exitcode=256), stampede=stampede)
+
+    assert ended.pairs["Attempt"] == "199"
+    assert ended.pairs["ErrorMessage"] == "x" * 4_000
+    assert len(runs.run("u-1").jobs["align_ID1"].tries) == 10

@@ -31,6 +31,7 @@ TLS_HANDSHAKE_S: Final = 10.0
 CLOSING_S: Final = 0.5  # for what is on its way to the disk
 RETRY_S: Final = 1.0  # while the disk is full, or more waits for it than may
 BAD_NOTED_MAX: Final = 5  # of one connection; the rest is only counted
+RECORDS_AT_ONCE: Final = 100  # before others have their turn: a piece may hold thousands
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +230,18 @@ class _Session:
             await self._store(list(self._cutter.receive(data)))
 
     async def _store(self, records: list[bytes]) -> None:
+        self.storing = True
+        try:
+            if events := await self._read(records):
+                await self._door.store(events)
+        finally:
+            self.storing = False
+
+    async def _read(self, records: list[bytes]) -> list[Event]:
         events: list[Event] = []
-        for record in records:
+        for number, record in enumerate(records, 1):
+            if number % RECORDS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             if not record:
                 continue
             try:
@@ -238,13 +249,7 @@ class _Session:
             except TocsinError as error:
                 self._bad += 1
                 self._door.note_bad(error, self.peer, is_told=self._bad <= BAD_NOTED_MAX)
-        if not events:
-            return
-        self.storing = True
-        try:
-            await self._door.store(events)
-        finally:
-            self.storing = False
+        return events
 
     def told_at_the_end(self) -> None:
         """Say what was left out, where not every single one was told of."""

@@ -25,8 +25,9 @@ class _Run:
     """Which task has the plain name now: the latest try of whoever came first."""
     others: dict[int, str] = field(default_factory=dict)
     """The activity of each task that is not the holder of its name."""
-    waiting: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    """Activities that will be tried again, by name and the attempt that failed."""
+    waiting: dict[tuple[str, int], dict[str, None]] = field(default_factory=dict)
+    """Activities that will be tried again, by name and the attempt that failed; the oldest first.
+    """
 
 
 class Names:
@@ -63,8 +64,7 @@ class Names:
         if attempt <= 1:
             known.others[task] = f"{name} #{task}"
             return known.others[task]
-        waiting = known.waiting.get((name, attempt - 1))
-        activity = waiting.pop(0) if waiting else name
+        activity = self._next_waiting(known, name, attempt - 1) or name
         if activity == name:
             known.others[holder] = name
             known.holders[name] = task
@@ -74,9 +74,22 @@ class Names:
 
     def will_retry(self, run: str, activity: str, name: str, attempt: int) -> None:
         """This try failed, and Nextflow said that there will be another."""
-        waiting = self._run(run).waiting.setdefault((name, attempt), [])
-        if activity not in waiting:
-            waiting.append(activity)
+        known = self._run(run)
+        if activity not in known.waiting.get((name, attempt), ()):
+            self._make_room(run)
+            self._tasks += 1
+            known.waiting.setdefault((name, attempt), {})[activity] = None
+
+    def _next_waiting(self, known: _Run, name: str, attempt: int) -> str | None:
+        waiting = known.waiting.get((name, attempt))
+        if waiting is None:
+            return None
+        activity = next(iter(waiting))
+        del waiting[activity]
+        self._tasks -= 1
+        if not waiting:
+            del known.waiting[name, attempt]
+        return activity
 
     def _run(self, run: str) -> _Run:
         known = self._runs.pop(run, None) or _Run()
@@ -101,4 +114,5 @@ class Names:
 
     def _forget(self, run: str) -> None:
         known = self._runs.pop(run)
-        self._tasks -= len(known.holders) + len(known.others)
+        waiting = sum(map(len, known.waiting.values()))
+        self._tasks -= len(known.holders) + len(known.others) + waiting

@@ -77,7 +77,7 @@ def _ended(run: str, post: Mapping[str, Any], sent: str, names: Names) -> Messag
 def _task(run: str, task: Task, sent: str, names: Names) -> Message:
     activity = names.activity(run, task.id, task.name, task.attempt)
     concept, pairs, time = task_pairs(task, sent)
-    if concept == "ActivityRetrying":
+    if concept == "ActivityRetrying" and task.id is not None:  # without one no retry is found
         names.will_retry(run, activity, task.name, task.attempt)
     whose = filled(
         {

@@ -21,6 +21,7 @@ _OUTSIDE: Final = re.compile(rb'["{}\n]')
 _INSIDE: Final = re.compile(rb'["\\\n]')
 _BP_FIELD: Final = re.compile(r'([A-Za-z_][\w.\-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)', re.ASCII)
 _BLANKS: Final = b" \t\r\n"
+_LEADING_BLANKS: Final = re.compile(rb"[ \t\r\n]+")
 
 
 class Cutter:
@@ -56,7 +57,8 @@ class Cutter:
         """The next record; empty if it was given up, None if it is not whole."""
         buffer = self._buffer
         if self._is_object is None:
-            del buffer[: len(buffer) - len(buffer.lstrip(_BLANKS))]
+            if (blanks := _LEADING_BLANKS.match(buffer)) is not None:
+                del buffer[: blanks.end()]
             if not buffer:
                 return None
             self._is_object = buffer[:1] == b"{"

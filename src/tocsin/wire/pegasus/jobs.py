@@ -12,9 +12,11 @@ from typing import Final
 
 RUNS_MAX: Final = 1_000
 JOBS_MAX: Final = 200_000  # of all runs; up to 1 kB each while they are under way
+PLAN_MAX: Final = 1_000_000  # tasks and edges of all runs whose plan was not told yet
 TASKS_PER_JOB_MAX: Final = 10_000
 PARENTS_MAX: Final = 10_000  # of one job
-TRIES_MAX: Final = 1_000
+TRIES_MAX: Final = 1_000  # of one job that are counted
+TRIES_KEPT_MAX: Final = 10  # of which more is known; one at a time is under way
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class Job:
         found = self.tries.get(number)
         if found is None:
             found = self.tries[number] = Try()
-            if len(self.tries) > TRIES_MAX:
+            if len(self.tries) > TRIES_KEPT_MAX:
                 del self.tries[next(iter(self.tries))]
         return found
 
@@ -98,14 +100,20 @@ class Run:
     jobs: dict[str, Job] = field(default_factory=dict)
     transformations: dict[str, str] = field(default_factory=dict)
     """Of the tasks, until the plan is told."""
+    edges: int = 0
+    """How many parents its jobs have, until the plan is told."""
+    is_plan_told: bool = False
+    """Once is enough: told again it would have the same ids, and cost as much as it is long."""
 
 
 class Runs:
     """The runs of late, as many as fit; the one that was silent longest is forgotten first."""
 
-    def __init__(self, jobs_max: int = JOBS_MAX) -> None:
+    def __init__(self, jobs_max: int = JOBS_MAX, plan_max: int = PLAN_MAX) -> None:
         self._jobs_max = jobs_max
+        self._plan_max = plan_max
         self._jobs = 0
+        self._plan = 0
         self._runs: dict[str, Run] = {}
 
     def run(self, id: str) -> Run:
@@ -134,9 +142,34 @@ class Runs:
         return found
 
     def task(self, run: Run, id: str, transformation: str) -> None:
-        if len(run.transformations) < self._jobs_max:
+        if id in run.transformations or self._has_room(run):
+            self._plan += id not in run.transformations
             run.transformations[id] = transformation
 
+    def edge(self, run: Run, parent: str, child: str) -> None:
+        """The one job waits for the other."""
+        parents = self.job(run, child).parents
+        if len(parents) < PARENTS_MAX and self._has_room(run):
+            parents.append(parent)
+            run.edges += 1
+            self._plan += 1
+
+    def plan_told(self, run: Run) -> None:
+        """What only the plan was remembered for can go."""
+        self._plan -= len(run.transformations) + run.edges
+        run.is_plan_told = True
+        run.edges = 0
+        run.transformations.clear()
+        for job in run.jobs.values():
+            job.parents = []
+
+    def _has_room(self, run: Run) -> bool:
+        """Others' plans go before one's own; False if one's own alone is too long."""
+        while self._plan >= self._plan_max and next(iter(self._runs)) != run.id:
+            self._forget()
+        return self._plan < self._plan_max
+
     def _forget(self) -> None:
-        oldest = next(iter(self._runs))
-        self._jobs -= len(self._runs.pop(oldest).jobs)
+        run = self._runs.pop(next(iter(self._runs)))
+        self._jobs -= len(run.jobs)
+        self._plan -= len(run.transformations) + run.edges

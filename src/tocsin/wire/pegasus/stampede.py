@@ -13,7 +13,7 @@ from tocsin.errors import BadMessage
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.engines.foreign import filled, moment, name, object_json, text, whole
 from tocsin.wire.pegasus.framing import read_record
-from tocsin.wire.pegasus.jobs import PARENTS_MAX, TASKS_PER_JOB_MAX, Run, Runs
+from tocsin.wire.pegasus.jobs import TASKS_PER_JOB_MAX, Run, Runs
 from tocsin.wire.pegasus.plan import plan_messages
 from tocsin.wire.pegasus.tries import Instance, JobEvents
 
@@ -180,9 +180,7 @@ class Stampede:
     def _edge(self, run: Run, fields: Fields, time: str) -> list[Message]:
         parent, child = name(fields.get("parent_job_id")), name(fields.get("child_job_id"))
         if parent is not None and child is not None:
-            parents = self._runs.job(run, child).parents
-            if len(parents) < PARENTS_MAX:
-                parents.append(parent)
+            self._runs.edge(run, parent, child)
         return []
 
     def _plan_told(self, run: Run, fields: Fields, time: str) -> list[Message]:
@@ -190,9 +188,11 @@ class Stampede:
         # The times of the plan's own events are of no use: monitord counts them from elsewhere.
         planned = run.planned or moment(fields.get("wf_ts")) or time
         messages = [
-            self._message(run, what, pairs, planned) for what, pairs in plan_messages(run, planned)
+            self._message(run, what, pairs, planned)
+            for what, pairs in (() if run.is_plan_told else plan_messages(run, planned))
         ]
-        _forget_plan(run)
+        if run.jobs:
+            self._runs.plan_told(run)
         return messages
 
     def _user_event(self, run: Run, fields: Fields, time: str) -> list[Message]:
@@ -206,9 +206,3 @@ class Stampede:
             "EventData": text(payload) if isinstance(payload, str) else object_json(payload),
         }
         return [self._message(run, f"UserEvent/{event}/{time}", about, time)]
-
-
-def _forget_plan(run: Run) -> None:
-    run.transformations.clear()
-    for job in run.jobs.values():
-        job.parents = []

@@ -180,6 +180,7 @@ class MonitorSettings:
     retain_age_s: float = 365.0 * DAY_S  # of runs that have ended
     runs_max: int = 100_000  # past it the runs that ended first are forgotten
     events_per_run: int = 10_000  # the last ones, for what was before a failure
+    alerts: bool = True  # publish ActivityStraggling and WorkflowStraggling: slower than usual
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,23 +9,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import uvloop
 
+from monitor.beside_a_node import PATIENCE_S, publish, say, watch
 from monitor.runs import activity_pairs, at, run_pairs
-from tocsin.broker.effects import Accepted
-from tocsin.config import load
 from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.monitor.fold import Heard
@@ -33,40 +29,6 @@ from tocsin.ontology import built_in
 from tocsin.store.store import Store
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
-
-PATIENCE_S = 30.0
-
-Script = Callable[[Node, Monitor], Awaitable[None]]
-
-
-def watch(directory: Path, script: Script, options: MonitorOptions | None = None) -> None:
-    """A node without doors and its monitor, from their start to their end."""
-
-    async def main() -> None:
-        settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes())
-        monitor = Monitor(node, directory, options)
-        monitor.start()
-        try:
-            await asyncio.wait_for(script(node, monitor), PATIENCE_S)
-        finally:
-            await monitor.close()
-            await node.close()
-
-    uvloop.run(main())
-
-
-async def say(node: Node, *messages: dict[str, str], first: int = 0) -> None:
-    events = [
-        to_event(Message(pairs), id=f"{first + n}", source="/test", vocabulary=built_in())
-        for n, pairs in enumerate(messages)
-    ]
-    await publish(node, events)
-
-
-async def publish(node: Node, events: list[Event]) -> None:
-    accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
-    assert isinstance(accepted, Accepted)
 
 
 def small_run(run: str = "r") -> list[dict[str, str]]:

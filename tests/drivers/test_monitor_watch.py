@@ -49,7 +49,7 @@ def test_an_activity_that_takes_longer_than_its_kind_ever_did_is_told_of(
         activity_pairs("align-2", "ActivityExecuting", 9_030),
         activity_pairs("new-1", "ActivityExecuting", 9_000),
     ]
-    messages = heard(*past_runs(5, 40), *now, received_ns=ns(9_030))
+    messages = heard(*past_runs(5, 40), *now, received_ns=ns(9_000))
     store.write(messages, len(messages))
 
     early, late = watch.run("r", ns(9_008)), watch.run("r", ns(9_040))

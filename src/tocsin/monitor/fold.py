@@ -47,12 +47,16 @@ WHOLE_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message, where it stands in the log, and when it came."""
+    """A message, where it stands in the log, and when it came.
+
+    `derived`: we said it ourselves. It is kept among the events of its run and is no news of it.
+    """
 
     pairs: Mapping[str, str]
     seq: int
     received_ns: int
     time: str | None = None
+    derived: bool = False
 
 
 @dataclass(slots=True)
@@ -226,6 +230,8 @@ def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:
         return stamps.of.get(concept)
     if kind == "order":
         return stamps.order_of(concept)
+    if kind == "received":
+        return stamps.heard.received_ns
     return _READERS[kind](text)
 
 

@@ -32,6 +32,8 @@ class Task:
     input_bytes: int | None = None
     output_bytes: int | None = None
     external_bytes: int | None = None
+    heard_ns: int | None = None
+    """When we were told that it had begun."""
 
 
 def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:

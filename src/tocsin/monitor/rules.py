@@ -130,6 +130,7 @@ _ACTIVITY_FIELDS: Final = (
     FieldRule("activity", "ActivityHeld", "held_last", "max", "order"),
     FieldRule("activity", "ActivityExecuting", "started", "min", "time"),
     FieldRule("activity", "ActivityExecuting", "started_last", "max", "time"),
+    FieldRule("activity", "ActivityExecuting", "started_heard", "min", "received"),
     FieldRule("activity", "ActivityTerminalEvent", "ended_first", "min", "time"),
     FieldRule("activity", "ActivityTerminalEvent", "ended", "max", "time"),
     FieldRule("activity", "ActivityRetrying", "ended_first", "min", "time"),

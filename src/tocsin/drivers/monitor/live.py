@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.past import Past
 from tocsin.errors import NothingToEstimate
-from tocsin.monitor.estimate import Estimate, Knowledge, Moment, PastRun, Plan, estimate, learn
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.moments import Task, cores_of, moment_of, past_run, plan_of
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.showing import RunFacts, shown_state
 from tocsin.monitor.states import attempt_times, in_run, run_started_ns
 from tocsin.monitor.times import NS_PER_S, seconds_between, shown
+
+if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
+    from tocsin.monitor.estimate import Estimate, Knowledge, Moment, PastRun, Plan
+    from tocsin.monitor.moments import Task
 
 TASKS_MAX: Final = 20_000  # of a run whose time left is worked out task by task
 PAST_TASKS_MAX: Final = 5_000  # of a run that is learnt from
@@ -45,6 +47,8 @@ class Live(Past):
 
     def estimate(self, run_id: str, now_ns: int) -> dict[str, Any]:
         """When the run will end, and why then; NothingToEstimate if that cannot be said."""
+        from tocsin.monitor.estimate import estimate
+
         with self._turn:
             run_no, facts = self.facts(run_id)
         state = shown_state(facts.row, now_ns, self.options.silence_s)
@@ -74,6 +78,8 @@ class Live(Past):
         self, workflow: str, now_ns: int, plan: Plan | None = None, names: tuple[str, ...] = ()
     ) -> dict[str, Any]:
         """How long a run would take that is not started yet; by default, one like the latest."""
+        from tocsin.monitor.estimate import Moment, estimate
+
         learnt = self.learnt(workflow)
         if plan is None:
             if learnt.latest is None:
@@ -109,6 +115,8 @@ class Live(Past):
             return found
 
     def _learn(self, workflow: str, ended: tuple[int, int]) -> Learnt:
+        from tocsin.monitor.estimate import learn
+
         runs = [] if not workflow else self.past_runs(workflow)
         past = [run for run, _ in runs]
         cores = max((run.plan.cores for run in past), default=1)
@@ -117,6 +125,8 @@ class Live(Past):
 
     def past_runs(self, workflow: str) -> list[tuple[PastRun, tuple[str, ...]]]:
         """The completed runs of a workflow, oldest first, each with the names of its tasks."""
+        from tocsin.monitor.moments import cores_of, past_run, plan_of
+
         found = self.rows(
             "SELECT no, id, row FROM runs WHERE workflow = ? AND state = 'completed' "
             "ORDER BY sort_ns DESC LIMIT ?",
@@ -156,6 +166,8 @@ class Live(Past):
         ]
 
     def _moment(self, row: Row, tasks: list[Task], learnt: Learnt, now_ns: int) -> Moment:
+        from tocsin.monitor.moments import cores_of, moment_of, plan_of
+
         cores = cores_of(row, tasks, learnt.cores)
         plan = plan_of(tasks, row, cores=cores, ended=False)
         began_ns = _began_ns(row, now_ns)
@@ -163,6 +175,8 @@ class Live(Past):
 
     def _by_pace(self, facts: RunFacts, now_ns: int) -> dict[str, Any]:
         """A run that is too large to be worked out: how fast its activities end tells."""
+        from tocsin.monitor.estimate import Estimate
+
         row, counts = facts.row, facts.counts
         began_ns = _began_ns(row, now_ns)
         elapsed_s = max(0.0, seconds_between(began_ns, now_ns))
@@ -189,6 +203,8 @@ class Live(Past):
 
 
 def _task(name: str, kind: str, version: str, row: Row, run_is: str) -> Task:
+    from tocsin.monitor.moments import Task
+
     times = attempt_times(row)
     return Task(
         name=name,
@@ -202,6 +218,7 @@ def _task(name: str, kind: str, version: str, row: Row, run_is: str) -> Task:
         input_bytes=latest(row, "input_bytes"),
         output_bytes=latest(row, "output_bytes"),
         external_bytes=latest(row, "external_bytes"),
+        heard_ns=row.get("started_heard", row.get("last_received")),
     )
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from tocsin.config import Settings
+from tocsin.drivers.monitor.alarms import Alarms
+from tocsin.drivers.monitor.house import House
+from tocsin.drivers.monitor.lookout import Lookout
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.service import House, Service
+from tocsin.drivers.monitor.service import Service
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.monitor.watch import Watch
 from tocsin.ontology import Vocabulary, in_use
@@ -43,7 +46,8 @@ class Monitor:
         self._store = MonitorStore(directory, self.options, vocabulary)
         self.past = Watch(directory, self.options)
         asks = vocabulary.expanded(self.options.concepts)
-        self.service = Service(node, self._store, vocabulary, asks)
+        self.lookout = Lookout(node, self._store, Alarms(self.past), vocabulary)
+        self.service = Service(node, self._store, vocabulary, asks, self.lookout)
         self._askers = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="tocsin-runs")
 
     def start(self) -> None:
@@ -96,6 +100,7 @@ def open_monitor(node: OpenHouse) -> Monitor | None:
         retain_age_s=wanted.retain_age_s,
         runs_max=wanted.runs_max,
         events_per_run=wanted.events_per_run,
+        alerts=wanted.alerts,
     )
     monitor = Monitor(node, Path(node.settings.log.directory), options)
     monitor.start()

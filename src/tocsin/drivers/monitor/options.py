@@ -20,5 +20,9 @@ class MonitorOptions:
     runs_max: int = 100_000
     events_per_run: int = 10_000
     """The last events of a run; what came before its failures is kept beside them."""
+    alerts: bool = True
+    """Whether what goes slower than usual is published."""
+    look_every_s: float = 5.0
+    """How often it is looked for, and runs under way are counted."""
     past_runs_max: int = 50
     """How many runs of a workflow an estimate learns from."""

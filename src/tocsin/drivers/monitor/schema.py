@@ -16,7 +16,7 @@ from tocsin.errors import DataDirectoryUnusable
 
 FILE_NAME: Final = "monitor.db"
 APPLICATION_ID: Final = 0x546F634D  # "TocM"
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 BUSY_WAIT_MS_MAX: Final = 10_000
 CACHE_KIB: Final = 65_536  # for the writer; a run of a million activities is far larger
 WAL_BYTES_KEPT_MAX: Final = 64 << 20
@@ -60,6 +60,15 @@ TABLES: Final = (
     "missed INTEGER NOT NULL)",
     "INSERT INTO place VALUES (1, 0, 0)",
 )
+# What came with version 2. It holds nothing that the log would have to be read again for.
+ADDED: Final = (
+    "CREATE INDEX runs_under_way ON runs (state, lost_at_ns) WHERE ended_ns IS NULL",
+    "CREATE INDEX runs_completed ON runs (workflow, ended_ns) WHERE state = 'completed'",
+    # What was told of as slower than usual; without an activity, the run as a whole.
+    "CREATE TABLE alerts (run INTEGER, activity TEXT, attempt INTEGER, "
+    "PRIMARY KEY (run, activity, attempt)) WITHOUT ROWID",
+    "ALTER TABLE versions ADD COLUMN fork_of TEXT NOT NULL DEFAULT ''",
+)
 
 
 def connect_writer(directory: Path) -> apsw.Connection:
@@ -71,20 +80,27 @@ def connect_writer(directory: Path) -> apsw.Connection:
     run("PRAGMA page_size=8192; PRAGMA journal_mode=WAL").fetchall()
     run(f"PRAGMA synchronous=NORMAL; PRAGMA cache_size=-{CACHE_KIB}").fetchall()
     run(f"PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit={WAL_BYTES_KEPT_MAX}").fetchall()
-    version = connection.pragma("user_version")
+    version, application = connection.pragma("user_version"), connection.pragma("application_id")
     if version == 0 and not run("SELECT 1 FROM sqlite_schema").fetchall():
-        run("BEGIN IMMEDIATE")
-        for statement in TABLES:
-            run(statement)
-        run(f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}")
-        run("COMMIT")
-    elif version != SCHEMA_VERSION or connection.pragma("application_id") != APPLICATION_ID:
+        _make(connection, (*TABLES, *ADDED))
+    elif version == 1 and application == APPLICATION_ID:
+        _make(connection, ADDED)
+    elif version != SCHEMA_VERSION or application != APPLICATION_ID:
         connection.close()
         raise DataDirectoryUnusable(
             f"{path} is not a monitor's database of this version",
             remedy="Move it away: it is made anew from what the log still has.",
         )
     return connection
+
+
+def _make(connection: apsw.Connection, statements: tuple[str, ...]) -> None:
+    run = connection.execute
+    run("BEGIN IMMEDIATE")
+    for statement in statements:
+        run(statement)
+    run(f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}")
+    run("COMMIT")
 
 
 def connect_reader(directory: Path) -> apsw.Connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +25,7 @@ from tocsin.monitor.anomalies import find_cycle
 from tocsin.monitor.fold import Heard, Reading, Row, Told, latest, merge_into, told
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.rules import PEAKS, SUMMED
+from tocsin.monitor.showing import read_object
 from tocsin.monitor.states import lost_at_ns, run_started_ns, run_state
 from tocsin.ontology import Vocabulary
 
@@ -64,6 +65,13 @@ _RAISE_USED = (
     "INSERT INTO used VALUES (?, ?, ?) "
     "ON CONFLICT DO UPDATE SET amount = max(amount, excluded.amount)"
 )
+_REMEMBER_ALERT = "INSERT OR IGNORE INTO alerts VALUES (?, ?, ?)"
+# What a version was forked from comes in a message of its own, before it is saved.
+_PUT_VERSION = (
+    "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+    "seq=excluded.seq, at_ns=excluded.at_ns, previous=excluded.previous, message=excluded.message, "
+    "fork_of = iif(excluded.fork_of = '', fork_of, excluded.fork_of) WHERE excluded.seq > seq"
+)
 _PIN = (
     "UPDATE events SET pinned = 1 WHERE run = ?1 AND seq IN "
     "(SELECT seq FROM events WHERE run = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT ?3)"
@@ -82,6 +90,7 @@ class _Group:
     attempts: dict[tuple[str, int], Row] = field(default_factory=dict)
     events: list[tuple[Heard, int]] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
+    alerts: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -144,7 +153,17 @@ class MonitorStore:
         self._connection.execute("UPDATE place SET seq = 0, missed = 0")
         self.place = self.missed = 0
 
+    def remember_alerts(self, told: Sequence[tuple[int, str, int]]) -> None:
+        """These (run, activity, attempt) were told of, and are not to be told of again."""
+        with in_one(self._connection):
+            self._connection.executemany(_REMEMBER_ALERT, told)
+
     def _gather(self, group: _Group, said: Told, heard: Heard) -> None:
+        if heard.derived:
+            # Our own words change no state, and a silent run is no less silent for them.
+            group.events.append((heard, said.order_ns))
+            group.alerts += said.activities or [("", 0)]
+            return
         merge_into(group.row, said.run_row)
         for key, row in said.activities.items():
             had = group.attempts.get(key)
@@ -159,10 +178,14 @@ class MonitorStore:
     # One run
 
     def _write_run(self, run_id: str, group: _Group) -> None:
+        if not group.row and not self._all("SELECT 1 FROM runs WHERE id = ?", run_id):
+            return  # of a run that was forgotten only we ourselves have spoken
         run = self._load_run(run_id, group.row.get("first_received", 0))
         merge_into(run.row, group.row)
         new_edges = self._write_attempts(run, group)
         self._write_events(run, group)
+        many = self._connection.executemany
+        many(_REMEMBER_ALERT, [(run.no, *each) for each in group.alerts])
         row, state = run.row, run_state(run.row)
         ends = state in ENDED_RUN and run.state not in ENDED_RUN
         if ends or (new_edges and self._has_grown(run.no)):
@@ -303,13 +326,12 @@ class MonitorStore:
         at_ns = heard.received_ns
         if "VersionSaved" in pairs or "VersionForked" in pairs:
             previous = pairs.get("PreviousVersion", "")
+            message = message_bytes(heard, cut=False)
             self._connection.execute(
-                "INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-                "seq=excluded.seq, at_ns=excluded.at_ns, previous=excluded.previous, "
-                "message=excluded.message WHERE excluded.seq > seq",
-                (workflow, version, heard.seq, at_ns, previous, message_bytes(heard, cut=False)),
+                _PUT_VERSION,
+                (workflow, version, heard.seq, at_ns, previous, message, _fork_of(pairs)),
             )
-        else:
+        if "VersionSaved" not in pairs:
             self._connection.execute(
                 "INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?)",
                 (workflow, version, heard.seq, at_ns, message_bytes(heard)),
@@ -320,6 +342,12 @@ class MonitorStore:
 
     def _each(self, statement: str, *values: Any) -> Iterator[Any]:
         return iter(self._connection.execute(statement, values))
+
+
+def _fork_of(pairs: Mapping[str, str]) -> str:
+    """The other workflow that a version was made from; nothing if it was made from its own."""
+    was = read_object(pairs.get("ChangeDetail")).get("was") if "VersionForked" in pairs else None
+    return was[:VALUE_CHARS_MAX] if isinstance(was, str) else ""
 
 
 def message_bytes(heard: Heard, *, cut: bool = True) -> bytes:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.live import Live
-from tocsin.monitor.fold import latest
-from tocsin.monitor.hints import Hint, hints
-from tocsin.monitor.moments import Task, cores_of, ran_of
+from tocsin.monitor.alerts import under_way_s
+from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import ENDED_RUN, RunRecord
-from tocsin.monitor.showing import shown_state
-from tocsin.monitor.slower import PastDuration, Usual, slower, usual
-from tocsin.monitor.times import seconds_between
+from tocsin.monitor.showing import RunFacts, planned_total, shown_state
+from tocsin.monitor.states import run_started_ns, run_state
+from tocsin.monitor.times import NS_PER_S
+
+if TYPE_CHECKING:  # numpy's friends: imported by whoever is first asked, not at the start
+    from tocsin.monitor.hints import Hint
+    from tocsin.monitor.moments import Task
+    from tocsin.monitor.slower import PastDuration, Slower, Usual
 
 HINT_TASKS_MAX: Final = 2_000  # each is looked at with all that it needs
 WATCHED_MAX: Final = 5_000  # activities of a run
@@ -22,14 +26,26 @@ ALERTS_MAX: Final = 20  # the slowest of them
 PAST_MAX: Final = 2_000  # durations of a type that say what is usual, the latest
 USUAL_KNOWN_MAX: Final = 1_000  # types
 SLOWER: Final = "slower than usual"
+RUNS_NEEDED: Final = 9  # for the rate of false alarms that `slower_run` keeps
+RUN_TASKS_MAX: Final = 5_000  # of a run that is compared with its estimate
+PAST_RUNS_MAX: Final = 500  # of which the shortest and the largest are looked for
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is usual for a type, and how many runs had completed when that was worked out."""
+    """What is usual, and how many runs had completed when that was worked out."""
 
     completed: int
     usual: Usual | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRuns:
+    """The completed runs of a workflow: how many, the shortest, and the most activities of any."""
+
+    completed: int
+    shortest_s: float
+    activities_max: int
 
 
 class Watch(Live):
@@ -38,6 +54,7 @@ class Watch(Live):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._usual: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
+        self._known_runs: dict[str, KnownRuns] = {}
 
     def run(self, run_id: str, now_ns: int) -> RunRecord:
         """As everybody sees it; while it is under way, with what is slower than usual."""
@@ -47,32 +64,101 @@ class Watch(Live):
         return replace(record, alerts=tuple(self.alerts(run_id, now_ns)))
 
     def alerts(self, run_id: str, now_ns: int) -> list[dict[str, Any]]:
-        """The activities of a run that take, or took, longer than nearly all of their kind."""
+        """The run, if it takes longer than nearly all before; and activities that do, or did."""
+        run_no, facts = self.facts(run_id)
+        workflow = latest(facts.row, "workflow") or ""
+        completed = self.completed(workflow) if workflow else 0
+        if not completed:
+            return []
+        slow = self.slow_run(run_no, facts, completed, now_ns)
+        about: dict[str, Any] = {"activity": None, "type": None, "state": "running"}
+        whole = [] if slow is None else [_shown(about, slow)]
         with self._turn:
-            run_no, facts = self.facts(run_id)
-            workflow = latest(facts.row, "workflow") or ""
-            if not workflow:
-                return []
-            completed = self._completed(workflow)
-            if not completed:
-                return []
             found: list[tuple[float, dict[str, Any]]] = []
             for task in self._watched(run_no, sum(facts.counts.values())):
                 took_s = _took_s(task, now_ns)
-                known = self._usual_for(workflow, task, completed)
-                alert = None if took_s is None else slower(known, took_s, task.input_bytes)
+                known = self.usual_for(workflow, task.type, task.version, completed)
+                alert = _slower(known, took_s, task.input_bytes)
                 if alert is not None:
-                    found.append((alert.took_s / alert.limit_s, _shown(task, alert)))
+                    about = {"activity": task.name, "type": task.type, "state": task.state}
+                    found.append((alert.took_s / alert.limit_s, _shown(about, alert)))
         found.sort(key=lambda each: -each[0])
-        return [alert for _, alert in found[:ALERTS_MAX]]
+        return [*whole, *(alert for _, alert in found)][:ALERTS_MAX]
 
     def hints(self, run_id: str, now_ns: int) -> list[Hint]:
         """Activities that followed each other without need, the most time saved first."""
+        from tocsin.monitor.hints import hints
+        from tocsin.monitor.moments import cores_of, ran_of
+
         with self._turn:
             run_no, facts = self.facts(run_id)
             run_is = shown_state(facts.row, now_ns, self.options.silence_s)
             tasks = self.tasks(run_no, run_is, most=HINT_TASKS_MAX)
         return hints(ran_of(tasks), cores_of(facts.row, tasks))
+
+    def completed(self, workflow: str) -> int:
+        """How many runs of a workflow came to a good end."""
+        ((count,),) = self.rows(
+            "SELECT count(*) FROM runs WHERE workflow = ? AND state = 'completed'", workflow
+        )
+        return int(count)
+
+    def usual_for(self, workflow: str, kind: str, version: str, completed: int) -> Usual | None:
+        """What is usual for activities of a type; None if there is too little history."""
+        from tocsin.monitor.slower import usual
+
+        key = (workflow, kind, version)
+        with self._turn:
+            known = self._usual.get(key)
+            if known is None or known.completed != completed:
+                past = self._past_durations(workflow, kind)
+                known = _Known(completed, usual(past, version))
+                self._usual[key] = known
+                self._usual.move_to_end(key)
+                if len(self._usual) > USUAL_KNOWN_MAX:
+                    self._usual.popitem(last=False)
+            return known.usual
+
+    def slow_run(self, run_no: int, facts: RunFacts, completed: int, now_ns: int) -> Slower | None:
+        """The alert for a run that takes longer than was to be expected before its start."""
+        row, known = facts.row, sum(facts.counts.values())
+        took_s, workflow = run_took_s(row, now_ns), latest(row, "workflow") or ""
+        if run_state(row) != "running" or took_s is None or known > RUN_TASKS_MAX:
+            return None
+        past = self.known_runs(workflow, completed)
+        if completed < RUNS_NEEDED or took_s <= past.shortest_s:
+            return None  # so that few have to be estimated
+        if max(known, planned_total(row) or 0) > past.activities_max:
+            return None  # how well larger ones than all before are estimated is not known
+        from tocsin.monitor.estimate import Moment, estimate, past_ratios
+        from tocsin.monitor.moments import cores_of, plan_of
+        from tocsin.monitor.slower import slower_run
+
+        learnt = self.learnt(workflow)
+        tasks = self.tasks(run_no, "running", most=RUN_TASKS_MAX)
+        plan = plan_of(tasks, row, cores=cores_of(row, tasks, learnt.cores), ended=False)
+        found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}))
+        if found is None:
+            return None
+        return slower_run(past_ratios(learnt.knowledge), found.total_s, took_s)
+
+    def known_runs(self, workflow: str, completed: int) -> KnownRuns:
+        """What the last completed runs were like: no run is slow that is not yet as long."""
+        had = self._known_runs.get(workflow)
+        if had is not None and had.completed == completed:
+            return had
+        ((least_ns, most),) = self.rows(
+            "SELECT min(ended_ns - started_ns), max((SELECT sum(count) FROM tally WHERE run = no)) "
+            "FROM (SELECT no, started_ns, ended_ns FROM runs WHERE workflow = ? "
+            "AND state = 'completed' ORDER BY ended_ns DESC LIMIT ?) WHERE started_ns < ended_ns",
+            workflow,
+            PAST_RUNS_MAX,
+        )
+        if len(self._known_runs) >= USUAL_KNOWN_MAX:
+            self._known_runs.clear()
+        found = KnownRuns(completed, (least_ns or 0) / NS_PER_S, most or 0)
+        self._known_runs[workflow] = found
+        return found
 
     def _watched(self, run_no: int, known: int) -> list[Task]:
         """Those that run; unless there are too many, those that have succeeded too."""
@@ -83,24 +169,9 @@ class Watch(Live):
             for task in self.tasks(run_no, "running", most=WATCHED_MAX, state=state)
         ]
 
-    def _completed(self, workflow: str) -> int:
-        ((count,),) = self.rows(
-            "SELECT count(*) FROM runs WHERE workflow = ? AND state = 'completed'", workflow
-        )
-        return int(count)
-
-    def _usual_for(self, workflow: str, task: Task, completed: int) -> Usual | None:
-        key = (workflow, task.type, task.version)
-        known = self._usual.get(key)
-        if known is None or known.completed != completed:
-            past = self._past_durations(workflow, task.type)
-            known = _Known(completed, usual(past, task.version))
-            self._usual[key] = known
-            if len(self._usual) > USUAL_KNOWN_MAX:
-                self._usual.popitem(last=False)
-        return known.usual
-
     def _past_durations(self, workflow: str, kind: str) -> list[PastDuration]:
+        from tocsin.monitor.slower import PastDuration
+
         found = self.rows(
             "SELECT r.id, a.duration_s, a.version, a.row FROM attempts AS a "
             "JOIN runs AS r ON r.no = a.run WHERE a.type = ? AND a.ended_ns IS NOT NULL "
@@ -116,22 +187,30 @@ class Watch(Live):
         ]
 
 
+def run_took_s(row: Row, now_ns: int) -> float | None:
+    """How long a run is under way, by the clocks of both sides."""
+    return under_way_s(run_started_ns(row), row.get("first_received"), now_ns)
+
+
 def _took_s(task: Task, now_ns: int) -> float | None:
     """How long it took; of one that runs, how long so far."""
     if task.state == "succeeded":
         return task.times.duration_s
-    started_ns = task.times.started_ns
-    if started_ns is None or started_ns > now_ns:
-        return None
-    return seconds_between(started_ns, now_ns)
+    return under_way_s(task.times.started_ns, task.heard_ns, now_ns)
 
 
-def _shown(task: Task, alert: Any) -> dict[str, Any]:
+def _slower(
+    known: Usual | None, took_s: float | None, input_bytes: int | None = None
+) -> Slower | None:
+    from tocsin.monitor.slower import slower
+
+    return None if took_s is None else slower(known, took_s, input_bytes)
+
+
+def _shown(about: dict[str, Any], alert: Slower) -> dict[str, Any]:
     return {
         "kind": SLOWER,
-        "activity": task.name,
-        "type": task.type,
-        "state": task.state,
+        **about,
         "took_s": round(alert.took_s, 3),
         "usual_s": round(alert.usual_s, 3),
         "limit_s": round(alert.limit_s, 3),

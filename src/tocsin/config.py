@@ -177,8 +177,8 @@ class MonitorSettings:
         "EnergyUsed",
     )
     silence_s: float = 6 * 3600.0  # a run without heartbeats and so long without news is lost
-    retain_age_s: float = 365.0 * DAY_S  # of runs that have ended
-    runs_max: int = 100_000  # past it the runs that ended first are forgotten
+    retain_age_s: float = 365.0 * DAY_S  # of runs, since they were last heard of
+    runs_max: int = 100_000  # past it those go that ended, or were lost, first
     events_per_run: int = 10_000  # the last ones, for what was before a failure
     alerts: bool = True  # publish ActivityStraggling and WorkflowStraggling: slower than usual
 

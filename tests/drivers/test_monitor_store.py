@@ -324,6 +324,30 @@ def test_old_runs_and_too_many_are_let_go_a_few_rows_at_a_time(tmp_path: Path) -
     kept.close()
 
 
+def test_a_run_under_way_is_kept_however_old_and_however_many_there_are(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, replace(OPTIONS, retain_age_s=1_000, runs_max=3, silence_s=5_000))
+    begun = [
+        run_pairs("WorkflowSuspended", 0, run="waits"),
+        run_pairs("WorkflowStarted", 0, run="goes on"),
+        run_pairs("WorkflowStarted", 0, run="beats", HeartbeatSeconds="10"),
+    ]
+    kept.fold(heard(*begun, received_ns=ns(0)))
+    kept.fold([Heard(run_pairs("WorkflowCompleted", 2_500, run="ended"), 9, ns(2_500))])
+
+    def left(seconds: float) -> set[str]:
+        while kept.store.forget(ns(seconds)):
+            pass
+        return {run.id for run in kept.asked.runs(NOW_NS)[0]}
+
+    assert left(2_600) == {"waits", "goes on", "ended"}  # without heartbeats it is lost
+    assert left(3_600) == {"waits", "goes on"}
+    assert left(6_000) == {"waits"}  # the other is lost
+    many = [run_pairs("WorkflowSuspended", n, run=f"r{n}") for n in range(9)]
+    kept.fold([Heard(each, 10 + n, ns(6_000 + n)) for n, each in enumerate(many)])
+    assert left(6_100) == {f"r{n}" for n in range(3, 9)}  # there is a limit to everything
+    kept.close()
+
+
 def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     import apsw
 

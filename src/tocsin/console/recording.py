@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from datetime import datetime
 
@@ -21,21 +21,6 @@ BATCH_MAX = 1_000  # messages in one request
 BATCH_BYTES_MAX = 4 << 20
 
 Clock = Callable[[], datetime]
-
-
-def add_record_arguments(parser: ArgumentParser) -> None:
-    """What `tocsin wf record` takes."""
-    parser.add_argument("file", metavar="FILE", help="a Snakefile, or a CWL file")
-    parser.add_argument(
-        "--workflow", metavar="NAME", help="its name (that of its directory or file)"
-    )
-    parser.add_argument(
-        "--forked-from", metavar="NAME", help="the workflow that this one was made from"
-    )
-    parser.add_argument(
-        "--root", metavar="DIR", help="where all of its files are (the directory of FILE)"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="say what changed, record nothing")
 
 
 def record(rest: Rest, arguments: Namespace, clock: Clock) -> int:

@@ -11,24 +11,19 @@ import asyncio
 import socket
 import ssl
 import traceback
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tocsin.config import PegasusSettings
-from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.receiving import events_from, received
-from tocsin.errors import BadSetting, ShuttingDown, TocsinError
+from tocsin.drivers.stream_door import READ_BYTES, StreamDoor, hang_up, socket_name
+from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import Cutter, Stampede
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
-BACKLOG: Final = 128
-READ_BYTES: Final = 64 << 10
-TLS_HANDSHAKE_S: Final = 10.0
-CLOSING_S: Final = 0.5  # for what is on its way to the disk
 RETRY_S: Final = 1.0  # while the disk is full, or more waits for it than may
 BAD_NOTED_MAX: Final = 5  # of one connection; the rest is only counted
 RECORDS_AT_ONCE: Final = 100  # before others have their turn: a piece may hold thousands
@@ -51,98 +46,34 @@ class Counts:
     records: int = 0
     messages: int = 0
     bad: int = 0
-    turned_away: int = 0
 
 
-class PegasusDoor:
+class PegasusDoor(StreamDoor["_Session"]):
     """An open door."""
 
+    flag = "--pegasus"
+    name = "Pegasus"
+
     def __init__(self, node: Node, limits: DoorLimits) -> None:
+        super().__init__(limits.connections_max, node.note)
         self._node = node
         self._limits = limits
         self._stampede = Stampede()
         self._event_limits = node.settings.event_limits()
-        self._server: asyncio.Server | None = None
-        self._sessions: dict[asyncio.Task[None], _Session] = {}
-        self._closing = False
-        self._full = False
         self.counts = Counts()
-        self.host = ""
-        self.port = 0
-
-    @property
-    def address(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
 
     @property
     def unknown(self) -> int:
         """How many events were of a kind that is not known."""
         return self._stampede.unknown
 
-    async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
-        self.host, port = host_and_port(address)
-        try:
-            self._server = await asyncio.start_server(
-                self._welcome,
-                self.host,
-                port,
-                limit=READ_BYTES,
-                backlog=BACKLOG,
-                ssl=tls,
-                ssl_handshake_timeout=None if tls is None else TLS_HANDSHAKE_S,
-            )
-        except (OSError, UnicodeError) as error:
-            raise BadSetting(
-                f"cannot listen on {address}: {error}",
-                remedy="Choose another address with --pegasus HOST:PORT; port 0 takes any free "
-                "one, and --pegasus off does without this door.",
-            ) from None
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        """Read no more, let what was read reach the disk, hang up."""
-        self._closing = True
-        if self._server is not None:
-            self._server.close()
-        for task, session in self._sessions.items():
-            session.stopping = True
-            if not session.storing:
-                task.cancel()
-        if self._sessions:
-            await asyncio.wait(self._sessions, timeout=CLOSING_S)
-        for task in self._sessions:
-            task.cancel()
-        if self._sessions:
-            await asyncio.wait(self._sessions)
-
-    def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._closing or len(self._sessions) >= self._limits.connections_max:
-            self._turn_away(writer)
-            return
+    def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Session:
         connection = writer.get_extra_info("socket")
         if connection is not None:
             # A host that is gone says no goodbye, and a day is long.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        session = _Session(self, reader, _peer(writer), self._limits)
-        task = asyncio.get_running_loop().create_task(self._serve(session, writer))
-        self._sessions[task] = session
-        task.add_done_callback(self._forget)
-
-    def _turn_away(self, writer: asyncio.StreamWriter) -> None:
-        self.counts.turned_away += 1
-        writer.transport.abort()
-        if not self._full and not self._closing:
-            self._full = True  # told once, and again when there was room in between
-            self._node.note(
-                "warning",
-                "the Pegasus door has as many connections as it may",
-                connections=len(self._sessions),
-            )
-
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        del self._sessions[task]
-        self._full = False
+        peer = socket_name(writer.get_extra_info("peername"))
+        return _Session(self, reader, peer, self._limits)
 
     async def _serve(self, session: _Session, writer: asyncio.StreamWriter) -> None:
         try:
@@ -157,10 +88,7 @@ class PegasusDoor:
             self._node.note("error", "a Pegasus connection failed", trace=trace, peer=session.peer)
         finally:
             session.told_at_the_end()
-            writer.close()
-            with suppress(OSError):
-                async with asyncio.timeout(CLOSING_S):
-                    await writer.wait_closed()
+            await hang_up(writer)
 
     # What sessions call
 
@@ -209,7 +137,7 @@ class _Session:
         self._cutter = Cutter(limits.record_bytes_max)
         self._bad = 0
         self.peer = peer
-        self.storing = False
+        self.is_busy = False
         self.stopping = False
 
     async def run(self) -> None:
@@ -230,12 +158,12 @@ class _Session:
             await self._store(list(self._cutter.receive(data)))
 
     async def _store(self, records: list[bytes]) -> None:
-        self.storing = True
+        self.is_busy = True
         try:
             if events := await self._read(records):
                 await self._door.store(events)
         finally:
-            self.storing = False
+            self.is_busy = False
 
     async def _read(self, records: list[bytes]) -> list[Event]:
         events: list[Event] = []
@@ -262,11 +190,6 @@ class _Session:
                 bad=self._bad,
                 too_long=too_long,
             )
-
-
-def _peer(writer: asyncio.StreamWriter) -> str:
-    name = writer.get_extra_info("peername")
-    return f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else ""
 
 
 def door_limits(settings: PegasusSettings) -> DoorLimits:

@@ -38,7 +38,7 @@ class Session:
         self._base = base
         self.peer = peer
         self._decoder = Decoder(DimeLimits(limits.message_bytes_max, limits.records_max))
-        self.answering = False  # a call is under way, or its answer
+        self.is_busy = False  # a call is under way, or its answer
         self.stopping = False
 
     async def run(self) -> None:
@@ -50,11 +50,11 @@ class Session:
             message = await self._next_message()
             if message is None:
                 return
-            self.answering = True
+            self.is_busy = True
             try:
                 await self._answer_to(message)
             finally:
-                self.answering = False
+                self.is_busy = False
             await asyncio.sleep(0)  # many short messages may lie here; others get their turn
 
     async def _next_message(self) -> Message | None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from tocsin.monitor.records import done_count
+
 Clock = Callable[[], datetime]
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
@@ -29,8 +31,6 @@ COLOURS = {
     "held": "33",
     "suspended": "33",
 }
-# An activity that came to a good end, or whose work needs not be done any more.
-GOOD_ENDS = ("succeeded", "cached", "skipped")
 
 _UNITS = {"PERCENT": "%", "KiloW-HR": " kWh", "W": " W", "GM": " g"}
 
@@ -142,7 +142,7 @@ def bar(fraction: float | None, cells: int = BAR_CELLS) -> str:
 def counted(run: Mapping[str, Any], noun: str = "") -> str:
     """How many activities are done, of how many: `9 of 20`; `9 so far` if nobody said."""
     activities = run.get("activities") or {}
-    done = sum(int(activities.get(name) or 0) for name in GOOD_ENDS)
+    done = done_count(activities, str(run.get("state")))
     total = activities.get("total")
     named = f" {noun}" if noun else ""
     if total is not None:

@@ -19,6 +19,7 @@ from tocsin.monitor.records import (
     RunRecord,
     RunState,
     WorkflowFile,
+    done_count,
 )
 from tocsin.monitor.rules import RESOURCE
 from tocsin.monitor.states import (
@@ -66,7 +67,8 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
     state = shown_state(row, now_ns, silence_s)
     started_ns = run_started_ns(row)
     ended_ns = row.get("ended") if state in ENDED_RUN else None
-    counts = _counts(row, facts.counts, state)
+    by_state = counts_in_run(facts.counts, state)
+    counts = _counts(row, by_state)
     anomalies = _own_anomalies(facts)
     return RunRecord(
         id=facts.id,
@@ -82,7 +84,7 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
         last_event=shown_or_none(row.get("last_event")),
         parent=latest(row, "parent"),
         activities=counts,
-        progress=_progress(row, counts, state),
+        progress=_progress(row, counts, done_count(by_state, state), state),
         anomalies=facts.odd + len(anomalies),
         engine_version=latest(row, "engine_version") or "",
     )
@@ -224,22 +226,21 @@ def _own_anomalies(facts: RunFacts) -> list[Anomaly]:
     return found + of_cycle(list(facts.cycle))
 
 
-def _counts(row: Row, counts: Mapping[str, int], state: str) -> ActivityCounts:
+def _counts(row: Row, counts: Mapping[str, int]) -> ActivityCounts:
     known = sum(counts.values())
     total = planned_total(row)
     if total is None and "plan" in row:
         total = known
-    return ActivityCounts(total=total, known=known, **counts_in_run(counts, state))
+    return ActivityCounts(total=total, known=known, **counts)
 
 
-def _progress(row: Row, counts: ActivityCounts, state: str) -> float | None:
+def _progress(row: Row, counts: ActivityCounts, done: int, state: str) -> float | None:
     """What failed is not done, and what was not announced cannot be weighed."""
     if state == "completed":
         return 1.0
     if counts.total is None:
         told = latest(row, "progress")
         return told if told is not None and 0 <= told <= 1 else None
-    done = counts.succeeded + counts.skipped + counts.cached
     whole = max(counts.total, counts.known)
     return round(done / whole, 4) if whole else None
 

@@ -61,7 +61,8 @@ def forget(connection: apsw.Connection, options: MonitorOptions, now_ns: int) ->
 
 
 def _one_too_many(connection: apsw.Connection, runs_max: int, now_ns: int) -> list[Any]:
-    ((runs,),) = connection.execute("SELECT count(*) FROM runs").fetchall()
+    counted: list[Any] = connection.execute("SELECT count(*) FROM runs").fetchall()
+    runs: int = counted[0][0]
     if runs <= runs_max:
         return []
     found = connection.execute(_OVER_FIRST, (now_ns,)).fetchall()

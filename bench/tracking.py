@@ -120,7 +120,7 @@ def one(mode: str, amount: int, count: int, broker: str, spool: str) -> dict[str
     run: Workflow | None = None
     if "tracked" in mode:
         logging.disable()
-        run = Workflow("bench", broker=broker, spool=Path(spool))
+        run = Workflow("bench", broker=broker, spool=Path(spool), heartbeat_s=0)
         time.sleep(0.5)  # the profile is known, or that nobody is there
         run.started()
     whole_cpu, main_cpu, began = time.process_time(), time.thread_time(), time.perf_counter()
@@ -152,11 +152,17 @@ def one(mode: str, amount: int, count: int, broker: str, spool: str) -> dict[str
 
 def check(mode: str, run: dict[str, float], count: int) -> None:
     """What a row is called is what happened: all of it went where it says."""
-    messages = 2 * count + 3  # each begins and ends; the run is created, started and completed
-    asked = mode in (EVERY_EVENT, EVERY_RESOURCE)
-    expected = (messages if asked else 0, messages if mode == AWAY else 0, 0)
-    found = (run["sent"], run["spooled"], run["dropped"])
-    assert found == expected, f"{mode}: sent, spooled and dropped are {found}, not {expected}"
+    # Each begins and ends; the run is created, started and completed. On a machine that is held up
+    # an activity may last long enough for monitors of its own, which makes a few more.
+    messages = 2 * count + 3
+    sent, spooled, dropped = run["sent"], run["spooled"], run["dropped"]
+    if mode in (EVERY_EVENT, EVERY_RESOURCE):
+        is_right = sent >= messages and not spooled
+    elif mode == AWAY:
+        is_right = spooled >= messages and not sent
+    else:
+        is_right = not sent and not spooled
+    assert is_right and not dropped, f"{mode}: {sent=}, {spooled=}, {dropped=} of {messages}"
 
 
 def in_process_of_its_own(mode: str, amount: int, count: int, broker: str) -> dict[str, float]:

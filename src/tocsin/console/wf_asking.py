@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 from tocsin.console.rest import Rest, item
@@ -12,8 +11,8 @@ from tocsin.errors import BadSetting, BrokerRefused, NoSuchRun
 
 NOT_THERE = 404
 ALIKE_MAX = 3  # named when a beginning fits several runs
-# Counting by type reads every activity; past this the first ones have to do.
-COUNTED_MAX = 20_000
+NAMES_MAX = 20_000  # that are looked through for one that is meant
+TYPES_MAX = 1_000  # of a run; the broker tells no more
 
 HOW_RUNS_COME = (
     "Run a workflow that tells this broker: `snakemake --logger tocsin`, or in Python "
@@ -84,7 +83,7 @@ def _completed(rest: Rest, beginning: str) -> str:
 def _nearest(name: str, known: list[str]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, known[:COUNTED_MAX], n=ALIKE_MAX, cutoff=0.5)
+    near = get_close_matches(name, known[:NAMES_MAX], n=ALIKE_MAX, cutoff=0.5)
     return f"Did you mean {' or '.join(near)}?" if near else "`tocsin wf ls` lists the runs."
 
 
@@ -107,9 +106,6 @@ def activities(rest: Rest, run: Mapping[str, Any], **wanted: object) -> Iterator
     return rest.pages(f"{item('runs', str(run['id']))}/activities", "activities", **wanted)
 
 
-def by_type(rest: Rest, run: Mapping[str, Any]) -> dict[str, Counter[str]]:
+def by_type(run: Mapping[str, Any]) -> dict[str, Counter[str]]:
     """How many activities of each type are in which state."""
-    found: dict[str, Counter[str]] = {}
-    for activity in islice(activities(rest, run), COUNTED_MAX):
-        found.setdefault(str(activity.get("type") or "-"), Counter())[activity["state"]] += 1
-    return found
+    return {name or "-": Counter(states) for name, states in (run.get("types") or {}).items()}

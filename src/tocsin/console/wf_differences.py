@@ -133,7 +133,7 @@ def _run_or_versions(rest: Rest, name: str | None) -> tuple[Run | None, list[dic
     run = run_called(rest, name)
     if run is not None:
         return run, []
-    versions = rest.get(f"{item('workflows', name)}/versions")["versions"]
+    versions = list(rest.pages(f"{item('workflows', name)}/versions", "versions"))
     return (None, versions) if versions else (find_run(rest, name), [])
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from tocsin.console.render import colour, plural, say, show_json
 from tocsin.console.rest import Rest
 from tocsin.console.wf_asking import (
-    COUNTED_MAX,
     HOW_RUNS_COME,
+    TYPES_MAX,
     Run,
     by_type,
     estimate_of,
@@ -111,11 +111,10 @@ def show(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     """Everything about one run."""
     run = find_run(rest, arguments.run)
     estimate = None if run["state"] in ENDED else estimate_of(rest, run)
-    types = by_type(rest, run)
+    types = by_type(run)
     hints = _hints(rest, run)
     if arguments.json:
-        counts = {name: dict(states) for name, states in types.items()}
-        show_json({**run, "estimate": estimate, "types": counts, "hints": hints})
+        show_json({**run, "estimate": estimate, "hints": hints})
         return 0
     width = min(screen_width(), PAGE_WIDTH_MAX)
     show_lines(described(head(run, estimate, clock()), width=width, paint=paint_state))
@@ -232,8 +231,8 @@ def _show_types(types: Mapping[str, Counter[str]], plan: Mapping[str, int]) -> N
         )
     heading("activities")
     table(("type", "all", "done", *named, "others"), rows, right=frozenset(range(1, 5)))
-    if sum(sum(count.values()) for count in types.values()) >= COUNTED_MAX:
-        say(f"only the first {COUNTED_MAX:,} activities are counted by type")
+    if len(types) >= TYPES_MAX:
+        say(f"only the first {TYPES_MAX:,} types are shown")
 
 
 def _anomalies(run: Run) -> list[str]:
@@ -248,7 +247,7 @@ def alert_text(alert: Mapping[str, Any]) -> str:
     """An alert as a sentence: which activity, what about it, and why that is said."""
     name, kind = alert.get("activity") or "", alert.get("type") or ""
     about = " ".join(filter(None, (kind if kind != name else "", name)))
-    return f"{about} is {alert.get('kind')}. {alert.get('why') or ''}".strip()
+    return f"{about or 'the run'} is {alert.get('kind')}. {alert.get('why') or ''}".strip()
 
 
 def _show_told(title: str, sentences: list[str], width: int) -> None:

@@ -66,6 +66,11 @@ _RECORD = """
   tocsin wf record pipeline.cwl --workflow variant-calling --dry-run
 """
 
+_LOG = """
+  tocsin wf log events.jsonl                        every message, from now on
+  tocsin wf log problems.db --concepts ActivityProblem,RunId,ErrorMessage --all
+"""
+
 RUNS_SHOWN = 20
 EVENTS_SHOWN = 10
 INTERVAL_S = 1.0
@@ -85,6 +90,7 @@ _MODULES = {
     "provenance": "wf_keeping",
     "send": "wf_keeping",
     "record": "recording",
+    "log": "wf_logging",
 }
 
 
@@ -125,6 +131,7 @@ def add_arguments(parser: Parser) -> None:
     send.add_argument("spool", metavar="SPOOL", nargs="?", help="the directory (the user's own)")
     add_broker(send)
     _add_record(actions.add_parser("record", examples=_RECORD, help="tell what changed in a file"))
+    _add_log(actions.add_parser("log", examples=_LOG, help="write messages to a file or database"))
 
 
 def _add_run(parser: ArgumentParser) -> None:
@@ -222,6 +229,21 @@ def _add_record(parser: ArgumentParser) -> None:
         "--root", metavar="DIR", help="where all of its files are (the directory of FILE)"
     )
     parser.add_argument("--dry-run", action="store_true", help="say what changed, record nothing")
+    add_broker(parser)
+
+
+def _add_log(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="JSON lines; SQLite if it ends in .db")
+    parser.add_argument(
+        "--concepts",
+        metavar="A,B",
+        default="Concept",
+        help="which; each stands for all that it subsumes (all of them)",
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="begin with the oldest; a file goes on where it was"
+    )
+    parser.add_argument("-n", "--count", metavar="N", type=_count, help="end after so many")
     add_broker(parser)
 
 

@@ -152,3 +152,11 @@ def test_answers_come_in_the_order_of_the_questions(broker: Served) -> None:
         for ref in range(200):
             connection.send(json.dumps({"publish": [{"pairs": {"Host": str(ref)}}], "ref": ref}))
         assert [hear(connection)["ref"] for _ in range(200)] == list(range(200))
+
+
+def test_who_hangs_up_is_out_of_the_profile_at_once(broker: Served) -> None:
+    with socket(broker) as publisher:
+        say(publisher, register=True)
+        with stream(broker, "?concepts=LogTail"):
+            assert hear(publisher)["profile"]["concepts"] == ["LogTail"]
+        assert hear(publisher)["profile"]["concepts"] == []

@@ -79,8 +79,8 @@ class Node:
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
         options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
-        ca_file = settings.delivery.ca_file
-        tls = sink_context(ca_file) if ca_file else None  # else made for the first https sink
+        named = settings.delivery.ca_file
+        tls = sink_context(named) if named else None  # else made for the first https sink
         self._pusher = Pusher(self.loop, options, self.note, tls=tls)
         self.letters = Letters(self._pusher)
         self._reliable = ReliablePushes(self)
@@ -98,8 +98,7 @@ class Node:
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
-        self._running = False
-        self._now_ns = 0
+        self._running, self._now_ns = False, 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -177,6 +176,7 @@ class Node:
     def close_stream(self, stream: int) -> None:
         if self._streams.pop(stream, None) is not None:
             self.broker.close_stream(stream)
+            self.kick()
 
     def health(self) -> Health:
         return health_of(self.failure, self._clock.jumped_s(), stopping=self.stopping)

@@ -47,6 +47,7 @@ WHOLE = {
     "parameters": {"depth": 30},
     "files": [],
     "plan": {"align": 12, "merge": 8},
+    "types": {"align": {"failed": 1}, "": {"running": 2}},
 }
 ENDED = {
     **WHOLE,
@@ -237,7 +238,7 @@ def monitor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
         "/runs/91bc-01/failures": {"failures": [{**ACTIVITY, "seen_before": 4, "before": BEFORE}]},
         "/runs/7f3a-90/compare/91bc-01": COMPARED,
         "/runs/7f3a-90/changes": CHANGED,
-        "/workflows/7f3a/versions": {"versions": []},
+        "/workflows/7f3a/versions": {"versions": [], "next": None},
         "/activities/align": HISTORY,
         "/workflows/variant-calling/estimate": {**ESTIMATE, "eta": None},
         "/estimates": {**ESTIMATE, "eta": None},
@@ -317,6 +318,7 @@ def test_a_run_is_shown_with_what_is_left_and_why(tocsin: Tocsin) -> None:
         "activities",
     ]
     assert "align   12     0        0       1  11 to come" in out
+    assert "-        2     0        2       0" in out
     assert "end-before-start (s3): it ended 2 s early" in out
     assert "why it failed: tocsin wf failures 7f3a-90" in words
 
@@ -426,8 +428,8 @@ def test_what_changed_in_the_workflow_is_told_since_the_run_before(tocsin: Tocsi
 
 def test_a_workflow_has_versions(tocsin: Tocsin, monitor: Recorded) -> None:
     version = {"version": "v2", "previous": "v1", "time": None, "seq": 4, "changes": 1, "pairs": {}}
-    monitor.answers["/workflows/variant-calling/versions"] = {"versions": [version]}
-    monitor.answers["/workflows/nothing/versions"] = {"versions": []}
+    monitor.answers["/workflows/variant-calling/versions"] = {"versions": [version], "next": None}
+    monitor.answers["/workflows/nothing/versions"] = {"versions": [], "next": None}
     monitor.answers["/workflows/variant-calling/changes"] = {"changes": CHANGED["changes"]}
 
     code, out, words = tocsin("changes", "variant-calling")

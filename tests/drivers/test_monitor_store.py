@@ -17,6 +17,7 @@ from monitor.kept import Kept
 from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.drivers.monitor.provenance import provenance
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
 from tocsin.monitor.fold import Heard
@@ -268,7 +269,64 @@ def test_what_changed_between_two_runs_is_what_was_recorded_on_the_way(kept: Kep
     assert (found["previous_run"], found["previous_version"], found["version"]) == ("r", "1", "3")
     assert [each["pairs"]["ActivityType"] for each in found["changes"]] == ["trim", "join"]
     assert found["files"] == [{"path": "Snakefile", "change": "changed"}]
-    assert [each["version"] for each in kept.asked.versions("blast")] == ["3", "2", "1"]
+    assert [each["version"] for each in kept.asked.versions("blast")[0]] == ["3", "2", "1"]
+
+
+def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> None:
+    def version(n: int, text: str = "") -> dict[str, str]:
+        pairs = {"WorkflowName": "w", "WorkflowVersion": str(n), "VersionSaved": at(n)}
+        return {**pairs, "WorkflowFile": text}
+
+    def all_pages(limit: int) -> list[list[str]]:
+        pages: list[list[str]] = []
+        after: int | None = None
+        while True:
+            found, following = kept.asked.versions("w", limit=limit, after=after)
+            pages.append([each["version"] for each in found])
+            if following is None:
+                return pages
+            after = int(following)
+
+    kept.fold(heard(*(version(n) for n in range(5))))
+    small = all_pages(2)
+    kept.fold([Heard(version(n, "x" * (5 << 20)), 10 + n, NOW_NS) for n in range(2)])
+
+    assert small == [["4", "3"], ["2", "1"], ["0"]]
+    assert all_pages(9) == [["1"], ["0", "4", "3", "2"]]
+    assert all_pages(5) == [["1"], ["0", "4", "3", "2"]]
+    assert kept.asked.versions("never")[0] == []
+
+
+def test_a_version_that_was_forked_says_from_which_workflow(kept: Kept) -> None:
+    fork = {"WorkflowName": "new", "WorkflowVersion": "2", "PreviousVersion": "1"}
+    detail = json.dumps({"what": "name", "was": "old", "is": "new"})
+    saved = {"WorkflowName": "new", "WorkflowVersion": "2", "PreviousVersion": "1"}
+    kept.fold(
+        heard(
+            {"VersionForked": at(0), **fork, "ChangeDetail": detail},
+            {"ActivityAdded": at(0), **fork, "ActivityType": "trim"},
+            {"VersionSaved": at(1), **saved, "ChangeDetail": "{}"},
+            run_pairs("WorkflowStarted", 2, WorkflowName="new", WorkflowVersion="2"),
+        )
+    )
+
+    ((version,), _) = kept.asked.versions("new")
+    assert (version["previous"], version["previous_workflow"]) == ("1", "old")
+    assert (version["changes"], version["pairs"]["ChangeDetail"]) == (2, "{}")
+    assert kept.asked.lineage("new")[0][:3] == ("2", "1", "old")
+    told = provenance(kept.asked, "r", NOW_NS, "prov-n").decode()
+    assert "wasDerivedFrom(" in told
+    assert "old" in told
+
+
+def test_a_run_s_types_are_counted_by_state_and_only_so_many_are_told(kept: Kept) -> None:
+    kept.fold(heard(*FAILING))
+    many = [activity_pairs(f"t{n:04}-1", "ActivitySucceeded", n, run="s") for n in range(1_005)]
+    kept.fold([Heard(pairs, 100 + n, NOW_NS) for n, pairs in enumerate(many)])
+
+    types = kept.asked.run("r", NOW_NS).types
+    assert types == {"align": {"failed": 1, "lost": 1}, "split": {"succeeded": 1}}
+    assert list(kept.asked.run("s", NOW_NS).types) == [f"t{n:04}" for n in range(1_000)]
 
 
 def test_the_time_left_is_learnt_from_past_runs_and_worked_out_from_now(kept: Kept) -> None:

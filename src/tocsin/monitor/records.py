@@ -146,6 +146,8 @@ class RunRecord:
     files: tuple[WorkflowFile, ...] = ()
     plan: Mapping[str, int] = field(default_factory=dict)
     """Announced activities by type."""
+    types: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Activities by type and state; of a run with very many types, the first of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,10 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
 
 
 def whole_run(
-    record: RunRecord, facts: RunFacts, of_activities: Iterable[Anomaly] = ()
+    record: RunRecord,
+    facts: RunFacts,
+    of_activities: Iterable[Anomaly] = (),
+    types: Mapping[str, Mapping[str, int]] | None = None,
 ) -> RunRecord:
     """The run with all that its own page shows."""
     row = facts.row
@@ -108,6 +111,7 @@ def whole_run(
         parameters=read_object(latest(row, "parameters")),
         files=files_of(row),
         plan=planned_counts(row),
+        types={name: counts_in_run(counts, record.state) for name, counts in (types or {}).items()},
     )
 
 

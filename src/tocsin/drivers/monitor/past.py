@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.queries import Questions, event_record
+from tocsin.drivers.monitor.queries import Page, Questions, event_record
 from tocsin.monitor.history import summary
 from tocsin.monitor.records import HistoryRecord, RunRecord
 from tocsin.monitor.showing import activity_record, run_record, whole_run
@@ -21,6 +21,15 @@ CHAIN_MAX: Final = 100  # versions between two runs
 CHANGES_MAX: Final = 1_000
 FAULTS_MAX: Final = 50
 
+VERSIONS_PAGE: Final = 20
+VERSIONS_BYTES_MAX: Final = 8 << 20  # a page of them; each brings the text of its files
+
+_VERSION = (
+    "SELECT v.previous, v.fork_of, v.at_ns, v.seq, v.message, (SELECT count(*) FROM changes AS c "
+    "WHERE c.workflow = v.workflow AND c.version = v.version) "
+    "FROM versions AS v WHERE v.workflow = ? AND v.version = ?"
+)
+SEQ_MAX: Final = 2**63 - 1
 _RAN = "('succeeded', 'failed', 'retrying', 'cancelled')"  # what was skipped or cached did not run
 _decode_message = msgspec.msgpack.Decoder(tuple[str | None, dict[str, str]]).decode
 
@@ -140,26 +149,40 @@ class Past(Questions):
 
     # What changed in a workflow
 
-    def versions(self, workflow: str) -> list[dict[str, Any]]:
-        """The recorded versions of a workflow, the latest first."""
-        found = self.rows(
-            "SELECT v.version, v.previous, v.at_ns, v.seq, v.message, (SELECT count(*) FROM "
-            "changes AS c WHERE c.workflow = v.workflow AND c.version = v.version) "
-            "FROM versions AS v WHERE v.workflow = ? ORDER BY v.seq DESC LIMIT ?",
+    def versions(
+        self, workflow: str, *, limit: int = VERSIONS_PAGE, after: int | None = None
+    ) -> Page[dict[str, Any]]:
+        """The recorded versions of a workflow, the latest first, each with its whole message.
+
+        The second is what to pass as `after` to go on; None at the end. Fewer than the limit, if
+        they are large.
+        """
+        found: list[dict[str, Any]] = []
+        taken_bytes = 0
+        with self._turn:
+            names = self.rows(
+                "SELECT version FROM versions WHERE workflow = ? AND seq < ? "
+                "ORDER BY seq DESC LIMIT ?",
+                workflow,
+                SEQ_MAX if after is None else after,
+                limit + 1,
+            )
+            for (version,) in names:
+                (columns,) = self.rows(_VERSION, workflow, version)
+                taken_bytes += len(columns[4])
+                if len(found) == limit or (found and taken_bytes > VERSIONS_BYTES_MAX):
+                    return found, str(found[-1]["seq"])
+                found.append(_version_shown(version, *columns))
+        return found, None
+
+    def lineage(self, workflow: str) -> list[tuple[str, str, str, int]]:
+        """Every version with the one before, the workflow that was another's, and when."""
+        return self.rows(
+            "SELECT version, previous, fork_of, at_ns FROM versions WHERE workflow = ? "
+            "ORDER BY seq DESC LIMIT ?",
             workflow,
             CHANGES_MAX,
         )
-        return [
-            {
-                "version": version,
-                "previous": previous or None,
-                "time": shown(at_ns),
-                "seq": seq,
-                "changes": count,
-                "pairs": _decode_message(message)[1],
-            }
-            for version, previous, at_ns, seq, message, count in found
-        ]
 
     def changes_of(self, workflow: str, version: str | None = None) -> list[dict[str, Any]]:
         """What was recorded as changed, of one version or of all, in the order of the log."""
@@ -219,6 +242,20 @@ class Past(Questions):
         return [
             change for each in reversed(way) for change in self.changes_of(record.workflow, each)
         ]
+
+
+def _version_shown(
+    version: str, previous: str, fork_of: str, at_ns: int, seq: int, message: bytes, changes: int
+) -> dict[str, Any]:
+    return {
+        "version": version,
+        "previous": previous or None,
+        "previous_workflow": fork_of or None,
+        "time": shown(at_ns),
+        "seq": seq,
+        "changes": changes,
+        "pairs": _decode_message(message)[1],
+    }
 
 
 def differences(a: RunRecord, b: RunRecord) -> list[dict[str, Any]]:

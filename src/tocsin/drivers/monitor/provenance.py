@@ -74,8 +74,8 @@ def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
             remedy=f"Read them page by page: GET /runs/{run_id[:80]}/activities.",
         )
     versions = tuple(
-        WorkflowVersion(run.workflow, each["version"], each["previous"], saved=each["time"])
-        for each in past.versions(run.workflow)
+        WorkflowVersion(run.workflow, version, previous or None, fork_of, shown(at_ns))
+        for version, previous, fork_of, at_ns in past.lineage(run.workflow)
     )
     # Read once: they are gone through many times, and must not change meanwhile.
     activities = tuple(Pages(past, run_id, now_ns, known))

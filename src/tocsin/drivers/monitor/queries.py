@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 ANOMALIES_MAX: Final = 1_000
 FAILURES_MAX: Final = 100
+TYPES_SHOWN_MAX: Final = 1_000  # of one run
 NAMES_AT_ONCE: Final = 256
 STORED_STATES: Final = (
     *("planned", "queued", "held", "running", "retrying"),
@@ -105,9 +106,9 @@ class Questions:
         """A run with all that is known of it; NoSuchRun if there is none."""
         with self._turn:
             no, facts = self.facts(run_id)
-            odd = self._odd_activities(no)
+            odd, types = self._odd_activities(no), self._types(no)
         record = run_record(facts, now_ns, self.options.silence_s)
-        return whole_run(record, facts, odd)
+        return whole_run(record, facts, odd, types)
 
     def facts(self, run_id: str) -> tuple[int, RunFacts]:
         with self._turn:
@@ -135,6 +136,18 @@ class Questions:
                 )
             )
         return facts
+
+    def _types(self, run_no: int) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for kind, state, count in self.rows(
+            "SELECT type, state, count FROM tally WHERE run = ?1 AND count AND type IN "
+            "(SELECT DISTINCT type FROM tally WHERE run = ?1 AND count ORDER BY type LIMIT ?2) "
+            "ORDER BY type, state",
+            run_no,
+            TYPES_SHOWN_MAX,
+        ):
+            found.setdefault(kind, {})[state] = count
+        return found
 
     def _odd_activities(self, run_no: int) -> list[Anomaly]:
         found: list[Anomaly] = []

@@ -137,7 +137,9 @@ def _past_paths() -> Json:
         },
         "/workflows/{name}/versions": {
             "get": operation(
-                "The recorded versions of a workflow", {200: "VersionsShown"}, parameters=[name]
+                "The recorded versions of a workflow",
+                {200: "VersionsShown"},
+                parameters=[name, *_PAGES],
             ),
         },
         "/workflows/{name}/changes": {

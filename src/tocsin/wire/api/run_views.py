@@ -68,7 +68,7 @@ class RunShown(Shown, frozen=True, kw_only=True):
 
 
 class WholeRunShown(RunShown, frozen=True, kw_only=True):
-    """A run with all that is known of it."""
+    """A run with all that is known of it. `types` counts activities by type and state."""
 
     error: str | None
     trace: str | None
@@ -82,6 +82,7 @@ class WholeRunShown(RunShown, frozen=True, kw_only=True):
     parameters: dict[str, Any]
     files: list[FileShown]
     plan: dict[str, int]
+    types: dict[str, dict[str, int]]
 
 
 class RunsPage(Shown, frozen=True, kw_only=True):
@@ -313,10 +314,14 @@ class WorkflowChangesShown(Shown, frozen=True, kw_only=True):
 
 
 class VersionShown(Shown, frozen=True, kw_only=True):
-    """A recorded version; `changes` is how many led to it."""
+    """A recorded version; `changes` is how many led to it.
+
+    `previous` is of the same workflow unless `previous_workflow` names another.
+    """
 
     version: str
     previous: str | None
+    previous_workflow: str | None
     time: str
     seq: int
     changes: int
@@ -324,7 +329,10 @@ class VersionShown(Shown, frozen=True, kw_only=True):
 
 
 class VersionsShown(Shown, frozen=True, kw_only=True):
+    """Some versions, the latest first. Pass `next` as `after` to go on; null is the end."""
+
     versions: list[VersionShown]
+    next: str | None
 
 
 RUNS_SHOWN = (

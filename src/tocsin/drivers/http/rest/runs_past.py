@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,8 +10,9 @@ from starlette.routing import Route
 
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import history_shown, shown_as
+from tocsin.drivers.monitor.past import VERSIONS_PAGE
 from tocsin.errors import NoSuchRun
-from tocsin.wire.api.query import Query
+from tocsin.wire.api.query import SEQ_MAX, Query
 from tocsin.wire.api.run_views import (
     ChangesShown,
     Comparison,
@@ -22,6 +23,8 @@ from tocsin.wire.api.run_views import (
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
+
+VERSIONS_MAX: Final = 1_000
 
 
 def past_routes(monitor: Monitor) -> list[Route]:
@@ -59,10 +62,14 @@ def past_routes(monitor: Monitor) -> list[Route]:
         return answer(shown_as(ChangesShown, found))
 
     async def versions(request: Request) -> Response:
-        Query.parse(request.scope["query_string"], ())
+        query = Query.parse(request.scope["query_string"], ("limit", "after"))
         name = request.path_params["name"]
-        found = await monitor.ask(lambda live, _: live.versions(name))
-        return answer(shown_as(VersionsShown, {"versions": found}))
+        limit = query.number("limit", VERSIONS_PAGE, least=1, most=VERSIONS_MAX)
+        after = query.number("after", SEQ_MAX)
+        found, following = await monitor.ask(
+            lambda live, _: live.versions(name, limit=limit, after=after)
+        )
+        return answer(shown_as(VersionsShown, {"versions": found, "next": following}))
 
     async def workflow_changes(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("version",))

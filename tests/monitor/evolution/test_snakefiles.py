@@ -333,3 +333,35 @@ def test_hostile_patterns_take_no_time(read: Read) -> None:
     readers = "".join(f'rule q{n}:\n    input: "{"a" * 500}{n}"\n' for n in range(300))
 
     assert len(read(many + readers).activities) == 600
+
+
+def test_a_snakefile_that_is_a_link_to_elsewhere_is_not_read(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "secret").write_text("rule a:\n  output: 'x'\n")
+    (home / "Snakefile").symlink_to(tmp_path / "secret")
+
+    with pytest.raises(BadWorkflowFile, match="points to"):
+        read_workflow(home / "Snakefile")
+
+    assert len(read_workflow(home / "Snakefile", root=tmp_path).files) == 1
+
+
+def test_a_workflow_by_way_of_a_linked_directory_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "real" / "workflow" / "scripts").mkdir(parents=True)
+    (tmp_path / "real" / "workflow" / "Snakefile").write_text("rule a:\n  output: 'x'\n")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    ways = ("real/workflow", "link/workflow", "real/workflow/scripts/..")
+
+    found = {read_workflow(tmp_path / way / "Snakefile").files for way in ways}
+
+    assert [file.path for files in found for file in files] == ["workflow/Snakefile"]
+
+
+def test_files_that_include_each_other_too_deep_are_refused(tmp_path: Path) -> None:
+    for number in range(450):
+        (tmp_path / f"{number}.smk").write_text(f"include: '{number + 1}.smk'\n")
+    (tmp_path / "450.smk").write_text("rule a:\n  output: 'x'\n")
+
+    with pytest.raises(BadWorkflowFile, match="too deep"):
+        read_workflow(tmp_path / "0.smk")

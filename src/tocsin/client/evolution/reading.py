@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,9 +30,11 @@ def read_workflow(
     file: str | Path, *, name: str | None = None, root: str | Path | None = None
 ) -> ReadWorkflow:
     """Read a Snakefile or a CWL file; BadWorkflowFile says what is wrong with it."""
-    path = Path(file).resolve()
-    sources = Sources(Path(root) if root is not None else _home(path))
-    path = sources.place(str(path), path)
+    # Where it is named, and not where a link of that name leads: text is published, and whoever
+    # made the link may have meant any file of ours.
+    named = Path(os.path.realpath(Path(file).parent)) / Path(file).name
+    sources = Sources(Path(root) if root is not None else _home(named))
+    path = sources.place(str(named), named)
     cwl = path.suffix.lower() in _CWL_ENDINGS
     definition = read_cwl(path, sources) if cwl else read_snakefile(path, sources)
     # As an engine's plugin does it, so that a run names the version that was recorded.

@@ -35,6 +35,7 @@ from tocsin.monitor.evolution.definition import Activity, Definition, short, wit
 
 LANGUAGE = "snakemake"
 RULES_MAX = 5_000
+DEPTH_MAX = 100  # of files that include each other, and conditions around that
 
 _LOGIC = frozenset(
     {"ruleorder", "localrules", "wildcard_constraints", "onstart", "onsuccess", "onerror"}
@@ -61,6 +62,7 @@ class _Reading:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        self._depth = 0
         self._rules: list[Rule] = []
         self._parameters: dict[str, str] = {}
         self._logic: dict[str, list[str]] = {}
@@ -99,7 +101,14 @@ class _Reading:
         """Read a file, once: Snakemake too passes over what was included before."""
         if self._sources.has_read(path):
             return
+        self._depth += 1
+        if self._depth + len(when) > DEPTH_MAX:
+            raise BadWorkflowFile(
+                f"{path.name} is included too deep: more than {DEPTH_MAX} files and conditions",
+                remedy="Include it from the Snakefile itself.",
+            )
         self._lines(lines_of(self._sources.read(path), path.name), path, when)
+        self._depth -= 1
 
     def _lines(self, lines: Iterable[Line], path: Path, when: tuple[str, ...]) -> None:
         opened = ""  # the condition that an `else` belongs to

@@ -108,7 +108,7 @@ def _each(
     if not enough:
         raise BadRunsFile(
             f"{file} has no application with {runs_min} runs",
-            remedy=f"Give a file with at least {runs_min} runs of one application.",
+            remedy=f"Give a file with {runs_min} runs of one application, or a smaller --least.",
         )
     if few := len(everything) - len(enough):
         say(f"{plural(few, 'application')} with fewer than {runs_min} runs left out")

@@ -234,6 +234,19 @@ def test_killed_in_the_middle_nothing_is_folded_twice_and_nothing_is_lost(tmp_pa
     assert run.resources["CpuSeconds"] == len(activities)  # the sum is of each once
 
 
+def test_a_broker_starts_without_what_only_answers_need() -> None:
+    script = (
+        "import sys, tocsin.drivers.serve; "
+        "print(*(name for name in sys.modules if name.startswith('tocsin.monitor.')))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    loaded = found.stdout.decode().split()
+
+    assert "tocsin.monitor.fold" in loaded
+    costly = ("estimate", "provenance", "hints", "slower", "moments")
+    assert [name for name in loaded if name.split(".")[2] in costly] == []
+
+
 def test_the_options_say_how_many_events_of_a_run_are_kept(tmp_path: Path) -> None:
     async def script(node: Node, monitor: Monitor) -> None:
         pairs = [activity_pairs(f"a-{k}", "ActivitySucceeded", k) for k in range(500)]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from tocsin.drivers.monitor.past import Past
 from tocsin.errors import TooLarge
-from tocsin.monitor.provenance import (
-    RunView,
-    WorkflowVersion,
-    crate_zip,
-    prov_json,
-    prov_n,
-    turtle,
-)
 from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.times import shown
+
+if TYPE_CHECKING:  # imported when somebody asks: a broker starts sooner without
+    from tocsin.monitor.provenance import RunView
 
 ACTIVITIES_MAX: Final = 200_000  # of a run that is told whole, in one answer
 PAGE: Final = 1_000
@@ -26,12 +21,6 @@ FORMATS: Final = {
     "prov-n": "text/provenance-notation; charset=utf-8",
     "turtle": "text/turtle; charset=utf-8",
     "crate": "application/zip",
-}
-_WRITERS: Final[dict[str, Callable[[RunView], bytes]]] = {
-    "prov-json": prov_json,
-    "prov-n": prov_n,
-    "turtle": turtle,
-    "crate": crate_zip,
 }
 
 
@@ -66,6 +55,8 @@ class Pages(Sequence[ActivityRecord]):
 
 def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
     """The run's provenance in one of the formats."""
+    from tocsin.monitor.provenance import RunView, WorkflowVersion
+
     run = past.run(run_id, now_ns)
     known = run.activities.known
     if known > ACTIVITIES_MAX:
@@ -80,4 +71,10 @@ def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
     # Read once: they are gone through many times, and must not change meanwhile.
     activities = tuple(Pages(past, run_id, now_ns, known))
     view = RunView(run, activities, versions, shown(now_ns))
-    return _WRITERS[form](view)
+    return _writer(form)(view)
+
+
+def _writer(form: str) -> Callable[[RunView], bytes]:
+    from tocsin.monitor.provenance import crate_zip, prov_json, prov_n, turtle
+
+    return {"prov-json": prov_json, "prov-n": prov_n, "turtle": turtle, "crate": crate_zip}[form]

@@ -11,13 +11,13 @@ from starlette.routing import Route
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
-from tocsin.monitor.estimate import Plan, Planned
 from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.run_views import EstimateShown, HintsShown
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
+    from tocsin.monitor.estimate import Plan
 
 DEFAULT_FORMAT: Final = "prov-json"
 
@@ -68,6 +68,8 @@ def estimate_routes(monitor: Monitor) -> list[Route]:
 
 
 def _plan(asked: EstimateAsked) -> Plan:
+    from tocsin.monitor.estimate import Plan, Planned  # with numpy: not before it is needed
+
     place = {task.id: index for index, task in enumerate(asked.tasks)}
     return Plan(
         tasks=tuple(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,8 +135,6 @@ def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
 
 @pytest.mark.parametrize("form", ["prov-json", "prov-n", "turtle", "crate"])
 def test_provenance_is_told_in_every_form(broker: Served, form: str) -> None:
-    import urllib.request
-
     url = f"{broker.url}/runs/good%2F1/provenance?format={form}"
     with urllib.request.urlopen(url) as answer:
         content = answer.read()
@@ -169,6 +169,33 @@ def test_each_answer_is_as_described(broker: Served, path: str) -> None:
     if body is not None:
         asked = {"$ref": "#/components/schemas/EstimateAsked"}
         jsonschema.validate(body, {**asked, "components": {"schemas": runs_asked()}})
+
+
+def test_metrics_tell_how_far_the_monitor_is_and_what_is_under_way(broker: Served) -> None:
+    text = ""
+    deadline_s = time.monotonic() + 30
+    while 'tocsin_runs{state="running"} 1.0' not in text and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+        with urllib.request.urlopen(f"{broker.url}/metrics") as answer:
+            text = answer.read().decode()
+
+    assert 'tocsin_runs{state="running"} 1.0' in text
+    assert 'tocsin_runs{state="lost"} 0.0' in text
+    assert "completed" not in text
+    assert "tocsin_monitor_behind 0.0" in text
+    assert "tocsin_monitor_missed_total 0.0" in text
+
+
+def test_versions_are_paged_and_a_run_is_counted_by_type(broker: Served) -> None:
+    first = ask(broker, "/workflows/blast/versions?limit=1")
+    assert [each["version"] for each in first["versions"]] == ["2"]
+    assert first["next"] is None
+    assert ask(broker, f"/workflows/blast/versions?after={first['versions'][0]['seq']}") == {
+        "versions": [],
+        "next": None,
+    }
+    types = ask(broker, "/runs/good%2F1")["types"]
+    assert types == {"align": {"succeeded": 1}, "split": {"succeeded": 1}}
 
 
 def test_a_run_is_there_after_a_crash(broker: Served, tmp_path: Path) -> None:

@@ -11,11 +11,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.monitor.records import ENDED_RUN, RUN_STATES
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.door import Door
+    from tocsin.drivers.monitor.monitor import Monitor
     from tocsin.drivers.node import Node
 
+UNDER_WAY: Final = tuple(state for state in RUN_STATES if state not in ENDED_RUN)
 NAMED_MAX: Final = 50  # subscriptions with a label of their own: each is a series to keep
 
 _COUNTERS: Final = {
@@ -77,6 +80,8 @@ class Collector:
         for name, words, value in self._gauges():
             yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
         yield from _slowest(self._node.broker.views())
+        if self._node.monitor is not None:
+            yield from _runs(self._node.monitor)
 
     def _gauges(self) -> Iterator[tuple[str, str, float]]:
         node, broker = self._node, self._node.broker
@@ -114,6 +119,26 @@ def _slowest(views: list[SubscriptionView]) -> Iterator[Metric]:
     named = sum(view.behind for view in slowest)
     behind.add_metric(["other"], sum(view.behind for view in views) - named)
     yield behind
+
+
+def _runs(monitor: Monitor) -> Iterator[Metric]:
+    """The account of runs: how far it is behind, and what is under way, as it last counted."""
+    yield GaugeMetricFamily(
+        "tocsin_monitor_behind",
+        "Events of the log that the monitor has still to read.",
+        value=monitor.behind,
+    )
+    yield CounterMetricFamily(
+        "tocsin_monitor_missed",
+        "Events that the log no longer had when the monitor wanted to read them.",
+        value=monitor.missed,
+    )
+    runs = GaugeMetricFamily(
+        "tocsin_runs", "Workflow runs that have not ended, counted every 5 s.", labels=["state"]
+    )
+    for state in UNDER_WAY:
+        runs.add_metric([state], monitor.lookout.under_way.get(state, 0))
+    yield runs
 
 
 class Metrics:

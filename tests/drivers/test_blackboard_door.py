@@ -222,6 +222,25 @@ def test_events_of_any_door_reach_who_subscribed_by_concept(
     assert listener.pairs == [{"MemoryPeak": "5", "RunId": "r1"}, {"MemoryPeak": "7"}]
 
 
+def test_any_push_subscription_may_have_pairs_instead_of_events(
+    broker: Served, listener: Listener
+) -> None:
+    status, told = broker.call(
+        "POST",
+        "/subscriptions",
+        {
+            "sink": listener.url,
+            "filters": [{"concepts": ["Cpu"]}, {"filter": "RunId = r1"}],
+            "config": {"mode": "blackboard", "batch": 10},
+        },
+    )
+
+    assert (status, told["config"]["mode"]) == (201, "blackboard")
+    post(broker, {"RunId": "r1", "CpuSeconds": "1"}, {"RunId": "r2", "CpuSeconds": "2"})
+    until(lambda: bool(listener.messages))
+    assert listener.pairs == [{"CpuSeconds": "1"}]
+
+
 def test_nobody_asks_so_the_aggregate_is_empty(broker: Served, listener: Listener) -> None:
     _, none = broker.call("GET", "/blackboard/profile")
     subscribe(broker, listener.url, "Cpu")

@@ -18,6 +18,7 @@ SUMMARY = "Follow events as they come"
 EXAMPLES = """
   tocsin sub 'lead/**'
   tocsin sub 'topic lead/*/radar and load5 >= 5' --format '{time}\\t{topic}\\t{load5}'
+  tocsin sub 'concept ActivityProblem'
   tocsin sub --all --exit-at-end --json > events.ndjson
   tocsin sub --as wse 'lead/**' --xpath '//load5 > 5'
   tocsin sub --as wsn13 --pull --whole --pretty lead/ohio/radar

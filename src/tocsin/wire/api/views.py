@@ -61,7 +61,7 @@ class MessagesPulled(msgspec.Struct, frozen=True):
 class ConfigShown(msgspec.Struct, frozen=True):
     """What a subscriber set about delivery. Of a secret, only whether there is one."""
 
-    mode: Literal["binary", "structured"]
+    mode: str  # binary, structured or blackboard
     batch: int
     secret: bool
     attempts: int | None
@@ -175,7 +175,7 @@ class HealthShown(msgspec.Struct, frozen=True):
 
 def config_shown(config: Config) -> ConfigShown:
     return ConfigShown(
-        mode="structured" if config.mode == "structured" else "binary",
+        mode=config.mode,
         batch=config.batch,
         secret=config.secret is not None,
         attempts=config.attempts,

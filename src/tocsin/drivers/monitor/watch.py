@@ -48,6 +48,16 @@ class KnownRuns:
     activities_max: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """How long a run of so many activities should take, and how far off that was in the past."""
+
+    size: int
+    completed: int
+    total_s: float
+    ratios: tuple[float, ...]
+
+
 class Watch(Live):
     """Questions of those who keep an eye on a run."""
 
@@ -55,6 +65,7 @@ class Watch(Live):
         super().__init__(*args)
         self._usual: OrderedDict[tuple[str, str, str], _Known] = OrderedDict()
         self._known_runs: dict[str, KnownRuns] = {}
+        self._expected: dict[int, _Expected] = {}
 
     def run(self, run_id: str, now_ns: int) -> RunRecord:
         """As everybody sees it; while it is under way, with what is slower than usual."""
@@ -128,19 +139,31 @@ class Watch(Live):
         past = self.known_runs(workflow, completed)
         if completed < RUNS_NEEDED or took_s <= past.shortest_s:
             return None  # so that few have to be estimated
-        if max(known, planned_total(row) or 0) > past.activities_max:
+        size = max(known, planned_total(row) or 0)
+        if size > past.activities_max:
             return None  # how well larger ones than all before are estimated is not known
-        from tocsin.monitor.estimate import Moment, estimate, past_ratios
-        from tocsin.monitor.moments import cores_of, plan_of
         from tocsin.monitor.slower import slower_run
 
-        learnt = self.learnt(workflow)
+        expected = self._expected.get(run_no)
+        if expected is None or (expected.size, expected.completed) != (size, completed):
+            expected = self._expect(run_no, row, size, completed)
+            if len(self._expected) >= USUAL_KNOWN_MAX:
+                self._expected.clear()
+            self._expected[run_no] = expected
+        return slower_run(expected.ratios, expected.total_s, took_s)
+
+    def _expect(self, run_no: int, row: Row, size: int, completed: int) -> _Expected:
+        """What would have been estimated before the start of a run, had its plan been known."""
+        from tocsin.monitor.estimate import Moment, estimate, past_ratios
+        from tocsin.monitor.moments import cores_of, plan_of
+
+        learnt = self.learnt(latest(row, "workflow") or "")
         tasks = self.tasks(run_no, "running", most=RUN_TASKS_MAX)
         plan = plan_of(tasks, row, cores=cores_of(row, tasks, learnt.cores), ended=False)
         found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}))
         if found is None:
-            return None
-        return slower_run(past_ratios(learnt.knowledge), found.total_s, took_s)
+            return _Expected(size, completed, 0.0, ())
+        return _Expected(size, completed, found.total_s, past_ratios(learnt.knowledge))
 
     def known_runs(self, workflow: str, completed: int) -> KnownRuns:
         """What the last completed runs were like: no run is slow that is not yet as long."""

@@ -20,6 +20,7 @@ OWN = "urn:blackboard:wf#"
 OWN_PREFIX = "bb"
 NEAREST_MAX = 3
 COMPARED_MAX = 100
+BELOW_KEPT_MAX = 1_000_000  # names in all sets that are kept; in a deep ontology each is long
 _SHOWN_MAX = 80
 
 
@@ -51,6 +52,7 @@ class Vocabulary:
                 self._children.setdefault(parent, []).append(concept.name)
         self._otherwise = _other_names(self.concepts)
         self._below: dict[str, frozenset[str]] = {}
+        self._below_kept = 0
 
     def __contains__(self, name: object) -> bool:
         return name in self.concepts
@@ -104,7 +106,10 @@ class Vocabulary:
         """The concept itself and all that it subsumes."""
         known = self._below.get(name)
         if known is None:
-            known = self._below[name] = frozenset(_reached(name, self.children))
+            known = frozenset(_reached(name, self.children))
+            if self._below_kept + len(known) <= BELOW_KEPT_MAX:
+                self._below_kept += len(known)
+                self._below[name] = known
         return known
 
     def above(self, name: str) -> frozenset[str]:
@@ -126,7 +131,13 @@ class Vocabulary:
         """Everything that a profile of these names asks for."""
         found: set[str] = set()
         for name in names:
-            found |= self.below(self.resolve(name))
+            key = self.resolve(name)
+            if key in found:
+                continue  # and with it all that is below
+            if not found or key in self._below:
+                found |= self.below(key)
+            else:
+                _reach(key, self.children, found)
         return frozenset(found)
 
 
@@ -198,11 +209,17 @@ def _other_names(concepts: Mapping[str, Concept]) -> dict[str, str]:
 
 def _reached(start: str, step: Callable[[str], Iterable[str]]) -> set[str]:
     """Everything on the way from here; a circle of concepts is walked once."""
-    found = {start}
+    found: set[str] = set()
+    _reach(start, step, found)
+    return found
+
+
+def _reach(start: str, step: Callable[[str], Iterable[str]], found: set[str]) -> None:
+    """Add what is on the way from here; of what was found before, all beyond it was, too."""
+    found.add(start)
     waiting = [start]
     while waiting:
         for each in step(waiting.pop()):
             if each not in found:
                 found.add(each)
                 waiting.append(each)
-    return found

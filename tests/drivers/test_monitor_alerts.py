@@ -14,12 +14,15 @@ import pytest
 from monitor.beside_a_node import say, watch
 from monitor.kept import Kept
 from monitor.runs import activity_pairs, heard, ns, run_pairs
+from tocsin.drivers.callers import Replier
 from tocsin.drivers.monitor.alarms import ACTIVITIES_AT_ONCE, PER_RUN_MAX, Alarms
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.drivers.node import Node
+from tocsin.errors import DiskFull
 from tocsin.event.concept_filter import concepts_filter
+from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.monitor.alerts import SOURCE
 from tocsin.monitor.fold import Heard
@@ -258,6 +261,44 @@ def test_alerts_that_are_off_are_not_published_and_still_shown(tmp_path: Path) -
     log = Store.open(tmp_path)
     assert log.last_seq == 20 * 14 + 2
     log.close()
+
+
+def test_an_alert_that_could_not_be_published_is_published_later(tmp_path: Path) -> None:
+    refused: list[int] = []
+
+    async def script(node: Node, monitor: Monitor) -> None:
+        publish = node.publish
+
+        def at_first_not(events: list[Event], replier: Replier) -> None:
+            if len(refused) < 2:
+                refused.append(len(events))
+                replier.answer(DiskFull("no room", remedy="Make some."))
+            else:
+                publish(events, replier)
+
+        node.publish = at_first_not  # type: ignore[method-assign]
+        await say(node, *past_runs(20, 6, took_s=0.001), *begun("align-1"))
+        while node.broker.head < 20 * 14 + 2 + 2:
+            await asyncio.sleep(0.01)
+        await looked(monitor)
+        assert node.broker.head == 20 * 14 + 2 + 2
+
+    watch(tmp_path, script, OPTIONS)
+    assert len(refused) == 2
+
+
+def test_a_fault_in_the_alerts_costs_the_alerts_alone(tmp_path: Path) -> None:
+    async def script(node: Node, monitor: Monitor) -> None:
+        def fail(*_: object) -> None:
+            raise RuntimeError("a bug in the alerts")
+
+        monitor.lookout._alarms.look = fail  # type: ignore[method-assign,assignment]
+        await looked(monitor, 1)
+        await say(node, *begun("align-1"))
+        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        assert run.state == "running"
+
+    watch(tmp_path, script, OPTIONS)
 
 
 async def looked(monitor: Monitor, times: int = 3) -> None:

@@ -39,14 +39,14 @@ def test_data_of_data_is_waited_for_too() -> None:
 
 
 def test_without_a_free_slot_there_is_no_hint() -> None:
-    tasks = [Ran("a", 0, 50), Ran("b", 50, 100)]
+    tasks = [Ran("a", 0, 50), Ran("b", 50, 100), Ran("c", 100, 110, data=(0, 1))]
 
     assert hints(tasks, slots=1) == []
     assert [hint.saves_s for hint in hints(tasks, slots=2)] == [50.0]
 
 
 def test_only_the_time_with_a_free_slot_counts() -> None:
-    tasks = [Ran("a", 0, 50), Ran("other", 0, 30), Ran("b", 50, 100)]
+    tasks = [Ran("a", 0, 50), Ran("other", 0, 30), Ran("b", 50, 100), Ran("c", 100, 110, (0, 1, 2))]
 
     found = hints(tasks, slots=2)
 
@@ -62,6 +62,18 @@ def test_a_declared_order_is_named_as_the_cause() -> None:
     assert "declared" in found[0].why
 
 
+def test_a_run_that_tells_no_dependence_gets_no_hint() -> None:
+    tasks = [Ran("a", 0, 50), Ran("b", 50, 100), Ran("c", 100, 150)]
+
+    assert hints(tasks, slots=4) == []
+
+
+def test_who_waited_for_the_very_first_task_is_hinted_at() -> None:
+    tasks = [Ran("first", 0, 30), Ran("second", 30, 60), Ran("last", 60, 70, data=(0, 1))]
+
+    assert [(hint.first, hint.second) for hint in hints(tasks, slots=2)] == [("first", "second")]
+
+
 def test_hints_are_per_pair_of_types_and_the_largest_is_first() -> None:
     tasks = [
         Ran("a", 0, 10),
@@ -70,6 +82,7 @@ def test_hints_are_per_pair_of_types_and_the_largest_is_first() -> None:
         Ran("b", 30, 40),
         Ran("c", 40, 140),
         Ran("d", 140, 150),
+        Ran("e", 150, 160, data=(0, 1, 2, 3, 4, 5)),
     ]
 
     found = hints(tasks, slots=2)

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tocsin.monitor.words import lasting
+
 TASKS_MAX = 5_000  # of a larger run, the first so many are looked at
 LOOK_BACK_MAX = 64  # tasks ended before one started, latest first, that it may have waited for
 SLACK_S = 1e-6
@@ -42,9 +44,12 @@ def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
 
     A task could have started as soon as its data was there and a slot was free. Whatever it waited
     for beyond that is put down to the last task that ended before it started, or to the one that it
-    was told to wait for. Savings of one pair do not overlap; those of different pairs may.
+    was told to wait for. Savings of one pair do not overlap; those of different pairs may. Where
+    nobody has told of any dependence, who needs whom is not known, and nothing is said.
     """
     ran = tasks[:TASKS_MAX]
+    if not any(task.data or task.control for task in ran):
+        return []
     by_end = sorted(_sound(ran), key=lambda place: ran[place].ended_s)
     ends_s = [ran[place].ended_s for place in by_end]
     free = _free_times([ran[place] for place in by_end], slots)
@@ -158,6 +163,6 @@ def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> Hint:
     count = f"{len(waits)} times" if len(waits) > 1 else "once"
     why = (
         f"{second} waited for {first} {count} though it reads none of its data and a slot was "
-        f"free; the cause is {cause}. Side by side they would save up to {saves_s:,.1f} s."
+        f"free; the cause is {cause}. Side by side they would save up to {lasting(saves_s)}."
     )
     return Hint(first, second, saves_s, why)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tocsin.monitor.estimate.shape import Floats
+from tocsin.monitor.words import lasting
 
 FALSE_ALARM_RATE = 0.01
 RUNS_MIN = 3
@@ -106,9 +107,9 @@ def slower(known: Usual | None, took_s: float, input_bytes: int | None = None) -
         return None
     limit_s, usual_s = known.limit_s(input_bytes), known.usual_s(input_bytes)
     why = (
-        f"It has taken {took_s:,.1f} s; usual is {usual_s:,.1f} s, and fewer than "
+        f"It has taken {lasting(took_s)}; usual is {lasting(usual_s)}. Fewer than "
         f"{known.rate:.0%} of {known.durations:,} in {known.runs} past runs took more than "
-        f"{limit_s:,.1f} s."
+        f"{lasting(limit_s)}."
     )
     return Slower(took_s, limit_s, usual_s, why)
 
@@ -129,9 +130,9 @@ def slower_run(
     if not took_s > limit_s:
         return None
     why = (
-        f"The run has taken {took_s:,.1f} s; {estimated_s:,.1f} s were estimated before its start, "
-        f"and at most {rate:.0%} of {len(sound)} past runs took more than "
-        f"{limit_s / estimated_s:.2f} times their estimate."
+        f"The run has taken {lasting(took_s)}; {lasting(estimated_s)} were estimated before its "
+        f"start. At most {rate:.0%} of {len(sound)} past runs took more than "
+        f"{limit_s / estimated_s:.1f} times their estimate."
     )
     return Slower(took_s, limit_s, estimated_s, why)
 

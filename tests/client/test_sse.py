@@ -52,6 +52,10 @@ def test_other_messages_keep_their_kind_and_their_place_among_events() -> None:
     assert dropped_count(got[2].data) == 3
 
 
+def test_a_log_with_nothing_in_it_has_a_place_to_go_on_from() -> None:
+    assert StreamReader().feed(b"retry: 3000\nid: 0\n\n") == [Message(POSITION, 0, b"")]
+
+
 def test_data_that_speaks_of_events_is_not_mistaken_for_a_kind() -> None:
     assert StreamReader().feed(b'id: 1\ndata: {"a":"event: x"}\n\n') == [
         Message("", 1, b'{"a":"event: x"}')

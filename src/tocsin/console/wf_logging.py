@@ -10,6 +10,7 @@ from tocsin.client.blackboard.logging_service import keep_log, open_journal
 from tocsin.console.render import plural, say, show_json
 from tocsin.console.rest import Rest
 from tocsin.console.wf_words import Clock
+from tocsin.errors import TocsinError
 
 
 def log(rest: Rest, arguments: Namespace, clock: Clock) -> int:
@@ -21,7 +22,9 @@ def log(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if journal.place is not None:
         say(f"going on after message {journal.place}")
     try:
-        written = keep_log(link, concepts, journal, after=after, count_max=arguments.count)
+        written = keep_log(
+            link, concepts, journal, after=after, count_max=arguments.count, on_away=_wait
+        )
     finally:
         journal.close()
         link.close()
@@ -30,3 +33,7 @@ def log(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     else:
         say(f"{plural(written, 'message')} written to {arguments.file}")
     return 0
+
+
+def _wait(error: TocsinError) -> None:
+    say(f"{error.problem}; waiting for it")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from served import Served
+from served import Served, served
 from tocsin.client.blackboard import HttpLink, InProcessBlackboard, Message
 from tocsin.client.blackboard.link import Delivered
 from tocsin.client.blackboard.logging_service import (
@@ -106,6 +107,33 @@ def test_it_writes_what_an_in_process_blackboard_has(tmp_path: Path) -> None:
 
     assert keep_log(board, ["RunId"], journal, is_over=publish_once, count_max=1) == 1
     assert lines(tmp_path / "log.jsonl") == [1]
+
+
+def test_it_waits_for_a_broker_that_is_not_there_yet(tmp_path: Path) -> None:
+    waits = threading.Event()
+    journal = FileJournal(tmp_path / "log.jsonl")
+    with served() as broker:
+        broker.stop()
+        link = HttpLink(broker.url)
+        writer = threading.Thread(
+            target=keep_log,
+            args=(link, ["RunId"], journal),
+            kwargs={"after": 0, "count_max": 1, "on_away": lambda error: waits.set()},
+        )
+        writer.start()
+        assert waits.wait(30)
+        broker.start()
+        link.publish([Message({"RunId": "r1"})])
+        writer.join(30)
+        link.close()
+
+    assert lines(tmp_path / "log.jsonl") == [1]
+
+
+def test_it_stops_waiting_when_it_is_over(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "log.jsonl")
+
+    assert keep_log(HttpLink("127.0.0.1:9"), ["RunId"], journal, is_over=lambda: True) == 0
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.db"])

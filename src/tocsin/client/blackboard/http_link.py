@@ -78,7 +78,7 @@ class HttpLink:
         return msgspec.convert(answer.value(), Profile)
 
     def subscribe(self, concepts: Iterable[str], *, after: int | None = None) -> HttpSubscription:
-        return HttpSubscription(self.address, tuple(concepts), after)
+        return HttpSubscription(self.address, tuple(concepts), after).begun()
 
     def interrupt(self) -> None:
         self._publishing.interrupt()

@@ -5,21 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Self
 
 import msgspec
 
 from tocsin.client.asking import query
+from tocsin.client.blackboard.kept_up import KeptUp
 from tocsin.client.blackboard.link import Delivered
-from tocsin.client.pipeline import COME_BACK
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import Connection, cannot_reach
 from tocsin.client.transport.sse import POSITION, StreamReader
-from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.wire.blackboard.messages import Message
 
 IDLE_S = 45.0  # three of the broker's heartbeats
-RETRY_S = 0.5
 
 
 class _Told(msgspec.Struct):
@@ -44,37 +41,16 @@ def delivered(data: bytes | str, seq: int = 0) -> Delivered | None:
     return Delivered(told.seq or seq, Message(told.pairs, told.id, told.source, told.time))
 
 
-class HttpSubscription:
-    """Goes on after the last message it handed out when the connection broke."""
+class HttpSubscription(KeptUp):
+    """Reads a stream that has no end."""
 
     def __init__(self, address: Address, concepts: tuple[str, ...], after: int | None) -> None:
+        super().__init__(address, concepts, after)
         self._connection = Connection(address)
-        self._concepts = concepts
-        self._after = after
         self._parts: Iterator[bytes] | None = None
         self._reader = StreamReader()
         self._wait_s = 0.0
         self._heard_at = 0.0
-        self._closed = False
-
-    def take(self, wait_s: float) -> list[Delivered]:
-        """Raises what the broker refuses; one that is away is asked again, in time or next time."""
-        deadline = time.monotonic() + wait_s
-        while not self._closed:
-            left_s = deadline - time.monotonic()
-            try:
-                came = self._read(max(left_s, 0.001))
-            except TocsinError as error:
-                self._hang_up()
-                if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
-                    raise
-                if not isinstance(error, BrokerRefused | CannotReachBroker):
-                    raise
-                time.sleep(max(0.0, min(RETRY_S, deadline - time.monotonic())))
-                came = []
-            if came or time.monotonic() >= deadline:
-                return came
-        return []
 
     def _read(self, wait_s: float) -> list[Delivered]:
         self._wait_s = wait_s
@@ -89,15 +65,16 @@ class HttpSubscription:
             self._heard_at = time.monotonic()
         part = next(self._parts, None)
         if part is None:
-            self._hang_up()
-            return []
+            raise cannot_reach(self._address, "it ended the stream")
         if part:
             self._heard_at = time.monotonic()
         elif time.monotonic() - self._heard_at > IDLE_S:
-            raise cannot_reach(self._connection.address, "it does not answer")
+            raise cannot_reach(self._address, "it does not answer")
         came: list[Delivered] = []
         for message in self._reader.feed(part):
-            if message.seq:
+            # The first tells where the stream begins: it is on the broker's list by then.
+            self._in_force = True
+            if message.seq or message.kind == POSITION:
                 self._after = max(self._after or 0, message.seq)
             if message.kind != POSITION and (told := delivered(message.data, message.seq)):
                 came.append(told)
@@ -112,9 +89,3 @@ class HttpSubscription:
         self._closed = True
         with suppress(OSError):
             self._connection.interrupt()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

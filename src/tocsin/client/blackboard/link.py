@@ -54,7 +54,11 @@ class Link(Protocol):
         """The aggregate profile: at once, or when its version is not `after`, or after the wait."""
 
     def subscribe(self, concepts: Iterable[str], *, after: int | None = None) -> Subscription:
-        """Messages with any of these concepts, from now on or from a place in the log."""
+        """Messages with any of these concepts, from now on or from a place in the log.
+
+        In force when this returns: what is published from then on comes. What cannot be asked for,
+        and a broker that is away, is raised here; one that goes away later is found again.
+        """
 
     def interrupt(self) -> None:
         """Wake whoever waits here, as if the connection had broken."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tocsin.client.blackboard.link import Delivered, Link
-from tocsin.errors import BadSetting
+from tocsin.client.blackboard.kept_up import is_away
+from tocsin.client.blackboard.link import Delivered, Link, Subscription
+from tocsin.errors import BadSetting, TocsinError
 
 FILE_BYTES_MAX = 64 << 20
 FILES_MAX = 10
@@ -178,17 +180,45 @@ def keep_log(
     after: int | None = None,
     is_over: Callable[[], bool] = lambda: False,
     count_max: int | None = None,
+    on_away: Callable[[TocsinError], None] = lambda error: None,
 ) -> int:
     """Write what has any of the concepts, until `is_over` or so many came; how many were written.
 
     Goes on after the journal's own place, or `after` if it is new; without either, from now on.
+    A broker that is not there yet is waited for, and `on_away` told of it once.
     """
     place = journal.place if journal.place is not None else after
     written = 0
-    with link.subscribe(concepts, after=place) as subscription:
+    subscription = _subscribed(link, tuple(concepts), place, is_over, on_away)
+    if subscription is None:
+        return written
+    with subscription:
         while not is_over() and (count_max is None or written < count_max):
             came = subscription.take(TAKE_S)
             if came:
                 journal.write(came)
                 written += len(came)
     return written
+
+
+def _subscribed(
+    link: Link,
+    concepts: tuple[str, ...],
+    place: int | None,
+    is_over: Callable[[], bool],
+    on_away: Callable[[TocsinError], None],
+) -> Subscription | None:
+    """The subscription, as soon as there is a broker; None if it was over before."""
+    told = False
+    while True:
+        try:
+            return link.subscribe(concepts, after=place)
+        except TocsinError as error:
+            if not is_away(error):
+                raise
+            if not told:
+                on_away(error)
+                told = True
+        if is_over():
+            return None
+        time.sleep(TAKE_S)

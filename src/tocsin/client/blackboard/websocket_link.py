@@ -11,18 +11,18 @@ from typing import Any, Self
 import msgspec
 
 from tocsin.client.blackboard.http_stream import delivered
+from tocsin.client.blackboard.kept_up import KeptUp
 from tocsin.client.blackboard.link import Delivered
 from tocsin.client.blackboard.requests import in_requests
 from tocsin.client.blackboard.socket_line import SocketLine, was_lost
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import cannot_reach
 from tocsin.client.transport.refusal import refusal
-from tocsin.errors import CannotReachBroker, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.wire.blackboard.messages import Message, Profile
 
 PUBLISH_TIMEOUT_S = 10.0
 READ_S = 1.0
-RETRY_S = 0.5
 
 _encode = msgspec.json.Encoder().encode
 
@@ -150,7 +150,7 @@ class WebSocketLink:
     def subscribe(
         self, concepts: Iterable[str], *, after: int | None = None
     ) -> WebSocketSubscription:
-        return WebSocketSubscription(self.address, tuple(concepts), after)
+        return WebSocketSubscription(self.address, tuple(concepts), after).begun()
 
     def interrupt(self) -> None:
         with self._changed:
@@ -171,29 +171,12 @@ class WebSocketLink:
             line.interrupt()
 
 
-class WebSocketSubscription:
-    """Goes on after the last message it handed out when the socket broke."""
+class WebSocketSubscription(KeptUp):
+    """Has a socket of its own."""
 
     def __init__(self, address: Address, concepts: tuple[str, ...], after: int | None) -> None:
-        self._address = address
-        self._concepts = concepts
-        self._after = after
+        super().__init__(address, concepts, after)
         self._line: SocketLine | None = None
-        self._closed = False
-
-    def take(self, wait_s: float) -> list[Delivered]:
-        """Raises what the broker refuses; one that is away is asked again, in time or next time."""
-        deadline = time.monotonic() + wait_s
-        while not self._closed:
-            came: list[Delivered] = []
-            try:
-                came = self._read(max(0.001, deadline - time.monotonic()))
-            except CannotReachBroker:
-                self._hang_up()
-                time.sleep(max(0.0, min(RETRY_S, deadline - time.monotonic())))
-            if came or time.monotonic() >= deadline:
-                return came
-        return []
 
     def _read(self, wait_s: float) -> list[Delivered]:
         if self._line is None:
@@ -215,12 +198,20 @@ class WebSocketSubscription:
 
     def _heed(self, text: str) -> None:
         """An answer to our request, not a message."""
-        said = msgspec.json.decode(text)
-        if isinstance(said, dict) and isinstance(said.get("problem"), dict):
+        try:
+            said = msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            raise cannot_reach(self._address, error) from None
+        if not isinstance(said, dict):
+            return
+        if isinstance(said.get("problem"), dict):
             problem = said["problem"]
-            self._closed = True
-            self._hang_up()
             raise refusal(int(problem.get("status", 400)), _encode(problem))
+        if "subscribed" in said:
+            self._in_force = True
+            # A socket that breaks before its first message must know where to go on.
+            if self._after is None and isinstance(said.get("after"), int):
+                self._after = said["after"]
 
     def _hang_up(self) -> None:
         line, self._line = self._line, None
@@ -233,9 +224,3 @@ class WebSocketSubscription:
         if line is not None:
             line.interrupt()
             line.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

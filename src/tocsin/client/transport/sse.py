@@ -59,7 +59,8 @@ class StreamReader:
 
 
 def _message(block: bytes) -> Message | None:
-    kind, seq = "", 0
+    kind = ""
+    seq: int | None = None
     data: list[bytes] = []
     for line in block.split(b"\n"):
         name, _, value = line.partition(b":")
@@ -71,5 +72,6 @@ def _message(block: bytes) -> Message | None:
         elif name == b"event":
             kind = value.decode("utf-8", "replace")
     if not data and not kind:
-        return Message(POSITION, seq, b"") if seq else None
-    return Message(kind, seq, b"\n".join(data))
+        # The place 0 is one too: that of a log with nothing in it yet.
+        return None if seq is None else Message(POSITION, seq, b"")
+    return Message(kind, seq or 0, b"\n".join(data))

@@ -106,7 +106,11 @@ class BoardSocket(Socket):
             else:
                 publication.answer(Accepted(0, 0, 0))
         elif said.subscribe is not None:
-            publication.answer({"subscribed": self._subscribe(said.subscribe, said.after)})
+            count = self._subscribe(said.subscribe, said.after)
+            # A reader whose socket breaks before its first message must know where to go on.
+            head = self._node.broker.head
+            place = head if said.after is None else min(said.after, head)
+            publication.answer({"subscribed": count, "after": place})
         elif said.unsubscribe:
             self._unsubscribe()
             publication.answer({"subscribed": 0})

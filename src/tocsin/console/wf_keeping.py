@@ -66,7 +66,12 @@ def send(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     """Hand in what runs wrote down while no broker could be reached."""
     from dataclasses import asdict
 
-    from tocsin.client.tracking.spool import SpoolCounts, default_directory, send_all
+    from tocsin.client.tracking.spool import (
+        SpoolCounts,
+        default_directory,
+        failure_of,
+        send_each,
+    )
     from tocsin.console.progress import Progress
     from tocsin.console.render import plural
     from tocsin.errors import SomeFailed
@@ -83,17 +88,21 @@ def send(rest: Rest, arguments: Namespace, clock: Clock) -> int:
             progress.advance(now - done)
             done = now
 
-        counts = send_all(arguments.broker, directory, advance)
+        counts, failures = send_each(arguments.broker, directory, advance)
     if arguments.json:
-        show_json({"spool": str(directory), **asdict(counts)})
-    elif not counts.files and not counts.busy:
+        problems = {address: error.problem for address, error in failures.items()}
+        show_json({"spool": str(directory), **asdict(counts), "problems": problems})
+    elif not counts.files and not counts.busy and not failures:
         say(f"nothing waits in {directory}: every run's messages were sent")
     else:
         words = [f"{plural(counts.sent, 'message')} sent from {plural(counts.files, 'file')}"]
         words += [f"{counts.duplicates:,} were known"] if counts.duplicates else []
         words += [f"{counts.filtered:,} nobody asked for"] if counts.filtered else []
         words += [f"{plural(counts.busy, 'file')} left to running workflows"] if counts.busy else []
+        words += [f"{plural(counts.left, 'file')} could not be sent"] if counts.left else []
         say("; ".join(words))
+    if (failure := failure_of(counts, failures)) is not None:
+        raise failure
     if counts.refused or counts.damaged:
         raise SomeFailed(
             f"{counts.refused:,} messages were refused and {counts.damaged:,} damaged",

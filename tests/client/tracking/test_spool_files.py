@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from served import Served, served
 from tocsin.client.blackboard import Message
 from tocsin.client.tracking import Outbox, spool_file
-from tocsin.client.tracking.spool import Spool, default_directory, send_all
-from tocsin.errors import CannotReachBroker
+from tocsin.client.tracking.spool import (
+    Spool,
+    default_directory,
+    failure_of,
+    send_all,
+    send_each,
+)
+from tocsin.errors import CannotReachBroker, SomeFailed
 
 BROKER = "http://127.0.0.1:9"
 
@@ -132,13 +142,81 @@ def test_files_that_are_none_of_ours_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "strange.spool").read_text() == "not ours\n"
 
 
-def test_sending_to_where_nobody_is_says_so_and_keeps_everything(tmp_path: Path) -> None:
+def test_sending_to_where_nobody_is_says_so_and_keeps_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TOCSIN_BROKER", raising=False)
     path = written(tmp_path, 1, 2)
 
     with pytest.raises(CannotReachBroker):
         send_all(None, tmp_path)
 
     assert read(path) == ["1", "2"]
+
+
+def waiting(directory: Path, broker: str, *numbers: int) -> None:
+    file = spool_file.create(directory, broker, f"left-{broker[-5:]}-{numbers[0]}")
+    file.append(messages(*numbers))
+    file.close()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Served]:
+    with served() as running:
+        yield running
+
+
+def test_a_broker_that_is_named_gets_what_waits_for_any(
+    broker: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting(tmp_path, BROKER, 1)
+    monkeypatch.setenv("TOCSIN_BROKER", broker.url)
+
+    assert send_all(None, tmp_path).files == 1
+
+    waiting(tmp_path, BROKER, 2)
+    monkeypatch.setenv("TOCSIN_BROKER", BROKER)
+
+    assert send_all(broker.url, tmp_path).files == 1
+    assert list(tmp_path.glob("*.spool")) == []
+
+
+def test_a_broker_that_is_away_keeps_only_its_own_files_back(
+    broker: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TOCSIN_BROKER", raising=False)
+    waiting(tmp_path, "gopher://nowhere", 1)
+    for number in (2, 4):
+        waiting(tmp_path, BROKER, number)
+    for number in (3, 5):
+        waiting(tmp_path, broker.url, number)
+
+    counts, failures = send_each(None, tmp_path)
+
+    assert (counts.files, counts.left) == (2, 3)
+    assert failures.keys() == {"gopher://nowhere", BROKER}
+    assert len(list(tmp_path.glob("*.spool"))) == 3
+    failure = failure_of(counts, failures)
+    assert isinstance(failure, SomeFailed)
+    assert BROKER in failure.problem
+    with pytest.raises(SomeFailed):
+        send_all(None, tmp_path)
+
+
+def test_the_command_goes_on_past_a_broker_that_is_away(broker: Served, tmp_path: Path) -> None:
+    waiting(tmp_path, BROKER, 1)
+    waiting(tmp_path, broker.url, 2)
+    command = [sys.executable, "-m", "tocsin", "wf", "send", str(tmp_path)]
+    env = {name: value for name, value in os.environ.items() if name != "TOCSIN_BROKER"}
+
+    some = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    env["TOCSIN_BROKER"] = broker.url
+    rest = subprocess.run([*command, "--json"], env=env, capture_output=True, text=True, check=True)
+
+    assert some.returncode == SomeFailed.exit_code
+    assert "1 file could not be sent" in some.stderr
+    assert BROKER in some.stderr
+    assert json.loads(rest.stdout)["files"] == 1
 
 
 def test_the_usual_place_is_that_of_the_desktop_standard(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from tocsin.client.blackboard.wanted import Wanted, wanted
 from tocsin.client.tracking import spool_file
 from tocsin.client.tracking.handing_over import hand_over
 from tocsin.client.tracking.spool_file import SpoolFile
-from tocsin.errors import TocsinError
+from tocsin.client.transport.address import BROKER_VARIABLE
+from tocsin.errors import SomeFailed, TocsinError
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message, Profile
 
@@ -127,6 +128,8 @@ class SpoolCounts:
 
     files: int = 0
     busy: int = 0
+    left: int = 0
+    """Files that wait still, because their broker would not take them."""
     sent: int = 0
     duplicates: int = 0
     filtered: int = 0
@@ -135,18 +138,33 @@ class SpoolCounts:
 
 
 Progress = Callable[[SpoolCounts], None]
+Failures = dict[str, TocsinError]
+"""By a broker's address, why it did not take what waited for it."""
 
 
 def send_all(
     broker: str | None = None, directory: Path | None = None, progress: Progress | None = None
 ) -> SpoolCounts:
-    """Send what waits: to `broker` if one is named, otherwise each file to the one it is for.
+    """Send what waits: to `broker`, or to TOCSIN_BROKER, otherwise each file to the one it is for.
 
-    Files that a running process writes are left to it, as `busy`. Raises what keeps a broker from
-    taking them; what it took is gone from the spool then, and the rest is still there.
+    Files that a running process writes are left to it, as `busy`. Raises what kept a broker from
+    taking them, after all others were tried; what was taken is gone from the spool then, and the
+    rest is still there.
     """
+    counts, failures = send_each(broker, directory, progress)
+    if (failure := failure_of(counts, failures)) is not None:
+        raise failure
+    return counts
+
+
+def send_each(
+    broker: str | None = None, directory: Path | None = None, progress: Progress | None = None
+) -> tuple[SpoolCounts, Failures]:
+    """The same, with the brokers that failed in place of an error."""
     where = directory or default_directory()
+    named = broker or os.environ.get(BROKER_VARIABLE)
     counts = SpoolCounts()
+    failures: Failures = {}
     links: dict[str, tuple[Link, Wanted]] = {}
     try:
         for path in spool_file.files_in(where):
@@ -154,18 +172,39 @@ def send_all(
             if file is None:
                 counts = replace(counts, busy=counts.busy + 1)
                 continue
+            address = named or file.broker
             try:
-                address = broker or file.broker
+                if address in failures:  # nobody waits for it again at each of its files
+                    raise failures[address]
                 if address not in links:
                     link = open_link(address)
                     links[address] = (link, _wanted_by(link, where))
-                counts = _send_file(file, *links[address], counts, progress)
+                for now in _sending(file, *links[address], counts):
+                    counts = now
+                    if progress is not None:
+                        progress(counts)
+            except TocsinError as error:
+                failures[address] = error
+                counts = replace(counts, left=counts.left + 1)
             finally:
                 file.close()
     finally:
         for link, _ in links.values():
             link.close()
-    return counts
+    return counts, failures
+
+
+def failure_of(counts: SpoolCounts, failures: Failures) -> TocsinError | None:
+    """What to tell of brokers that failed: the one thing that is wrong, or some of many."""
+    if not failures:
+        return None
+    if len(failures) == 1 and not counts.files:
+        return next(iter(failures.values()))
+    return SomeFailed(
+        f"{counts.left} files could not be sent: "
+        + "; ".join(error.problem for error in failures.values()),
+        remedy="Send again when they are there, or send all to one broker with --broker.",
+    )
 
 
 def _wanted_by(link: Link, directory: Path) -> Wanted:
@@ -176,9 +215,10 @@ def _wanted_by(link: Link, directory: Path) -> Wanted:
     return now if before is None else now | wanted(before, identity)
 
 
-def _send_file(
-    file: SpoolFile, link: Link, asked: Wanted, counts: SpoolCounts, progress: Progress | None
-) -> SpoolCounts:
+def _sending(
+    file: SpoolFile, link: Link, asked: Wanted, counts: SpoolCounts
+) -> Iterator[SpoolCounts]:
+    """Send a file; the counts after each batch, and once more when it is through."""
     refused: list[TocsinError] = []
     while file.has_more:
         messages, place = file.front(BATCH_MESSAGES_MAX)
@@ -194,6 +234,5 @@ def _send_file(
             filtered=counts.filtered + len(messages) - len(worth),
             refused=counts.refused + bad,
         )
-        if progress is not None:
-            progress(counts)
-    return replace(counts, files=counts.files + 1, damaged=counts.damaged + file.damaged)
+        yield counts
+    yield replace(counts, files=counts.files + 1, damaged=counts.damaged + file.damaged)

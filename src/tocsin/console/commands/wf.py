@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from tocsin.console.parser import Parser, add_actions, add_broker
+from tocsin.console.parser import Parser, add_actions, add_broker, add_json
 
 SUMMARY = "Watch workflow runs: state, time left, failures, history, provenance"
 EXAMPLES = """
@@ -129,7 +129,12 @@ def add_arguments(parser: Parser) -> None:
         "send", examples=_SEND, help="send what runs wrote down while there was no broker"
     )
     send.add_argument("spool", metavar="SPOOL", nargs="?", help="the directory (the user's own)")
-    add_broker(send)
+    send.add_argument(
+        "--broker",
+        metavar="URL",
+        help="send all of it to this broker (TOCSIN_BROKER, or else each file to its run's own)",
+    )
+    add_json(send)
     _add_record(actions.add_parser("record", examples=_RECORD, help="tell what changed in a file"))
     _add_log(actions.add_parser("log", examples=_LOG, help="write messages to a file or database"))
 

@@ -108,11 +108,13 @@ def test_an_activity_has_its_attempts_and_what_the_first_said_of_all(kept: Kept)
 
 
 def test_a_failure_is_told_with_what_came_before_and_how_often_it_was_seen(kept: Kept) -> None:
-    kept.fold(heard(*FAILING))
+    other = activity_pairs("align-9", "ActivityFailed", 10, ErrorMessage="disk 1 full")
+    kept.fold(heard(*FAILING, {**other, "RunId": "other", "ExitCode": "1"}))
 
     first, last = kept.asked.failures("r", NOW_NS, last=2)
 
     assert (first.activity.error, first.seen_before) == ("disk 7 full", 0)
+    # Its own first try does not count.
     assert (last.activity.error, last.seen_before) == ("disk 9 full", 1)
     assert [each.pairs.get("ActivityId") for each in last.before] == ["align-1", "align-1"]
     assert [each.seq for each in last.before] == [5, 6]

@@ -93,10 +93,11 @@ def test_what_waited_without_reading_anything_is_a_hint(
     )
     store.write(messages, len(messages))
 
-    (hint,) = watch.hints("r", ns(200))
+    (hint,), reason = watch.hints("r", ns(200))
 
     assert (hint.first, hint.second) == ("plot", "sum")
     assert hint.saves_s == pytest.approx(60)
+    assert reason is None
 
 
 def test_what_reads_what_was_made_before_it_is_no_hint(
@@ -112,4 +113,49 @@ def test_what_reads_what_was_made_before_it_is_no_hint(
     )
     store.write(messages, len(messages))
 
-    assert watch.hints("r", ns(200)) == []
+    assert watch.hints("r", ns(200)) == ([], None)
+
+
+def test_a_second_attempt_waits_for_what_the_first_was_planned_after(
+    watched: tuple[MonitorStore, Watch],
+) -> None:
+    store, watch = watched
+    plan = '[{"id": "make-1", "type": "make", "parents": []}, {"id": "sum-1", "type": "sum",'
+    plan += ' "parents": ["make-1"]}, {"id": "plot-1", "type": "plot", "parents": ["make-1"]}]'
+    messages = heard(
+        run_pairs("WorkflowStarted", 0, PlannedCores="4", ActivityPlan=plan),
+        activity_pairs("make-1", "ActivityExecuting", 0),
+        activity_pairs("make-1", "ActivitySucceeded", 60),
+        activity_pairs("plot-1", "ActivityExecuting", 60),
+        activity_pairs("plot-1", "ActivitySucceeded", 95),
+        activity_pairs("sum-1", "ActivityExecuting", 60),
+        activity_pairs("sum-1", "ActivityRetrying", 90, ErrorMessage="no memory"),
+        activity_pairs("sum-1", "ActivityExecuting", 100, Attempt="2"),
+        activity_pairs("sum-1", "ActivitySucceeded", 150, Attempt="2"),
+    )
+    store.write(messages, len(messages))
+
+    assert watch.hints("r", ns(200)) == ([], None)
+    run_no, _ = watch.facts("r")
+    tasks = {task.name: task for task in watch.tasks(run_no, "running")}
+    assert tasks["sum-1"].parents == ("make-1",)
+    assert tasks["sum-1"].times.duration_s == 50
+    assert watch.run("r", ns(200)).retried == 1
+
+
+def test_a_run_that_tells_no_dependence_says_so_instead_of_hints(
+    watched: tuple[MonitorStore, Watch],
+) -> None:
+    store, watch = watched
+    messages = heard(
+        activity_pairs("a-1", "ActivityExecuting", 0),
+        activity_pairs("a-1", "ActivitySucceeded", 60),
+        activity_pairs("b-1", "ActivityExecuting", 60),
+        activity_pairs("b-1", "ActivitySucceeded", 150),
+    )
+    store.write(messages, len(messages))
+
+    found, reason = watch.hints("r", ns(200))
+
+    assert found == []
+    assert reason == "the engine does not tell which activity depends on which"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runs import activity_pairs, folded, heard, ns, run_pairs
+from monitor.runs import activity_pairs, at, folded, heard, ns, run_pairs
 from tocsin.monitor.anomalies import find_cycle, of_attempt, of_cycle, of_run
 from tocsin.monitor.fold import Heard
 from tocsin.monitor.states import attempt_times
@@ -16,8 +16,8 @@ def kinds_of_attempt(*messages: Heard) -> set[str]:
     return {anomaly.kind for anomaly in of_attempt(row, attempt_times(row), "a")}
 
 
-def kinds_of_run(*messages: Heard, done: int = 0, total: int | None = None) -> set[str]:
-    return {anomaly.kind for anomaly in of_run(folded(messages)[0]["r"], done=done, total=total)}
+def kinds_of_run(*messages: Heard, known: int = 0, total: int | None = None) -> set[str]:
+    return {anomaly.kind for anomaly in of_run(folded(messages)[0]["r"], known=known, total=total)}
 
 
 def test_an_ordinary_attempt_has_none() -> None:
@@ -59,16 +59,44 @@ def test_what_is_odd_about_a_run_is_named() -> None:
     }
     assert kinds_of_run(*heard(run_pairs("ActivityFailed", 3))) == {"activity without id"}
     assert kinds_of_run(*heard({"RunId": "r", "WorkflowStarted": "soon"})) == {"unreadable time"}
-    assert kinds_of_run(*heard(start), done=4, total=3) == {"more done than planned"}
+    assert kinds_of_run(*heard(start), known=4, total=3) == {"more than planned"}
     assert kinds_of_run(*heard(start, end, run_pairs("WorkflowTerminated", 101))) == {
         "ended in two ways"
     }
     assert kinds_of_run(*heard(start, end, run_pairs("WorkflowStarted", 500))) == {
-        "started again after its end"
+        "run id used again"
     }
     assert kinds_of_run(*heard(start, activity_pairs("a", "ActivityExecuting", -28_800))) == {
         "zone skew"
     }
+
+
+def test_a_plan_is_of_no_single_activity() -> None:
+    counts = run_pairs("ActivityPlanned", 1, PlannedCounts='{"align": 3}')
+    total = run_pairs("ActivityPlanned", 1, PlannedActivities="3")
+
+    assert kinds_of_run(*heard(counts)) == kinds_of_run(*heard(total)) == set()
+    assert kinds_of_run(*heard({**counts, "ActivityFailed": at(2)})) == {"activity without id"}
+
+
+def test_an_id_that_two_runs_share_is_told_of_for_good() -> None:
+    first = [run_pairs("WorkflowStarted", 0), run_pairs("WorkflowCompleted", 10)]
+    second = [run_pairs("WorkflowStarted", 60), run_pairs("WorkflowCompleted", 70)]
+    by_another_clock = run_pairs("WorkflowStarted", 3)
+
+    assert kinds_of_run(*heard(*first, *second)) == {"run id used again"}
+    assert kinds_of_run(*heard(first[0], run_pairs("WorkflowStarted", 4_000))) == {
+        "run id used again"  # the first was killed, and said nothing of its end
+    }
+    assert kinds_of_run(*heard(*first, by_another_clock)) == set()
+
+
+def test_how_far_a_clock_is_ahead_is_told_as_people_say_it() -> None:
+    row = folded([Heard(run_pairs("WorkflowStarted", 130_176_432), 1, ns(0))])[0]["r"]
+
+    (anomaly,) = of_run(row, known=0, total=None)
+
+    assert anomaly.detail == "a time was about 4 years ahead of when it was received"
 
 
 def test_a_cycle_is_found_and_named() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import snakemake_runs
-from tocsin.monitor.hints import Ran, hints
+from tocsin.monitor.hints import Ran, hints, unknown_because
 
 
 def test_two_that_need_not_wait_for_each_other_are_hinted_at() -> None:
@@ -68,6 +70,36 @@ def test_a_run_that_tells_no_dependence_gets_no_hint() -> None:
     assert hints(tasks, slots=4) == []
 
 
+def test_who_stood_in_a_queue_before_the_other_ended_did_not_wait_for_it() -> None:
+    queued = Ran("align", 40, 100, data=(0,), asked_s=11)
+    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 40, data=(0,)), queued]
+
+    assert hints(tasks, slots=4) == []
+    assert [hint.second for hint in hints([*tasks[:2], replace(queued, asked_s=40)], 4)] == [
+        "align"
+    ]
+
+
+def test_a_try_that_failed_is_no_time_to_be_saved() -> None:
+    again = Ran("align", 60, 100, data=(0,), asked_s=10)  # failed from 10 to 55
+    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 50, data=(0,)), again]
+
+    assert hints(tasks, slots=4) == []
+
+
+def test_of_whom_nobody_told_what_it_reads_nothing_is_said() -> None:
+    tasks = [Ran("a", 0, 50), Ran("b", 50, 100, linked=False), Ran("c", 100, 110, data=(0,))]
+
+    assert [hint.second for hint in hints(tasks, slots=4)] == ["c"]
+
+
+def test_why_there_are_no_hints_is_told() -> None:
+    loose = [Ran("a", 0, 50), Ran("b", 50, 100)]
+
+    assert "does not tell" in (unknown_because(loose) or "")
+    assert unknown_because([*loose, Ran("c", 100, 110, data=(0,))]) is None
+
+
 def test_who_waited_for_the_very_first_task_is_hinted_at() -> None:
     tasks = [Ran("first", 0, 30), Ran("second", 30, 60), Ran("last", 60, 70, data=(0, 1))]
 
@@ -115,13 +147,14 @@ def test_of_a_very_large_run_the_first_tasks_are_looked_at() -> None:
 
 
 ran = st.builds(
-    lambda start, lasts, data, control: Ran(
-        "t" + str(int(start) % 3), start, start + lasts, tuple(data), tuple(control)
+    lambda start, lasts, data, control, asked: Ran(
+        "t" + str(int(start) % 3), start, start + lasts, tuple(data), tuple(control), asked
     ),
     st.floats(0, 100),
     st.floats(-1, 50),
     st.lists(st.integers(-1, 12), max_size=3),
     st.lists(st.integers(-1, 12), max_size=2),
+    st.none() | st.floats(-10, 150),
 )
 
 

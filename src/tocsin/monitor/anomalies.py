@@ -7,10 +7,17 @@ from typing import Final
 
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import Anomaly
-from tocsin.monitor.states import AttemptTimes, is_zone_apart, run_started_ns, was_restarted
+from tocsin.monitor.states import (
+    CLOCKS_APART_S_MAX,
+    AttemptTimes,
+    began_again,
+    is_zone_apart,
+    run_started_ns,
+    was_restarted,
+)
 from tocsin.monitor.times import NS_PER_S, read_ns, seconds_between, shown
+from tocsin.monitor.words import about
 
-SLACK_S: Final = 300.0  # as much as two clocks may differ without a word about it
 CYCLE_SHOWN_MAX: Final = 8
 
 END_BEFORE_START: Final = "end before start"
@@ -21,8 +28,8 @@ NO_TIME: Final = "unreadable time"
 TWO_ENDS: Final = "ended in two ways"
 AFTER_THE_END: Final = "activity after the end of the run"
 BEFORE_THE_START: Final = "activity before the start of the run"
-MORE_THAN_PLANNED: Final = "more done than planned"
-RESTARTED: Final = "started again after its end"
+MORE_THAN_PLANNED: Final = "more than planned"
+USED_AGAIN: Final = "run id used again"
 CYCLE: Final = "cycle"
 
 
@@ -46,8 +53,8 @@ def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
     return found
 
 
-def of_run(row: Row, *, done: int, total: int | None) -> list[Anomaly]:
-    """What is odd about a run as a whole; `done` and `total` count its activities."""
+def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
+    """What is odd about a run as a whole; `known` and `total` count its activities."""
     found: list[Anomaly] = []
     started_ns, ended_ns = row.get("started"), row.get("ended")
     if started_ns is not None and ended_ns is not None and ended_ns < started_ns:
@@ -63,17 +70,20 @@ def of_run(row: Row, *, done: int, total: int | None) -> list[Anomaly]:
         found.append(Anomaly(NO_TIME, detail, seq=row["undated_at"]))
     if len(row.get("ends", ())) > 1:
         found.append(Anomaly(TWO_ENDS, f"it was said to be {' and '.join(row['ends'])}"))
-    if was_restarted(row):
+    if began_again(row):
         detail = (
-            f"it ended at {shown(row['ended'])} and began again at {shown(row['started_last'])}"
+            f"it began at {shown(row['started'])} and again at {shown(row['started_last'])}; what "
+            "both runs did is shown as one"
         )
-        found.append(Anomaly(RESTARTED, detail))
-    elif ended_ns is not None:
+        found.append(Anomaly(USED_AGAIN, detail))
+    if ended_ns is not None and not was_restarted(row):
         found += _beyond(AFTER_THE_END, ended_ns, row.get("active_last"))
     if started_ns is not None:
         found += _beyond(BEFORE_THE_START, row.get("active_first"), run_started_ns(row))
-    if total is not None and done > total:
-        found.append(Anomaly(MORE_THAN_PLANNED, f"{done} activities are done, of {total} planned"))
+    if total is not None and known > total:
+        are = "activity is" if known == 1 else "activities are"
+        detail = f"{known:,} {are} known, and {total:,} were planned"
+        found.append(Anomaly(MORE_THAN_PLANNED, detail))
     return found
 
 
@@ -84,9 +94,9 @@ def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anom
     apart_s = seconds_between(first_ns, second_ns)
     if is_zone_apart(apart_s) and apart_s > 0:
         return [_skew(first_ns, second_ns, None)]
-    if apart_s <= SLACK_S:
+    if apart_s <= CLOCKS_APART_S_MAX:
         return []
-    return [Anomaly(kind, f"by {apart_s:,.0f} s ({shown(first_ns)}, {shown(second_ns)})")]
+    return [Anomaly(kind, f"by {about(apart_s)} ({shown(first_ns)}, {shown(second_ns)})")]
 
 
 def _skew(first_ns: int, second_ns: int, activity: str | None) -> Anomaly:
@@ -107,7 +117,7 @@ def _furthest(row: Row) -> tuple[int, int]:
 
 
 def _ahead(row: Row, activity: str | None) -> Anomaly:
-    detail = f"a time was {row['ahead'] / NS_PER_S:,.0f} s ahead of when it was received"
+    detail = f"a time was {about(row['ahead'] / NS_PER_S)} ahead of when it was received"
     return Anomaly(FROM_THE_FUTURE, detail, activity, seq=row.get("ahead_at"))
 
 

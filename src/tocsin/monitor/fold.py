@@ -43,6 +43,7 @@ ITEMS_MAX: Final = 1_000  # in a union; the first in their order
 PLAN_TASKS_MAX: Final = 100_000  # in one message
 ATTEMPT_MAX: Final = 1_000_000
 WHOLE_MAX: Final = 2**63 - 1
+_PLANS: Final = frozenset({"ActivityPlan", "PlannedActivities", "PlannedCounts"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def told(heard: Heard, reading: Reading) -> Told | None:
         row: Row = {}
         _fill(row, "activity", stamps, reading, alone=False)
         found.activities[activity, _attempt(pairs.get("Attempt"))] = row
-    elif not reading.activity_events.isdisjoint(pairs) and "ActivityPlan" not in pairs:
+    elif _is_nameless(pairs, reading):
         found.run_row["nameless_at"] = heard.seq
     if stamps.ahead_ns:
         target = found.run_row if not activity else row
@@ -154,6 +155,12 @@ def told(heard: Heard, reading: Reading) -> Told | None:
     if "ActivityPlan" in pairs:
         _add_plan(found, pairs["ActivityPlan"], stamps, reading)
     return found
+
+
+def _is_nameless(pairs: Mapping[str, str], reading: Reading) -> bool:
+    """True if something happened to an activity and nobody says to which; a plan is of many."""
+    happened = reading.activity_events.intersection(pairs)
+    return bool(happened) and (happened != {"ActivityPlanned"} or _PLANS.isdisjoint(pairs))
 
 
 class _Stamps:
@@ -250,6 +257,8 @@ def _add_plan(found: Told, text: str, stamps: _Stamps, reading: Reading) -> None
             row["type"] = [order_ns, seq, kind[:NAME_CHARS_MAX]]
         if type(size) is int and 0 <= size <= WHOLE_MAX:
             row["external_bytes"] = [order_ns, seq, size]
+        if task.get("checkpoint") is True:
+            row["open"] = 1
         if isinstance(parents, list):
             names = (str(each) for each in parents if isinstance(each, str | int))
             row["parents"] = _kept({each[:NAME_CHARS_MAX] for each in names})

@@ -20,13 +20,24 @@ WAIT_SHARE_MIN = 0.1  # of the shorter of the two
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A task that ran: whose output it reads (`data`), whom it was told to wait for (`control`)."""
+    """A task that ran: whose output it reads (`data`), whom it was told to wait for (`control`).
+
+    `asked_s` is when it was handed to a queue, or tried for the first time: what it waited for
+    after that was a slot or itself. `linked` is False if nobody told what it reads.
+    """
 
     type: str
     started_s: float
     ended_s: float
     data: tuple[int, ...] = ()
     control: tuple[int, ...] = ()
+    asked_s: float | None = None
+    linked: bool = True
+
+    @property
+    def wanted_s(self) -> float:
+        """Until when it can have waited for another task."""
+        return self.started_s if self.asked_s is None else min(self.asked_s, self.started_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,15 @@ class Hint:
     why: str
 
 
+def unknown_because(tasks: Sequence[Ran]) -> str | None:
+    """Why nothing can be said of who need not have waited; None if something can."""
+    if not tasks:
+        return "nothing has run to its end yet"
+    if not any(task.data or task.control for task in tasks[:TASKS_MAX]):
+        return "the engine does not tell which activity depends on which"
+    return None
+
+
 def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
     """What could have run at once, by pairs of types, the most time saved first.
 
@@ -48,7 +68,7 @@ def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
     nobody has told of any dependence, who needs whom is not known, and nothing is said.
     """
     ran = tasks[:TASKS_MAX]
-    if not any(task.data or task.control for task in ran):
+    if unknown_because(ran) is not None:
         return []
     by_end = sorted(_sound(ran), key=lambda place: ran[place].ended_s)
     ends_s = [ran[place].ended_s for place in by_end]
@@ -56,6 +76,8 @@ def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
     found: dict[tuple[str, str], list[_Wait]] = {}
     for place in by_end:
         task = ran[place]
+        if not task.linked:
+            continue
         needs = _ancestors(ran, place)
         waited_for = _waited_for(ran, place, by_end, ends_s, needs)
         if waited_for is None:
@@ -63,10 +85,10 @@ def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
         first = ran[waited_for]
         reads = [ran[parent].ended_s for parent in _there(task.data, ran, place)]
         ready_s = max([first.started_s, *reads])
-        begin_s = _first_free(free, ready_s, task.started_s)
+        begin_s = _first_free(free, ready_s, task.wanted_s)
         shorter_s = min(first.ended_s - first.started_s, task.ended_s - task.started_s)
-        if task.started_s - begin_s >= max(WAIT_S_MIN, WAIT_SHARE_MIN * shorter_s):
-            wait = _Wait(begin_s, task.started_s, waited_for in task.control)
+        if task.wanted_s - begin_s >= max(WAIT_S_MIN, WAIT_SHARE_MIN * shorter_s):
+            wait = _Wait(begin_s, task.wanted_s, waited_for in task.control)
             found.setdefault((first.type, task.type), []).append(wait)
     made = [_hint(pair, waits) for pair, waits in found.items()]
     return sorted(made, key=lambda hint: (-hint.saves_s, hint.first, hint.second))
@@ -110,7 +132,7 @@ def _waited_for(
     needs: set[int],
 ) -> int | None:
     """Whom it waited for without reading its data: whom it was told to, or who ended last."""
-    start_s = ran[place].started_s + SLACK_S
+    start_s = ran[place].wanted_s + SLACK_S
     told = [other for other in _there(ran[place].control, ran, place) if other not in needs]
     told = [other for other in told if ran[other].ended_s <= start_s]
     if told:
@@ -158,11 +180,11 @@ def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> Hint:
         saves_s += max(wait.end_s - max(wait.begin_s, until_s), 0.0)
         until_s = max(until_s, wait.end_s)
     was_told = any(wait.was_told for wait in waits)
-    cause = "an order that was declared" if was_told else "nothing that is known"
+    cause = "that order is declared" if was_told else "no reason for the wait was told"
     first, second = pair
     count = f"{len(waits)} times" if len(waits) > 1 else "once"
     why = (
-        f"{second} waited for {first} {count} though it reads none of its data and a slot was "
-        f"free; the cause is {cause}. Side by side they would save up to {lasting(saves_s)}."
+        f"{second} waited for {first} {count}, though it reads none of its data and there was "
+        f"room for both; {cause}. Side by side they would save up to {lasting(saves_s)}."
     )
     return Hint(first, second, saves_s, why)

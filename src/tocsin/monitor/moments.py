@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median_high
 from typing import Final
 
 from tocsin.monitor.estimate.facts import Done, Moment, PastRun, Plan, Planned
@@ -19,7 +20,11 @@ CORES_MAX: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An activity as estimates and hints see it: its last attempt."""
+    """An activity as estimates and hints see it: its last attempt, and what any told of its place.
+
+    `asked_ns` is when the first attempt was queued or began. A task that is `open` may bring more
+    tasks when it ends, as a checkpoint does.
+    """
 
     name: str
     type: str
@@ -34,6 +39,8 @@ class Task:
     external_bytes: int | None = None
     heard_ns: int | None = None
     """When we were told that it had begun."""
+    asked_ns: int | None = None
+    open: bool = False
 
 
 def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
@@ -62,6 +69,7 @@ def ran_of(tasks: Sequence[Task]) -> list[Ran]:
     """
     ran = [task for task in tasks if task.times.duration_s is not None and task.times.started_ns]
     first_ns = min((task.times.started_ns or 0 for task in ran), default=0)
+    tells_all = any(task.parents for task in ran)  # as in `edges_of`
     found: list[Ran] = []
     for task, parents in zip(ran, edges_of(ran), strict=True):
         control = tuple(each for each in parents if _reads_nothing(task, ran[each]))
@@ -73,6 +81,8 @@ def ran_of(tasks: Sequence[Task]) -> list[Ran]:
                 started_s + (task.times.duration_s or 0.0),
                 tuple(each for each in parents if each not in control),
                 control,
+                None if task.asked_ns is None else seconds_between(first_ns, task.asked_ns),
+                linked=tells_all or bool(task.inputs or task.outputs),
             )
         )
     return found
@@ -84,8 +94,45 @@ def _reads_nothing(task: Task, parent: Task) -> bool:
     return set(task.inputs).isdisjoint(parent.outputs)
 
 
-def plan_of(tasks: Sequence[Task], row: Row, *, cores: int, ended: bool) -> Plan:
-    """What the run is to do, as far as it is known; of a run that has ended, all of it."""
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How the plan of a run grew: the first total that was told, and how many totals there were."""
+
+    first: int
+    totals: int
+
+
+def growth_of(row: Row, known: int = 0) -> Growth | None:
+    """How the plan grew, with all that became `known` without a word; None if no total was told."""
+    totals = {int(each) for each in row.get("planned_totals", ()) if each.isdecimal()}
+    if not totals:
+        return None
+    unannounced = known > max(totals)
+    return Growth(min(totals), len(totals) + unannounced)
+
+
+def may_grow(tasks: Sequence[Task], row: Row, past: Sequence[Growth]) -> bool:
+    """True if more tasks are to be expected than were told.
+
+    A checkpoint has not been reached; or most past runs that began with the same plan, or else most
+    of all, grew more often than this one has.
+    """
+    if any(task.open and task.state not in ENDED_ACTIVITY for task in tasks):
+        return True
+    here = growth_of(row)
+    if here is None or not past:
+        return False
+    alike = [each.totals for each in past if each.first == here.first]
+    return here.totals < median_high(alike or [each.totals for each in past])
+
+
+def plan_of(
+    tasks: Sequence[Task], row: Row, *, cores: int, ended: bool, past: Sequence[Growth] = ()
+) -> Plan:
+    """What the run is to do, as far as it is known; of a run that has ended, all of it.
+
+    `past` is how the plans of past runs grew.
+    """
     known = tuple(
         Planned(task.type, parents, task.external_bytes, task.version)
         for task, parents in zip(tasks, edges_of(tasks), strict=True)
@@ -93,7 +140,7 @@ def plan_of(tasks: Sequence[Task], row: Row, *, cores: int, ended: bool) -> Plan
     machines = latest(row, "planned_machines")
     counts = planned_counts(row)
     total = planned_total(row)
-    is_whole = ended or "plan" in row or bool(counts) or total is not None
+    was_told = "plan" in row or bool(counts) or total is not None
     if not ended and not counts and total is not None and total > len(known):
         counts = _counted(tasks)
         counts[""] = counts.get("", 0) + total - len(known)
@@ -102,7 +149,7 @@ def plan_of(tasks: Sequence[Task], row: Row, *, cores: int, ended: bool) -> Plan
         machines=int(machines) if machines is not None and 1 <= machines <= CORES_MAX else 1,
         cores=cores,
         version=latest(row, "version") or "",
-        whole=is_whole,
+        whole=ended or (was_told and not may_grow(tasks, row, past)),
         counts={} if ended else counts,
     )
 

@@ -148,6 +148,8 @@ class RunRecord:
     """Announced activities by type."""
     types: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Activities by type and state; of a run with very many types, the first of them."""
+    retried: int = 0
+    """How many activities were tried again after a failure."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,8 @@ _RUN_FIELDS: Final = (
     FieldRule("run", "LogTail", "log", "latest", "tail", alone=True),
     FieldRule("run", "ExitCode", "exit_code", "latest", "whole", alone=True),
     FieldRule("run", "PlannedActivities", "planned_total", "latest", "whole"),
+    # Every total that was ever told: a plan that grew in past runs will grow again.
+    FieldRule("run", "PlannedActivities", "planned_totals", "union", "list"),
     FieldRule("run", "PlannedCounts", "planned_counts", "latest", "text"),
     FieldRule("run", "PlannedCores", "planned_cores", "latest", "number"),
     FieldRule("run", "PlannedMachines", "planned_machines", "latest", "number"),
@@ -229,6 +231,7 @@ OWN_FIELDS: Final[dict[str, Merge]] = {
     "nameless_at": "min",  # the first message about an activity that did not say which
     "undated_at": "min",  # the first event whose time could not be read
     "plan": "max",  # 1 if tasks were announced one by one
+    "open": "max",  # 1 if more tasks may come when this one ends
 }
 
 

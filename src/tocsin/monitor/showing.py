@@ -11,7 +11,6 @@ import msgspec
 from tocsin.monitor.anomalies import of_cycle, of_run
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import (
-    DONE_ACTIVITY,
     ENDED_RUN,
     ActivityCounts,
     ActivityRecord,
@@ -40,6 +39,7 @@ INHERITED: Final = (
     "external_bytes",
     "version",
     "container",
+    "open",
 )
 
 
@@ -95,6 +95,8 @@ def whole_run(
     facts: RunFacts,
     of_activities: Iterable[Anomaly] = (),
     types: Mapping[str, Mapping[str, int]] | None = None,
+    *,
+    retried: int = 0,
 ) -> RunRecord:
     """The run with all that its own page shows."""
     row = facts.row
@@ -112,7 +114,16 @@ def whole_run(
         files=files_of(row),
         plan=planned_counts(row),
         types={name: counts_in_run(counts, record.state) for name, counts in (types or {}).items()},
+        retried=retried,
     )
+
+
+def inherited(attempts: Mapping[int, Row]) -> Row:
+    """What is true of every attempt, as the latest of these that tells of it told it."""
+    shared: Row = {}
+    for number in sorted(attempts):
+        shared |= {name: attempts[number][name] for name in INHERITED if name in attempts[number]}
+    return shared
 
 
 def activity_record(
@@ -120,12 +131,10 @@ def activity_record(
 ) -> ActivityRecord:
     """An activity as its latest attempt left it."""
     numbers = sorted(attempts)
-    shared: Row = {}
     tries: list[ActivityRecord] = []
     for number in numbers:
-        row = attempts[number]
-        shared |= {field: row[field] for field in INHERITED if field in row}
-        tries.append(_attempt_record(run, name, number, {**shared, **row}, kind))
+        shared = inherited({each: attempts[each] for each in numbers if each <= number})
+        tries.append(_attempt_record(run, name, number, {**shared, **attempts[number]}, kind))
     last = tries.pop()
     # An attempt that another one followed is over, whatever became of its last message.
     before = tuple(
@@ -225,8 +234,9 @@ def read_object(text: str | None) -> dict[str, Any]:
 
 
 def _own_anomalies(facts: RunFacts) -> list[Anomaly]:
-    done = sum(count for state, count in facts.counts.items() if state in DONE_ACTIVITY)
-    found = of_run(facts.row, done=done, total=planned_total(facts.row))
+    # What an engine dropped from its plan it tells as skipped, and counts no more.
+    known = sum(count for state, count in facts.counts.items() if state != "skipped")
+    found = of_run(facts.row, known=known, total=planned_total(facts.row))
     return found + of_cycle(list(facts.cycle))
 
 
@@ -239,13 +249,17 @@ def _counts(row: Row, counts: Mapping[str, int]) -> ActivityCounts:
 
 
 def _progress(row: Row, counts: ActivityCounts, done: int, state: str) -> float | None:
-    """What failed is not done, and what was not announced cannot be weighed."""
-    if state == "completed":
+    """What failed is not done, and what was not announced cannot be weighed.
+
+    Who says that a run completed knows of what failed in it, but not of what was never heard of
+    again.
+    """
+    if state == "completed" and not counts.lost:
         return 1.0
-    if counts.total is None:
+    if counts.total is None and state != "completed":
         told = latest(row, "progress")
         return told if told is not None and 0 <= told <= 1 else None
-    whole = max(counts.total, counts.known)
+    whole = max(counts.total or 0, counts.known)
     return round(done / whole, 4) if whole else None
 
 

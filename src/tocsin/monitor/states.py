@@ -17,6 +17,7 @@ HEARTBEAT_S_MAX: Final = 86_400.0
 ZONE_STEP_S: Final = 1_800
 ZONE_STEPS: Final = range(2, 53)
 ZONE_SLACK_S: Final = 60.0  # between two events that are about the same thing
+CLOCKS_APART_S_MAX: Final = 300.0  # as much as two clocks may differ without a word about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ def attempt_times(row: Row) -> AttemptTimes:
     is_skewed = _is_skewed(row)
     if is_skewed and started_ns is not None and ended_ns is not None:
         started_ns, ended_ns = _same_clock(row, started_ns, ended_ns)
+    elif ended_ns is not None and _first_end_ns(row, ended_ns) < _again_ns(row) <= ended_ns:
+        started_ns = _again_ns(row)
     duration_s = _duration(started_ns, ended_ns)
     if told_s is not None and ended_ns is not None:
         if duration_s is None:
@@ -86,6 +89,17 @@ def was_restarted(row: Row) -> bool:
     if is_zone_apart(seconds_between(started_ns, again_ns)):
         return False
     return bool(started_ns < ended_ns < again_ns)
+
+
+def began_again(row: Row) -> bool:
+    """True if it was told of two starts that cannot be one: its id was used for two runs."""
+    started_ns, again_ns = row.get("started"), row.get("started_last")
+    if started_ns is None or again_ns is None:
+        return False
+    apart_s = seconds_between(started_ns, again_ns)
+    if is_zone_apart(apart_s):
+        return False
+    return apart_s > CLOCKS_APART_S_MAX or started_ns < row.get("ended_first", again_ns) < again_ns
 
 
 def run_started_ns(row: Row) -> int | None:
@@ -159,6 +173,18 @@ def _is_skewed(row: Row) -> bool:
         if first in row and is_zone_apart(seconds_between(row[first], row[last])):
             return True
     return False
+
+
+def _first_end_ns(row: Row, ended_ns: int) -> int:
+    first_ns: int = row.get("ended_first", ended_ns)
+    return first_ns
+
+
+def _again_ns(row: Row) -> int:
+    """When it began last. After an end that is another try under the same number, and the one that
+    the last end belongs to."""
+    again_ns: int = row.get("started_last", -1)
+    return again_ns
 
 
 def _same_clock(row: Row, started_ns: int, ended_ns: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import math
 MINUTE_S = 60
 HOUR_S = 3_600
 DAY_S = 86_400
+YEAR_S = 31_556_952  # of the calendar, on average
 SHORTEST_S = 0.05  # less is no different from nothing to a person
 
 
@@ -28,6 +29,15 @@ def lasting(duration_s: float) -> str:
         return _two(minutes // 60, "h", minutes % 60, "min")
     hours = round(duration_s / HOUR_S)
     return _two(hours // 24, "d", hours % 24, "h")
+
+
+def about(duration_s: float) -> str:
+    """A duration of which only the size matters: 6 min, about 3 days, about 4 years."""
+    if duration_s < 2 * DAY_S:
+        return lasting(duration_s)
+    if duration_s < 2 * YEAR_S:
+        return f"about {duration_s / DAY_S:,.0f} days"
+    return f"about {duration_s / YEAR_S:,.0f} years"
 
 
 def _two(large: int, unit: str, small: int, smaller_unit: str) -> str:

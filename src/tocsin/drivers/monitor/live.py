@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,17 +13,18 @@ from tocsin.drivers.monitor.past import Past
 from tocsin.errors import NothingToEstimate
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import ENDED_RUN
-from tocsin.monitor.showing import RunFacts, shown_state
-from tocsin.monitor.states import attempt_times, in_run, run_started_ns
+from tocsin.monitor.showing import RunFacts, inherited, shown_state
+from tocsin.monitor.states import attempt_times, began_again, in_run, run_started_ns
 from tocsin.monitor.times import NS_PER_S, seconds_between, shown
 
 if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
     from tocsin.monitor.estimate import Estimate, Knowledge, Moment, PastRun, Plan
-    from tocsin.monitor.moments import Task
+    from tocsin.monitor.moments import Growth, Task
 
 TASKS_MAX: Final = 20_000  # of a run whose time left is worked out task by task
 PAST_TASKS_MAX: Final = 5_000  # of a run that is learnt from
 WORKFLOWS_KNOWN_MAX: Final = 64
+_ASKED: Final = ("queued", "started")  # the moments from which on it waited for no other task
 PACE_LOW, PACE_HIGH = 0.5, 2.0  # of what the pace alone says, where nothing else is known
 
 
@@ -35,6 +37,8 @@ class Learnt:
     cores: int
     latest: PastRun | None
     names: tuple[str, ...]
+    growths: tuple[Growth, ...]
+    """How the plans of those runs grew while they ran."""
 
 
 class Live(Past):
@@ -118,14 +122,18 @@ class Live(Past):
         from tocsin.monitor.estimate import learn
 
         runs = [] if not workflow else self.past_runs(workflow)
-        past = [run for run, _ in runs]
+        past = [run for run, _, _ in runs]
         cores = max((run.plan.cores for run in past), default=1)
-        last, names = runs[-1] if runs else (None, ())
-        return Learnt(ended, learn(past), cores, last, names)
+        last, names, _ = runs[-1] if runs else (None, (), None)
+        growths = tuple(growth for _, _, growth in runs if growth is not None)
+        return Learnt(ended, learn(past), cores, last, names, growths)
 
-    def past_runs(self, workflow: str) -> list[tuple[PastRun, tuple[str, ...]]]:
-        """The completed runs of a workflow, oldest first, each with the names of its tasks."""
-        from tocsin.monitor.moments import cores_of, past_run, plan_of
+    def past_runs(self, workflow: str) -> list[tuple[PastRun, tuple[str, ...], Growth | None]]:
+        """The completed runs of a workflow, oldest first, with their tasks' names and growth.
+
+        A run whose id was used again is a mixture of two, and teaches nothing.
+        """
+        from tocsin.monitor.moments import cores_of, growth_of, past_run, plan_of
 
         found = self.rows(
             "SELECT no, id, row FROM runs WHERE workflow = ? AND state = 'completed' "
@@ -133,11 +141,11 @@ class Live(Past):
             workflow,
             self.options.past_runs_max,
         )
-        runs: list[tuple[PastRun, tuple[str, ...]]] = []
+        runs: list[tuple[PastRun, tuple[str, ...], Growth | None]] = []
         for run_no, run_id, packed in reversed(found):
             row = decode_row(packed)
             began_ns, ended_ns = run_started_ns(row), row.get("ended")
-            if began_ns is None or ended_ns is None or ended_ns <= began_ns:
+            if began_ns is None or ended_ns is None or ended_ns <= began_ns or began_again(row):
                 continue
             tasks = self.tasks(run_no, "completed", most=PAST_TASKS_MAX + 1)
             if not tasks or len(tasks) > PAST_TASKS_MAX:
@@ -145,7 +153,7 @@ class Live(Past):
             plan = plan_of(tasks, row, cores=cores_of(row, tasks), ended=True)
             makespan_s = seconds_between(began_ns, ended_ns)
             past = past_run(run_id, plan, tasks, began_ns, makespan_s)
-            runs.append((past, tuple(task.name for task in tasks)))
+            runs.append((past, tuple(task.name for task in tasks), growth_of(row, len(tasks))))
         return runs
 
     def tasks(
@@ -154,22 +162,24 @@ class Live(Past):
         """The activities of a run in the order in which they were heard of, or those in a state."""
         where, values = ("", ()) if state is None else (" AND state = ?", (state,))
         found = self.rows(
-            f"SELECT activity, type, version, row FROM attempts WHERE run = ? AND last{where} "
-            "ORDER BY no LIMIT ?",
+            "SELECT activity, type, version, row, attempt FROM attempts "
+            f"WHERE run = ? AND last{where} ORDER BY no LIMIT ?",
             run_no,
             *values,
             most,
         )
+        # What a task waits for is told once, by its plan or its first attempt.
+        before = self._attempts(run_no, [name for name, *_, number in found if number > 1])
         return [
-            _task(name, kind, version, decode_row(row), run_is)
-            for name, kind, version, row in found
+            _task(name, kind, version, decode_row(row), run_is, before.get(name, {}))
+            for name, kind, version, row, _ in found
         ]
 
     def _moment(self, row: Row, tasks: list[Task], learnt: Learnt, now_ns: int) -> Moment:
         from tocsin.monitor.moments import cores_of, moment_of, plan_of
 
         cores = cores_of(row, tasks, learnt.cores)
-        plan = plan_of(tasks, row, cores=cores, ended=False)
+        plan = plan_of(tasks, row, cores=cores, ended=False, past=learnt.growths)
         began_ns = _began_ns(row, now_ns)
         return moment_of(plan, tasks, began_ns, max(0.0, seconds_between(began_ns, now_ns)))
 
@@ -202,10 +212,14 @@ class Live(Past):
         return estimate_shown(found, now_ns, ())
 
 
-def _task(name: str, kind: str, version: str, row: Row, run_is: str) -> Task:
+def _task(
+    name: str, kind: str, version: str, last: Row, run_is: str, attempts: Mapping[int, Row]
+) -> Task:
     from tocsin.monitor.moments import Task
 
-    times = attempt_times(row)
+    times = attempt_times(last)
+    row = {**inherited(attempts), **last}
+    asked = [each[at] for each in (*attempts.values(), last) for at in _ASKED if at in each]
     return Task(
         name=name,
         type=kind,
@@ -219,6 +233,8 @@ def _task(name: str, kind: str, version: str, row: Row, run_is: str) -> Task:
         output_bytes=latest(row, "output_bytes"),
         external_bytes=latest(row, "external_bytes"),
         heard_ns=row.get("started_heard", row.get("last_received")),
+        asked_ns=min(asked, default=None),
+        open="open" in row,
     )
 
 

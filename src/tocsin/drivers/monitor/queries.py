@@ -40,6 +40,14 @@ STORED_STATES: Final = (
 
 _decode_message = msgspec.msgpack.Decoder(tuple[str | None, dict[str, str]]).decode
 _RUN = "SELECT no, id, row, odd, cycle FROM runs"
+_RETRIED = (
+    "SELECT count(DISTINCT activity) FROM attempts WHERE run = ? AND fault IS NOT NULL AND NOT last"
+)
+# That one try of an activity failed like the one before it is no news.
+_SEEN = (
+    "SELECT count(*) FROM attempts WHERE fault = ? AND ended_ns < ? "
+    "AND NOT (run = ? AND activity = ?)"
+)
 
 Page = tuple[list[T], str | None]
 
@@ -107,8 +115,9 @@ class Questions:
         with self._turn:
             no, facts = self.facts(run_id)
             odd, types = self._odd_activities(no), self._types(no)
+            ((retried,),) = self.rows(_RETRIED, no)
         record = run_record(facts, now_ns, self.options.silence_s)
-        return whole_run(record, facts, odd, types)
+        return whole_run(record, facts, odd, types, retried=retried)
 
     def facts(self, run_id: str) -> tuple[int, RunFacts]:
         with self._turn:
@@ -277,9 +286,7 @@ class Questions:
     ) -> FailureRecord:
         decoded = decode_row(row)
         record = activity_record(run_id, name, {number: decoded}, run_is, kind=kind)
-        ((seen,),) = self.rows(
-            "SELECT count(*) FROM attempts WHERE fault = ? AND ended_ns < ?", fault, ended_ns or 0
-        )
+        ((seen,),) = self.rows(_SEEN, fault, ended_ns or 0, run_no, name)
         _, order_ns, seq, _ = decoded["state"]
         return FailureRecord(record, seen, tuple(self.before(run_no, order_ns, seq, last)))
 

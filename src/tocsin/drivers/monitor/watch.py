@@ -96,16 +96,20 @@ class Watch(Live):
         found.sort(key=lambda each: -each[0])
         return [*whole, *(alert for _, alert in found)][:ALERTS_MAX]
 
-    def hints(self, run_id: str, now_ns: int) -> list[Hint]:
-        """Activities that followed each other without need, the most time saved first."""
-        from tocsin.monitor.hints import hints
+    def hints(self, run_id: str, now_ns: int) -> tuple[list[Hint], str | None]:
+        """Activities that followed each other without need, the most time saved first.
+
+        The second says why nothing can be said, where that is so.
+        """
+        from tocsin.monitor.hints import hints, unknown_because
         from tocsin.monitor.moments import cores_of, ran_of
 
         with self._turn:
             run_no, facts = self.facts(run_id)
             run_is = shown_state(facts.row, now_ns, self.options.silence_s)
             tasks = self.tasks(run_no, run_is, most=HINT_TASKS_MAX)
-        return hints(ran_of(tasks), cores_of(facts.row, tasks))
+        ran = ran_of(tasks)
+        return hints(ran, cores_of(facts.row, tasks)), unknown_because(ran)
 
     def completed(self, workflow: str) -> int:
         """How many runs of a workflow came to a good end."""
@@ -159,7 +163,8 @@ class Watch(Live):
 
         learnt = self.learnt(latest(row, "workflow") or "")
         tasks = self.tasks(run_no, "running", most=RUN_TASKS_MAX)
-        plan = plan_of(tasks, row, cores=cores_of(row, tasks, learnt.cores), ended=False)
+        cores = cores_of(row, tasks, learnt.cores)
+        plan = plan_of(tasks, row, cores=cores, ended=False, past=learnt.growths)
         found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}))
         if found is None:
             return _Expected(size, completed, 0.0, ())

@@ -68,7 +68,10 @@ class RunShown(Shown, frozen=True, kw_only=True):
 
 
 class WholeRunShown(RunShown, frozen=True, kw_only=True):
-    """A run with all that is known of it. `types` counts activities by type and state."""
+    """A run with all that is known of it. `types` counts activities by type and state.
+
+    `retried` is how many activities were tried again after a failure.
+    """
 
     error: str | None
     trace: str | None
@@ -83,6 +86,7 @@ class WholeRunShown(RunShown, frozen=True, kw_only=True):
     files: list[FileShown]
     plan: dict[str, int]
     types: dict[str, dict[str, int]]
+    retried: int
 
 
 class RunsPage(Shown, frozen=True, kw_only=True):
@@ -196,7 +200,10 @@ class HintShown(Shown, frozen=True, kw_only=True):
 
 
 class HintsShown(Shown, frozen=True, kw_only=True):
+    """`reason` is why nothing can be said, where that is so; else null."""
+
     hints: list[HintShown]
+    reason: str | None
 
 
 class HistogramShown(Shown, frozen=True, kw_only=True):

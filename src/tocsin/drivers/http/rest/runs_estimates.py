@@ -11,6 +11,8 @@ from starlette.routing import Route
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
+from tocsin.errors import BadRequest
+from tocsin.monitor.anomalies import find_cycle
 from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.run_views import EstimateShown, HintsShown
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from tocsin.monitor.estimate import Plan
 
 DEFAULT_FORMAT: Final = "prov-json"
+NAMED_MAX: Final = 5  # of the tasks that wait for each other
 
 
 def estimate_routes(monitor: Monitor) -> list[Route]:
@@ -32,8 +35,8 @@ def estimate_routes(monitor: Monitor) -> list[Route]:
     async def side_by_side(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        found = await monitor.ask(lambda live, now_ns: live.hints(run_id, now_ns))
-        return answer(shown_as(HintsShown, {"hints": found}))
+        found, reason = await monitor.ask(lambda live, now_ns: live.hints(run_id, now_ns))
+        return answer(shown_as(HintsShown, {"hints": found, "reason": reason}))
 
     async def unstarted(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
@@ -71,6 +74,13 @@ def _plan(asked: EstimateAsked) -> Plan:
     from tocsin.monitor.estimate import Plan, Planned  # with numpy: not before it is needed
 
     place = {task.id: index for index, task in enumerate(asked.tasks)}
+    cycle = find_cycle({task.id: task.parents for task in asked.tasks})
+    if cycle:
+        raise BadRequest(
+            f"task {cycle[0][:80]!r} waits for itself"
+            + (f", by way of {_named(cycle[1:])}" if len(cycle) > 1 else ""),
+            remedy="Leave out one of those dependences: no order can keep them all.",
+        )
     return Plan(
         tasks=tuple(
             Planned(task.type, tuple(place[each] for each in task.parents), task.external_bytes)
@@ -80,6 +90,11 @@ def _plan(asked: EstimateAsked) -> Plan:
         cores=asked.cores,
         version=asked.version,
     )
+
+
+def _named(tasks: list[str]) -> str:
+    listed = ", ".join(repr(each[:80]) for each in tasks[:NAMED_MAX])
+    return listed + (f" and {len(tasks) - NAMED_MAX:,} more" if len(tasks) > NAMED_MAX else "")
 
 
 def _name(form: str) -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 import websockets.sync.client as websockets
+from websockets.exceptions import ConnectionClosed
 
 from served import Served, served
 
@@ -161,3 +162,31 @@ def test_who_hangs_up_is_out_of_the_profile_at_once(broker: Served) -> None:
         with stream(broker, "?concepts=LogTail"):
             assert hear(publisher)["profile"]["concepts"] == ["LogTail"]
         assert hear(publisher)["profile"]["concepts"] == []
+
+
+def test_a_burst_on_one_socket_keeps_nobody_else_waiting(broker: Served) -> None:
+    with socket(broker) as connection:
+        for ref in range(500):
+            connection.send(json.dumps({"subscribe": ["Event"], "ref": ref}))
+        assert broker.call("GET", "/livez")[0] == 200
+        assert [hear(connection)["ref"] for _ in range(500)] == list(range(500))
+
+
+def test_a_publisher_that_did_not_read_gets_the_profile_as_it_is_by_then(broker: Served) -> None:
+    with socket(broker) as publisher, socket(broker) as subscriber:
+        say(publisher, register=True)
+        for _ in range(300):  # more than any buffer on the way holds
+            say(subscriber, subscribe=["Concept"])
+            say(subscriber, unsubscribe=True)
+        say(subscriber, subscribe=["LogFile"])
+        while hear(publisher)["profile"]["concepts"] != ["LogFile"]:
+            pass
+
+
+def test_a_message_in_too_many_parts_is_too_big(broker: Served) -> None:
+    with socket(broker) as connection:
+        with suppress(ConnectionClosed):
+            connection.send("x" for _ in range(20_000))
+        with pytest.raises(ConnectionClosed):
+            hear(connection)
+        assert connection.close_code == 1009

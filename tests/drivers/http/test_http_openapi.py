@@ -50,7 +50,7 @@ def routes() -> list[Route]:
     nobody: Any = Unused()
     return [
         *event_routes(nobody),
-        *blackboard_routes(nobody),
+        *blackboard_routes(nobody, nobody),
         *run_routes(nobody),
         *ingest_routes(nobody),
         *subscription_routes(nobody),

@@ -16,12 +16,14 @@ import msgspec
 
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Level, Token
+from tocsin.delivery.trust import host_of
 from tocsin.drivers.push.letters import Letters
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions
 from tocsin.wire.blackboard.messages import Profile
 
 KEY: Final = "blackboard/publisher/"
 PUBLISHERS_MAX: Final = 10_000
+PUBLISHERS_PER_HOST_MAX: Final = 256  # nobody asks a host whether it wants to be told
 TELL_S: Final = 10.0  # how long a publisher may take to hear of a profile
 FIRST_DELAY_S: Final = 1.0
 DELAY_S_MAX: Final = 300.0
@@ -156,6 +158,12 @@ class Board:
             raise TooManySubscriptions(
                 f"{PUBLISHERS_MAX} publishers are registered",
                 remedy="Unregister some, or use GET /blackboard/profile.",
+            )
+        host = host_of(address)
+        if sum(host == host_of(known) for known in self._by_address) >= PUBLISHERS_PER_HOST_MAX:
+            raise TooManySubscriptions(
+                f"{PUBLISHERS_PER_HOST_MAX} publishers are registered at {host}",
+                remedy="Use GET /blackboard/profile, or the socket, from there.",
             )
         registered = Registered(secrets.token_hex(12), address)
         saving = self._saving[address] = self._node.loop.create_future()

@@ -80,6 +80,7 @@ class BoardSocket(Socket):
         super().__init__(connection, request, node)
         self._profile: frozenset[str] = frozenset()
         self._is_registered = False
+        self._profile_due = False  # it changed while the client did not read
 
     def _begin(self) -> None:
         Query.parse(self._request.query, ())
@@ -142,7 +143,15 @@ class BoardSocket(Socket):
             self._node.board.on_profile.append(self._another_profile)
 
     def _another_profile(self, profile: Profile) -> None:
-        self._say(_encode({"profile": profile}))
+        """Told now, or the latest one when the client reads again: never more than one waits."""
+        self._profile_due = self._connection.write_paused
+        if not self._profile_due:
+            self._say(_encode({"profile": profile}))
+
+    def writable(self) -> None:
+        if self._profile_due and self._is_registered:
+            self._another_profile(self._node.board.profile)
+        super().writable()
 
     def write(self, events: list[Stored]) -> bool:
         if self._open:

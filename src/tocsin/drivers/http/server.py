@@ -10,7 +10,7 @@ from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.board_socket import BoardSocket
-from tocsin.drivers.http.board_stream import board_stream
+from tocsin.drivers.http.board_stream import BoardFrames, board_stream
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.exchange import Exchange
@@ -40,6 +40,7 @@ class HttpDoor:
         self._soap = soap
         self._streams = Frames(server_sent_event)
         self._sockets = Frames(socket_frame)
+        self._boards = BoardFrames()
         settings: HttpSettings = node.settings.http
         self.door = Door(
             node.loop,
@@ -102,7 +103,7 @@ class HttpDoor:
             if path == "/events/socket":
                 return EventSocket(connection, request, self._node, self._sockets)
             if path == "/blackboard/stream":
-                return board_stream(connection, request, self._node)
+                return board_stream(connection, request, self._node, self._boards)
             if path == "/blackboard/socket":
                 return BoardSocket(connection, request, self._node)
         elif request.method == b"POST":

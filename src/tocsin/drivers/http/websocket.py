@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 PING_S: Final = 30.0
 PONG_S_MAX: Final = 20.0  # then nobody is there
+TURN_S: Final = 0.005  # of one socket, before others get a turn
+PARTS_MAX: Final = 10_000  # of one message
 _REASON_BYTES_MAX = 123  # of a close frame (RFC 6455, 5.5)
 
 
@@ -73,6 +75,9 @@ class Socket(ABC):
         self._characters = 0
         self._answers: deque[Answer] = deque()
         self._held = False  # not read from, because too much of it is under way
+        self._heard = self._protocol.events()
+        self._more = False  # of what came, some is not looked at yet
+        self._is_hearing = False
         self._ping_due_s = inf
         self._pong_due_s = inf
 
@@ -122,13 +127,39 @@ class Socket(ABC):
             return
         try:
             self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                self._handle(event)
         except (RemoteProtocolError, LocalProtocolError) as error:
             self._close(CloseReason.PROTOCOL_ERROR, str(error))
+            return
+        self._more = True
+        self._hear()
+
+    def _hear(self) -> None:
+        """Take what came, for a short while and as far as answers may wait; the rest in a later
+        turn, so that one client's burst keeps nobody else waiting."""
+        if self._is_hearing or not self._open:
+            return
+        self._is_hearing = True
+        loop = self._connection.door.loop
+        until_s = loop.time() + TURN_S
+        try:
+            while self._open and not self._is_full():
+                event = next(self._heard, None)
+                if event is None:
+                    self._heard = self._protocol.events()
+                    self._more = False
+                    break
+                self._handle(event)
+                if loop.time() > until_s:
+                    loop.call_soon(self._hear)
+                    break
+        except (RemoteProtocolError, LocalProtocolError) as error:
+            self._close(CloseReason.PROTOCOL_ERROR, str(error))
+        finally:
+            self._is_hearing = False
         self._hold_if_full()
 
     def writable(self) -> None:
+        self._hear()
         if self._held:
             self._hold_if_full()
             if self._pong_due_s != inf:  # it may have come while we did not read
@@ -178,6 +209,9 @@ class Socket(ABC):
             self._close(CloseReason.MESSAGE_TOO_BIG, "the message is too large")
             return
         self._parts.append(event.data)
+        if len(self._parts) > PARTS_MAX:
+            self._close(CloseReason.MESSAGE_TOO_BIG, "the message comes in too many parts")
+            return
         if event.message_finished:
             text = "".join(self._parts)
             self._parts.clear()
@@ -199,16 +233,16 @@ class Socket(ABC):
             answers.popleft()
             if self._open:
                 self._connection.write(response)
+        if self._more:
+            self._hear()
         if self._held:
             self._hold_if_full()
 
     def _hold_if_full(self) -> None:
         """Read no more while as much as allowed waits for the disk, or our answers for the client:
         one that sends and never reads would have us keep every answer."""
-        connection = self._connection
-        transport = connection.transport
-        waiting = len(self._answers) >= connection.door.limits.pipelined_max
-        is_full = waiting or connection.write_paused
+        transport = self._connection.transport
+        is_full = self._more or self._is_full()
         if transport is None or transport.is_closing() or self._held is is_full:
             return
         self._held = is_full
@@ -216,6 +250,11 @@ class Socket(ABC):
             transport.pause_reading()
         else:
             transport.resume_reading()
+
+    def _is_full(self) -> bool:
+        connection = self._connection
+        waiting = len(self._answers) >= connection.door.limits.pipelined_max
+        return waiting or connection.write_paused
 
     # Told by the node
 

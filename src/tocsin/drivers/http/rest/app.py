@@ -38,7 +38,7 @@ def application(node: Node, door: Door) -> Application:
     """Everything that is not on the way of an event."""
     routes = [
         *event_routes(node),
-        *blackboard_routes(node),
+        *blackboard_routes(node, door),
         *run_routes(node),
         *ingest_routes(node),
         *subscription_routes(node),

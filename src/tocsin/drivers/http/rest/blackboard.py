@@ -16,6 +16,7 @@ from tocsin.drivers.blackboard.subscribers import Subscribers
 from tocsin.drivers.http.publication import messages_of
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.subscribing import check_sink
+from tocsin.drivers.http.rest.waiting import while_wanted
 from tocsin.errors import BadMethod
 from tocsin.event.concept_filter import CONCEPTS_MAX
 from tocsin.ontology import in_use
@@ -31,21 +32,22 @@ from tocsin.wire.api.query import Query
 from tocsin.wire.blackboard.write import profile_of
 
 if TYPE_CHECKING:
+    from tocsin.drivers.http.door import Door
     from tocsin.drivers.node import Node
 
 WAIT_S_MAX: Final = 60.0
 
 
-def blackboard_routes(node: Node) -> list[Route]:
+def blackboard_routes(node: Node, door: Door) -> list[Route]:
     subscribers = Subscribers(node)
     return [
-        *_publishing(node),
+        *_publishing(node, door),
         *_publishers(node),
         *_subscribers(node, subscribers),
     ]
 
 
-def _publishing(node: Node) -> list[Route]:
+def _publishing(node: Node, door: Door) -> list[Route]:
     limits = node.settings.event_limits()
     body_bytes_max = node.settings.http.body_bytes_max
 
@@ -64,7 +66,8 @@ def _publishing(node: Node) -> list[Route]:
         query = Query.parse(request.scope["query_string"], ("after", "wait"))
         after = None if query.text("after") is None else query.number("after", 0)
         wait_s = query.seconds("wait", 0.0, most=WAIT_S_MAX)
-        return answer(await node.board.profile_after(after, wait_s))
+        found = node.board.profile_after(after, wait_s)
+        return answer(await (while_wanted(request, door, found) if wait_s else found))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")

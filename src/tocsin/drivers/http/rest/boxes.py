@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +12,7 @@ from tocsin.broker.effects import Pulled
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import box_shown, pulled_shown
 from tocsin.drivers.http.rest.subscribing import changed, listed, subscribe, unsubscribe
-from tocsin.errors import ShuttingDown
+from tocsin.drivers.http.rest.waiting import while_wanted
 from tocsin.event.subscription import Kind
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.subscription_request import read_box, read_change
@@ -59,7 +57,7 @@ def box_routes(node: Node, door: Door) -> list[Route]:
         pull = node.ask(
             lambda token, now_ns: node.broker.pull(box_id, events_max, wait_ns, ack, token, now_ns)
         )
-        pulled: Pulled = await (_while_wanted(request, door, pull) if wait_ns else pull)
+        pulled: Pulled = await (while_wanted(request, door, pull) if wait_ns else pull)
         return answer(pulled_shown(pulled))
 
     one = "/boxes/{id}"
@@ -71,18 +69,3 @@ def box_routes(node: Node, door: Door) -> list[Route]:
         Route(one, delete, methods=["DELETE"]),
         Route(f"{one}/messages", messages, methods=["GET"]),
     ]
-
-
-async def _while_wanted(request: Request, door: Door, pull: Coroutine[Any, Any, Any]) -> Any:
-    """Wait at a box as long as somebody waits for us, and the broker runs."""
-    await request.body()  # so that what is received next is that the client has left
-    waiting = asyncio.ensure_future(pull)
-    ends = [asyncio.ensure_future(request.receive()), asyncio.ensure_future(door.closing.wait())]
-    try:
-        await asyncio.wait([waiting, *ends], return_when=asyncio.FIRST_COMPLETED)
-        if waiting.done():
-            return waiting.result()
-        raise ShuttingDown("the wait at the box was ended", remedy="Ask again.")
-    finally:
-        for task in (waiting, *ends):
-            task.cancel()

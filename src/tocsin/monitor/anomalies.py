@@ -31,6 +31,15 @@ BEFORE_THE_START: Final = "activity before the start of the run"
 MORE_THAN_PLANNED: Final = "more than planned"
 USED_AGAIN: Final = "run id used again"
 CYCLE: Final = "cycle"
+TOO_MUCH: Final = "too much told"
+
+_OVER: Final = {
+    "files": "files of the workflow",
+    "inputs": "files that it reads",
+    "outputs": "files that it makes",
+    "parents": "activities that it waits for",
+    "attempts": "attempts at one activity",
+}
 
 
 def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
@@ -50,6 +59,7 @@ def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
     if len(row.get("ends", ())) > 1:
         detail = f"it was said that it {' and that it '.join(row['ends'])}"
         found.append(Anomaly(TWO_ENDS, detail, activity))
+    found += _too_much(row, activity)
     return found
 
 
@@ -84,7 +94,15 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
         are = "activity is" if known == 1 else "activities are"
         detail = f"{known:,} {are} known, and {total:,} were planned"
         found.append(Anomaly(MORE_THAN_PLANNED, detail))
+    found += _too_much(row, None)
     return found
+
+
+def _too_much(row: Row, activity: str | None) -> list[Anomaly]:
+    return [
+        Anomaly(TOO_MUCH, f"of its {_OVER.get(each, each)} only a part is kept", activity)
+        for each in row.get("over", ())
+    ]
 
 
 def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anomaly]:

@@ -9,13 +9,9 @@ in whatever order those came and however often.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from heapq import merge as merge_sorted
 from typing import Any, Final
-
-import msgspec
 
 from tocsin.monitor.rules import (
     ANY,
@@ -28,6 +24,8 @@ from tocsin.monitor.rules import (
     StateRule,
 )
 from tocsin.monitor.times import NS_PER_S, read_ns
+from tocsin.monitor.unions import united
+from tocsin.monitor.values import NAME_CHARS_MAX, READERS, WHOLE_MAX, is_cut, objects, whole
 from tocsin.ontology import Vocabulary
 
 Row = dict[str, Any]
@@ -36,13 +34,8 @@ _Rules = tuple[tuple[StateRule, ...], tuple[FieldRule, ...]]
 # By so much a clock may be ahead of ours before its time is doubted. Machines with NTP differ by
 # far less; a wrong zone differs by at least half an hour.
 AHEAD_NS_MAX: Final = 300 * NS_PER_S
-NAME_CHARS_MAX: Final = 512
-TEXT_CHARS_MAX: Final = 8_192  # publishers cut at 4 KiB
-JSON_CHARS_MAX: Final = 1 << 20  # parameters and counts
-ITEMS_MAX: Final = 1_000  # in a union; the first in their order
 PLAN_TASKS_MAX: Final = 100_000  # in one message
 ATTEMPT_MAX: Final = 1_000_000
-WHOLE_MAX: Final = 2**63 - 1
 _PLANS: Final = frozenset({"ActivityPlan", "PlannedActivities", "PlannedCounts"})
 
 
@@ -230,6 +223,8 @@ def _fill(row: Row, entity: str, stamps: _Stamps, reading: Reading, *, alone: bo
             if value is not None:
                 latest = rule.merge == "latest"
                 put(row, rule.field, [stamps.order_ns, seq, value] if latest else value)
+                if rule.kind == "text" and is_cut(text):
+                    put(row, "over", [rule.field])
 
 
 def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:
@@ -239,14 +234,14 @@ def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:
         return stamps.order_of(concept)
     if kind == "received":
         return stamps.heard.received_ns
-    return _READERS[kind](text)
+    return READERS[kind](text)
 
 
 def _add_plan(found: Told, text: str, stamps: _Stamps, reading: Reading) -> None:
     """Each task that was announced is an activity from then on."""
     found.run_row["plan"] = 1
     seq, order_ns = stamps.heard.seq, stamps.order_ns
-    for task in _objects(text)[:PLAN_TASKS_MAX]:
+    for task in objects(text)[:PLAN_TASKS_MAX]:
         name = task.get("id")
         if not isinstance(name, str | int) or not str(name):
             found.run_row["nameless_at"] = seq
@@ -261,86 +256,13 @@ def _add_plan(found: Told, text: str, stamps: _Stamps, reading: Reading) -> None
             row["open"] = 1
         if isinstance(parents, list):
             names = (str(each) for each in parents if isinstance(each, str | int))
-            row["parents"] = _kept({each[:NAME_CHARS_MAX] for each in names})
+            put(row, "parents", [each[:NAME_CHARS_MAX] for each in names])
         key = (str(name)[:NAME_CHARS_MAX], 1)
         found.activities[key] = merge(found.activities.get(key, {}), row)
 
 
-# Reading values: what cannot be read is left out, and never an error.
-
-
-def _text(text: str) -> str | None:
-    return text[: JSON_CHARS_MAX if text[:1] in "{[" else TEXT_CHARS_MAX] or None
-
-
-def _tail(text: str) -> str | None:
-    return text[-TEXT_CHARS_MAX:] or None
-
-
-def number(text: str) -> float | int | None:
-    """A finite number, whole where it is."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if not math.isfinite(value):
-        return None
-    return int(value) if value.is_integer() and abs(value) <= WHOLE_MAX // 2 else value
-
-
-def _whole(text: str) -> int | None:
-    value = number(text)
-    return None if value is None or abs(value) > WHOLE_MAX // 2 else int(value)
-
-
-def names(text: str) -> list[str]:
-    """A list in text: a JSON array, or else the one name that the text is."""
-    if text.startswith("["):
-        try:
-            found = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            found = [text]
-    else:
-        found = [text]
-    texts = (str(each) for each in found if isinstance(each, str | int | float))
-    return _kept({each[: 2 * NAME_CHARS_MAX] for each in texts if each})
-
-
-def _items(text: str) -> list[str] | None:
-    """The objects of a JSON array, each as JSON text with its members in order."""
-    found = {
-        msgspec.json.encode(each, order="deterministic").decode()
-        for each in _objects(text)[:ITEMS_MAX]
-    }
-    return _kept(found) if found else None
-
-
-def _objects(text: str) -> list[dict[str, Any]]:
-    try:
-        found = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        return []
-    if isinstance(found, dict):
-        found = [found]
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _kept(texts: set[str]) -> list[str]:
-    return sorted(texts)[:ITEMS_MAX]
-
-
-_READERS: Final[dict[str, Callable[[str], Any]]] = {
-    "text": _text,
-    "tail": _tail,
-    "number": number,
-    "whole": _whole,
-    "list": lambda text: names(text) or None,
-    "items": _items,
-}
-
-
 def _attempt(text: str | None) -> int:
-    value = _whole(text) if text else None
+    value = whole(text) if text else None
     return value if value is not None and 1 <= value <= ATTEMPT_MAX else 1
 
 
@@ -349,8 +271,11 @@ def _attempt(text: str | None) -> int:
 
 def put(row: Row, name: str, cell: Any) -> None:
     """Merge one cell into the row."""
-    had = row.get(name)
-    row[name] = cell if had is None else _MERGE[MERGES[name]](had, cell)
+    had, how = row.get(name), MERGES[name]
+    if how == "union":
+        _unite(row, name, had or [], cell)
+    else:
+        row[name] = cell if had is None else _MERGE[how](had, cell)
 
 
 def merge_into(row: Row, other: Row) -> None:
@@ -360,7 +285,13 @@ def merge_into(row: Row, other: Row) -> None:
         if had is None:
             row[name] = cell
         elif had != cell:
-            row[name] = _MERGE[MERGES[name]](had, cell)
+            put(row, name, cell)
+
+
+def _unite(row: Row, name: str, one: list[str], other: list[str]) -> None:
+    row[name], is_over = united(name, one, other)
+    if is_over:
+        put(row, "over", [name])
 
 
 def merge(row: Row, other: Row) -> Row:
@@ -376,15 +307,10 @@ def _latest(one: list[Any], other: list[Any]) -> list[Any]:
     return max(one, other, key=lambda cell: str(cell[2]))
 
 
-def _union(one: list[str], other: list[str]) -> list[str]:
-    return list(dict.fromkeys(merge_sorted(one, other)))[:ITEMS_MAX]
-
-
 _MERGE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "min": min,
     "max": max,
     "latest": _latest,
-    "union": _union,
     "state": max,
 }
 

@@ -8,7 +8,7 @@ makes a difference:
 
     min, max   of numbers
     latest     the value of the message with the greatest (source time, place in the log)
-    union      of texts, kept sorted, and of those the first so many
+    union      of texts, kept sorted; of too many, the shortest
     state      the state of the greatest (phase, source time, place in the log)
 
 What a concept subsumes follows its nearest ancestor that has a row here.
@@ -231,6 +231,7 @@ OWN_FIELDS: Final[dict[str, Merge]] = {
     "nameless_at": "min",  # the first message about an activity that did not say which
     "undated_at": "min",  # the first event whose time could not be read
     "plan": "max",  # 1 if tasks were announced one by one
+    "over": "union",  # fields of which more was said than is kept
     "open": "max",  # 1 if more tasks may come when this one ends
 }
 

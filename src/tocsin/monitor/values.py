@@ -1,0 +1,109 @@
+"""Values: what the text of a pair says. What cannot be read is left out, and never an error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+NAME_CHARS_MAX: Final = 512
+TEXT_CHARS_MAX: Final = 4_096  # publishers cut there as well
+JSON_CHARS_MAX: Final = 64 << 10  # parameters and counts
+ITEMS_READ_MAX: Final = 10_000  # of a list in one message; fewer are kept
+WHOLE_MAX: Final = 2**63 - 1
+
+
+def _text(text: str) -> str | None:
+    if is_cut(text):
+        return _fewer(text)
+    is_whole = text[:1] in "{[" and len(text) <= JSON_CHARS_MAX
+    return (text if is_whole else text[:TEXT_CHARS_MAX]) or None
+
+
+def is_cut(text: str) -> bool:
+    """True if the text is an object of JSON that is too long to be kept whole."""
+    return len(text) > JSON_CHARS_MAX and text.startswith("{")
+
+
+def _fewer(text: str) -> str:
+    """The members of an object that fit, the shortest first; of what is no JSON, its beginning."""
+    found = objects(text)
+    if not found:
+        return text[:TEXT_CHARS_MAX]
+    members = {name: _member(name, value) for name, value in found[0].items()}
+    kept: list[str] = []
+    left = JSON_CHARS_MAX - len("{}")
+    for name in sorted(members, key=lambda each: (len(members[each]), each)):
+        left -= len(members[name]) + len(",")
+        if left < 0:
+            break
+        kept.append(name)
+    return f"{{{','.join(members[name] for name in sorted(kept))}}}"
+
+
+def _member(name: str, value: Any) -> str:
+    return msgspec.json.encode({name: value}, order="deterministic").decode()[1:-1]
+
+
+def _tail(text: str) -> str | None:
+    return text[-TEXT_CHARS_MAX:] or None
+
+
+def number(text: str) -> float | int | None:
+    """A finite number, whole where it is."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) <= WHOLE_MAX // 2 else value
+
+
+def whole(text: str) -> int | None:
+    value = number(text)
+    return None if value is None or abs(value) > WHOLE_MAX // 2 else int(value)
+
+
+def names(text: str) -> list[str]:
+    """A list in text: a JSON array, or else the one name that the text is."""
+    if text.startswith("["):
+        try:
+            found = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            found = [text]
+    else:
+        found = [text]
+    texts = (str(each) for each in found if isinstance(each, str | int | float))
+    return [each[: 2 * NAME_CHARS_MAX] for each in texts if each]
+
+
+def _items(text: str) -> list[str] | None:
+    """The objects of a JSON array, each as JSON text with its members in order."""
+    found = [
+        msgspec.json.encode(each, order="deterministic").decode()
+        for each in objects(text)[:ITEMS_READ_MAX]
+    ]
+    return found or None
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return []
+    if isinstance(found, dict):
+        found = [found]
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+READERS: Final[dict[str, Callable[[str], Any]]] = {
+    "text": _text,
+    "tail": _tail,
+    "number": number,
+    "whole": whole,
+    "list": lambda text: names(text) or None,
+    "items": _items,
+}

@@ -16,7 +16,7 @@ from tocsin.errors import DataDirectoryUnusable
 
 FILE_NAME: Final = "monitor.db"
 APPLICATION_ID: Final = 0x546F634D  # "TocM"
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 BUSY_WAIT_MS_MAX: Final = 10_000
 CACHE_KIB: Final = 65_536  # for the writer; a run of a million activities is far larger
 WAL_BYTES_KEPT_MAX: Final = 64 << 20
@@ -60,8 +60,8 @@ TABLES: Final = (
     "missed INTEGER NOT NULL)",
     "INSERT INTO place VALUES (1, 0, 0)",
 )
-# What came with version 2. It holds nothing that the log would have to be read again for.
-ADDED: Final = (
+# What came with versions 2 and 3: nothing that the log would have to be read again for.
+_SECOND: Final = (
     "CREATE INDEX runs_under_way ON runs (state, lost_at_ns) WHERE ended_ns IS NULL",
     "CREATE INDEX runs_completed ON runs (workflow, ended_ns) WHERE state = 'completed'",
     # What was told of as slower than usual; without an activity, the run as a whole.
@@ -69,6 +69,12 @@ ADDED: Final = (
     "PRIMARY KEY (run, activity, attempt)) WITHOUT ROWID",
     "ALTER TABLE versions ADD COLUMN fork_of TEXT NOT NULL DEFAULT ''",
 )
+_THIRD: Final = (
+    "CREATE INDEX versions_in_order ON versions (workflow, seq, at_ns)",
+    "CREATE INDEX changes_in_order ON changes (seq)",
+)
+# By the version that a database has: what makes it one of this version.
+_STEPS: Final = {1: (*_SECOND, *_THIRD), 2: _THIRD}
 
 
 def connect_writer(directory: Path) -> apsw.Connection:
@@ -82,9 +88,9 @@ def connect_writer(directory: Path) -> apsw.Connection:
     run(f"PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit={WAL_BYTES_KEPT_MAX}").fetchall()
     version, application = connection.pragma("user_version"), connection.pragma("application_id")
     if version == 0 and not run("SELECT 1 FROM sqlite_schema").fetchall():
-        _make(connection, (*TABLES, *ADDED))
-    elif version == 1 and application == APPLICATION_ID:
-        _make(connection, ADDED)
+        _make(connection, (*TABLES, *_SECOND, *_THIRD))
+    elif version in _STEPS and application == APPLICATION_ID:
+        _make(connection, _STEPS[version])
     elif version != SCHEMA_VERSION or application != APPLICATION_ID:
         connection.close()
         raise DataDirectoryUnusable(

@@ -43,7 +43,8 @@ REST_SHARE: Final = 1.0
 REST_SHARE_BUSY: Final = 12.0
 REST_S_MAX: Final = 0.5  # a batch that waited for the disk took nobody's time
 BUSY_EVENTS_PER_S: Final = 15_000
-PAUSE_S: Final = 0.1  # between two transactions that let old runs go
+FORGET_S_MAX: Final = 0.1  # of letting old runs go, before it is looked whether there are events
+PAUSE_S: Final = 0.1  # and after it, if there are none
 CLOSING_S: Final = 10.0
 NAME: Final = "the monitor"
 
@@ -73,6 +74,7 @@ class Service:
         self._stopping = False
         self._stream: int | None = None
         self._through = store.place
+        self._forget_every_s = FORGET_EVERY_S
         self._folded = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="tocsin-monitor", daemon=True)
 
@@ -164,7 +166,7 @@ class Service:
                 self._fold(events, begun_s - placed_s)
                 if self._through == self._store.place:
                     placed_s = begun_s
-            if begun_s - forgot_s >= FORGET_EVERY_S:
+            if begun_s - forgot_s >= self._forget_every_s:
                 forgot_s = begun_s
                 self._forget()
             self._lookout.turn(self._through, lambda: self._stopping)
@@ -183,7 +185,7 @@ class Service:
         """The next events, or none if it is time for other things; None at the end."""
         with self._turn:
             if not self._waiting and not self._stopping:
-                self._turn.wait(min(FORGET_EVERY_S, self._lookout.every_s))
+                self._turn.wait(min(self._forget_every_s, self._lookout.every_s))
             if not self._waiting and self._stopping:
                 return None
             events, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
@@ -263,11 +265,19 @@ class Service:
         self._store.write([], through, missed=missed)
 
     def _forget(self) -> None:
+        """Let some of what is too old go. If there is more, it goes after the next events."""
+        begun_s = time.monotonic()
+        gone = 0
+
         def some() -> None:
-            while self._store.forget(self._node.now_ns()) and not self._stopping:
-                self._rest(PAUSE_S)
+            nonlocal gone
+            gone = self._store.forget(
+                self._node.now_ns(),
+                lambda: self._stopping or time.monotonic() - begun_s > FORGET_S_MAX,
+            )
 
         self._try(some)
+        self._forget_every_s = PAUSE_S if gone else FORGET_EVERY_S
 
     def _try(self, work: Callable[[], object]) -> bool:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -144,9 +144,9 @@ class MonitorStore:
             self._connection.execute("UPDATE place SET seq = ?, missed = ?", (place, missed))
         self.place, self.missed = place, missed
 
-    def forget(self, now_ns: int) -> int:
+    def forget(self, now_ns: int, is_enough: Callable[[], bool] = lambda: False) -> int:
         """Remove some of what is too old or too much; call again if that was not nothing."""
-        return forget(self._connection, self.options, now_ns)
+        return forget(self._connection, self.options, now_ns, is_enough)
 
     def begin_anew(self) -> None:
         """The log is not the one that was read: read it from its beginning."""

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rocrate.rocrate import ROCrate
 
-from monitor.provenance.runs import HOSTILE, SNAKEFILE, hostile_run, ordinary_run
+from monitor.provenance.runs import HOSTILE, SNAKEFILE, at, hostile_run, ordinary_run
 from tocsin.monitor.provenance import RunView, crate_zip
 from tocsin.monitor.provenance.layout import ROOT, layout
-from tocsin.monitor.records import WorkflowFile
+from tocsin.monitor.records import ActivityRecord, WorkflowFile
 
 SHARED = Path(__file__).parents[4] / "shared"
 SAMPLE = SHARED / "data/workflows/engines/provenance_samples/runcrate_provenance_run_crate.json"
@@ -297,3 +297,46 @@ def shape(entities: dict[str, dict[str, Any]]) -> set[tuple[str, str, str]]:
                 if target is not None:
                     found.add((kind, name, as_list(target["@type"])[0]))
     return found
+
+
+def test_files_of_a_directory_that_was_made_come_from_nowhere_else(tmp_path: Path) -> None:
+    split = ActivityRecord(
+        id="split",
+        type="split",
+        state="succeeded",
+        started=at(1),
+        ended=at(2),
+        inputs=("genome.fa",),
+        outputs=("parts",),
+        output_bytes=7,
+    )
+    count = ActivityRecord(
+        id="count",
+        type="count",
+        state="succeeded",
+        started=at(3),
+        ended=at(4),
+        inputs=("parts/a.txt", "parts/b.txt"),
+        outputs=("counts.txt",),
+    )
+    view = replace(ordinary_run(), activities=(split, count))
+
+    entities = metadata(view)
+
+    by_name = {entity.get("name"): entity for entity in entities.values()}
+    directory = by_name["parts"]
+    assert directory["@type"] == "Dataset"
+    assert directory["contentSize"] == "7"
+    members = [by_name["parts/a.txt"]["@id"], by_name["parts/b.txt"]["@id"]]
+    assert ids(directory["hasPart"]) == members
+    assert ids(by_name["split: split"]["result"]) == [directory["@id"], *members]
+    whole = by_name["Run r1 of counting"]
+    assert ids(whole["result"]) == [by_name["counts.txt"]["@id"]]
+    assert not set(members) & set(ids(whole["object"]))
+    steps = {each["name"]: each["position"] for each in of_type(entities, "HowToStep")}
+    assert steps == {"split": "0", "count": "1"}
+    readme = (unpacked(view, tmp_path) / "README.md").read_text()
+    assert "- genome.fa" in readme
+    assert "parts/" not in readme
+    assert not dangling(view)
+    assert loaded(tmp_path).get(directory["@id"]) is not None

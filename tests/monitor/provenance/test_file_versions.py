@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,6 +61,61 @@ def test_who_changes_a_file_in_place_reads_what_was_there_before() -> None:
     assert not [line for line in found if line.startswith("wasGeneratedBy(file:f,")]
 
 
+def test_a_file_in_a_directory_was_made_by_who_made_the_directory() -> None:
+    found = told(
+        did("cut", 1, reads="all.txt", writes="parts/"),
+        did("count", 3, reads="parts/1.txt", writes="counts/1.txt"),
+    )
+
+    assert "wasGeneratedBy(file:parts%2F1.txt, activity:cut.1, -)" in found
+    assert "used(activity:count.1, file:parts%2F1.txt, -)" in found
+    assert "hadMember(file:parts%2F, file:parts%2F1.txt)" in found
+    [directory] = [line for line in found if line.startswith("entity(file:parts%2F,")]
+    assert "prov:type='prov:Collection'" in directory
+
+
+def test_a_file_in_a_cached_directory_is_derived_from_what_that_was_made_of() -> None:
+    cached = ActivityRecord(id="cut", state="cached", inputs=("all.txt",), outputs=("parts",))
+
+    found = told(cached, did("count", 3, reads="parts/1.txt", writes="n"))
+
+    assert "wasDerivedFrom(file:parts%2F1.txt, file:all.txt, -, -, -)" in found
+    assert "hadMember(file:parts, file:parts%2F1.txt)" in found
+
+
+def test_a_file_in_a_directory_that_is_made_again_is_another_one() -> None:
+    found = told(
+        did("cut", 1, writes="parts"),
+        did("count", 3, reads="parts/1", writes="n"),
+        did("cut again", 5, writes="parts"),
+        did("count again", 7, reads="parts/1", writes="m"),
+    )
+
+    assert "used(activity:count.1, file:parts%2F1, -)" in found
+    assert "used(activity:count%20again.1, rewritten:parts%2F1.2, -)" in found
+    assert "hadMember(rewritten:parts.2, rewritten:parts%2F1.2)" in found
+
+
+@pytest.mark.parametrize(
+    "activities",
+    [
+        (did("look", 1, reads="d/f"), did("make", 3, writes="d")),
+        (did("make", 1, reads="d/f", writes="d"), did("look", 3, reads="d/f")),
+        (did("make", 1, writes="d"), did("look", 3, reads="d/../d/f")),
+        (did("make", 1, writes="d"), did("look", 3, reads="dd/f")),
+        (did("make", 1, writes="d"), did("name", 2, writes="d/f"), did("look", 3, reads="d/f")),
+        (replace(did("make", 1, writes="d"), state="failed"), did("look", 3, reads="d/f")),
+        (did("make", 1, writes="/"), did("look", 3, reads="/d/f")),
+        (did("make", 1, writes="/"), did("look", 3, reads="/" * 100_000 + "d")),
+    ],
+    ids=["before", "by its maker", "outside", "like it", "by name", "failed", "root", "hostile"],
+)
+def test_what_was_there_before_or_is_elsewhere_was_not_made_with_a_directory(
+    activities: tuple[ActivityRecord, ...],
+) -> None:
+    assert not [line for line in told(*activities) if line.startswith("hadMember")]
+
+
 def test_an_end_before_the_beginning_is_told_as_hearsay() -> None:
     odd = replace(did("odd", 9), ended=at(2))
 
@@ -112,7 +168,7 @@ def test_a_text_that_utf_8_cannot_carry_harms_nobody() -> None:
     assert not dangling(view)
 
 
-names = st.sampled_from(["a", "b", "c d", "é", "", "x'\n"])
+names = st.sampled_from(["a", "b", "c d", "é", "", "x'\n", "a/", "a/b", "a/b/c", "a/../b"])
 times = st.none() | st.integers(0, 50).map(at)
 some_activities = st.lists(
     st.builds(

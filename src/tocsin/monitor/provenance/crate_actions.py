@@ -166,7 +166,7 @@ def _attempt(
 ) -> Entity:
     started, ended = interval(attempt.started, attempt.ended)
     read = [plan.files.entity_read(path, attempt, name) for path in dict.fromkeys(attempt.inputs)]
-    outputs = dict.fromkeys(attempt.outputs) if attempt.state == "succeeded" else {}
+    outputs = plan.files.outputs(attempt) if attempt.state == "succeeded" else []
     again = f", attempt {attempt.attempt}" if attempt.attempt > 1 else ""
     action = plan.iri(name)
     return known(
@@ -219,20 +219,25 @@ def _files(plan: CratePlan) -> Iterator[Entity]:
         if activity.state != "cached":
             continue
         sources = [reference(plan.iri(first_entity(path))) for path in activity.inputs]
-        if len(sources) * len(activity.outputs) > DERIVATIONS_MAX:
+        outputs = plan.files.outputs(activity)
+        if len(sources) * len(outputs) > DERIVATIONS_MAX:
             collection = plan.iri(Name("inputs", local(activity.id)))
             yield {"@id": collection, "@type": "Collection", "hasPart": sources}
             sources = [reference(collection)]
-        based.update(dict.fromkeys(activity.outputs, sources))
+        based.update(dict.fromkeys(outputs, sources))
+    parts: dict[Name, list[Entity]] = {}
+    for directory, file in plan.files.contained(plan.view):
+        parts.setdefault(directory, []).append(reference(plan.iri(file)))
     for path, name in plan.files.entities():
         size = None if path in plan.files.rewritten else plan.files.sizes[path]
         yield known(
             {
                 "@id": plan.iri(name),
-                "@type": "File",
+                "@type": "Dataset" if plan.files.is_directory(path) else "File",
                 "name": clean(path) or "unnamed",
                 "alternateName": clean(path),
                 "contentSize": None if size is None else str(size),
                 "isBasedOn": based.get(path),
+                "hasPart": parts.get(name),
             }
         )

@@ -36,7 +36,7 @@ _LANGUAGE_UNKNOWN: Final = "#language"
 
 def described(plan: CratePlan) -> Iterator[Entity]:
     """The crate, its profiles, and the workflow; without a workflow's file, only its tools."""
-    steps = step_order(plan.view)
+    steps = step_order(plan.view, plan.files)
     yield _descriptor(plan)
     yield _root(plan)
     yield from _profiles(plan)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tocsin.monitor.provenance.directories import Inside, key_of, outputs_of, read_inside
 from tocsin.monitor.provenance.names import Name, attempt_name, local
 from tocsin.monitor.provenance.view import RunView, moment, ran_attempts
 from tocsin.monitor.records import ActivityRecord
@@ -38,6 +39,31 @@ class RunFiles:
     rewritten: dict[str, list[Written]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     """What was taken from a cache: made, but not in this run."""
+    inside: Inside = field(default_factory=dict)
+
+    def outputs(self, attempt: ActivityRecord) -> list[str]:
+        """What it made, by name or in a directory that it made."""
+        return outputs_of(attempt, self.inside)
+
+    def is_directory(self, path: str) -> bool:
+        return key_of(path) in self.inside
+
+    def contained(self, view: RunView) -> Iterator[tuple[Name, Name]]:
+        """Each directory with each file that was read in it, version by version."""
+        for activity in view.activities if self.inside else ():
+            if activity.state == "cached":
+                for directory, path in self._pairs(activity):
+                    yield first_entity(directory), first_entity(path)
+        for activity, attempt in ran_attempts(view) if self.inside else ():
+            if attempt.state == "succeeded":
+                name = attempt_name(activity.id, attempt.attempt)
+                for directory, path in self._pairs(attempt):
+                    yield self.entity_written(directory, name), self.entity_written(path, name)
+
+    def _pairs(self, attempt: ActivityRecord) -> Iterator[tuple[str, str]]:
+        for directory in dict.fromkeys(attempt.outputs):
+            for path in self.inside.get(key_of(directory), ()):
+                yield directory, path
 
     def entity_read(self, path: str, reader: ActivityRecord, name: Name) -> Name:
         """The version that this attempt read: the last one of others that was there by then."""
@@ -73,7 +99,12 @@ class RunFiles:
     def results(self) -> list[str]:
         """What was made and not read again, or all that was made if everything was."""
         made = [path for path in self.sizes if path in self.made or path in self.kept]
-        return [path for path in made if path not in self.consumed] or made
+        return [path for path in made if not self._is_consumed(path)] or made
+
+    def _is_consumed(self, path: str) -> bool:
+        """A directory is if a file in it is."""
+        read = self.inside.get(key_of(path), ())
+        return path in self.consumed or any(each in self.consumed for each in read)
 
 
 def first_entity(path: str) -> Name:
@@ -82,11 +113,11 @@ def first_entity(path: str) -> Name:
 
 def run_files(view: RunView) -> RunFiles:
     """Go through the activities once. Only who succeeded made what it was to make."""
-    files = RunFiles()
+    files = RunFiles(inside=read_inside(view))
     first: dict[str, Written] = {}
     for activity in view.activities:
         if activity.state == "cached":
-            files.kept.update(activity.outputs)
+            files.kept.update(files.outputs(activity))
             if activity.outputs:
                 files.consumed.update(activity.inputs)
             _note(files, activity.inputs, activity.input_bytes)
@@ -113,7 +144,7 @@ def _write(files: RunFiles, attempt: ActivityRecord, first: dict[str, Written]) 
     name = attempt_name(attempt.id, attempt.attempt)
     at = moment(attempt.ended) or moment(attempt.started) or _BEFORE_ALL
     read = set(attempt.inputs)
-    for path in dict.fromkeys(attempt.outputs):
+    for path in files.outputs(attempt):
         entity = first_entity(path)
         if path not in first:
             in_place = path in read or path in files.kept

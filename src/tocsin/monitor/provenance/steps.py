@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.monitor.provenance.files import RunFiles
 from tocsin.monitor.provenance.view import RunView
 
 
@@ -19,9 +20,9 @@ class Step:
 _Key = tuple[str, str]
 
 
-def step_order(view: RunView) -> list[Step]:
+def step_order(view: RunView, files: RunFiles) -> list[Step]:
     """Every step, after all whose results it needs."""
-    needs = _needs(view)
+    needs = _needs(view, files)
     order: dict[_Key, int] = {}
     waiting = {step: set(before) for step, before in needs.items()}
     needed_by: dict[_Key, list[_Key]] = {}
@@ -41,10 +42,10 @@ def step_order(view: RunView) -> list[Step]:
     return [Step(*step, None if is_circle else order[step]) for step in listed]
 
 
-def _needs(view: RunView) -> dict[_Key, set[_Key]]:
+def _needs(view: RunView, files: RunFiles) -> dict[_Key, set[_Key]]:
     """Which steps each step waits for: those of its parents, and those that make what it reads."""
     step_of = {each.id: (each.type, each.version) for each in view.activities}
-    maker = {path: step_of[each.id] for each in view.activities for path in each.outputs}
+    maker = {path: step_of[each.id] for each in view.activities for path in files.outputs(each)}
     needs: dict[_Key, set[_Key]] = {step: set() for step in step_of.values()}
     for activity in view.activities:
         mine = needs[step_of[activity.id]]

@@ -52,6 +52,7 @@ DERIVATIONS_MAX: Final = 64
 
 _STATE: Final = Name("tocsin", "state")
 _PLAN: Final = (TYPE, Name("prov", "Plan"))
+_COLLECTION: Final = (TYPE, Name("prov", "Collection"))
 _EVENTS: Final[Mapping[str, str]] = {
     "planned": "ActivityPlanned",
     "queued": "ActivityQueued",
@@ -81,7 +82,7 @@ def statements(view: RunView) -> Iterator[Statement]:
     yield from _usages(view, files)
     yield from _generations(view, files)
     yield from _derivations(view, files)
-    yield from _members(view)
+    yield from _members(view, files)
 
 
 def clean(text: str) -> str:
@@ -163,7 +164,7 @@ def _plans(view: RunView) -> Iterator[Statement]:
         (Name("wfdesc", "hasSubProcess"), step_name(kind, version)) for kind, version in steps
     )
     label = f"{run.workflow or 'workflow'} {run.version}".strip()
-    collection = ((TYPE, Name("prov", "Collection")),) if run.files else ()
+    collection = (_COLLECTION,) if run.files else ()
     types: Attributes = (_PLAN, (TYPE, Name("wfdesc", "Workflow")), *collection)
     told = _told({"WorkflowName": run.workflow, "WorkflowVersion": run.version})
     this = workflow_name(run.workflow, run.version)
@@ -198,11 +199,11 @@ def _data(view: RunView, files: RunFiles) -> Iterator[Statement]:
         size_known = files.sizes[path] if path not in files.rewritten else None
         told = ((LABEL, clean(path)),)
         told += ((Name("tocsin", "bytes"), size_known),) if size_known is not None else ()
-        yield Statement(ENTITY, name, (), (artifact, *told))
+        types = (artifact, _COLLECTION) if files.is_directory(path) else (artifact,)
+        yield Statement(ENTITY, name, (), (*types, *told))
     for activity in view.activities:
-        if _many_derivations(activity):
-            types = ((TYPE, Name("prov", "Collection")),)
-            yield Statement(ENTITY, _collection(activity), (), types)
+        if _many_derivations(activity, files):
+            yield Statement(ENTITY, _collection(activity), (), (_COLLECTION,))
 
 
 def parameter_value(value: object) -> Value:
@@ -340,7 +341,7 @@ def _generations(view: RunView, files: RunFiles) -> Iterator[Statement]:
         if attempt.state != "succeeded":
             continue
         this = attempt_name(activity.id, attempt.attempt)
-        for path in dict.fromkeys(attempt.outputs):
+        for path in files.outputs(attempt):
             yield relation(GENERATED, files.entity_written(path, this), this)
 
 
@@ -358,8 +359,8 @@ def _derivations(view: RunView, files: RunFiles) -> Iterator[Statement]:
     for activity in view.activities:
         if activity.state != "cached":
             continue
-        outputs = [Name("file", local(path)) for path in dict.fromkeys(activity.outputs)]
-        if _many_derivations(activity):
+        outputs = [Name("file", local(path)) for path in files.outputs(activity)]
+        if _many_derivations(activity, files):
             yield from (relation(DERIVED, output, _collection(activity)) for output in outputs)
             continue
         for path in dict.fromkeys(activity.inputs):
@@ -367,19 +368,22 @@ def _derivations(view: RunView, files: RunFiles) -> Iterator[Statement]:
             yield from (relation(DERIVED, output, source) for output in outputs if output != source)
 
 
-def _members(view: RunView) -> Iterator[Statement]:
+def _members(view: RunView, files: RunFiles) -> Iterator[Statement]:
     plan = workflow_name(view.run.workflow, view.run.version)
     for path in dict.fromkeys(each.path for each in view.run.files):
         yield relation(MEMBER, plan, Name("source", local(path)))
+    for directory, file in files.contained(view):
+        yield relation(MEMBER, directory, file)
     for activity in view.activities:
-        if _many_derivations(activity):
+        if _many_derivations(activity, files):
             for path in dict.fromkeys(activity.inputs):
                 yield relation(MEMBER, _collection(activity), Name("file", local(path)))
 
 
-def _many_derivations(activity: ActivityRecord) -> bool:
-    pairs = len(activity.inputs) * len(activity.outputs)
-    return activity.state == "cached" and pairs > DERIVATIONS_MAX
+def _many_derivations(activity: ActivityRecord, files: RunFiles) -> bool:
+    if activity.state != "cached":
+        return False
+    return len(activity.inputs) * len(files.outputs(activity)) > DERIVATIONS_MAX
 
 
 def _collection(activity: ActivityRecord) -> Name:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from forecast.steps import Inputs, Step
 from tocsin.client import Consumer, Publisher
 
-ENDED = "workflow ended"
+ENDED = "ended"
 Notice = dict[str, Any]
 
 

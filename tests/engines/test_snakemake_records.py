@@ -76,6 +76,29 @@ def test_a_failure_says_which_command_ended_how() -> None:
     assert failed.pairs["LogFile"] == "bad1.log"
 
 
+def test_what_is_told_twice_has_one_id_and_another_run_of_the_same_id_has_others() -> None:
+    once = [STARTED, job(1), record("job_finished", job_id=1)]
+    later = [{**each, "ts": 86_400.0} for each in once]
+
+    first, again, second = (
+        [message.id for message in replayed(records, new_run(run_id="nightly"))]
+        for records in (once, once, later)
+    )
+
+    assert first == again
+    assert set(first).isdisjoint(second)
+
+
+def test_a_planned_checkpoint_is_told_as_one() -> None:
+    jobs = (PlannedJob("1", "split", checkpoint=True), PlannedJob("2", "all", ("1",)))
+
+    messages = replayed([STARTED, record("run_info", stats={}, tocsin_planned=jobs)])
+
+    (plan,) = with_concept(messages, "ActivityPlan")
+    told = json.loads(plan.pairs["ActivityPlan"])
+    assert [task.get("checkpoint") for task in told] == [True, None]
+
+
 def test_a_total_grows_when_a_checkpoint_is_passed() -> None:
     messages = replayed(recording("snakemake9_ok_checkpoint.jsonl"))
 

@@ -49,7 +49,7 @@ def assert_whole(report: Report) -> None:
     assert report.failed is None
     assert Counter(report.invoked) == dict.fromkeys(FORECAST, 1)
     assert report.catalogue == {step: str(path) for step, path in report.finished.items()}
-    assert report.monitor[-1] == "forecast workflow workflow ended"
+    assert report.monitor[-1] == "forecast workflow ended"
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, seen: Callable[[str], None]) -> None:

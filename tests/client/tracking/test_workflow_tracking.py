@@ -94,10 +94,24 @@ def test_an_id_names_run_activity_attempt_and_concept(tmp_path: Path) -> None:
         pass
 
     ids = [message.id for message in heard.messages]
-    assert "r1/a/2/ActivityExecuting" in ids
-    assert "r1//WorkflowCompleted" in ids
+    assert [id.partition("@")[0] for id in ids] == ["r1"] * len(ids)
+    assert [id.partition("/")[2] for id in ids][2:] == [
+        "a/2/ActivityExecuting",
+        "a/2/ActivitySucceeded",
+        "/WorkflowCompleted",
+    ]
     assert len(set(ids)) == len(ids)
     assert len({message.source for message in heard.messages}) == 1
+
+
+def test_two_runs_that_were_given_one_id_are_both_heard(tmp_path: Path) -> None:
+    heard = Heard()
+    for _ in range(2):
+        with heard.workflow(tmp_path, run_id="nightly") as run, run.activity("align", id="a"):
+            pass
+
+    assert len(heard.of("ActivitySucceeded")) == 2
+    assert len({message.id for message in heard.messages}) == len(heard.messages)
 
 
 @pytest.mark.parametrize(

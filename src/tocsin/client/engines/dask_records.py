@@ -91,7 +91,7 @@ class DaskRuns:
         messages = []
         run = self.runs.get(client)
         if run is None:
-            run = self.runs[client] = self._new_run(client)
+            run = self.runs[client] = self._new_run(client, at_s)
             messages.append(self._started(run, at_s, given))
         if run.is_idle:
             run.is_idle, run.turns = False, run.turns + 1
@@ -101,12 +101,12 @@ class DaskRuns:
             messages += self._submitted(run, task, at_s)
         return messages
 
-    def _new_run(self, client: str) -> _Run:
+    def _new_run(self, client: str, at_s: float) -> _Run:
         self.begun += 1
         id = self.run_id if self.run_id and self.begun == 1 else client
         if self.per == "computation":
             id = f"{id}-{self.begun}"
-        return _Run(Teller(ENGINE, id, self.name), client)
+        return _Run(Teller(ENGINE, id, self.name, at_s), client)
 
     def _started(self, run: _Run, at_s: float, given: Pairs) -> Message:
         pairs = {

@@ -122,8 +122,8 @@ class ParslRun:
         run, name = payload.get("run_id"), str(payload.get("workflow_name") or ENGINE)
         if not run:
             return []
-        self.teller = Teller(ENGINE, str(run), name.removesuffix(".py"))
         began_s = self._time(payload.get("time_began"), received_s)
+        self.teller = Teller(ENGINE, str(run), name.removesuffix(".py"), began_s)
         texts, version = self._script(payload)
         pairs = {
             "WorkflowVersion": version,

@@ -26,13 +26,17 @@ PARAMETERS_BYTES_MAX = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job that will run. `external` are the input files that no job of this run makes."""
+    """A job that will run. `external` are the input files that no job of this run makes.
+
+    After a `checkpoint` Snakemake plans anew.
+    """
 
     id: str
     rule: str
     parents: tuple[str, ...] = ()
     external: tuple[str, ...] = ()
     retries: int = 0
+    checkpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ def jobs_of(workflow: Any) -> tuple[PlannedJob, ...]:
                 tuple(sorted((ids[parent] for parent in parents), key=_by_number)),
                 tuple(external),
                 int(job.restart_times or 0),
+                getattr(job, "is_checkpoint", False) is True,
             )
         )
     return tuple(sorted(planned, key=lambda job: _by_number(job.id)))

@@ -154,6 +154,7 @@ class SnakemakeRun:
             ENGINE,
             run or str(record.get("workflow_id") or f"{record.get('host')}-{_at(record)}"),
             self.name or workflow_name(snakefile),
+            _at(record),
         )
         self._files = self.files_in(directory)
         self.host = str(record.get("host") or "")

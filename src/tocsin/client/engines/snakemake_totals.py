@@ -80,12 +80,13 @@ class Totals:
 
     def _task(self, job: PlannedJob, files: Files) -> dict[str, object]:
         sizes = [self._size(path, files) for path in job.external[:LIST_ITEMS_MAX]]
-        return {
+        told: dict[str, object] = {
             "id": job.id,
             "type": job.rule,
             "parents": list(job.parents),
             "external_bytes": sum(size for size in sizes if size is not None),
         }
+        return {**told, "checkpoint": True} if job.checkpoint else told
 
     def _size(self, path: str, files: Files) -> int | None:
         if path not in self.sizes:

@@ -31,16 +31,23 @@ class Teller:
     """Words the messages of one run.
 
     An id is made of what the message is about, never of when it was made: whoever tells the same
-    thing twice makes the same id, and the broker stores it once.
+    thing twice makes the same id, and the broker stores it once. When the run began is part of
+    its name there: people give one run id to two runs, and both are to be heard.
     """
 
     engine: str
     run: str
     workflow: str
+    began_s: float = 0.0
 
     @property
     def source(self) -> str:
         return source_of(self.engine, self.run)
+
+    @property
+    def name(self) -> str:
+        """What the ids of this run's messages begin with."""
+        return f"{self.run}@{round(self.began_s * 1_000)}"
 
     def of_run(self, concept: str, at_s: float, pairs: Pairs, *, mark: str = "") -> Message:
         """Something about the whole run; `mark` tells apart what may happen more than once."""
@@ -71,7 +78,7 @@ class Teller:
         told = {name: value for name, value in (*about.items(), *pairs.items()) if value}
         return Message(
             {"RunId": self.run, "WorkflowName": self.workflow, **told},
-            id=f"{self.run}/{_short(activity)}/{attempt}/sample/{round(at_s * 1_000)}",
+            id=f"{self.name}/{_short(activity)}/{attempt}/sample/{round(at_s * 1_000)}",
             source=self.source,
             time=rfc3339(at_s),
         )
@@ -82,7 +89,7 @@ class Teller:
         time = rfc3339(at_s)
         told = {key: value for key, value in (*about.items(), *pairs.items()) if value}
         lead = {"RunId": self.run, "WorkflowName": self.workflow, concept: time}
-        parts = (self.run, *(part for part in name if part != ""))
+        parts = (self.name, *(part for part in name if part != ""))
         return Message({**lead, **told}, "/".join(map(str, parts)), self.source, time)
 
 

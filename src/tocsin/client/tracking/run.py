@@ -21,7 +21,10 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`whole` is told when a run is created or started, `brief` with everything else."""
+    """`whole` is told when a run is created or started, `brief` with everything else.
+
+    `origin` sets apart two runs that were given one id: it is part of their messages' ids.
+    """
 
     run_id: str
     name: str
@@ -31,9 +34,13 @@ class Run:
     user: str = ""
     host: str = ""
     parent_run: str = ""
+    origin: str = ""
     brief: Pairs = field(init=False)
+    key: str = field(init=False)
 
     def __post_init__(self) -> None:
+        key = f"{self.run_id}@{self.origin}" if self.origin else self.run_id
+        object.__setattr__(self, "key", key)
         object.__setattr__(self, "brief", {"RunId": self.run_id, "WorkflowName": self.name})
 
     @property
@@ -66,7 +73,7 @@ def workflow_message(
     """An event of the whole run; `number` sets apart what may happen more than once."""
     moment = time_text(at_ns)
     about = run.whole if whole else run.brief
-    identifier = f"{run.run_id}//{concept}" + (f"/{number}" if number else "")
+    identifier = f"{run.key}//{concept}" + (f"/{number}" if number else "")
     return Message({concept: moment, **about, **pairs}, id=identifier, time=moment)
 
 
@@ -84,7 +91,7 @@ def activity_message(
     if step.version:
         told["ActivityVersion"] = step.version
     told.update(pairs)
-    identifier = f"{run.run_id}/{step.activity_id}/{step.attempt}/{lead}"
+    identifier = f"{run.key}/{step.activity_id}/{step.attempt}/{lead}"
     return Message(told, id=f"{identifier}/{number}" if number else identifier, time=moment)
 
 
@@ -101,7 +108,7 @@ def sample_message(
         if step.attempt != 1:
             told["Attempt"] = str(step.attempt)
     told.update(pairs)
-    return Message(told, id=f"{run.run_id}/{who}/sample/{number}", time=moment)
+    return Message(told, id=f"{run.key}/{who}/sample/{number}", time=moment)
 
 
 def value_text(value: Value) -> str | None:

@@ -79,6 +79,7 @@ class Workflow:
             user=_user(),
             host=socket.gethostname(),
             parent_run=parent_run,
+            origin=os.urandom(4).hex(),
         )
         self._own_outbox = outbox is None
         self.outbox = outbox or Outbox(
@@ -93,7 +94,6 @@ class Workflow:
         self._heartbeat_s = heartbeat_s
         self._heartbeat: Heartbeat | None = None
         self._process = os.getpid()
-        self._origin = os.urandom(4).hex()
         self._numbers = count(1)
         self._activities = count(1)
         self._planned = False
@@ -321,7 +321,7 @@ class Workflow:
         self.outbox.put_made(make, *arguments)
 
     def next_number(self) -> str:
-        return f"{self._origin}.{os.getpid()}.{next(self._numbers)}"
+        return f"{os.getpid()}.{next(self._numbers)}"
 
     def tell_sample(self, step: Step | None, event: str, pairs: Pairs) -> None:
         if pairs:

@@ -18,7 +18,7 @@ from tocsin.drivers.callers import Replier
 from tocsin.drivers.monitor.alarms import ACTIVITIES_AT_ONCE, PER_RUN_MAX, Alarms
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.schema import FILE_NAME
+from tocsin.drivers.monitor.schema import APPLICATION_ID, FILE_NAME, TABLES
 from tocsin.drivers.node import Node
 from tocsin.errors import DiskFull
 from tocsin.event.concept_filter import concepts_filter
@@ -172,24 +172,17 @@ def test_an_alert_changes_no_state_and_a_silent_run_stays_lost(kept: Kept) -> No
 
 
 def test_tables_of_before_there_were_alerts_are_taken_over(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
-    kept.fold(heard(*begun("align-1"), received_ns=ns(9_000)))
-    kept.close()
     old = apsw.Connection(str(tmp_path / FILE_NAME))
-    for statement in (
-        "DROP INDEX runs_under_way",
-        "DROP INDEX runs_completed",
-        "DROP TABLE alerts",
-        "ALTER TABLE versions DROP COLUMN fork_of",
-        "PRAGMA user_version=1",
-    ):
+    for statement in (*TABLES, f"PRAGMA application_id={APPLICATION_ID}", "PRAGMA user_version=1"):
         old.execute(statement)
+    old.execute("UPDATE place SET seq = 7")
     old.close()
 
     kept = Kept(tmp_path)
 
-    assert kept.asked.run("r", ns(9_001)).state == "running"
-    assert kept.asked.rows("SELECT * FROM alerts") == []
+    assert kept.store.place == 7
+    kept.fold(heard(*past_runs(20, 6), *begun("align-1"), received_ns=ns(9_000)))
+    assert len(Alarms(kept.asked).look(NOW_NS)) == 2
     kept.close()
 
 

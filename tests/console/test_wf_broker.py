@@ -267,7 +267,7 @@ def test_what_waited_without_need_is_told(broker: Served, tocsin: Tocsin, workfl
     code, out, _ = tocsin("hints", run.run)
 
     assert code == 0
-    assert out.startswith("30s  align waited for check once ")
+    assert out.startswith("30s  align waited for check once, ")
 
 
 def test_a_plan_is_estimated_from_the_past(

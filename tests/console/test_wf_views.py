@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -17,6 +18,7 @@ import pytest
 from test_terminal import at_terminal
 
 from tocsin.console.cli import run
+from tocsin.console.wf_runs import state_text
 
 COUNTS = {"total": 20, "known": 14, "queued": 1, "running": 3, "succeeded": 9, "failed": 1}
 RUN = {
@@ -268,15 +270,20 @@ def tocsin(monitor: Recorded, capsys: pytest.CaptureFixture[str]) -> Tocsin:
     return call
 
 
+def here(time: str) -> str:
+    """A time of that day as it is shown in this machine's zone."""
+    return f"{datetime.fromisoformat(f'2026-03-01T{time}Z').astimezone():%Y-%m-%d %H:%M}"
+
+
 def test_a_list_has_the_time_left_of_what_still_runs(tocsin: Tocsin) -> None:
     code, out, words = tocsin("ls")
 
     assert code == 0
     assert out.splitlines() == [
-        "run      workflow         state    progress      started     duration  time left",
-        "7f3a-90  variant-calling  running   45% 9 of 20  2026-03-01  12m03s    "
+        "run      workflow         state    progress      started           duration  time left",
+        f"7f3a-90  variant-calling  running   45% 9 of 20  {here('12:00:00')}  12m03s    "
         "6m10s (4m00s to 9m00s)",
-        "91bc-01  variant-calling  failed    45% 9 of 20  2026-03-01  12m03s    -",
+        f"91bc-01  variant-calling  failed    45% 9 of 20  {here('12:00:00')}  12m03s    -",
     ]
     assert words == "2 runs\n"
 
@@ -307,9 +314,10 @@ def test_a_run_is_shown_with_what_is_left_and_why(tocsin: Tocsin) -> None:
     assert out.splitlines()[:11] == [
         "run         7f3a-90",
         "workflow    variant-calling, version 3f2a9c55aa01; snakemake 9.27; ana on node7",
-        "state       running for 12m03s, started 2026-03-01, last heard of 2026-03-01",
+        f"state       running for 12m03s, started {here('12:00:00')}, "
+        f"last heard of {here('12:12:03')}",
         "progress    █████████░░░░░░░░░░░ 45%  9 of 20 activities; 3 running, 1 queued, 1 failed",
-        "time left   6m10s (80%: 4m00s to 9m00s), ends about 2026-03-01",
+        f"time left   6m10s (80%: 4m00s to 9m00s), ends about {here('12:18:13')}",
         "why         critical path: 3 of align, then merge",
         "            from 14 past runs, usually off by 9%; method: simulation",
         "resources   cpu seconds 1h03m, memory peak 2.1 GB",
@@ -321,6 +329,39 @@ def test_a_run_is_shown_with_what_is_left_and_why(tocsin: Tocsin) -> None:
     assert "-        2     0        2       0" in out
     assert "end-before-start (s3): it ended 2 s early" in out
     assert "why it failed: tocsin wf failures 7f3a-90" in words
+
+
+def test_of_a_lost_run_it_is_told_for_how_long_nothing_was_heard() -> None:
+    now = datetime.fromisoformat("2026-03-01T14:17:03Z")
+    lost = {**RUN, "state": "lost", "duration_s": 3.0}
+
+    assert state_text(lost, now).startswith("lost, nothing heard for 2h05m, started ")
+
+
+def test_what_was_cached_is_counted_once_and_what_was_retried_leaves_a_trace(
+    tocsin: Tocsin, monitor: Recorded
+) -> None:
+    counts = {"total": 5, "known": 6, "succeeded": 2, "cached": 1, "running": 3}
+    monitor.answers["/runs/7f3a-90"] = {
+        **WHOLE,
+        "activities": counts,
+        "progress": 0.5,
+        "retried": 2,
+        "types": {"align": {"succeeded": 2, "cached": 1, "running": 3}},
+        "plan": {},
+    }
+
+    out = tocsin("show", "7f3a-90")[1]
+
+    assert " 50%  3 of 6 activities; 3 running, 1 cached, 2 retried\n" in out
+    assert "align    6     3        3       0  -\n" in out
+
+
+def test_why_there_are_no_hints_is_said(tocsin: Tocsin, monitor: Recorded) -> None:
+    reason = "the engine does not tell which activity depends on which"
+    monitor.answers["/runs/7f3a-90/hints"] = {"hints": [], "reason": reason}
+
+    assert tocsin("hints", "7f3a-90")[2] == f"no hints for 7f3a-90: {reason}\n"
 
 
 def test_what_cannot_be_estimated_says_why(tocsin: Tocsin, monitor: Recorded) -> None:
@@ -358,13 +399,13 @@ def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> N
 
     lines = out.splitlines()
     assert code == 0
-    assert lines[0] == ("align s3, attempt 3, failed 2026-03-01 after 12s on node7")
+    assert lines[0] == f"align s3, attempt 3, failed {here('12:10:00')} after 12s on node7"
     assert "  exit code  137 (SIGKILL: often too little memory)" in lines
     assert "  seen       4 times before" in lines
     assert lines[lines.index("  log") + 1] == "    ... 10 lines before"
     assert lines[-2:] == [
-        "    2026-03-01  ActivityExecuting s3",
-        "    2026-03-01  memory rss 63 GB s3",
+        f"    {here('12:10:00')}:00  ActivityExecuting s3",
+        f"    {here('12:10:05')}:05  memory rss 63 GB s3",
     ]
     assert words == "\nrun 91bc-01, failed: 1 failed try\n"
 
@@ -422,7 +463,7 @@ def test_what_changed_in_the_workflow_is_told_since_the_run_before(tocsin: Tocsi
     code, out, _ = tocsin("changes", "7f3a")
 
     assert code == 0
-    assert 'ActivityReplaced  align     command  bwa  {"does": "bwa2"}\n' in out
+    assert "ActivityReplaced  align     command  bwa  bwa2\n" in out
     assert "parameter depth  30   60\n" in out
 
 

@@ -103,6 +103,25 @@ def test_estimates_are_given_while_it_runs_and_before(broker: Served) -> None:
     assert ask(broker, "/runs/bad/estimate")["method"] == "ended"
 
 
+def test_a_plan_whose_tasks_wait_for_each_other_is_refused_with_their_names(
+    broker: Served,
+) -> None:
+    waits = {"split": ["merge"], "align": ["split"], "merge": ["align"], "plot": ["merge"]}
+    tasks = [{"id": name, "type": name, "parents": parents} for name, parents in waits.items()]
+
+    status, problem = broker.call("POST", "/estimates", {"workflow": "blast", "tasks": tasks})
+
+    assert status == 400
+    assert problem["detail"].startswith("task 'split' waits for itself, by way of 'merge', 'align'")
+
+
+def test_a_type_that_never_ended_brings_those_with_a_name_like_it(broker: Served) -> None:
+    status, problem = broker.call("GET", "/activities/aling")
+
+    assert status == 404
+    assert "Did you mean align? `tocsin wf history` lists" in problem["remedy"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

@@ -45,6 +45,23 @@ def test_what_was_skipped_is_done_unless_something_failed(
     assert counted({"activities": shown, "state": record.state}) == f"{done} of 18"
 
 
+@pytest.mark.parametrize("announced", [{}, {"PlannedActivities": "5"}])
+def test_a_run_is_not_whole_that_never_heard_again_of_some(announced: dict[str, str]) -> None:
+    messages = [
+        run_pairs("WorkflowStarted", 0, **announced),
+        *(activity_pairs(f"a-{n}", "ActivitySucceeded", 2) for n in range(2)),
+        *(activity_pairs(f"b-{n}", "ActivityExecuting", 2) for n in range(5)),
+        run_pairs("WorkflowCompleted", 4),
+    ]
+    runs, attempts = folded(heard(*messages, received_ns=ns(5)))
+    counts = Counter(map(attempt_state, attempts.values()))
+
+    record = run_record(RunFacts("r", runs["r"], counts), ns(6), 60 * NS_PER_S)
+
+    assert (record.state, record.activities.lost) == ("completed", 5)
+    assert record.progress == round(2 / 7, 4)
+
+
 @given(
     st.dictionaries(st.sampled_from(ACTIVITY_STATES), st.integers(0, 5)),
     st.sampled_from(RUN_STATES),

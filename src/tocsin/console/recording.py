@@ -14,6 +14,7 @@ from tocsin.client.evolution.versions import last_saved
 from tocsin.console.render import plural, say, show_json, table
 from tocsin.console.rest import Rest
 from tocsin.errors import NoSuchRun
+from tocsin.monitor.evolution.brevity import brief
 from tocsin.monitor.evolution.changes import Change
 from tocsin.wire.blackboard.messages import Message
 
@@ -120,19 +121,3 @@ def _print(
         words = f"version {workflow.version} after {last.version}"
     told_of = plural(len(changes), "change") if changes else "no change of what it does"
     say(f"{workflow.name}: {words}, {told_of}" + ("; nothing was recorded" if dry else ""))
-
-
-def brief(value: object) -> str | None:
-    """How a thing was or is, in a few words for a table."""
-    if isinstance(value, dict):
-        if "from" in value or "value" in value:
-            sources = ", ".join(map(str, value.get("from", ())))
-            return f"{value.get('value', '')} from {sources}".strip() if sources else value["value"]
-        parts = value.get("does") or value
-        return "; ".join(_brief_part(part) for part in parts.values() if part)
-    return value if value is None else str(value)
-
-
-def _brief_part(part: object) -> str:
-    listed = part if isinstance(part, list) else [part]
-    return ", ".join(brief(each) or "" for each in listed)

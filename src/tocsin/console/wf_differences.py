@@ -14,6 +14,7 @@ from tocsin.console.wf_asking import Run, find_run, part, run_called
 from tocsin.console.wf_runs import PAGE_WIDTH_MAX
 from tocsin.console.wf_tables import described, heading, screen_width, show_lines, table
 from tocsin.console.wf_words import ENDED, Clock, at, lasting, measured, spaced
+from tocsin.monitor.evolution.brevity import brief
 
 VERSION_CHARS = 12
 SAME_WITHIN = 0.05  # a ratio closer to one is chance
@@ -54,7 +55,7 @@ def _differences(found: Mapping[str, Any]) -> Iterator[tuple[str, object, object
 
 def _parameters(found: Mapping[str, Any]) -> Iterator[tuple[str, object, object]]:
     for name, both in (found.get("parameters") or {}).items():
-        yield f"parameter {name}", _brief(both.get("a")), _brief(both.get("b"))
+        yield f"parameter {name}", _text(both.get("a")), _text(both.get("b"))
 
 
 def _called(name: str) -> str:
@@ -71,7 +72,7 @@ def _shown(name: str, value: object) -> object:
     return measured(name, value) if name[:1].isupper() else value
 
 
-def _brief(value: object) -> str | None:
+def _text(value: object) -> str | None:
     """A value of any kind on one line."""
     if value is None or isinstance(value, str):
         return value
@@ -178,7 +179,7 @@ def change_row(pairs: Mapping[str, str]) -> tuple[object, ...]:
         detail = {}
     if not isinstance(detail, dict):
         detail = {}
-    was, now = _brief(detail.get("was")), _brief(detail.get("is"))
+    was, now = brief(detail.get("was")), brief(detail.get("is"))
     return concept, pairs.get("ActivityType"), detail.get("what"), was, now
 
 
@@ -215,17 +216,24 @@ def _print_versions(
 def hints(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     """What ran one after the other without need."""
     run = find_run(rest, arguments.run)
-    found = part(rest, run, "hints")["hints"]
+    answer = part(rest, run, "hints")
+    found = answer["hints"]
     if arguments.json:
         for each in found:
             show_json({"run": run["id"], **each})
         return 0
     if not found:
-        over = run["state"] in ENDED
-        nothing = f"nothing in {run['id']} waited without need"
-        say(nothing if over else f"no hints yet: {run['id']} still goes on")
+        say(_why_no_hints(run, answer.get("reason")))
         return 0
     pairs = [(lasting(each["saves_s"]), str(each["why"])) for each in found]
     show_lines(described(pairs, width=min(screen_width(), PAGE_WIDTH_MAX)))
     say("the time before each is what it would save")
     return 0
+
+
+def _why_no_hints(run: Run, reason: str | None) -> str:
+    if reason:
+        return f"no hints for {run['id']}: {reason}"
+    if run["state"] in ENDED:
+        return f"nothing in {run['id']} waited without need"
+    return f"no hints yet: {run['id']} still goes on"

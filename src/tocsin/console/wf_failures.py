@@ -166,7 +166,8 @@ def event_text(event: Mapping[str, Any], now: datetime) -> str:
         or pairs.get("EventData")
         or pairs.get("ActivityProgress")
     )
-    return cell(f"{at(event.get('time'), now):<8}  {text}{': ' + detail if detail else ''}")
+    moment = at(event.get("time"), now, to_the_second=True)
+    return cell(f"{moment:<8}  {text}{': ' + detail if detail else ''}")
 
 
 @cache

@@ -28,6 +28,7 @@ from tocsin.console.wf_words import (
     at,
     bar,
     counted,
+    instant,
     lasting,
     left,
     measured,
@@ -101,10 +102,10 @@ def paint_states(column: int) -> Any:
 
 def paint_state(name: str, text: str) -> str:
     """Colours the first word of a line about a state."""
-    word, space, rest = text.partition(" ")
+    word = text.partition(" ")[0].rstrip(",")
     if name != "state" or word not in COLOURS:
         return text
-    return colour(word, COLOURS[word]) + space + rest
+    return colour(word, COLOURS[word]) + text.removeprefix(word)
 
 
 def show(rest: Rest, arguments: Namespace, clock: Clock) -> int:
@@ -177,7 +178,11 @@ def state_text(run: Run, now: datetime) -> str:
     """What state it is in, since when or for how long."""
     state = str(run["state"])
     text = state
-    if run.get("duration_s") is not None:
+    heard = instant(run.get("last_event"))
+    if state == "lost" and heard is not None:
+        silent_s = max(0.0, (now - heard).total_seconds())
+        text += f", nothing heard for {lasting(silent_s)}"
+    elif run.get("duration_s") is not None:
         text += f" {'after' if state in ENDED else 'for'} {lasting(run['duration_s'])}"
     if run.get("started"):
         text += f", started {at(run['started'], now)}"
@@ -190,8 +195,8 @@ def state_text(run: Run, now: datetime) -> str:
 
 def progress_text(run: Run) -> str:
     """How far it is, as a bar and in numbers."""
-    others = states(run.get("activities") or {})
-    text = counted(run, "activities") + (f"; {others}" if others else "")
+    others = states({**(run.get("activities") or {}), "retried": run.get("retried")})
+    text = counted(run, named=True) + (f"; {others}" if others else "")
     if run.get("progress") is None:
         return text
     return f"{bar(run['progress'])} {percent(run['progress'])}  {text}"
@@ -216,7 +221,7 @@ def _show_types(types: Mapping[str, Counter[str]], plan: Mapping[str, int]) -> N
     for name in sorted({*types, *plan}):
         count = types.get(name, Counter())
         known = sum(count.values())
-        others = {s: n for s, n in sorted(count.items()) if s not in ("succeeded", *named)}
+        others = {s: n for s, n in sorted(count.items()) if s not in (*ends, *named)}
         rest = max(0, int(plan.get(name) or 0) - known)
         if rest:
             others["to come"] = rest

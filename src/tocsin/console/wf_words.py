@@ -65,7 +65,7 @@ def instant(text: str | None) -> datetime | None:
         return None
 
 
-def at(text: str | None, now: datetime) -> str:
+def at(text: str | None, now: datetime, *, to_the_second: bool = False) -> str:
     """A moment as short as it can be said `now`: today by the clock, else with the day."""
     moment = instant(text)
     if moment is None:
@@ -73,9 +73,8 @@ def at(text: str | None, now: datetime) -> str:
     here = now.astimezone()
     if moment.date() == here.date():
         return f"{moment:%H:%M:%S}"
-    if abs((moment - here).days) < 180:
-        return f"{moment:%b %d %H:%M}"
-    return f"{moment:%Y-%m-%d}"
+    day = f"{moment:%b %d}" if abs((moment - here).days) < 180 else f"{moment:%Y-%m-%d}"
+    return f"{day} {moment:%H:%M:%S}" if to_the_second else f"{day} {moment:%H:%M}"
 
 
 def size(count: float) -> str:
@@ -139,15 +138,23 @@ def bar(fraction: float | None, cells: int = BAR_CELLS) -> str:
     return "█" * full + "░" * (cells - full)
 
 
-def counted(run: Mapping[str, Any], noun: str = "") -> str:
-    """How many activities are done, of how many: `9 of 20`; `9 so far` if nobody said."""
+def counted(run: Mapping[str, Any], *, named: bool = False) -> str:
+    """How many activities are done, of how many: `9 of 20`; `9 so far` if nobody said.
+
+    Those that were heard of count even if fewer were announced, as they do in the percentage.
+    """
     activities = run.get("activities") or {}
     done = done_count(activities, str(run.get("state")))
-    total = activities.get("total")
-    named = f" {noun}" if noun else ""
-    if total is not None:
-        return f"{done:,} of {int(total):,}{named}"
-    return f"{done:,}{named}" + ("" if run.get("state") in ENDED else " so far")
+    total, known = activities.get("total"), activities.get("known") or 0
+    if total is not None or (run.get("state") in ENDED and activities.get("lost")):
+        whole = max(int(total or 0), known)
+        return f"{done:,} of {whole:,}{_activities(whole) if named else ''}"
+    text = f"{done:,}{_activities(done) if named else ''}"
+    return text + ("" if run.get("state") in ENDED else " so far")
+
+
+def _activities(count: int) -> str:
+    return " activity" if count == 1 else " activities"
 
 
 def progress(run: Mapping[str, Any]) -> str:
@@ -158,8 +165,10 @@ def progress(run: Mapping[str, Any]) -> str:
 
 def states(activities: Mapping[str, Any]) -> str:
     """What else is to be said of a run's activities: `3 running, 1 failed`."""
-    shown = ("running", "queued", "held", "retrying", "failed", "cancelled", "skipped", "cached")
-    return ", ".join(f"{activities[name]:,} {name}" for name in shown if activities.get(name))
+    shown = ("running", "queued", "held", "retrying", "failed", "cancelled", "lost")
+    of_these = ("skipped", "cached", "retried")  # however they ended
+    names = (*shown, *of_these)
+    return ", ".join(f"{activities[name]:,} {name}" for name in names if activities.get(name))
 
 
 def left(estimate: Mapping[str, Any] | None, *, brief: bool = False) -> str:

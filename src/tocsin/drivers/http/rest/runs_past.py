@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
 
 VERSIONS_MAX: Final = 1_000
+NAMES_MAX: Final = 2_000  # that are looked through for one that is meant
+NAME_CHARS_MAX: Final = 80
+NEAR_MAX: Final = 3
 
 
 def past_routes(monitor: Monitor) -> list[Route]:
@@ -43,10 +47,8 @@ def past_routes(monitor: Monitor) -> list[Route]:
             )
         )
         if not record.count:
-            raise NoSuchRun(
-                f"no activity {kind[:80]!r} has ended yet",
-                remedy="GET /activities lists the types of activities that were heard of.",
-            )
+            types = await monitor.ask(lambda live, _: live.types())
+            raise _never_ended(kind, [each["type"] for each in types])
         return answer(history_shown(record))
 
     async def compare(request: Request) -> Response:
@@ -85,3 +87,12 @@ def past_routes(monitor: Monitor) -> list[Route]:
         Route("/workflows/{name:path}/versions", versions, methods=["GET"]),
         Route("/workflows/{name:path}/changes", workflow_changes, methods=["GET"]),
     ]
+
+
+def _never_ended(kind: str, known: list[str]) -> NoSuchRun:
+    near = get_close_matches(kind[:NAME_CHARS_MAX], known[:NAMES_MAX], n=NEAR_MAX, cutoff=0.5)
+    meant = "" if kind in near or not near else f"Did you mean {' or '.join(dict.fromkeys(near))}? "
+    return NoSuchRun(
+        f"no activity of the type {kind[:80]!r} has ended here",
+        remedy=f"{meant}`tocsin wf history` lists the types that are known.",
+    )

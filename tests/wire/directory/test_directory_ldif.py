@@ -174,3 +174,9 @@ def test_a_suffix_that_cannot_be_is_refused(text: str) -> None:
 
 def test_escaping_leaves_plain_names_alone() -> None:
     assert escaped("uptime on node7 (é)") == "uptime on node7 (é)"
+
+
+def test_a_value_that_begins_with_an_odd_space_keeps_it() -> None:
+    part = Part("o", "\x850")
+
+    assert read_suffix(str(part)) == (part,)

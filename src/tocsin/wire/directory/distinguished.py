@@ -17,7 +17,7 @@ LEVELS_MAX: Final = 16
 
 _SPECIAL = re.compile(r'[\\",;<>+=\x00-\x1f\x7f]')
 _PART = re.compile(
-    r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*((?:[^\\\",;<>+\x00]|\\[0-9A-Fa-f]{2}|\\[ -/:-@\[-`{-~])*)"
+    r" *([A-Za-z][A-Za-z0-9-]*) *= *((?:[^\\\",;<>+\x00]|\\[0-9A-Fa-f]{2}|\\[ -/:-@\[-`{-~])*)"
 )
 _ESCAPED = re.compile(r"((?:\\[0-9A-Fa-f]{2})+)|\\(.)")
 

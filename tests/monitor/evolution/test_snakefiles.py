@@ -300,6 +300,59 @@ def test_hostile_files_are_refused_in_a_sentence(
         read_workflow(tmp_path / "Snakefile")
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ('rule a: output "x\n', 1, "not closed"),
+        ('rule a:\n    output: "x\n    shell: "y"\n', 2, "not closed"),
+        ('rule a:\n    input: f("x\n', 2, "text .* not closed"),
+        ("rule a:\n    shell:\n        '''x\n", 3, "text .* not closed"),
+        ("N = [1,\n\n2\nrule a:\n", 1, r"'\[' there is not closed"),
+        ("N = (1\n)\nM = 2)\n", 3, r"'\)' closes nothing"),
+        ("N = (1]\n", 1, "closes nothing"),
+        ("rule a:\n        input: 'x'\n    output: 'y'\n", 3, "unindent"),
+        ("if x:\n\tN = 1\n        M = 1\n", 3, "tabs and spaces"),
+        ("if x:\n        if y:\n\t\tM = 1\n", 3, "tabs and spaces"),
+        ("N = 1\nM = 2 ? 3\n", 2, r"'\?' has no meaning"),
+        ("N = 1\nM = !3\n", 2, "'!' has no meaning"),
+        ("N = 1\n\u20ac = 2\n", 2, "\u20ac"),
+        ("N = 1 + \\\n", 1, ""),
+        ('rule a: output "x"\n', 1, "'output' needs a colon"),
+        ("rule a:\n    input: 'x'\n    output 'y'\n", 3, "'output' needs a colon"),
+    ],
+)
+def test_a_broken_file_is_refused_with_the_line_where_it_breaks(
+    read: Read, text: str, line: int, why: str
+) -> None:
+    with pytest.raises(BadWorkflowFile, match=rf"Snakefile line {line} .*{why}"):
+        read(text)
+
+
+def test_what_looks_broken_and_is_not_is_read(read: Read) -> None:
+    definition = read(
+        "\fN = f'{a!r:>{w}} {{b}}'\r\n"
+        "rule a: run:\n    shell('x')\n"
+        "rule b:\n  # a comment\n\t\t# another\n  output: 'y'\n"
+        "rule c:\n\toutput: 'z'\n"
+    )
+
+    assert [activity.name for activity in definition.activities] == ["a", "b", "c"]
+
+
+def test_a_function_is_not_the_file_of_the_same_name(read: Read) -> None:
+    definition = read(
+        'checkpoint cut:\n    output: directory("parts")\n'
+        "rule all:\n    input: parts\n"
+        'rule count:\n    input: "parts"\n'
+        "rule keep:\n    output: PLACE\nrule show:\n    input: PLACE\n"
+    )
+
+    sources = {
+        name: each.inputs[0].sources for name, each in by_name(definition).items() if each.inputs
+    }
+    assert sources == {"all": (), "count": (("cut", ""),), "show": (("keep", ""),)}
+
+
 def test_a_pipe_and_a_directory_are_no_workflow_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "Snakefile")
     (tmp_path / "x").mkdir()

@@ -55,11 +55,14 @@ class Links:
     """Finds the makers of files among all outputs of a workflow."""
 
     def __init__(self, made: Iterable[Made]) -> None:
+        # Apart, as the variable `parts` is not the file "parts".
+        self._by_expression: dict[str, dict[Source, None]] = {}
         self._by_text: dict[str, dict[Source, None]] = {}
         self._globs: list[tuple[str, Source]] = []
         self._comparisons = 0
         for each in made:
-            for text in (each.expression, *each.patterns):
+            self._by_expression.setdefault(each.expression, {})[each.source] = None
+            for text in each.patterns:
                 self._by_text.setdefault(text, {})[each.source] = None
             self._globs += [(text, each.source) for text in each.patterns if _ANY in text]
 
@@ -68,7 +71,7 @@ class Links:
         found: dict[Source, None] = {
             (name, ""): None for name in named_rules(words) if name in known
         }
-        found.update(self._by_text.get(spelled(words), {}))
+        found.update(self._by_expression.get(spelled(words), {}))
         for text in patterns_of(words):
             equal = self._by_text.get(text)
             found.update(equal if equal else dict.fromkeys(self._matching(text)))

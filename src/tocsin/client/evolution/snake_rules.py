@@ -19,6 +19,8 @@ LOGIC = frozenset(
     | {"default_target", "handover", "pathvars"}
 )
 UNSAID = frozenset({"message", "name"})  # words for people
+_DATA = frozenset({"input", "output", "params", "log", "benchmark", "threads", "resources"})
+_KNOWN = DOES | LOGIC | UNSAID | _DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,18 @@ def keywords_of(body: Iterable[Line]) -> dict[str, Keyword]:
         for line in body
         if len(line.words) > 1 and is_keyword(line)
     }
+
+
+def without_colon(body: Iterable[Line]) -> Line | None:
+    """The first line of a rule's body that has a keyword and not the colon that belongs to it."""
+    return next(
+        (
+            line
+            for line in body
+            if line.words and line.words[0].text in _KNOWN and not is_keyword(line)
+        ),
+        None,
+    )
 
 
 def is_keyword(line: Line) -> bool:

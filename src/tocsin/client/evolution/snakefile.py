@@ -28,6 +28,7 @@ from tocsin.client.evolution.snake_rules import (
     keyword_of,
     keywords_of,
     made_by,
+    without_colon,
 )
 from tocsin.client.evolution.sources import Sources
 from tocsin.errors.evolution import BadWorkflowFile
@@ -132,6 +133,7 @@ class _Reading:
             name = words[1].text if colon == 2 else str(len(self._rules) + 1)
             rest = Line(words[colon + 1 :], line.below)
             body = [rest] if is_keyword(rest) else line.below
+            _check(without_colon([rest] if rest.words else body), path)
             if words[0].text == "module":
                 self._module(name, keywords_of(body))
             else:
@@ -154,6 +156,7 @@ class _Reading:
         pattern = _after(texts, "as")
         names = [text for text in texts[2:first] if text != ","]
         said = keywords_of(line.below)
+        _check(without_colon(line.below), path)
         for name in names:
             like = next((rule for rule in reversed(self._rules) if rule.name == name), None)
             new = pattern.replace("*", name) if name != "*" and pattern else pattern or name
@@ -214,6 +217,15 @@ class _Reading:
                 self._parameters[each.words[0].text] = short(value_of(each.words[2:]))
         elif not (len(words) == 1 and words[0].is_text):  # a docstring
             self._code.append(code_of([line]))
+
+
+def _check(broken: Line | None, path: Path) -> None:
+    if broken is not None:
+        word = broken.words[0]
+        raise BadWorkflowFile(
+            f"{path.name} line {word.line} is no Snakefile: {word.text!r} needs a colon",
+            remedy="`snakemake --lint` says what is wrong with it.",
+        )
 
 
 def _assignments(line: Line) -> list[Line]:

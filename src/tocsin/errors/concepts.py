@@ -42,7 +42,7 @@ class NoSuchPublisher(TocsinError):
 
 
 class MonitorOff(TocsinError):
-    """This broker keeps no account of workflow runs: the setting monitor.enabled is false."""
+    """This broker keeps no account of workflow runs: by its settings, or for want of a database."""
 
     code = "T325"
     http_status = 409

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tocsin.drivers.monitor.damage import DamagedRow
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.faults import fault_of
 from tocsin.monitor.fold import Row, latest
@@ -14,7 +15,23 @@ from tocsin.monitor.rules import PEAKS, RESOURCE, SUMMED
 from tocsin.monitor.states import attempt_times
 
 encode = msgspec.msgpack.Encoder().encode
-decode_row = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_row = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_message = msgspec.msgpack.Decoder(tuple[str | None, dict[str, str]]).decode
+
+
+def decode_row(packed: bytes) -> Row:
+    try:
+        return _decode_row(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedRow(f"a row cannot be read: {error}") from error
+
+
+def decode_message(packed: bytes) -> tuple[str | None, dict[str, str]]:
+    """A message as it is kept: its time, and its pairs."""
+    try:
+        return _decode_message(packed)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedRow(f"a message cannot be read: {error}") from error
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from typing import Final
 import apsw
 
 from tocsin.drivers.monitor.alarms import Alarms, Found
+from tocsin.drivers.monitor.damage import DamagedRow, is_damage
 from tocsin.drivers.monitor.house import House
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.errors import TocsinError
@@ -60,7 +61,11 @@ class Lookout:
         try:
             self._look(now_ns, is_stopping)
         except apsw.Error as error:
+            if is_damage(error):
+                raise
             self._node.note("error", "the monitor could not look for alerts", why=repr(error))
+        except DamagedRow:
+            raise
         except Exception as error:
             # Without alerts runs can still be asked about.
             trace = "".join(traceback.format_exception(error))

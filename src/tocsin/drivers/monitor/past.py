@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
-from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.queries import Page, Questions, event_record
 from tocsin.monitor.history import summary
 from tocsin.monitor.records import HistoryRecord, RunRecord
@@ -31,7 +29,6 @@ _VERSION = (
 )
 SEQ_MAX: Final = 2**63 - 1
 _RAN = "('succeeded', 'failed', 'retrying', 'cancelled')"  # what was skipped or cached did not run
-_decode_message = msgspec.msgpack.Decoder(tuple[str | None, dict[str, str]]).decode
 
 
 class Past(Questions):
@@ -254,7 +251,7 @@ def _version_shown(
         "time": shown(at_ns),
         "seq": seq,
         "changes": changes,
-        "pairs": _decode_message(message)[1],
+        "pairs": decode_message(message)[1],
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
@@ -38,7 +38,6 @@ STORED_STATES: Final = (
     *("succeeded", "failed", "cancelled", "skipped", "cached"),
 )
 
-_decode_message = msgspec.msgpack.Decoder(tuple[str | None, dict[str, str]]).decode
 _RUN = "SELECT no, id, row, odd, cycle FROM runs"
 _RETRIED = (
     "SELECT count(DISTINCT activity) FROM attempts WHERE run = ? AND fault IS NOT NULL AND NOT last"
@@ -301,7 +300,7 @@ class Questions:
 
 
 def event_record(seq: int, at_ns: int, received_ns: int, message: bytes) -> EventRecord:
-    time, pairs = _decode_message(message)
+    time, pairs = decode_message(message)
     return EventRecord(seq, time or shown(at_ns), shown(received_ns), pairs)
 
 

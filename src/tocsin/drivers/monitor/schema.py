@@ -7,6 +7,7 @@ and a commit that a power cut takes away is folded again. That is why `synchrono
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -70,8 +71,8 @@ _SECOND: Final = (
     "ALTER TABLE versions ADD COLUMN fork_of TEXT NOT NULL DEFAULT ''",
 )
 _THIRD: Final = (
-    "CREATE INDEX versions_in_order ON versions (workflow, seq, at_ns)",
-    "CREATE INDEX changes_in_order ON changes (seq)",
+    "CREATE INDEX IF NOT EXISTS versions_in_order ON versions (workflow, seq, at_ns)",
+    "CREATE INDEX IF NOT EXISTS changes_in_order ON changes (seq)",
 )
 # By the version that a database has: what makes it one of this version.
 _STEPS: Final = {1: (*_SECOND, *_THIRD), 2: _THIRD}
@@ -81,6 +82,16 @@ def connect_writer(directory: Path) -> apsw.Connection:
     """The one connection that writes; the tables are made if there are none."""
     path = str(directory / FILE_NAME)
     connection = apsw.Connection(path)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        with suppress(apsw.Error):
+            connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: apsw.Connection, path: str) -> None:
     connection.set_busy_timeout(BUSY_WAIT_MS_MAX)
     run = connection.execute
     run("PRAGMA page_size=8192; PRAGMA journal_mode=WAL").fetchall()
@@ -92,12 +103,10 @@ def connect_writer(directory: Path) -> apsw.Connection:
     elif version in _STEPS and application == APPLICATION_ID:
         _make(connection, _STEPS[version])
     elif version != SCHEMA_VERSION or application != APPLICATION_ID:
-        connection.close()
         raise DataDirectoryUnusable(
             f"{path} is not a monitor's database of this version",
             remedy="Move it away: it is made anew from what the log still has.",
         )
-    return connection
 
 
 def _make(connection: apsw.Connection, statements: tuple[str, ...]) -> None:

@@ -8,15 +8,18 @@ content would have the broker open every payload on the way of an event.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import apsw
 import msgspec
 
+from tocsin.drivers.monitor.damage import is_damage, is_of_the_disk
 from tocsin.drivers.monitor.house import House
 from tocsin.drivers.monitor.lookout import Lookout
 from tocsin.drivers.monitor.store import MonitorStore
@@ -25,7 +28,9 @@ from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
 from tocsin.monitor.alerts import SOURCE
 from tocsin.monitor.fold import Heard
+from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.ontology import Vocabulary
+from tocsin.store.faults import is_full, reason
 from tocsin.wire.blackboard.normal import TYPE_PREFIX, pairs_of
 
 WAITING_MAX: Final = 4_096  # events that were handed over and not folded yet
@@ -48,6 +53,8 @@ PAUSE_S: Final = 0.1  # and after it, if there are none
 CLOSING_S: Final = 10.0
 NAME: Final = "the monitor"
 
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_TOLD_OF: Final = frozenset(10**n for n in range(12))
 _read_pairs = msgspec.json.Decoder(dict[str, str]).decode
 
 
@@ -61,9 +68,12 @@ class Service:
         vocabulary: Vocabulary,
         asks: frozenset[str],
         lookout: Lookout,
+        on_damage: Callable[[Exception], None],
     ) -> None:
+        """`on_damage` is called on the loop when the tables turn out to be damaged."""
         self._node = node
         self._lookout = lookout
+        self._on_damage = on_damage
         self._asks = asks
         self._store = store
         self._vocabulary = vocabulary
@@ -71,6 +81,8 @@ class Service:
         self._waiting: list[Stored] = []
         self._blocked = False
         self._missed = 0
+        self._is_refused = False
+        self.left_out = 0
         self._stopping = False
         self._stream: int | None = None
         self._through = store.place
@@ -150,6 +162,9 @@ class Service:
         try:
             self._follow()
         except Exception as error:
+            if is_damage(error):
+                self._on_loop(partial(self._on_damage, error))
+                return
             # A reader that no longer reads would hold back the log for ever.
             trace = "".join(traceback.format_exception(error))
             self._node.note("error", "the monitor has failed, and follows no more", trace=trace)
@@ -232,7 +247,11 @@ class Service:
         except Exception as error:  # a payload that nobody foresaw costs itself
             self._node.note("warning", "an event could not be read", seq=stored.seq, why=error)
             return None
-        if "RunId" not in pairs and "WorkflowName" not in pairs:
+        run_id = pairs.get("RunId")
+        if run_id is None and "WorkflowName" not in pairs:
+            return None
+        if run_id and not may_be_asked_for(run_id):
+            self._leave_out(stored.seq, f"RunId is too long or not printable: {run_id[:80]!r}")
             return None
         is_ours = event.source == SOURCE
         return Heard(pairs, stored.seq, stored.received_ns, event.time, derived=is_ours)
@@ -250,19 +269,30 @@ class Service:
     def _write(self, heard: list[Heard], through: int, missed: int) -> None:
         try:
             self._store.write(heard, through, missed=missed)
-        except apsw.Error:
-            raise
         except Exception as error:
+            if is_damage(error) or is_of_the_disk(error):
+                raise
             self._one_by_one(heard, through, missed, error)
 
     def _one_by_one(self, heard: list[Heard], through: int, missed: int, why: Exception) -> None:
         """A message that the fold cannot take must not stop those after it."""
         if len(heard) == 1:
-            seq = heard[0].seq
-            self._node.note("error", "a message is left out of the monitor", seq=seq, why=repr(why))
+            self._leave_out(heard[0].seq, repr(why))
         for each in heard if len(heard) > 1 else ():
             self._write([each], each.seq, 0)
         self._store.write([], through, missed=missed)
+
+    def _leave_out(self, seq: int, why: str) -> None:
+        """Count it, and tell of the first, the tenth and so on: a publisher may send many."""
+        self.left_out += 1
+        if self.left_out in _TOLD_OF:
+            self._node.note(
+                "error",
+                "a message is left out of the monitor",
+                seq=seq,
+                why=why,
+                left_out=self.left_out,
+            )
 
     def _forget(self) -> None:
         """Let some of what is too old go. If there is more, it goes after the next events."""
@@ -283,16 +313,37 @@ class Service:
         try:
             work()
         except apsw.Error as error:
-            self._node.note(
-                "error", "the monitor's disk refused; it is tried again", why=repr(error)
-            )
+            if is_damage(error):
+                raise
+            self._tell_of_refusal(error)
             return False
+        if self._is_refused:
+            self._is_refused = False
+            self._node.note(
+                "info", "the disk takes it again, and the monitor goes on"
+            )
         return True
+
+    def _tell_of_refusal(self, error: apsw.Error) -> None:
+        """Once, however often it is tried again."""
+        if self._is_refused:
+            return
+        self._is_refused = True
+        if is_full(error):
+            words = "there is no room for what the monitor writes: it waits until there is"
+        else:
+            words = "the monitor's disk refused; it is tried again"
+        self._node.note("error", words, why=reason(error))
 
     def _rest(self, seconds: float) -> None:
         with self._turn:
             if not self._stopping and seconds > 0:
                 self._turn.wait_for(lambda: self._stopping, timeout=seconds)
+
+
+def may_be_asked_for(run_id: str) -> bool:
+    """False if the id is no name: a line break in it has no place in an address or a table."""
+    return len(run_id) <= NAME_CHARS_MAX and not _CONTROL.search(run_id)
 
 
 def tells_of_runs(event: Event) -> bool:

@@ -133,11 +133,21 @@ def _runs(monitor: Monitor) -> Iterator[Metric]:
         "Events that the log no longer had when the monitor wanted to read them.",
         value=monitor.missed,
     )
+    yield CounterMetricFamily(
+        "tocsin_monitor_left_out",
+        "Messages about runs that the monitor could not take.",
+        value=monitor.left_out,
+    )
+    yield GaugeMetricFamily(
+        "tocsin_monitor_on",
+        "1 if there is an account of runs; 0 if its database cannot be used.",
+        value=int(monitor.off is None),
+    )
     runs = GaugeMetricFamily(
         "tocsin_runs", "Workflow runs that have not ended, counted every 5 s.", labels=["state"]
     )
     for state in UNDER_WAY:
-        runs.add_metric([state], monitor.lookout.under_way.get(state, 0))
+        runs.add_metric([state], monitor.under_way.get(state, 0))
     yield runs
 
 

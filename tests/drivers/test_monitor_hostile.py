@@ -6,15 +6,20 @@ import json
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.kept import Kept
-from monitor.runs import ns
+from monitor.runs import activity_pairs, ns
+from monitor.runs import heard as hear
 from tocsin.drivers.http.rest.runs_shown import failure_shown, history_shown, shown_as
+from tocsin.drivers.monitor.attempt_rows import ATTEMPTS_MAX
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import NothingToEstimate
+from tocsin.monitor.anomalies import TOO_MUCH
 from tocsin.monitor.fold import Heard
 from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
@@ -102,3 +107,29 @@ def _ask_everything(kept: Kept, now_ns: int) -> None:
         assert 0 <= found["low_s"] <= found["remaining_s"] <= found["high_s"]
     for form in FORMATS:
         assert provenance(ask, "r", now_ns, form)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_very_many_attempts_the_first_and_the_last_are_kept_in_any_order(
+    seed: int, tmp_path: Path
+) -> None:
+    numbers = [*range(1, 1_001), *range(1, 50)]
+    Random(seed).shuffle(numbers)
+    pairs = [
+        activity_pairs("a", "ActivityFailed", number, Attempt=str(number), CpuSeconds="1")
+        for number in numbers
+    ]
+    kept = Kept(tmp_path)
+
+    kept.fold(hear(*pairs, activity_pairs("b", "ActivitySucceeded", 1)), batch=100 * seed)
+
+    record = kept.asked.activity("r", "a", ns(2_000))
+    assert (record.attempts, len(record.tries)) == (1_000, ATTEMPTS_MAX - 1)
+    found = kept.asked.rows("SELECT attempt FROM attempts WHERE activity = 'a' ORDER BY attempt")
+    last = range(1_002 - ATTEMPTS_MAX, 1_001)
+    assert [number for (number,) in found] == [1, *last]
+    run = kept.asked.run("r", ns(2_000))
+    assert (run.activities.failed, run.activities.succeeded) == (1, 1)
+    assert [each.kind for each in run.anomaly_list] == [TOO_MUCH]
+    assert run.anomalies == 1
+    kept.close()

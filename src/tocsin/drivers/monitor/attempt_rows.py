@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,9 @@ from tocsin.monitor.faults import fault_of
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.rules import PEAKS, RESOURCE, SUMMED
 from tocsin.monitor.states import attempt_times
+
+# Of one activity: all of them are read with every event of it, which takes some 5 ms.
+ATTEMPTS_MAX: Final = 200
 
 encode = msgspec.msgpack.Encoder().encode
 _decode_row = msgspec.msgpack.Decoder(dict[str, Any]).decode
@@ -53,6 +56,15 @@ def standing(attempts: dict[int, Attempt]) -> tuple[str, str] | None:
         return None
     last = attempts[max(attempts)]
     return (last.type, last.state) if last.state else None
+
+
+def take_excess(attempts: dict[int, Attempt]) -> list[Attempt]:
+    """Take out the attempts that are too many: all but the first, which has the plan, and the last.
+
+    Whatever the order in which they are heard of, the same ones stay.
+    """
+    numbers = sorted(attempts)
+    return [attempts.pop(each) for each in numbers[1 : 1 - ATTEMPTS_MAX]]
 
 
 def count(tally: dict[tuple[str, str], int], standing: tuple[str, str] | None, by: int) -> None:

@@ -319,9 +319,7 @@ class Service:
             return False
         if self._is_refused:
             self._is_refused = False
-            self._node.note(
-                "info", "the disk takes it again, and the monitor goes on"
-            )
+            self._node.note("info", "the disk takes it again, and the monitor goes on")
         return True
 
     def _tell_of_refusal(self, error: apsw.Error) -> None:

@@ -16,13 +16,14 @@ from tocsin.drivers.monitor.attempt_rows import (
     encode,
     settle,
     standing,
+    take_excess,
     use,
 )
 from tocsin.drivers.monitor.forgetting import forget, in_one
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
-from tocsin.monitor.fold import Heard, Reading, Row, Told, latest, merge_into, told
+from tocsin.monitor.fold import Heard, Reading, Row, Told, latest, merge_into, put, told
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.rules import PEAKS, SUMMED
 from tocsin.monitor.showing import read_object
@@ -227,10 +228,15 @@ class MonitorStore:
         """Merge what was said of attempts. True if a dependence between activities is new."""
         activities = self._load_attempts(run.no, {name for name, _ in group.attempts})
         before = {name: standing(attempts) for name, attempts in activities.items()}
+        for name, number in group.attempts:
+            activities.setdefault(name, {}).setdefault(number, Attempt({}))
+        self._drop_excess(run, activities)
         used: dict[str, float] = {}
         new_edges = False
         for (name, number), row in group.attempts.items():
-            attempt = activities.setdefault(name, {}).setdefault(number, Attempt({}))
+            attempt = activities[name].get(number)
+            if attempt is None:
+                continue
             parents = attempt.row.get("parents")
             use(used, attempt.row, -1)
             merge_into(attempt.row, row)
@@ -250,6 +256,16 @@ class MonitorStore:
         many(_ADD_TALLY, [(run.no, *key, count) for key, count in tally.items() if count])
         self._write_used(run.no, used)
         return new_edges
+
+    def _drop_excess(self, run: _Run, activities: dict[str, dict[int, Attempt]]) -> None:
+        """Keep only so many attempts at each activity. What the others used stays counted."""
+        dropped = [each for attempts in activities.values() for each in take_excess(attempts)]
+        if not dropped:
+            return
+        put(run.row, "over", ["attempts"])
+        run.odd -= sum(each.odd for each in dropped)
+        rows = [(each.no,) for each in dropped if each.no is not None]
+        self._connection.executemany("DELETE FROM attempts WHERE no = ?", rows)
 
     def _load_attempts(self, run_no: int, names: set[str]) -> dict[str, dict[int, Attempt]]:
         found: dict[str, dict[int, Attempt]] = {}

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.run_paths import named
 from tocsin.drivers.http.rest.runs_estimates import estimate_routes
 from tocsin.drivers.http.rest.runs_past import past_routes
 from tocsin.drivers.http.rest.runs_shown import failure_shown, shown_as
@@ -99,7 +100,7 @@ def routes(monitor: Monitor) -> list[Route]:
         )
         return answer(shown_as(ActivitiesPage, {"activities": records, "next": following}))
 
-    return [
+    found = [
         Route("/runs", index, methods=["GET"]),
         Route("/runs/{id:path}/activities", activities, methods=["GET"]),
         *_event_routes(monitor),
@@ -108,6 +109,7 @@ def routes(monitor: Monitor) -> list[Route]:
         # Last: the id of a run may have slashes, and then this fits whatever the others do.
         Route("/runs/{id:path}", show, methods=["GET"]),
     ]
+    return [named(route) for route in found]
 
 
 def _event_routes(monitor: Monitor) -> list[Route]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tocsin.monitor.estimate.candidates import CANDIDATES
 from tocsin.monitor.estimate.choose import (
     ALONE_HIGH,
     ALONE_LOW,
+    ON_THE_WAY,
     Lessons,
     fractions,
     judge,
@@ -46,24 +50,48 @@ def test_who_was_right_weighs_most() -> None:
     assert verdict.weights[3] > 0.9
 
 
-def test_a_baseline_that_was_surely_better_is_believed_alone() -> None:
-    errors = noise(0.02) + 0.3
-    errors[:, CANDIDATES.index("mean makespan")] = 0.15
-
-    verdict = judge(lessons(errors), NOW, started=True)
-
-    assert verdict.weights[CANDIDATES.index("mean makespan")] == 1.0
-    assert verdict.error == pytest.approx(0.16, abs=0.01)
-
-
-def test_who_repeats_another_has_no_second_vote() -> None:
+@pytest.mark.parametrize("name", ["mean makespan", "fraction of tasks"])
+def test_a_baseline_that_was_always_right_outweighs_all_others(name: str) -> None:
     errors = noise(0.3)
-    errors[:, 2] = errors[:, 0]
+    errors[:, CANDIDATES.index(name)] = 0.01
 
     verdict = judge(lessons(errors), NOW, started=True)
-    alone = judge(lessons(noise(0.3)), NOW, started=True)
 
-    assert verdict.weights[0] < 0.7 * alone.weights[0]
+    assert verdict.weights[CANDIDATES.index(name)] > 0.8
+    assert verdict.error is not None
+    assert verdict.error < 0.1
+
+
+def test_two_that_err_to_either_side_are_believed_together() -> None:
+    errors = noise(0.3)
+    errors[:, 1], errors[:, 2] = 0.2, -0.2
+
+    verdict = judge(lessons(errors), NOW, started=True)
+
+    assert verdict.weights[1] == pytest.approx(verdict.weights[2], rel=0.25)
+    assert verdict.weights[1] + verdict.weights[2] > 0.7
+
+
+def test_one_past_run_moves_the_shares_less_than_many() -> None:
+    errors = np.full((12, len(CANDIDATES)), 0.3)
+    errors[:, 3] = 0.1
+
+    few = judge(lessons(errors[:1]), NOW, started=True)
+    many = judge(lessons(errors), NOW, started=True)
+
+    assert ON_THE_WAY[3] < few.weights[3] < many.weights[3]
+
+
+@given(
+    errors=arrays(np.float64, (5, len(CANDIDATES)), elements=st.floats(-30, 30)),
+    started=st.booleans(),
+)
+def test_shares_are_shares_whatever_the_past_was(errors: np.ndarray, started: bool) -> None:
+    verdict = judge(lessons(errors), NOW, started=started)
+
+    assert np.all(verdict.weights >= 0)
+    assert verdict.weights.sum() == pytest.approx(1.0)
+    assert verdict.low <= 0 <= verdict.high
 
 
 def test_moments_unlike_this_one_do_not_count() -> None:
@@ -89,7 +117,8 @@ def test_the_interval_holds_about_eighty_of_a_hundred_errors() -> None:
 
 
 def test_one_wild_opinion_moves_the_mixture_little() -> None:
-    said = np.array([1.0, 1.1, 1.0, 1.0, 40.0, 1.0, 1.0])
+    said = np.ones(len(CANDIDATES))
+    said[4] = 40.0
 
     assert mix(said, np.full(len(said), 1 / len(said))) < 1.5
 

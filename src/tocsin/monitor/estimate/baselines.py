@@ -16,6 +16,11 @@ def mean_makespan(past: Sequence[Experience]) -> float:
     return float(np.mean([run.makespan_s for run in past]))
 
 
+def median_makespan(past: Sequence[Experience]) -> float:
+    """As long as the past run in the middle took."""
+    return float(np.median([run.makespan_s for run in past]))
+
+
 def median_work(past: Sequence[Experience], shape: Shape) -> dict[str, float]:
     """Each type's median runtime in the median past run that had it."""
     found: dict[str, float] = {}

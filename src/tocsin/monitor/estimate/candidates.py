@@ -12,10 +12,11 @@ from tocsin.monitor.estimate.baselines import (
     fraction_of_tasks,
     fraction_of_work,
     mean_makespan,
+    median_makespan,
     median_work,
 )
 from tocsin.monitor.estimate.experience import MILESTONES, Experience
-from tocsin.monitor.estimate.remaining import LOG_S_MAX, Rest, rest
+from tocsin.monitor.estimate.remaining import LOG_S_MAX, Rest, rests
 from tocsin.monitor.estimate.runtimes import Runtimes, runtimes
 from tocsin.monitor.estimate.shape import Floats, Shape, features
 from tocsin.monitor.estimate.similar import Similar, similar
@@ -24,15 +25,16 @@ from tocsin.monitor.estimate.state import State
 CANDIDATES = (
     "similar runs",
     "simulation",
+    "simulation at this pace",
     "pace of similar runs",
     "milestones of similar runs",
     "fraction of tasks",
     "fraction of work",
     "mean makespan",
+    "median makespan",
 )
 
-BASELINE_CANDIDATES = CANDIDATES[4:]
-
+SLOW = 2.0  # times as long as usual
 LEFT_MIN = 0.01  # of the elapsed time: a run that goes on has at least this much to go
 REST_MIN = 1e-3  # of a past run: less than this after a milestone is counted as this
 TOTAL_S_MIN = 1e-3
@@ -77,44 +79,60 @@ def _expected(like: Similar, seconds: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The logarithm of the total seconds by each candidate, and the simulation behind one.
+    """The logarithm of the total seconds by each candidate, and the simulation at this pace.
 
     `place` is how far on the run seems from inside: by tasks, by median work, by the clock.
+    `least_s` is what the total cannot be below.
     """
 
     logs: Floats
     rest: Rest
     place: Floats
+    least_s: float
 
 
 def totals(seen: View, state: State) -> Totals | None:
     """What each candidate says now; None if none has anything to go by.
 
     One that has nothing to go by says what similar runs say, or without a past what the others say
-    in the middle.
+    in the middle. One that the clock has refuted joins the simulation at this run's pace.
     """
     stretch = state.stretch
     if stretch is None:
         stretch = seen.total_s / seen.core_s if seen.total_s and seen.core_s else 1.0
-    left = rest(seen.shape, seen.models, state, stretch)
+    usual, paced = rests(seen.shape, seen.models, state, stretch)
+    can_simulate = bool(seen.past or state.ended)
     core_s = seen.core_s * stretch if seen.core_s is not None else None
     said: list[float | None] = [
         seen.total_s,
-        state.elapsed_s + left.remaining_s if seen.past or state.ended else None,
+        state.elapsed_s + usual.remaining_s if can_simulate else None,
+        state.elapsed_s + paced.remaining_s if can_simulate else None,
         core_s,
         _by_milestone(seen, state, stretch) or core_s,
         fraction_of_tasks(seen.past, seen.shape, state),
         fraction_of_work(seen.past, seen.shape, state, seen.medians),
         mean_makespan(seen.past) if seen.past else None,
+        median_makespan(seen.past) if seen.past else None,
     ]
     known = [value for value in said if value is not None]
     if not known:
         return None
     floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
     middle_s = seen.total_s or math.exp(float(np.mean(np.log(np.maximum(known, floor_s)))))
-    values = [max(middle_s if value is None else value, floor_s) for value in said]
+    paced_s = max(state.elapsed_s + paced.remaining_s, floor_s)
+    values = [middle_s if value is None else value for value in said]
+    values = [paced_s if value < floor_s else value for value in values]
     values = [min(value, max(TOTAL_S_MAX, floor_s)) for value in values]
-    return Totals(np.log(values), left, _place(seen, state, values[0]))
+    least_s = state.elapsed_s
+    if seen.total_s is not None and _goes_its_own_way(state.elapsed_s, seen.total_s, paced.pace):
+        least_s += min(usual.remaining_s, paced.remaining_s)
+    place = _place(seen, state, values[0])
+    return Totals(np.log(values), paced, place, min(least_s, max(values)))
+
+
+def _goes_its_own_way(elapsed_s: float, usual_s: float, pace: float | None) -> bool:
+    """Whether a run has outlasted similar ones, or is so slow that they say little of its end."""
+    return elapsed_s > usual_s or (pace is not None and pace > SLOW)
 
 
 def _place(seen: View, state: State, total_s: float) -> Floats:

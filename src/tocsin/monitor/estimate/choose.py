@@ -1,10 +1,10 @@
-"""Which candidate to believe: each weighs by its own past error in moments like this one.
+"""Which candidates to believe: the mixture that would have erred least in moments like this one.
 
 The error of a candidate for a past run is found by leaving that run out of its own past, or all
 runs of its size if the run at hand is of a size never seen. Past runs are looked at before their
 start and at several moments on their way; the moments that count are those that look like now from
-inside, as nobody knows what fraction of a run is over. The interval is where the errors of the
-mixture so weighed have been.
+inside, as nobody knows what fraction of a run is over. The simple baselines are candidates like the
+others. The interval is where the errors of the mixture have been, each past run mixed by the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.monitor.estimate.candidates import BASELINE_CANDIDATES, CANDIDATES
+from tocsin.monitor.estimate.candidates import CANDIDATES
 from tocsin.monitor.estimate.shape import Floats, Indexes
 
 # Moments of a past run that are looked at. Each run has its own, or what is proportional to the
@@ -28,35 +28,28 @@ ALIKE = 0.3  # how far apart moments may be in progress, from 0 to 1, to be alik
 EVEN = 1e-6  # the weight of a moment however far; with none near, all count
 FAINT = 0.02  # of the heaviest moment: lighter ones are passed over
 
-POWER = 4  # a candidate with twice the error weighs 1/16
-ERROR_MAX = 2.0  # one error beyond counts as this in a mean
-ERROR_MIN = 1e-3
-
-# A baseline is believed alone if it had less than this share of the mixture's error, and was nearer
-# in so many moments. Less would follow chance: of three, one is soon a little better.
-SURELY = 0.8
-OFTEN = 0.75
-SAME = 1e-6
-SIMPLE = [CANDIDATES.index(name) for name in BASELINE_CANDIDATES]
+# So many past runs in which a candidate errs by as much more as the best one errs at all take a
+# factor e from its share. 1 to 8 were tried on the runs of docs/estimates.md and differ little.
+PATIENCE_RUNS = 2.0
+ROUND_OFF = 0.03  # errors well below this count by their square, as they are mostly chance
+ERROR_MIN = 0.01
+ROUNDS = 100  # after which shares were within 0.003 of where they end
+STEP, LONGER, SHORTER = 0.3, 1.5, 0.3
+LOG_SHARE_MIN = -30.0
 OUTLIER = math.log(3.0)  # nobody may pull further than this from the middle of opinions
 
 LEVEL = 0.8
 FEW = 0.4  # runs that the interval holds beyond its share, as the past is a sample
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
-    """Errors to start from, which weigh as much as so many past runs."""
-
-    errors: Floats
-    runs: int
+def _prior(*shares: float) -> Floats:
+    return np.array(shares) / sum(shares)
 
 
-# Before the start nothing but similar runs knows the size of the engine's own overhead; on the way
-# a simulation from where the run stands is as good. Rounded from our first trials, and flat about
-# these values: half or twice as many runs change no median of docs/estimates.md by a fifth.
-BEFORE = Prior(np.array([0.12, 0.40, 0.12, 0.12, 0.40, 0.40, 0.45]), 10)
-ON_THE_WAY = Prior(np.array([0.15, 0.15, 0.25, 0.15, 0.40, 0.40, 0.45]), 6)
+# Shares before there is a past, in the order of `CANDIDATES`. Before the start nothing but similar
+# runs knows the engine's own overhead; on the way a simulation from where it stands is as good.
+BEFORE = _prior(0.7, 0.05, 0.05, 0.05, 0.05, *[0.01] * 4)
+ON_THE_WAY = _prior(0.2, 0.2, 0.2, 0.05, 0.2, *[0.01] * 4)
 
 # The 80 % interval of a run without a past, as logarithms of real over estimated total: about
 # where 100 recorded runs were at 25 and 50 % of their time (docs/estimates.md).
@@ -95,77 +88,84 @@ def judge(lessons: Lessons, place: Floats, *, started: bool) -> Verdict:
     prior = ON_THE_WAY if started else BEFORE
     weights, kept = _alike(lessons, place, started=started)
     if not len(kept):
-        return Verdict(_shares(prior.errors))
-    errors = lessons.errors[kept]
-    record = _Record(_sizes(errors), lessons.groups[kept], _copies(errors), prior)
-    shares = record.shares(weights)
-    known, whose = np.unique(record.groups, return_inverse=True)
+        return Verdict(prior)
+    errors = _without_outliers(lessons.errors[kept], prior)
+    known, whose = np.unique(lessons.groups[kept], return_inverse=True)
+    heaviest = np.zeros(len(known))
+    np.maximum.at(heaviest, whose, weights)
+    runs = float(heaviest.sum())
+    own = whose[None, :] == np.arange(len(known))[:, None]
+    shares = _shares(
+        errors,
+        np.vstack([weights[None, :], np.where(own, 0.0, weights)]),
+        np.concatenate([[runs], runs - heaviest]),
+        prior,
+    )
     if len(known) < 2:
-        return Verdict(shares)
-    mixed = np.empty(len(kept))
-    for number in range(len(known)):
-        here = whose == number
-        others = record.shares(np.where(here, 0.0, weights))
-        mixed[here] = [mix(row, others) for row in errors[here]]
-    best = _surely_better(record, _sizes(mixed[:, None]), weights)
-    if best is not None:
-        shares = np.eye(len(CANDIDATES))[best]
-        mixed = errors[:, best]
-    low, high = _interval(mixed, weights, _count(weights, record.groups))
+        return Verdict(shares[0])
+    mixed = np.einsum("nc,nc->n", errors, shares[1 + whose])
+    low, high = _interval(mixed, weights, runs)
     error = float(_quantiles(np.abs(np.expm1(mixed)), weights, [0.5])[0])
-    return Verdict(shares, low, high, error)
+    return Verdict(shares[0], low, high, error)
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """The sizes of errors, a row a moment and a column a candidate, whose they are, and how many
-    candidates say the same."""
+def _shares(errors: Floats, weights: Floats, runs: Floats, prior: Floats) -> Floats:
+    """For each row of weights, the mixture with the least past error that is near the prior.
 
-    sizes: Floats
-    groups: Indexes
-    copies: Floats
-    prior: Prior
-
-    def shares(self, weights: Floats) -> Floats:
-        """Each candidate's share by the size of its errors."""
-        typical = self.prior.errors
-        if weights.sum() > 0:
-            runs, before = _count(weights, self.groups), self.prior.runs
-            found = _typical(self.sizes, weights)
-            typical = (runs * found + before * self.prior.errors) / (runs + before)
-        return _shares(typical, self.copies)
-
-
-def _shares(errors: Floats, copies: float | Floats = 1.0) -> Floats:
-    shares = np.maximum(errors, ERROR_MIN) ** -POWER / copies
-    return np.asarray(shares / shares.sum())
-
-
-def _sizes(errors: Floats) -> Floats:
-    return np.asarray(np.abs(np.expm1(np.clip(errors, -2 * OUTLIER, 2 * OUTLIER))))
+    `errors` has a row a moment and a column a candidate; `weights` a column a moment; `runs` says
+    on how many past runs each row of weights goes. The less there are, the nearer to the prior. It
+    is the minimum of the mean size of the mixture's error, in units of the best candidate's, plus
+    the distance from the prior (Kullback and Leibler), found by steps in logarithms (mirror
+    descent), each row's shorter after one that led up.
+    """
+    each = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+    best = np.maximum((each @ np.abs(errors)).min(axis=1), ERROR_MIN)
+    pull = (runs / PATIENCE_RUNS / best)[:, None]
+    start = np.log(prior)
+    logs = np.tile(start, (len(weights), 1))
+    loss, slope = _loss(logs, errors, each, pull, start)
+    step = np.full((len(weights), 1), STEP)
+    for _ in range(ROUNDS):
+        tried = logs + step * (start - slope - logs)
+        tried = np.maximum(tried - tried.max(axis=1, keepdims=True), LOG_SHARE_MIN)
+        tried_loss, tried_slope = _loss(tried, errors, each, pull, start)
+        better = tried_loss <= loss
+        logs, slope = np.where(better, tried, logs), np.where(better, tried_slope, slope)
+        loss = np.where(better, tried_loss, loss)
+        step = np.minimum(np.where(better, step * LONGER, step * SHORTER), STEP)
+    return _as_shares(logs)
 
 
-def _copies(errors: Floats) -> Floats:
-    """How many candidates have said the same as each, itself included; they share one vote."""
-    apart = np.abs(errors[:, :, None] - errors[:, None, :]).max(axis=0)
-    return np.asarray((apart < SAME).sum(axis=1), dtype=np.float64)
+def _loss(
+    logs: Floats, errors: Floats, each: Floats, pull: Floats, start: Floats
+) -> tuple[Floats, Floats]:
+    """What is to be least, and how the errors' part of it grows with each share."""
+    shares = _as_shares(logs)
+    mixed = errors @ shares.T
+    sizes = np.sqrt(mixed**2 + ROUND_OFF**2)
+    far = (shares * (np.log(np.maximum(shares, 1e-300)) - start)).sum(axis=1, keepdims=True)
+    mean = np.einsum("gn,ng->g", each, sizes)[:, None]
+    return pull * mean + far, pull * ((each * (mixed / sizes).T) @ errors)
 
 
-def _surely_better(record: _Record, mixture: Floats, weights: Floats) -> int | None:
-    """The baseline that was better than the mixture by more than chance, if there is one."""
-    ratios = _typical(record.sizes, weights)[SIMPLE] / _typical(mixture, weights)[0]
-    place = int(np.argmin(ratios))
-    best = SIMPLE[place]
-    wins = weights @ (record.sizes[:, best] < mixture[:, 0]) / weights.sum()
-    return best if ratios[place] < SURELY and wins > OFTEN else None
+def _as_shares(logs: Floats) -> Floats:
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _without_outliers(said: Floats, weights: Floats) -> Floats:
+    """Every row, none of it far from its weighed median."""
+    order = np.argsort(said, axis=1, kind="stable")
+    sums = np.cumsum(weights[order], axis=1)
+    half = np.minimum((sums < 0.5).sum(axis=1), said.shape[1] - 1)
+    rows = np.arange(len(said))
+    middle = said[rows, order[rows, half]][:, None]
+    return np.asarray(np.clip(said, middle - OUTLIER, middle + OUTLIER))
 
 
 def mix(said: Floats, weights: Floats) -> float:
     """The weighed mean of what the candidates say, none far from their weighed median."""
-    order = np.argsort(said, kind="stable")
-    half = int(np.searchsorted(np.cumsum(weights[order]), 0.5))
-    middle = said[order[min(half, len(order) - 1)]]
-    return float(weights @ np.clip(said, middle - OUTLIER, middle + OUTLIER))
+    return float(_without_outliers(said[None, :], weights)[0] @ weights)
 
 
 def _alike(lessons: Lessons, place: Floats, *, started: bool) -> tuple[Floats, Indexes]:
@@ -177,25 +177,6 @@ def _alike(lessons: Lessons, place: Floats, *, started: bool) -> tuple[Floats, I
     weights = np.exp(-0.5 * apart / ALIKE**2) + EVEN
     heavy = weights > FAINT * weights.max()
     return np.asarray(weights[heavy] / weights.max()), among[heavy]
-
-
-def _count(weights: Floats, groups: Indexes) -> float:
-    """How many past runs (or sizes) there are to go by: each counts by its heaviest moment."""
-    heaviest = np.zeros(int(groups.max()) + 1)
-    np.maximum.at(heaviest, groups, weights)
-    return float(heaviest.sum())
-
-
-def _typical(sizes: Floats, weights: Floats) -> Floats:
-    """The size of each column's errors: half their median, half their mean."""
-    order = np.argsort(sizes, axis=0, kind="stable")
-    total = weights.sum()
-    sums = np.cumsum(weights[order], axis=0)
-    rows = np.minimum((sums < total / 2).sum(axis=0), len(sizes) - 1)
-    columns = np.arange(sizes.shape[1])
-    median = sizes[order[rows, columns], columns]
-    mean = weights @ np.minimum(sizes, ERROR_MAX) / total
-    return np.asarray((median + mean) / 2)
 
 
 def _interval(mixed: Floats, weights: Floats, runs: float) -> tuple[float, float]:

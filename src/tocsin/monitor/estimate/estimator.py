@@ -129,7 +129,7 @@ def _answer(
     told: tuple[int, ...],
 ) -> Estimate:
     """`told` is the part of the critical path that the plan has; the rest is only expected."""
-    total_s = max(math.exp(mix(said.logs, verdict.weights)), state.elapsed_s)
+    total_s = max(math.exp(mix(said.logs, verdict.weights)), said.least_s, state.elapsed_s)
     remaining_s = total_s - state.elapsed_s
     low_s = max(total_s * math.exp(verdict.low) - state.elapsed_s, 0.0)
     high_s = max(total_s * math.exp(verdict.high) - state.elapsed_s, remaining_s)
@@ -139,7 +139,7 @@ def _answer(
         low_s=low_s,
         high_s=high_s,
         method=chosen(verdict.weights),
-        reason=say_why(seen.shape, state, said.rest, path),
+        reason=say_why(seen.shape, state, said.rest, path, has_past=bool(seen.past)),
         critical_path=told,
         past_runs=len(seen.past),
         past_error=verdict.error,

@@ -1,4 +1,4 @@
-"""The reason for an estimate, in one sentence: critical path, slowest activity, pace."""
+"""The reason for an estimate, in two short sentences: critical path, slowest activity; pace."""
 
 from __future__ import annotations
 
@@ -8,28 +8,41 @@ from itertools import groupby
 from tocsin.monitor.estimate.remaining import Rest
 from tocsin.monitor.estimate.shape import Shape
 from tocsin.monitor.estimate.state import State
+from tocsin.monitor.words import lasting
 
-STEPS_MAX = 4  # of a long path, the longest steps are named
+STEPS_MAX = 3  # of a long path, the longest steps are named
 PACE_WORTH_TELLING = 1.1
+FACTOR_TOLD_MAX = 100
+UNNAMED = "tasks not named yet"
 
 
-def say_why(shape: Shape, state: State, rest: Rest, path: Sequence[int]) -> str:
+def say_why(shape: Shape, state: State, rest: Rest, path: Sequence[int], *, has_past: bool) -> str:
     """What decides when this run ends."""
-    parts = []
-    if path:
-        parts.append(_path(shape, rest, path))
-        parts.append(_slowest(shape, state, rest))
-    pace = rest.pace
+    pace = _pace(rest.pace) if has_past else "there is no past run to compare with"
+    if not path:
+        return _sentence(pace)
+    parts = [
+        part for part in (_path(shape, rest, path), _slowest(shape, state, rest, path)) if part
+    ]
+    return f"{_sentence('; '.join(parts))} {_sentence(pace)}"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _pace(pace: float | None) -> str:
     if pace is None:
-        parts.append("nothing has ended yet, so its pace is that of past runs")
-    elif pace > PACE_WORTH_TELLING:
-        parts.append(f"activities take {pace:.2g} times as long as usual")
-    elif pace < 1 / PACE_WORTH_TELLING:
-        parts.append(f"activities take {pace:.2g} of their usual time")
-    else:
-        parts.append("the pace is as usual")
-    sentence = "; ".join(part for part in parts if part)
-    return sentence[0].upper() + sentence[1:] + "."
+        return "nothing has ended yet, so its pace is that of past runs"
+    if pace > PACE_WORTH_TELLING:
+        return f"activities take {_times(pace)} as long as usual"
+    if pace < 1 / PACE_WORTH_TELLING:
+        return f"activities are {_times(1 / pace)} as fast as usual"
+    return "the pace is as usual"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.1f} times" if factor < FACTOR_TOLD_MAX else f"over {FACTOR_TOLD_MAX} times"
 
 
 def _lasts(rest: Rest, index: int) -> float:
@@ -41,29 +54,27 @@ def _path(shape: Shape, rest: Rest, path: Sequence[int]) -> str:
     steps = []
     for name, group in groupby(path, key=lambda index: shape.types[index]):
         indexes = list(group)
-        label = f"{name} x {len(indexes)}" if len(indexes) > 1 else name
+        label = f"{name or UNNAMED} x {len(indexes)}" if len(indexes) > 1 else name or UNNAMED
         steps.append((label, sum(_lasts(rest, index) for index in indexes)))
     total_s = sum(lasts for _, lasts in steps)
     worth = sorted((lasts for _, lasts in steps), reverse=True)[:STEPS_MAX][-1]
-    named = [f"{label} ({_seconds(lasts)})" for label, lasts in steps if lasts >= worth]
+    named = [f"{label} ({lasting(lasts)})" for label, lasts in steps if lasts >= worth][:STEPS_MAX]
     more = len(steps) - len(named)
     rest_of_it = f" and {more} shorter" if more else ""
-    way = ", ".join(named[: STEPS_MAX + 1])
-    return f"the critical path is {way}{rest_of_it}, {_seconds(total_s)} in all"
+    way = ", ".join(named)
+    in_all = f", {lasting(total_s)} in all" if len(steps) > 1 else ""
+    return f"the critical path is {way}{rest_of_it}{in_all}"
 
 
-def _slowest(shape: Shape, state: State, rest: Rest) -> str:
+def _slowest(shape: Shape, state: State, rest: Rest, path: Sequence[int]) -> str:
+    """The type with the most work left, unless the critical path is all there is."""
     over = set(state.ended)
     work: dict[str, tuple[int, float]] = {}
     for index, name in enumerate(shape.types):
         if index not in over:
             count, lasts = work.get(name, (0, 0.0))
             work[name] = count + 1, lasts + _lasts(rest, index)
-    if not work:
+    if sum(count for count, _ in work.values()) <= len(path):
         return ""
     name, (count, lasts) = max(work.items(), key=lambda item: item[1][1])
-    return f"the most work is left in {name} ({count:,} to go, {_seconds(lasts)})"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.0f} s" if value >= 100 else f"{value:.2g} s"
+    return f"the most work is left in {name or UNNAMED} ({count:,} to go, {lasting(lasts)})"

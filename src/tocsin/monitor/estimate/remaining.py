@@ -8,7 +8,7 @@ long: one simulation then says what many with dice would say on average.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,17 +26,15 @@ DRAG_MIN, DRAG_MAX = 0.5, 3.0
 DRAG_PRIOR = 5  # so many ended tasks speak for no drag
 LOG_S_MAX = 30.0
 VARIANCE_MIN = 1e-3
-PERSISTS = 0.7  # how much of a difference from past runs lasts: others use machines for a while
 
 WAITING, RUNNING, ENDED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is left: when who runs, how long each takes, and how this run compares with others."""
+    """What is left: when who runs, and how this run compares with others."""
 
     timetable: Timetable
-    seconds: Floats
     drag: float
     pace: float | None
 
@@ -57,8 +55,12 @@ class _Seen:
     count: int
 
 
-def rest(shape: Shape, models: Runtimes, state: State, stretch: float) -> Rest:
-    """Simulate what is left of a run at `stretch` seconds by the clock for a second of work."""
+def rests(shape: Shape, models: Runtimes, state: State, stretch: float) -> tuple[Rest, Rest]:
+    """What is left of a run if it goes on as past runs did, and if it goes on at its own pace.
+
+    `stretch` is seconds by the clock for a second of work. Whether a slow start lasts differs from
+    machine to machine: who was right about past runs is believed (`choose`).
+    """
     kinds = np.full(shape.count, WAITING, dtype=np.int8)
     kinds[list(state.ended)] = ENDED
     kinds[list(state.running)] = RUNNING
@@ -66,11 +68,25 @@ def rest(shape: Shape, models: Runtimes, state: State, stretch: float) -> Rest:
         name: _look(indexes, kinds[indexes], models, models.types.get(name), state, stretch)
         for name, indexes in shape.members.items()
     }
+    drag = _drag(shape, state)
     corrections, pace = _corrections(seen, models.shared)
+    usual = Rest(_simulated(shape, seen, {}, state, stretch), drag, pace)
+    if pace is None:
+        return usual, usual
+    return usual, Rest(_simulated(shape, seen, corrections, state, stretch), drag, pace)
+
+
+def _simulated(
+    shape: Shape,
+    seen: Mapping[str, _Seen],
+    corrections: Mapping[str, float],
+    state: State,
+    stretch: float,
+) -> Timetable:
     log_seconds = np.zeros(shape.count)
     left: dict[int, float] = {}
     for name, each in seen.items():
-        correction = PERSISTS * corrections[name]
+        correction = corrections.get(name, 0.0)
         waiting = each.places[WAITING]
         if len(waiting):
             shuffled = _shuffled(len(waiting))
@@ -79,10 +95,9 @@ def rest(shape: Shape, models: Runtimes, state: State, stretch: float) -> Rest:
                 + correction
                 + np.interp(shuffled, RANKS, each.model.deviations)
             )
-        left.update(_left(each, correction, state, stretch))
+        left.update(_left(each, correction, stretch))
     seconds = np.exp(np.minimum(log_seconds, LOG_S_MAX)) * stretch
-    timetable = schedule(shape, seconds.tolist(), ended=state.ended, left=left)
-    return Rest(timetable, seconds, _drag(shape, state), pace)
+    return schedule(shape, seconds.tolist(), ended=state.ended, left=left)
 
 
 def _look(
@@ -135,26 +150,44 @@ def _ranks(ended: Floats, ages: Floats) -> Floats:
 
 def _corrections(seen: Mapping[str, _Seen], shared: float) -> tuple[dict[str, float], float | None]:
     """By how much each type's level differs here, and the run's own pace (1: as usual)."""
-    precision, weighted, number = 0.0, 0.0, 0
-    for each in seen.values():
-        if each.count:
-            own = max(each.model.spread**2 - shared, VARIANCE_MIN) + _noise(each)
-            precision += 1 / own
-            weighted += each.deviation / own
-            number += each.count
-    common = shared * weighted / (1 + shared * precision)
+    known = [each for each in seen.values() if each.count]
+    if not known:
+        return dict.fromkeys(seen, 0.0), None
+    common = _common(known, shared)
     corrections: dict[str, float] = {}
     for name, each in seen.items():
         correction = common
         if each.count:
-            own = max(each.model.spread**2 - shared, VARIANCE_MIN)
-            correction += own / (own + _noise(each)) * (each.deviation - common)
+            beyond = each.deviation - correction
+            own = _with_this_run(_own(each, shared), beyond**2 - _noise(each), each.model.errors)
+            correction += own / (own + _noise(each)) * beyond
         corrections[name] = correction
-    known = [(each.deviation, each.count) for each in seen.values() if each.count]
-    if not known:
-        return corrections, None
-    mean = sum(deviation * count for deviation, count in known) / number
+    number = sum(each.count for each in known)
+    mean = sum(each.deviation * each.count for each in known) / number
     return corrections, math.exp(min(max(mean, -LOG_S_MAX), LOG_S_MAX))
+
+
+def _common(known: Sequence[_Seen], shared: float) -> float:
+    """What the types seen so far have in common: a slow machine."""
+    precision = weighted = 0.0
+    for each in known:
+        variance = _own(each, shared) + _noise(each)
+        precision += 1 / variance
+        weighted += each.deviation / variance
+    if precision <= 0:
+        return 0.0
+    runs = max((each.model.errors for each in known), key=len)
+    shared = _with_this_run(shared, (weighted / precision) ** 2 - 1 / precision, runs)
+    return shared * weighted / (1 + shared * precision)
+
+
+def _own(each: _Seen, shared: float) -> float:
+    return max(each.model.spread**2 - shared, VARIANCE_MIN)
+
+
+def _with_this_run(variance: float, here: float, runs: Sized) -> float:
+    """How much runs differ, this one counted in: what was never so slow before can be now."""
+    return (len(runs) * variance + max(here, 0.0)) / (len(runs) + 1)
 
 
 def _noise(each: _Seen) -> float:
@@ -169,7 +202,7 @@ def _shuffled(count: int) -> Floats:
     return np.asarray((ranks + 0.5) / count)
 
 
-def _left(each: _Seen, correction: float, state: State, stretch: float) -> dict[int, float]:
+def _left(each: _Seen, correction: float, stretch: float) -> dict[int, float]:
     """Seconds left of the tasks that run: longer than they have run, as their kin were."""
     running = each.places[RUNNING]
     if not len(running):

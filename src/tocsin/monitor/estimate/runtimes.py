@@ -1,7 +1,8 @@
 """How long a task of each type takes: models of the logarithm of its runtime, from past runs.
 
 A type's level in this run follows the input that reaches the type and the number of its parents,
-or similar runs, whichever explained past runs better; its tasks differ by their own input; what is
+or similar runs, whichever explained past runs better; so does whether it starts from a time in
+proportion to that input, or from one time for all; its tasks differ by their own input; what is
 left is spread as it was in the most similar runs.
 """
 
@@ -17,11 +18,11 @@ from tocsin.monitor.estimate.experience import RANKS, Experience, mean_parents, 
 from tocsin.monitor.estimate.shape import Floats, Shape
 from tocsin.monitor.estimate.similar import TREND, Similar, compare, fit, kernel
 
-KERNEL = 2  # of the kernels of `similar`, the middle range
 NOISES = (0.01, 0.1)
 RANGES = (0.5, 2.0)
 OTHER_VERSION_NOISE = 1.0  # another version of an activity tells this much less
 NEAREST = 4
+GROWTHS = (0.0, 1.0)  # a type's time has nothing to do with its input, or is in proportion to it
 SPREAD_MIN = 0.03
 SPREAD_UNKNOWN = 1.0
 
@@ -55,6 +56,10 @@ def runtimes(past: Sequence[Experience], shape: Shape, view: Similar) -> Runtime
     return Runtimes(types, _shared_variance(list(types.values())))
 
 
+def _bounded(error: float) -> float:
+    return min(max(error, -1.0), 1.0)
+
+
 def _type_model(
     name: str, past: Sequence[Experience], shape: Shape, view: Similar
 ) -> TypeModel | None:
@@ -64,19 +69,23 @@ def _type_model(
     records = [past[place].types[name] for place in having]
     flow = shape.flow[shape.members[name]]
     across = float(flow.mean())
-    own = [(record.flow, record.parents) for record in records]
+    own = [(record.flow if across > 0 else 0.0, record.parents) for record in records]
     distances, products = compare(np.array([*own, (across, mean_parents(shape, name))]))
     places = np.array([*having, len(past)])
-    by_run = view.kernels[KERNEL][np.ix_(places, places)] + TREND * products
+    by_run = view.middle[np.ix_(places, places)] + TREND * products
     kernels = [by_run, *(kernel(distances, products, reach) for reach in RANGES)]
     other = np.array([past[p].shape.versions[name] != shape.versions[name] for p in having])
     noise = np.array([record.variance / record.count for record in records])
     noise += OTHER_VERSION_NOISE * other
     levels = np.array([record.level for record in records])
+    inputs = np.array([*(record.flow for record in records), across])
+    growths = GROWTHS if inputs.min() > 0 else GROWTHS[:1]  # not all inputs may be known
+    ways = [(each, floor, grown) for each in kernels for floor in NOISES for grown in growths]
     level, errors = fit(
-        np.array([each for each in kernels for _ in NOISES]),
-        np.array([noise + floor for _ in kernels for floor in NOISES]),
+        np.array([each for each, _, _ in ways]),
+        np.array([noise + floor for _, floor, _ in ways]),
         levels,
+        np.array([grown * inputs for _, _, grown in ways]),
     )
     grows = slope(
         sum(record.flow_squares for record in records),
@@ -103,7 +112,7 @@ def _shared_variance(models: Sequence[TypeModel]) -> float:
     total, pairs = 0.0, 0
     runs = {run for model in models for run in model.errors}
     for run in runs:
-        errors = [min(max(m.errors[run], -1.0), 1.0) for m in models if run in m.errors]
+        errors = [_bounded(m.errors[run]) for m in models if run in m.errors]
         number = len(errors)
         if number > 1:
             total += sum(errors) ** 2 - sum(error * error for error in errors)

@@ -1,8 +1,9 @@
 """Similar past runs: a Gaussian process over what is known of a run before it starts.
 
 It is a weighted mean of past runs, nearer ones weighing more, that follows a trend where there is
-one. Several kernels are averaged by how well each explains the past (their evidence), so nothing
-is tuned to an application. Odd runs are believed less (Huber's weights).
+one. Several kernels, each about one time for all or about a time in proportion to the input, are
+averaged by how well each explains the past (their evidence), so nothing is tuned to an application.
+Odd runs are believed less (Huber's weights).
 """
 
 from __future__ import annotations
@@ -29,28 +30,53 @@ MAD_TO_SD = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """Past runs seen from one run. The last row and column of each kernel are that run's."""
+    """Past runs seen from one run. The last row and column of each kernel are that run's.
+
+    `expected` is what each kernel starts from; `middle` is the kernel of the middle range alone.
+    """
 
     kernels: Floats
     noises: Floats
+    expected: Floats
     distances: Floats
+    middle: Floats
 
     def predict(self, past: Floats) -> float:
         """The value to expect for this run, from those of the past runs."""
         noise = np.repeat(self.noises[:, None], len(past), axis=1)
-        return fit(self.kernels, noise, past)[0]
+        return fit(self.kernels, noise, past, self.expected)[0]
 
 
 def similar(past: Sequence[Mapping[str, float]], now: Mapping[str, float]) -> Similar:
     """`past` runs as seen from `now`."""
-    rows = _table([*past, now], names=sorted({name for row in past for name in row}))
+    known = {name for row in past for name in row}
+    if not now["bytes"]:
+        known.discard("bytes")  # they are not known: a run without input would be another matter
+    rows = _table([*past, now], names=sorted(known))
     distances, products = compare(rows)
-    kernels = [kernel(distances, products, reach) for reach in RANGES for _ in NOISES]
+    grows = _growths([*past, now])
+    ways = [
+        (kernel(distances, products, reach), noise, growth)
+        for reach in RANGES
+        for noise in NOISES
+        for growth in grows
+    ]
     return Similar(
-        kernels=np.array(kernels),
-        noises=np.array(NOISES * len(RANGES)),
+        kernels=np.array([each for each, _, _ in ways]),
+        noises=np.array([noise for _, noise, _ in ways]),
+        expected=np.array([growth for _, _, growth in ways]),
         distances=distances[-1, :-1],
+        middle=kernel(distances, products, RANGES[1]),
     )
+
+
+def _growths(rows: Sequence[Mapping[str, float]]) -> list[Floats]:
+    """What a run's time may be in proportion to: nothing, or its input where that is known."""
+    found = [np.zeros(len(rows))]
+    values = np.array([row["bytes"] for row in rows])
+    if values.min() > 0 and np.ptp(values[:-1]) > 0:
+        found.append(values)
+    return found
 
 
 def _table(rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:
@@ -75,28 +101,36 @@ def kernel(distances: Floats, products: Floats, reach: float) -> Floats:
     return np.asarray(BEND * np.exp(-0.5 * distances / reach**2) + TREND * products + LEVEL)
 
 
-def fit(kernels: Floats, noise: Floats, values: Floats) -> tuple[float, Floats]:
+def fit(
+    kernels: Floats, noise: Floats, values: Floats, expected: Floats | None = None
+) -> tuple[float, Floats]:
     """The value to expect in the last place, and what each other misses by the rest of them.
 
-    `noise` has a row for each kernel and a column for each value.
+    `noise` has a row for each kernel and a column for each value; `expected` too, and a column
+    more for the last place: what each kernel starts from.
     """
-    middle = float(np.median(values))
-    centred = values - middle
+    if expected is None:
+        expected = np.zeros((len(kernels), len(values) + 1))
+    beyond = values - expected[:, :-1]
+    middle = np.median(beyond, axis=1, keepdims=True)
+    centred = beyond - middle
     inner = kernels[:, :-1, :-1]
     eye = np.eye(len(values))
     trusted = noise
     for last in range(ROUNDS - 1, -1, -1):
         covariance = inner + trusted[:, :, None] * eye
         inverse = np.linalg.inv(covariance)
-        weights = inverse @ centred
+        weights = np.einsum("kij,kj->ki", inverse, centred)
         errors = weights / np.diagonal(inverse, axis1=1, axis2=2)
         if last:
             trusted = np.asarray(noise * _distrust(np.asarray(errors)))
-    evidence = -0.5 * (weights @ centred) - 0.5 * np.linalg.slogdet(covariance)[1]
+    fits = np.einsum("ki,ki->k", weights, centred)
+    evidence = -0.5 * fits - 0.5 * np.linalg.slogdet(covariance)[1]
     share = np.exp(evidence - evidence.max())
     share /= share.sum()
     said = np.einsum("kn,kn->k", kernels[:, -1, :-1], weights)
-    return middle + float(share @ said), np.asarray(share @ errors)
+    said += middle[:, 0] + expected[:, -1]
+    return float(share @ said), np.asarray(share @ errors)
 
 
 def _distrust(errors: Floats) -> Floats:

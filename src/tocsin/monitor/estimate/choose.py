@@ -51,6 +51,10 @@ def _prior(*shares: float) -> Floats:
 BEFORE = _prior(0.7, 0.05, 0.05, 0.05, 0.05, *[0.01] * 4)
 ON_THE_WAY = _prior(0.2, 0.2, 0.2, 0.05, 0.2, *[0.01] * 4)
 
+# For a run of a size never seen, where all past runs had one size: they cannot say how their time
+# grows, and a simulation can.
+GROWN = _prior(0.05, 0.6, 0.05, 0.1, 0.05, 0.1, 0.1, 0.01, 0.01)
+
 # The 80 % interval of a run without a past, as logarithms of real over estimated total: about
 # where 100 recorded runs were at 25 and 50 % of their time (docs/estimates.md).
 ALONE_LOW, ALONE_HIGH = -0.9, 0.9
@@ -83,9 +87,10 @@ def fractions(number: int) -> list[float]:
     return [0.0, *((moment + shift) / MOMENTS for moment in range(MOMENTS))]
 
 
-def judge(lessons: Lessons, place: Floats, *, started: bool) -> Verdict:
-    """Weigh the candidates for a run that seems this far on."""
-    prior = ON_THE_WAY if started else BEFORE
+def judge(lessons: Lessons, place: Floats, *, started: bool, grown: bool = False) -> Verdict:
+    """Weigh the candidates for a run that seems this far on; `grown` if nothing of its size was
+    seen, nor any two sizes."""
+    prior = ON_THE_WAY if started else GROWN if grown else BEFORE
     weights, kept = _alike(lessons, place, started=started)
     if not len(kept):
         return Verdict(prior)

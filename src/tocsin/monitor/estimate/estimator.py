@@ -12,6 +12,7 @@ from tocsin.monitor.estimate.candidates import CANDIDATES, Totals, View, totals,
 from tocsin.monitor.estimate.choose import Lessons, Verdict, chosen, fractions, judge, mix
 from tocsin.monitor.estimate.experience import Experience, digest
 from tocsin.monitor.estimate.facts import Estimate, Moment, PastRun
+from tocsin.monitor.estimate.overdue import most_overdue
 from tocsin.monitor.estimate.reason import say_why
 from tocsin.monitor.estimate.schedule import critical_path
 from tocsin.monitor.estimate.shape import Floats, compile_plan
@@ -19,6 +20,7 @@ from tocsin.monitor.estimate.state import State, state_of
 
 RUNS_MAX = 60  # the last so many past runs are learnt from; older ones tell little, and cost
 PLACES = 3
+ITS_OWN_PACE = "its own pace"  # all there is to go by without a past run
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def estimate(knowledge: Knowledge, moment: Moment) -> Estimate | None:
         return None
     known_size = any(run.shape.size == shape.size for run in knowledge.runs)
     lessons = knowledge.seen_size if known_size else knowledge.new_size
-    verdict = judge(lessons, said.place, started=state.elapsed_s > 0)
+    grown = not known_size and not len(lessons.groups) and bool(knowledge.runs)
+    verdict = judge(lessons, said.place, started=state.elapsed_s > 0, grown=grown)
     path = critical_path(shape, said.rest.timetable, state.ended)
     told = tuple(index for index in path if index < len(moment.plan.tasks))
     return _answer(seen, state, said, verdict, path, told)
@@ -133,13 +136,18 @@ def _answer(
     remaining_s = total_s - state.elapsed_s
     low_s = max(total_s * math.exp(verdict.low) - state.elapsed_s, 0.0)
     high_s = max(total_s * math.exp(verdict.high) - state.elapsed_s, remaining_s)
+    overdue = most_overdue(seen.shape, state, seen.past, said.rest.pace)
+    if overdue is not None:  # past runs knew nothing of the kind: it may take as long once more
+        high_s = max(high_s, remaining_s + overdue.runs_s)
     return Estimate(
         total_s=total_s,
         remaining_s=remaining_s,
         low_s=low_s,
         high_s=high_s,
-        method=chosen(verdict.weights),
-        reason=say_why(seen.shape, state, said.rest, path, has_past=bool(seen.past)),
+        method=chosen(verdict.weights) if seen.past else ITS_OWN_PACE,
+        reason=say_why(
+            seen.shape, state, said.rest, path, has_past=bool(seen.past), overdue=overdue
+        ),
         critical_path=told,
         past_runs=len(seen.past),
         past_error=verdict.error,

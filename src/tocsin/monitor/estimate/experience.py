@@ -68,6 +68,12 @@ class Experience:
             ends,
         )
 
+    def lasted_s(self, name: str) -> Floats:
+        """How long each task of a type took, by the clock."""
+        indexes = self.shape.members.get(name, ())
+        lasted = self.whole.ends[indexes] - self.whole.starts[indexes]
+        return np.asarray(lasted[np.isfinite(lasted)])
+
 
 def digest(run: PastRun) -> Experience | None:
     """What a past run teaches; None if it teaches nothing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from tocsin.monitor.estimate.overdue import Overdue
 from tocsin.monitor.estimate.remaining import Rest
 from tocsin.monitor.estimate.shape import Shape
 from tocsin.monitor.estimate.state import State
@@ -16,9 +17,19 @@ FACTOR_TOLD_MAX = 100
 UNNAMED = "tasks not named yet"
 
 
-def say_why(shape: Shape, state: State, rest: Rest, path: Sequence[int], *, has_past: bool) -> str:
+def say_why(
+    shape: Shape,
+    state: State,
+    rest: Rest,
+    path: Sequence[int],
+    *,
+    has_past: bool,
+    overdue: Overdue | None = None,
+) -> str:
     """What decides when this run ends."""
     pace = _pace(rest.pace) if has_past else "there is no past run to compare with"
+    if overdue is not None:
+        pace = str(overdue)
     if not path:
         return _sentence(pace)
     parts = [

@@ -77,9 +77,7 @@ def blackboard_paths() -> Json:
         },
         "/blackboard/subscribers": {
             "get": operation("Who gets which pairs", {200: "SubscribersShown"}),
-            "put": operation(
-                "Subscribe an address, or replace its concepts", shown, body=asked
-            ),
+            "put": operation("Subscribe an address, or replace its concepts", shown, body=asked),
             "delete": operation("Unsubscribe an address", {204: None}, parameters=[address]),
         },
         "/blackboard/subscribers/{id}": {

@@ -169,14 +169,16 @@ class Monitor:
 
     async def _mend(self, account: Account, error: Exception) -> None:
         last_s = self._damaged_s
-        await asyncio.to_thread(account.close)
-        if last_s is not None and time.monotonic() - last_s < DAMAGED_AGAIN_S:
-            self._turn_off(damaged_again(self._directory, error))
-        else:
+        try:
+            await asyncio.to_thread(account.close)
+            if last_s is not None and time.monotonic() - last_s < DAMAGED_AGAIN_S:
+                self._turn_off(damaged_again(self._directory, error))
+                return
             self._account = await asyncio.to_thread(self._anew, error)
             if not self._is_closing:
                 self.start()
-        self._mending = None
+        finally:
+            self._mending = None
 
     def _anew(self, why: Exception) -> Account | None:
         try:

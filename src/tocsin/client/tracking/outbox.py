@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, Self
@@ -43,6 +44,7 @@ LINGER_S = 0.2
 SETTLE_S = 0.05
 IDLE_S = 1.0
 HURRY_S = 1.0
+OTHERS_S = 1.0  # at the end, for what former runs left behind: a short run has no other moment
 CATCH_UP_BATCHES_MAX = 8  # in one turn; then what is queued has its turn
 
 Make = Callable[..., Message | None]
@@ -92,6 +94,7 @@ class Outbox:
         self._lock = Lock()
         self._wake = Event()
         self._ending = Event()
+        self._others_until_s = inf  # so long, what former runs left behind is sent too
         self._thread: Thread | None = None
         self._watch: ProfileWatch | None = None
         self._finish: Any = None
@@ -176,6 +179,7 @@ class Outbox:
         if thread is None:
             self._rescue()
             return
+        self._others_until_s = time.monotonic() + OTHERS_S
         self._ending.set()
         self._wake.set()
         thread.join(self._drain_s)
@@ -255,7 +259,7 @@ class Outbox:
         finally:
             self._is_busy = False
         more = bool(self._queue)
-        with_others = not self._ending.is_set() and not more
+        with_others = not more and time.monotonic() < self._others_until_s
         for _ in range(CATCH_UP_BATCHES_MAX):
             if not self._courier.catch_up(with_others=with_others):
                 return more

@@ -271,11 +271,11 @@ def _attempt(text: str | None) -> int:
 
 def put(row: Row, name: str, cell: Any) -> None:
     """Merge one cell into the row."""
-    had, how = row.get(name), MERGES[name]
-    if how == "union":
+    had, merged = row.get(name), _MERGE_OF[name]
+    if merged is None:
         _unite(row, name, had or [], cell)
     else:
-        row[name] = cell if had is None else _MERGE[how](had, cell)
+        row[name] = cell if had is None else merged(had, cell)
 
 
 def merge_into(row: Row, other: Row) -> None:
@@ -285,7 +285,11 @@ def merge_into(row: Row, other: Row) -> None:
         if had is None:
             row[name] = cell
         elif had != cell:
-            put(row, name, cell)
+            merged = _MERGE_OF[name]
+            if merged is None:
+                _unite(row, name, had, cell)
+            else:
+                row[name] = merged(had, cell)
 
 
 def _unite(row: Row, name: str, one: list[str], other: list[str]) -> None:
@@ -313,6 +317,8 @@ _MERGE: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "latest": _latest,
     "state": max,
 }
+# By field; None is a union, which may say more of the row than one cell.
+_MERGE_OF: Final = {name: _MERGE.get(how) for name, how in MERGES.items()}
 
 
 def latest(row: Row, name: str) -> Any:

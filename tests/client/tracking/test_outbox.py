@@ -112,7 +112,9 @@ def test_what_a_slow_broker_leaves_in_the_queue_goes_to_the_disk_before_it_is_fu
         with board._changed:  # for as long, publishing takes
             for number in range(2_900):
                 outbox.put(told(run, number))
-            time.sleep(0.2)
+            deadline_s = time.monotonic() + 10.0
+            while outbox.counts.spooled < 1_000 and time.monotonic() < deadline_s:
+                time.sleep(0.01)
             for number in range(2_900, 3_500):
                 outbox.put(told(run, number))
         outbox.close()

@@ -72,7 +72,7 @@ class RunSeen:
 
     @property
     def anomalies(self) -> set[str]:
-        found = {each.kind for each in of_run(self.row, done=0, total=None)}
+        found = {each.kind for each in of_run(self.row, known=0, total=None)}
         for id, tries in self.tries.items():
             for row in tries.values():
                 found |= {each.kind for each in of_attempt(row, attempt_times(row), id)}

@@ -195,7 +195,7 @@ def _trace(row: dict[str, str], attempt: int, *, last: bool) -> dict[str, Any]:
         "rchar": _size(row["rchar"]),
         "wchar": _size(row["wchar"]),
         "cpus": 1,
-        "workdir": f"/work/{row['hash']}",
+        "workdir": f"/scratch/{row['hash']}",
         "script": "python main.py",
     }
 

@@ -179,8 +179,10 @@ def test_a_publisher_that_did_not_read_gets_the_profile_as_it_is_by_then(broker:
             say(subscriber, subscribe=["Concept"])
             say(subscriber, unsubscribe=True)
         say(subscriber, subscribe=["LogFile"])
-        while hear(publisher)["profile"]["concepts"] != ["LogFile"]:
-            pass
+        told = [hear(publisher)["profile"]]
+        while told[-1]["concepts"] != ["LogFile"]:
+            told.append(hear(publisher)["profile"])
+        assert [each["version"] for each in told] == sorted({each["version"] for each in told})
 
 
 def test_a_message_in_too_many_parts_is_too_big(broker: Served) -> None:

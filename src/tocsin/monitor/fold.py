@@ -68,7 +68,7 @@ class Reading:
     """The table, looked up by concept, for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.activity_events = vocabulary.below("ActivityEvent")
         self.events = vocabulary.below("Event")
         self.rules: dict[str, dict[str, _Rules]] = {
@@ -89,8 +89,8 @@ class Reading:
             if rule.entity == entity and rule.concept != ANY:
                 fields.setdefault(rule.concept, []).append(rule)
         found: dict[str, _Rules] = {}
-        for concept in self._vocabulary.concepts:
-            moves = [states[each] for each in _nearest(concept, states.keys(), self._vocabulary)]
+        for concept in self.vocabulary.concepts:
+            moves = [states[each] for each in _nearest(concept, states.keys(), self.vocabulary)]
             sets = self._field_rules(concept, fields)
             if moves or sets:
                 found[concept] = (tuple(moves), tuple(sets))
@@ -99,9 +99,9 @@ class Reading:
     def _field_rules(self, concept: str, rules: Mapping[str, list[FieldRule]]) -> list[FieldRule]:
         """An event sets the fields of all that it is; a property only those of what it is most."""
         if concept in self.events:
-            names: Iterable[str] = sorted(self._vocabulary.above(concept) & rules.keys())
+            names: Iterable[str] = sorted(self.vocabulary.above(concept) & rules.keys())
         else:
-            names = _nearest(concept, rules.keys(), self._vocabulary)[:1]
+            names = _nearest(concept, rules.keys(), self.vocabulary)[:1]
         return [rule for name in names for rule in rules[name]]
 
 
@@ -129,15 +129,15 @@ def told(heard: Heard, reading: Reading) -> Told | None:
     run = pairs.get("RunId", "")
     if not run or len(run) > NAME_CHARS_MAX:
         return None
-    stamps = _Stamps(heard, reading)
+    stamps = Stamps(heard, reading)
     activity = pairs.get("ActivityId", "")[:NAME_CHARS_MAX]
     found = Told(run, {}, order_ns=stamps.order_ns)
     _fill(found.run_row, "run", stamps, reading, alone=not activity)
     if activity:
         row: Row = {}
         _fill(row, "activity", stamps, reading, alone=False)
-        found.activities[activity, _attempt(pairs.get("Attempt"))] = row
-    elif _is_nameless(pairs, reading):
+        found.activities[activity, attempt_number(pairs.get("Attempt"))] = row
+    elif is_nameless(pairs, reading):
         found.run_row["nameless_at"] = heard.seq
     if stamps.ahead_ns:
         target = found.run_row if not activity else row
@@ -146,17 +146,17 @@ def told(heard: Heard, reading: Reading) -> Told | None:
     if stamps.undated:
         found.run_row["undated_at"] = heard.seq
     if "ActivityPlan" in pairs:
-        _add_plan(found, pairs["ActivityPlan"], stamps, reading)
+        _add_plan(found, pairs["ActivityPlan"], stamps)
     return found
 
 
-def _is_nameless(pairs: Mapping[str, str], reading: Reading) -> bool:
+def is_nameless(pairs: Mapping[str, str], reading: Reading) -> bool:
     """True if something happened to an activity and nobody says to which; a plan is of many."""
     happened = reading.activity_events.intersection(pairs)
     return bool(happened) and (happened != {"ActivityPlanned"} or _PLANS.isdisjoint(pairs))
 
 
-class _Stamps:
+class Stamps:
     """The times of one message: of each of its events, and the one that orders it."""
 
     __slots__ = ("ahead_ns", "heard", "of", "order_ns", "undated")
@@ -200,7 +200,7 @@ def believed_ns(moment_ns: int, received_ns: int) -> int:
     return received_ns if moment_ns - received_ns > AHEAD_NS_MAX else moment_ns
 
 
-def _fill(row: Row, entity: str, stamps: _Stamps, reading: Reading, *, alone: bool) -> None:
+def _fill(row: Row, entity: str, stamps: Stamps, reading: Reading, *, alone: bool) -> None:
     heard = stamps.heard
     seq = heard.seq
     rules = reading.rules[entity]
@@ -227,7 +227,7 @@ def _fill(row: Row, entity: str, stamps: _Stamps, reading: Reading, *, alone: bo
                     put(row, "over", [rule.field])
 
 
-def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:
+def _value(kind: Kind, text: str, concept: str, stamps: Stamps) -> Any:
     if kind == "time":
         return stamps.of.get(concept)
     if kind == "order":
@@ -237,31 +237,63 @@ def _value(kind: Kind, text: str, concept: str, stamps: _Stamps) -> Any:
     return READERS[kind](text)
 
 
-def _add_plan(found: Told, text: str, stamps: _Stamps, reading: Reading) -> None:
+def _add_plan(found: Told, text: str, stamps: Stamps) -> None:
     """Each task that was announced is an activity from then on."""
     found.run_row["plan"] = 1
     seq, order_ns = stamps.heard.seq, stamps.order_ns
-    for task in objects(text)[:PLAN_TASKS_MAX]:
-        name = task.get("id")
-        if not isinstance(name, str | int) or not str(name):
+    for task in planned_tasks(text):
+        if task is None:
             found.run_row["nameless_at"] = seq
             continue
         row: Row = {"state": [0, order_ns, seq, "planned"]}
-        kind, size, parents = task.get("type"), task.get("external_bytes"), task.get("parents")
-        if isinstance(kind, str) and kind:
-            row["type"] = [order_ns, seq, kind[:NAME_CHARS_MAX]]
-        if type(size) is int and 0 <= size <= WHOLE_MAX:
-            row["external_bytes"] = [order_ns, seq, size]
-        if task.get("checkpoint") is True:
+        if task.type is not None:
+            row["type"] = [order_ns, seq, task.type]
+        if task.external_bytes is not None:
+            row["external_bytes"] = [order_ns, seq, task.external_bytes]
+        if task.open:
             row["open"] = 1
-        if isinstance(parents, list):
-            names = (str(each) for each in parents if isinstance(each, str | int))
-            put(row, "parents", [each[:NAME_CHARS_MAX] for each in names])
-        key = (str(name)[:NAME_CHARS_MAX], 1)
+        if task.parents is not None:
+            put(row, "parents", list(task.parents))
+        key = (task.id, 1)
         found.activities[key] = merge(found.activities.get(key, {}), row)
 
 
-def _attempt(text: str | None) -> int:
+@dataclass(frozen=True, slots=True)
+class PlannedTask:
+    """A task as a plan announces it."""
+
+    id: str
+    type: str | None = None
+    external_bytes: int | None = None
+    parents: tuple[str, ...] | None = None
+    open: bool = False
+    """More tasks may come when it ends."""
+
+
+def planned_tasks(text: str) -> list[PlannedTask | None]:
+    """The tasks of a plan; None for one that has no name."""
+    return [_planned_task(task) for task in objects(text)[:PLAN_TASKS_MAX]]
+
+
+def _planned_task(task: Mapping[str, Any]) -> PlannedTask | None:
+    name = task.get("id")
+    if not isinstance(name, str | int) or not str(name):
+        return None
+    kind, size, parents = task.get("type"), task.get("external_bytes"), task.get("parents")
+    names = None
+    if isinstance(parents, list):
+        texts = (str(each) for each in parents if isinstance(each, str | int))
+        names = tuple(each[:NAME_CHARS_MAX] for each in texts)
+    return PlannedTask(
+        str(name)[:NAME_CHARS_MAX],
+        kind[:NAME_CHARS_MAX] if isinstance(kind, str) and kind else None,
+        size if type(size) is int and 0 <= size <= WHOLE_MAX else None,
+        names,
+        task.get("checkpoint") is True,
+    )
+
+
+def attempt_number(text: str | None) -> int:
     value = whole(text) if text else None
     return value if value is not None and 1 <= value <= ATTEMPT_MAX else 1
 

@@ -8,7 +8,6 @@ content would have the broker open every payload on the way of an event.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 import traceback
@@ -17,21 +16,17 @@ from functools import partial
 from typing import Final
 
 import apsw
-import msgspec
 
+from tocsin.archive.hearing import NotAName, heard
 from tocsin.drivers.monitor.damage import is_damage, is_of_the_disk
 from tocsin.drivers.monitor.house import House
 from tocsin.drivers.monitor.lookout import Lookout
 from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
-from tocsin.monitor.alerts import SOURCE
 from tocsin.monitor.fold import Heard
-from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.ontology import Vocabulary
 from tocsin.store.faults import is_full, reason
-from tocsin.wire.blackboard.normal import TYPE_PREFIX, pairs_of
 
 WAITING_MAX: Final = 4_096  # events that were handed over and not folded yet
 BATCH_MAX: Final = 1_000  # events in one transaction
@@ -53,9 +48,7 @@ PAUSE_S: Final = 0.1  # and after it, if there are none
 CLOSING_S: Final = 10.0
 NAME: Final = "the monitor"
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _TOLD_OF: Final = frozenset(10**n for n in range(12))
-_read_pairs = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class Service:
@@ -223,13 +216,13 @@ class Service:
             return  # the loop is closed, and nobody waits
 
     def _fold(self, events: list[Stored], since_place_s: float) -> None:
-        heard = [each for each in map(self._heard, events) if each is not None]
+        told = [each for each in map(self._heard, events) if each is not None]
         through = events[-1].seq
         with self._turn:
             missed, self._missed = self._missed, 0
         unplaced = through - self._store.place
-        if heard or missed or unplaced >= PLACE_EVERY or since_place_s >= PLACE_EVERY_S:
-            while not self._try(lambda: self._write(heard, through, missed)):
+        if told or missed or unplaced >= PLACE_EVERY or since_place_s >= PLACE_EVERY_S:
+            while not self._try(lambda: self._write(told, through, missed)):
                 if self._stopping:
                     return
                 self._rest(TRY_AGAIN_S)
@@ -239,32 +232,13 @@ class Service:
 
     def _heard(self, stored: Stored) -> Heard | None:
         """What the event says in concepts, if it may be about a run or a workflow's version."""
-        event = stored.event
-        if not tells_of_runs(event):
-            return None
         try:
-            pairs = self._pairs(event)
+            return heard(stored, self._vocabulary)
+        except NotAName as error:
+            self._leave_out(stored.seq, str(error))
         except Exception as error:  # a payload that nobody foresaw costs itself
             self._node.note("warning", "an event could not be read", seq=stored.seq, why=error)
-            return None
-        run_id = pairs.get("RunId")
-        if run_id is None and "WorkflowName" not in pairs:
-            return None
-        if run_id and not may_be_asked_for(run_id):
-            self._leave_out(stored.seq, f"RunId is too long or not printable: {run_id[:80]!r}")
-            return None
-        is_ours = event.source == SOURCE
-        return Heard(pairs, stored.seq, stored.received_ns, event.time, derived=is_ours)
-
-    def _pairs(self, event: Event) -> dict[str, str]:
-        if event.type.startswith(TYPE_PREFIX) and not event.attributes and event.data:
-            try:
-                known = self._vocabulary.concepts
-                pairs = _read_pairs(event.data)
-                return {name: text for name, text in pairs.items() if name in known}
-            except msgspec.DecodeError:
-                pass  # values that are no texts
-        return pairs_of(event, self._vocabulary)
+        return None
 
     def _write(self, heard: list[Heard], through: int, missed: int) -> None:
         try:
@@ -337,16 +311,3 @@ class Service:
         with self._turn:
             if not self._stopping and seconds > 0:
                 self._turn.wait_for(lambda: self._stopping, timeout=seconds)
-
-
-def may_be_asked_for(run_id: str) -> bool:
-    """False if the id is no name: a line break in it has no place in an address or a table."""
-    return len(run_id) <= NAME_CHARS_MAX and not _CONTROL.search(run_id)
-
-
-def tells_of_runs(event: Event) -> bool:
-    """False if the event cannot say anything of runs; a quick look that opens nothing."""
-    data = event.data
-    if data and (b"RunId" in data or b"WorkflowName" in data):
-        return True
-    return "RunId" in event.attributes or "RunId" in event.extensions

@@ -1,0 +1,1 @@
+"""The archive: what happened, kept in Parquet files that any engine reads."""

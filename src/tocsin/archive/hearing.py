@@ -1,0 +1,71 @@
+"""Hearing: which events tell of runs, and what they say in concepts.
+
+The live monitor and the archive both listen through here, so that they hear the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.fold import Heard
+from tocsin.monitor.values import NAME_CHARS_MAX
+from tocsin.ontology import Vocabulary
+from tocsin.wire.blackboard.normal import TYPE_PREFIX, pairs_of
+
+NS_PER_US: Final = 1_000
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_read_pairs = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class NotAName(ValueError):
+    """The message says of which run it is in a way that nobody could ask for."""
+
+
+def heard(stored: Stored, vocabulary: Vocabulary) -> Heard | None:
+    """What the event says in concepts, if it may be about a run or a workflow's version.
+
+    Raises NotAName if its RunId is no name.
+    """
+    event = stored.event
+    if not tells_of_runs(event):
+        return None
+    pairs = _pairs(event, vocabulary)
+    run_id = pairs.get("RunId")
+    if run_id is None and "WorkflowName" not in pairs:
+        return None
+    if run_id and not may_be_asked_for(run_id):
+        raise NotAName(f"RunId is too long or not printable: {run_id[:80]!r}")
+    # To the microsecond, as the archive keeps it: what is folded from there must be the same.
+    received_ns = stored.received_ns // NS_PER_US * NS_PER_US
+    return Heard(pairs, stored.seq, received_ns, event.time, derived=event.source == SOURCE)
+
+
+def tells_of_runs(event: Event) -> bool:
+    """False if the event cannot say anything of runs; a quick look that opens nothing."""
+    data = event.data
+    if data and (b"RunId" in data or b"WorkflowName" in data):
+        return True
+    return "RunId" in event.attributes or "RunId" in event.extensions
+
+
+def may_be_asked_for(run_id: str) -> bool:
+    """False if the id is no name: a line break in it has no place in an address or a table."""
+    return len(run_id) <= NAME_CHARS_MAX and not _CONTROL.search(run_id)
+
+
+def _pairs(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
+    if event.type.startswith(TYPE_PREFIX) and not event.attributes and event.data:
+        try:
+            known = vocabulary.concepts
+            pairs = _read_pairs(event.data)
+            return {name: text for name, text in pairs.items() if name in known}
+        except msgspec.DecodeError:
+            pass  # values that are no texts
+    return pairs_of(event, vocabulary)

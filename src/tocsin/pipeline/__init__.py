@@ -1,0 +1,1 @@
+"""The pipeline: the archive in Spark. The only package that imports pyspark."""

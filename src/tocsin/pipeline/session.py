@@ -1,0 +1,120 @@
+"""Session: a Spark session with the settings that suit a command, a test or a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+import psutil
+
+from tocsin.errors.spark import SparkMissing
+from tocsin.pipeline.java import Java, class_archive_flags, find_java
+
+try:
+    import pyspark
+    from pyspark.sql import SparkSession
+except ImportError as missing:
+    raise SparkMissing(
+        f"Spark's Python package cannot be imported: {missing}",
+        remedy="Install it: pip install 'tocsin[spark]'.",
+    ) from missing
+
+Purpose = Literal["fast", "work"]
+
+MIB: Final = 1 << 20
+# The driver in local mode does all the work; the rest is for Python workers and the disk cache.
+DRIVER_SHARE: Final = 0.4
+DRIVER_MIB_MIN: Final = 1_024
+DRIVER_MIB_MAX: Final = 16 * 1_024  # a larger heap means longer pauses and nothing else
+FAST_MIB: Final = 1_024
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+# A different code path than production in two points (no code generation, no adaptive plans), and
+# a third of its time for many small queries.
+FAST: Final[Mapping[str, str]] = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+FAST_FLAGS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+WORK_FLAGS: Final = "-XX:+UseParallelGC"
+
+
+def session(
+    master: str = "local[*]", *, purpose: Purpose = "work", extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on that master, or the one this process already has.
+
+    `fast` starts quickly and suits many small queries; `work` suits few large ones. What `extra`
+    sets wins. Raises JavaMissing.
+    """
+    given = dict(extra or {})
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    # Workers are to run what the driver runs: a virtual environment need not be the default.
+    os.environ["PYSPARK_PYTHON"] = given.get(
+        "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable)
+    )
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    settings = {**SETTINGS, **_placed(master, purpose), **(FAST if purpose == "fast" else {})}
+    flags = _flags(java, purpose)
+    flags += " " + given.pop("spark.driver.extraJavaOptions", "")
+    settings |= {"spark.driver.extraJavaOptions": flags.strip(), **given}
+    builder = SparkSession.Builder().master(master).appName("tocsin")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def driver_mib() -> int:
+    """Heap for a driver that does the work itself: a share of what this process may use."""
+    available = min(psutil.virtual_memory().total, _group_bytes()) // MIB
+    return max(DRIVER_MIB_MIN, min(int(available * DRIVER_SHARE), DRIVER_MIB_MAX))
+
+
+def _placed(master: str, purpose: Purpose) -> dict[str, str]:
+    """Where it keeps its files, how much memory it takes, and where it listens."""
+    scratch = tempfile.gettempdir()
+    placed = {
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": str(Path(scratch) / f"tocsin-warehouse-{os.getuid()}"),
+        "spark.driver.memory": f"{FAST_MIB if purpose == 'fast' else driver_mib()}m",
+    }
+    if master.startswith("local"):
+        # Nobody else has to reach it; a host's own name may not resolve.
+        placed |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return placed
+
+
+def _flags(java: Java, purpose: Purpose) -> str:
+    jars = Path(pyspark.__file__).parent / "jars"
+    log4j = files("tocsin.pipeline") / "log4j2.properties"
+    return " ".join(
+        (
+            FAST_FLAGS if purpose == "fast" else WORK_FLAGS,
+            "-Duser.timezone=UTC",
+            f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}",
+            class_archive_flags(java, purpose, jars) if jars.is_dir() else "",
+        )
+    )
+
+
+def _group_bytes() -> int:
+    """What the control group allows; without one, no limit."""
+    try:
+        return int(Path("/sys/fs/cgroup/memory.max").read_text())
+    except (OSError, ValueError):
+        return sys.maxsize

@@ -1,0 +1,208 @@
+"""Parquet: reading a file of the archive, whichever version of Tocsin wrote it.
+
+What an older one did not know is null, what a newer one added is left out, and what cannot be
+made to fit is one error that names the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tocsin.archive.catalog import Catalog, Piece, overlapping
+from tocsin.archive.record import SCHEMA, VERSION_KEY
+from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
+
+FIRST_KEY: Final = b"tocsin.first"
+LAST_KEY: Final = b"tocsin.last"
+COUNT_KEY: Final = b"tocsin.count"
+
+BATCH_ROWS: Final = 65_536
+BATCH_BYTES_MAX: Final = 64 << 20  # about, before compression: events may be of a megabyte each
+MERGES_SEEN_MAX: Final = 5  # how often a file may be merged under a reader; it takes seconds
+
+
+def read_piece(
+    piece: Piece,
+    columns: Sequence[str] | None = None,
+    *,
+    after: int = 0,
+    through: int | None = None,
+    rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The events of a file as batches of SCHEMA, or of some of its columns in the order given.
+
+    `after` and `through` leave out what lies outside (after, through]. Raises BadArchiveFile.
+    """
+    wanted = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
+    is_cut = after >= piece.first or (through is not None and through < piece.last)
+    read = wanted if not is_cut or "seq" in wanted.names else wanted.append(SCHEMA.field("seq"))
+    with _opened(piece) as file:
+        fits = _same_layout(file.schema_arrow, read)
+        held = [name for name in read.names if name in file.schema_arrow.names]
+        _must_have_required(piece, read, held)
+        groups = _groups_within(file, after, through) if is_cut else range(file.num_row_groups)
+        if not groups:
+            return
+        size = _rows_a_batch(file, rows)
+        for batch in file.iter_batches(size, row_groups=list(groups), columns=held):
+            found = batch if fits else _fitted(piece, batch, read)
+            _must_be_whole(piece, found)
+            if is_cut:
+                found = _within(found, after, through).select(wanted.names)
+            if found.num_rows:
+                yield found.replace_schema_metadata(SCHEMA.metadata)
+
+
+def read_range(
+    directory: Path | str | Catalog,
+    columns: Sequence[str] | None = None,
+    *,
+    after: int = 0,
+    through: int,
+    rows: int = BATCH_ROWS,
+) -> Iterator[pa.RecordBatch]:
+    """The archived events in (after, through], also while files are merged meanwhile.
+
+    `columns` must have "seq", if given.
+    """
+    assert columns is None or "seq" in columns
+    catalog = directory if isinstance(directory, Catalog) else Catalog(directory)
+    merges = 0
+    while True:
+        try:
+            for piece in overlapping(catalog.pieces(), after, through):
+                for batch in read_piece(piece, columns, after=after, through=through, rows=rows):
+                    after = batch.column("seq")[-1].as_py()
+                    yield batch
+            return
+        except ArchiveFileGone:
+            merges += 1
+            if merges > MERGES_SEEN_MAX:
+                raise
+
+
+@contextmanager
+def _opened(piece: Piece) -> Iterator[pq.ParquetFile]:
+    """The open file, proven to be what its name says; its damage told as BadArchiveFile."""
+    try:
+        # Not mapped into memory: a file cut short meanwhile would end the process by a signal.
+        with pq.ParquetFile(
+            piece.path, memory_map=False, pre_buffer=False, page_checksum_verification=True
+        ) as file:
+            _must_be_ours(piece, file)
+            yield file
+    except FileNotFoundError as error:
+        raise ArchiveFileGone(piece.path, "it is no longer there") from error
+    except (pa.ArrowException, OSError, OverflowError) as error:
+        raise BadArchiveFile(piece.path, _told_shortly(error)) from error
+
+
+def _must_be_ours(piece: Piece, file: pq.ParquetFile) -> None:
+    metadata = file.schema_arrow.metadata or {}
+    if VERSION_KEY not in metadata:
+        raise BadArchiveFile(piece.path, "it is Parquet, and was not written by a Tocsin")
+    said = (metadata.get(FIRST_KEY), metadata.get(LAST_KEY), metadata.get(COUNT_KEY))
+    if said != tuple(b"%d" % n for n in (piece.first, piece.last, file.metadata.num_rows)):
+        words = " ".join(
+            "nothing" if each is None else each.decode("ascii", "replace") for each in said
+        )
+        raise BadArchiveFile(
+            piece.path, f"its footer speaks of other events (first, last, count: {words})"
+        )
+
+
+def _must_have_required(piece: Piece, read: pa.Schema, held: Sequence[str]) -> None:
+    missing = [each.name for each in read if not each.nullable and each.name not in held]
+    if missing:
+        raise BadArchiveFile(piece.path, f"it has no column {missing[0]!r}")
+
+
+def _must_be_whole(piece: Piece, batch: pa.RecordBatch) -> None:
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise BadArchiveFile(piece.path, f"column {field.name!r} has nulls, and may have none")
+
+
+def _same_layout(have: pa.Schema, want: pa.Schema) -> bool:
+    return all(
+        field.name in have.names and have.field(field.name).equals(field, check_metadata=False)
+        for field in want
+    )
+
+
+def _rows_a_batch(file: pq.ParquetFile, rows: int) -> int:
+    metadata = file.metadata
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    total: int = sum(group.total_byte_size for group in groups)
+    if not metadata.num_rows or not total:
+        return rows
+    return max(1, min(rows, BATCH_BYTES_MAX * int(metadata.num_rows) // total))
+
+
+def _groups_within(file: pq.ParquetFile, after: int, through: int | None) -> list[int]:
+    """The row groups that may hold events in (after, through], by their statistics."""
+    return [
+        number
+        for number in range(file.num_row_groups)
+        if not _is_outside(file.metadata.row_group(number), after, through)
+    ]
+
+
+def _is_outside(group: pq.RowGroupMetaData, after: int, through: int | None) -> bool:
+    chunks = (group.column(place) for place in range(group.num_columns))
+    statistics = next(chunk.statistics for chunk in chunks if chunk.path_in_schema == "seq")
+    if statistics is None or not statistics.has_min_max:
+        return False
+    return statistics.max <= after or (through is not None and statistics.min > through)
+
+
+def _within(batch: pa.RecordBatch, after: int, through: int | None) -> pa.RecordBatch:
+    seq = batch.column("seq")
+    keep = pc.greater(seq, after)
+    if through is not None:
+        keep = pc.and_(keep, pc.less_equal(seq, through))
+    return batch if pc.all(keep).as_py() else batch.filter(keep)
+
+
+def _fitted(piece: Piece, batch: pa.RecordBatch, want: pa.Schema) -> pa.RecordBatch:
+    names = batch.schema.names
+    arrays = [
+        _fit(batch.column(field.name), field.type)
+        if field.name in names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in want
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=want)
+
+
+def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array in this type: members of a struct by their names, the rest as a safe cast."""
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        held = {field.name for field in array.type}
+        members = [
+            _fit(array.field(field.name), field.type)
+            if field.name in held
+            else pa.nulls(len(array), field.type)
+            for field in kind
+        ]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=array.is_null())
+    if pa.types.is_list(kind) and pa.types.is_list(array.type):
+        values = _fit(array.flatten(), kind.value_type)
+        lengths = pc.fill_null(pc.list_value_length(array), 0)
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+        return pa.ListArray.from_arrays(offsets, values, type=kind, mask=array.is_null())
+    return array.cast(kind)
+
+
+def _told_shortly(error: Exception) -> str:
+    words = " ".join(str(error).split())
+    return f"it cannot be read ({words[:300]})"

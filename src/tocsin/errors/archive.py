@@ -1,0 +1,58 @@
+"""T41: the archive."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class BadArchiveFile(TocsinError):
+    """A file in the archive cannot be used: cut short, damaged, or not written by a Tocsin.
+
+    `tocsin archive verify DIR` lists all of them. Restore the file from a copy, or move it out of
+    the archive: what it held is then missing, and everything else goes on.
+    """
+
+    code = "T410"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path}: {reason}",
+            remedy="Restore it from a copy, or move it out of the archive and do without it.",
+        )
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[BadArchiveFile], tuple[str, str]]:
+        return type(self), (self.path, self.reason)
+
+
+class ArchiveFileGone(BadArchiveFile):
+    """A file of the archive is no longer there: it was merged into another, or was let go.
+
+    List the archive again: what was merged is there under another name.
+    """
+
+    code = "T411"
+
+
+class NoArchive(TocsinError):
+    """There is no archive where one was looked for."""
+
+    code = "T412"
+    exit_code = 2
+
+
+class ArchiveOfAnotherLog(TocsinError):
+    """The archive goes further than the log: it was filled from a log that is no longer here.
+
+    The broker does not mix the two. Move the old archive elsewhere (it can still be read there),
+    or name another directory with archive.directory.
+    """
+
+    code = "T413"
+
+
+class ArchiveInUse(TocsinError):
+    """Another process fills this archive. Two would write the same events twice."""
+
+    code = "T414"

@@ -100,7 +100,7 @@ def _opened(piece: Piece) -> Iterator[pq.ParquetFile]:
             yield file
     except FileNotFoundError as error:
         raise ArchiveFileGone(piece.path, "it is no longer there") from error
-    except (pa.ArrowException, OSError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise BadArchiveFile(piece.path, _told_shortly(error)) from error
 
 
@@ -157,7 +157,7 @@ def _groups_within(file: pq.ParquetFile, after: int, through: int | None) -> lis
 
 def _is_outside(group: pq.RowGroupMetaData, after: int, through: int | None) -> bool:
     chunks = (group.column(place) for place in range(group.num_columns))
-    statistics = next(chunk.statistics for chunk in chunks if chunk.path_in_schema == "seq")
+    statistics = next((each.statistics for each in chunks if each.path_in_schema == "seq"), None)
     if statistics is None or not statistics.has_min_max:
         return False
     return statistics.max <= after or (through is not None and statistics.min > through)

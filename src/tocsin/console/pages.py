@@ -18,7 +18,7 @@ from tocsin.errors import catalogue
 SETTINGS_HEAD = """\
 # Settings
 
-Made by `python -m tocsin.console.pages settings`; the words are in `src/tocsin/config.py`.
+Made by `python -m tocsin.console.pages settings`; the words are in `src/tocsin/config/tables.py`.
 
 A setting comes from a flag, else from the environment, else from a file, else it has its default.
 The file is the one that `--config` or `TOCSIN_CONFIG` names, or `./tocsin.toml`, or

@@ -1,32 +1,14 @@
-"""Settings: parsed once, frozen, handed down. Flags first, then TOCSIN_*, then a file, then these.
-
-Each group below is a table of `tocsin.toml`; a key of a table is TOCSIN_TABLE__KEY in the
-environment. Every value remembers where it came from, so that `tocsin config show` can tell.
-"""
+"""The tables of the settings: each class is a table of `tocsin.toml`, each member a key."""
 
 from __future__ import annotations
 
-import difflib
-import os
-import re
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, get_type_hints
-
-import msgspec
+from dataclasses import dataclass, field
 
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.delivery.retry import RetryOptions
-from tocsin.errors import BadSetting
 from tocsin.wire.cloudevents.limits import Limits
 
-PREFIX = "TOCSIN_"
-FILE_NAME = "tocsin.toml"
 OFF = "off"  # in place of an address: there shall be no such door
-# Read by clients, and by whoever looks for the file: no settings of the broker.
-NOT_SETTINGS = frozenset({"TOCSIN_BROKER", "TOCSIN_CONFIG"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +87,22 @@ class LogSettings:
     retain_age_s: float = 7.0 * DAY_S
     retain_bytes: int = 10 << 30
     duplicates_window: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """[archive]: the log's events in Parquet files, how soon, and for how long."""
+
+    enabled: bool = True
+    directory: str = ""  # the directory `archive` beside the log, if empty
+    roll_s: float = 10.0  # events are in the archive after about so long
+    roll_events: int = 50_000  # or as soon as so many wait
+    seal_bytes: int = 128 << 20  # when fresh files have so much they become one that stays,
+    seal_age_s: float = 3_600.0  # or when the first of them is so old, or with the date
+    retain_age_s: float = 365.0 * DAY_S
+    retain_bytes: int = 100 << 30
+    free_bytes_min: int = 1 << 30  # that the archive leaves on its disk, for the log
+    sample_s: float = 60.0  # how often it notes how subscriptions fare
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +203,7 @@ class Settings:
     frames: FramesSettings = field(default_factory=FramesSettings)
     soap_tcp: SoapTcpSettings = field(default_factory=SoapTcpSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    archive: ArchiveSettings = field(default_factory=ArchiveSettings)
     events: EventSettings = field(default_factory=EventSettings)
     delivery: DeliverySettings = field(default_factory=DeliverySettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
@@ -254,147 +253,3 @@ def is_loopback(address: str) -> bool:
     """True if only this machine can reach a door there."""
     host = address.rpartition(":")[0].strip("[]")
     return host == "localhost" or host == "::1" or host.startswith("127.")
-
-
-Origins = dict[str, str]
-"""Where each value came from, by its dotted name: default, a file, a variable or a flag."""
-
-CHOICES = {
-    "log.synchronous": ("FULL", "NORMAL"),
-    "delivery.private": ("yes", "no", "auto"),
-}
-
-
-def keys() -> dict[str, Any]:
-    """Every setting by its dotted name, with its default."""
-    found: dict[str, Any] = {}
-    defaults = Settings()
-    for table in fields(Settings):
-        group = getattr(defaults, table.name)
-        for key in fields(group):
-            found[f"{table.name}.{key.name}"] = getattr(group, key.name)
-    return found
-
-
-def find_file(named: str | None, environment: Mapping[str, str]) -> Path | None:
-    """The file to read: the one named, or the first that exists where people put it."""
-    wanted = named or environment.get("TOCSIN_CONFIG")
-    if wanted:
-        path = Path(wanted)
-        if not path.is_file():
-            raise BadSetting(f"there is no file {path}", remedy="Name one that exists.")
-        return path
-    home = environment.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    places = [
-        Path(FILE_NAME),
-        Path(home) / "tocsin" / "config.toml",
-        Path("/etc/tocsin") / FILE_NAME,
-    ]
-    return next((path for path in places if path.is_file()), None)
-
-
-def load(
-    flags: Mapping[str, object],
-    environment: Mapping[str, str],
-    file: Path | None = None,
-) -> tuple[Settings, Origins]:
-    """Settings from all sources. `flags` maps dotted names to values; None means not given."""
-    values: dict[str, object] = dict(keys())
-    origins: Origins = dict.fromkeys(values, "default")
-
-    def put(name: str, value: object, origin: str, remedy: str = "") -> None:
-        _must_exist(name, origin, remedy)
-        values[name] = _fit(name, value, origin)
-        origins[name] = origin
-
-    if file is not None:
-        for name, value, line in _read_file(file):
-            put(name, value, f"{file} line {line}")
-    for variable, text in environment.items():
-        if variable.startswith(PREFIX) and variable not in NOT_SETTINGS:
-            put(_dotted(variable), text, variable)
-    for name, value in flags.items():
-        if value is not None:
-            put(name, value, "flag")
-    return _assemble(values), origins
-
-
-def _assemble(values: Mapping[str, object]) -> Settings:
-    groups: dict[str, Any] = {}
-    kinds: dict[str, Any] = get_type_hints(Settings)
-    for table, kind in kinds.items():
-        groups[table] = kind(**{f.name: values[f"{table}.{f.name}"] for f in fields(kind)})
-    return Settings(**groups)
-
-
-def _dotted(variable: str) -> str:
-    return variable.removeprefix(PREFIX).lower().replace("__", ".", 1)
-
-
-def _must_exist(name: str, origin: str, remedy: str) -> None:
-    known = keys()
-    if name in known:
-        return
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"Did you mean {near[0]}?" if near else "`tocsin config show` lists what there is."
-    raise BadSetting(f"there is no setting {name} ({origin})", remedy=remedy or hint)
-
-
-def _fit(name: str, value: object, origin: str) -> object:
-    """The value in the type of its default, or an error that names the key and the place."""
-    default = keys()[name]
-    kind: Any = tuple[str, ...] if isinstance(default, tuple) else type(default)
-    if kind == tuple[str, ...] and isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    try:
-        fitted = msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadSetting(
-            f"{name} = {value!r} ({origin}): {error}",
-            remedy=f"Its default is {default!r}; give a value of that kind.",
-        ) from None
-    if isinstance(fitted, int | float) and not isinstance(fitted, bool) and not 0 < fitted < 1e18:
-        raise BadSetting(f"{name} = {value!r} ({origin})", remedy="Give a number above zero.")
-    choices = CHOICES.get(name)
-    if choices and fitted not in choices:
-        raise BadSetting(
-            f"{name} = {value!r} ({origin})", remedy=f"It is one of {', '.join(choices)}."
-        )
-    return fitted
-
-
-def _read_file(path: Path) -> list[tuple[str, object, int]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        tables = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"cannot read {path}: {error}", remedy="Mend the file.") from None
-    lines = _lines(text)
-    found: list[tuple[str, object, int]] = []
-    for table, content in tables.items():
-        if not isinstance(content, dict):
-            where = f"{path} line {lines.get(table, 1)}"
-            _must_exist(table, where, f"Put it under a table: {', '.join(_tables())}.")
-        else:
-            for key, value in content.items():
-                name = f"{table}.{key}"
-                found.append((name, value, lines.get(name, 1)))
-    return found
-
-
-def _tables() -> list[str]:
-    return [f"[{table.name}]" for table in fields(Settings)]
-
-
-def _lines(text: str) -> dict[str, int]:
-    """On which line each key stands; tomllib does not tell."""
-    found: dict[str, int] = {}
-    table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", line)
-        key = re.match(r"\s*([\w-]+)\s*=", line)
-        if header:
-            table = f"{header[1]}."
-        elif key:
-            found.setdefault(f"{table}{key[1]}", number)
-    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +23,28 @@ from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 FIRST_KEY: Final = b"tocsin.first"
 LAST_KEY: Final = b"tocsin.last"
 COUNT_KEY: Final = b"tocsin.count"
+DATE_KEY: Final = b"tocsin.date"
 
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES_MAX: Final = 64 << 20  # about, before compression: events may be of a megabyte each
 MERGES_SEEN_MAX: Final = 5  # how often a file may be merged under a reader; it takes seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What a file says of itself at its end."""
+
+    count: int
+    date: str
+    version: int
+
+
+def read_footer(piece: Piece) -> Footer:
+    """Read the end of a file only. Raises BadArchiveFile."""
+    with _opened(piece) as file:
+        metadata = file.schema_arrow.metadata
+        version, date = metadata[VERSION_KEY], metadata.get(DATE_KEY, b"")
+        return Footer(file.metadata.num_rows, date.decode(), int(version))
 
 
 def read_piece(

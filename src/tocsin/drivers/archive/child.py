@@ -1,0 +1,111 @@
+"""The process that fills an archive: orders by standard input, answers by standard output.
+
+It ends when its input does, and between two files when whoever started it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from contextlib import suppress
+from typing import Final
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from tocsin.archive.sampling import Sampler
+from tocsin.drivers.archive.messages import (
+    Failed,
+    Order,
+    Roll,
+    Rolled,
+    Samples,
+    encode,
+    read_order,
+    read_task,
+)
+from tocsin.drivers.archive.rolling import Roller
+from tocsin.drivers.blackboard.site import use_ontology
+from tocsin.errors import TocsinError
+from tocsin.errors.archive import ArchiveOfAnotherLog
+from tocsin.ontology import in_use
+
+NICENESS: Final = 10  # whoever publishes goes first
+WAKE_S: Final = 60.0  # how often rows that wait are looked at when nothing is asked
+
+
+class Child:
+    """Does what it is told, one task after another."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._parent = os.getppid()
+        self._roller: Roller | None = None
+        self._sampler = Sampler(order.directory)
+        self._unsaved: str | None = None
+
+    def run(self) -> None:
+        buffered = b""
+        while True:
+            ready, _, _ = select.select([0], [], [], WAKE_S)
+            if ready:
+                read = os.read(0, 1 << 16)
+                if not read:
+                    break
+                *lines, buffered = (buffered + read).split(b"\n")
+                for line in lines:
+                    self._do(line)
+            self._write_samples()
+        with suppress(OSError):
+            self._sampler.write_all()
+
+    def _do(self, line: bytes) -> None:
+        task = read_task(line)
+        if isinstance(task, Samples):
+            self._sampler.add(task.kind, task.rows, time.monotonic())
+            return
+        answer = self._roll(task)
+        sys.stdout.buffer.write(encode(answer) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def _roll(self, task: Roll) -> Rolled | Failed:
+        try:
+            if self._roller is None:
+                self._roller = Roller(self._order, in_use())
+            rolled = self._roller.work(
+                task.through,
+                now_s=time.time(),
+                by_age=task.by_age,
+                is_asked=lambda: os.getppid() == self._parent,
+            )
+        except TocsinError as error:
+            is_final = isinstance(error, ArchiveOfAnotherLog)
+            return Failed(error.code, error.problem, error.remedy, is_final)
+        except Exception:
+            return Failed("T000", traceback.format_exc()[-2_000:], "Please report this.")
+        unsaved, self._unsaved = self._unsaved, None
+        return replace(rolled, unsaved=unsaved)
+
+    def _write_samples(self) -> None:
+        try:
+            self._sampler.write_due(time.monotonic())
+        except OSError as error:
+            self._unsaved = str(error)
+
+
+def main(argument: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a key pressed at the broker's terminal
+    with suppress(OSError):
+        os.nice(NICENESS)
+    pa.set_cpu_count(1)
+    order = read_order(argument.encode())
+    use_ontology(order.ontology)
+    Child(order).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

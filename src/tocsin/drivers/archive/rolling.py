@@ -1,0 +1,233 @@
+"""Rolling: the log's events, taken into an archive. What the filling process does when asked."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import IO, Final, Self
+
+import pyarrow as pa
+
+from tocsin.archive.catalog import Piece
+from tocsin.archive.filling import Filler, SealLimits, stretches
+from tocsin.archive.letting_go import KeepLimits, let_go
+from tocsin.archive.members import Teller
+from tocsin.archive.naming import LOCK_NAME
+from tocsin.archive.parquet import read_piece
+from tocsin.archive.record import to_batch
+from tocsin.archive.writing import make_folder
+from tocsin.drivers.archive.messages import Order, Rolled
+from tocsin.errors import DiskFailed, DiskFull, TocsinError
+from tocsin.errors.archive import ArchiveInUse, ArchiveOfAnotherLog, BadArchiveFile
+from tocsin.event.stored import Stored
+from tocsin.ontology import Vocabulary
+from tocsin.store.reader import Page, Reader
+
+PAGE_EVENTS: Final = 10_000
+PAGE_BYTES_MAX: Final = 16 << 20
+FRESH_EVENTS: Final = 50_000  # of one fresh file
+FRESH_BYTES: Final = 64 << 20  # of its events in memory
+FILES_PER_ROLL: Final = 10  # then it is told how far we came, and may be asked to stop
+LOCK_WAIT_S: Final = 10.0  # a broker was killed: its filling process ends with the file it writes
+LOCK_POLL_S: Final = 0.1
+
+
+class Roller:
+    """One archive, filled from one log."""
+
+    def __init__(self, order: Order, vocabulary: Vocabulary) -> None:
+        self._order = order
+        self._teller = Teller(vocabulary)
+        self._reader = Reader.open(order.log)
+        self._lock = lock_archive(order.directory)
+        limits = SealLimits(order.seal_bytes, order.seal_age_s)
+        self.filler = Filler(order.directory, limits)
+        self._keep = KeepLimits(order.retain_age_s, order.retain_bytes)
+        self._left_out = 0
+        self._skipped_to = 0  # numbers at the end of the log that nothing could be read of
+        try:
+            self.filler.tidy()
+            self._must_be_of_this_log()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._reader.close()
+        self._lock.close()
+
+    @property
+    def through(self) -> int:
+        """The last event that was looked at."""
+        return max(self.filler.catalog.through(), self._skipped_to)
+
+    def work(
+        self,
+        through: int,
+        *,
+        now_s: float,
+        by_age: bool = False,
+        is_asked: Callable[[], bool] = lambda: True,
+    ) -> Rolled:
+        """Roll, seal and let go. Returns early when nobody asks any more."""
+        self._left_out = 0
+        try:
+            let_go(self.filler.catalog, now_s, self._keep, by_age=by_age)
+            self._roll(self.through, through, is_asked)
+            damaged = self.filler.seal_due(now_s) if is_asked() else []
+            for piece in damaged:
+                self._roll(piece.first - 1, piece.last, is_asked)
+            self.filler.remove_superseded(now_s)
+        except OSError as error:
+            raise _disk_error(self._order.directory, error) from error
+        pieces = self.filler.catalog.pieces()
+        fresh = sum(each.is_fresh for each in pieces) + len(self.filler.catalog.superseded())
+        return Rolled(
+            through=self.through,
+            files=len(pieces),
+            fresh=fresh,
+            size_bytes=sum(each.bytes for each in pieces),
+            left_out=self._left_out,
+            damaged=tuple(each.path for each in damaged),
+        )
+
+    # From the log
+
+    def _roll(self, after: int, through: int, is_asked: Callable[[], bool]) -> None:
+        for _ in range(FILES_PER_ROLL):
+            if after >= through or not is_asked():
+                return
+            after = self._roll_file(after, through)
+
+    def _roll_file(self, after: int, through: int) -> int:
+        """Write as much as goes into one file. Returns how far that came."""
+        first = after + 1
+        batches: list[pa.RecordBatch] = []
+        rows = size = 0
+        while after < through and rows < FRESH_EVENTS and size < FRESH_BYTES:
+            page = self._reader.read(after, min(PAGE_EVENTS, through - after), PAGE_BYTES_MAX)
+            begins = _begin_of(page)
+            if begins is None:  # all of it was let go of meanwhile
+                after = after if batches else max(page.next, through)
+                break
+            if begins > after + 1:  # the log has let go of what was to come
+                if batches:
+                    break
+                first = begins
+            found = self._batches(page.events)
+            self._left_out += len(page.corrupt)
+            batches += found
+            rows += sum(each.num_rows for each in found)
+            size += sum(each.nbytes for each in found)
+            after = page.next
+        if not batches:
+            self._skipped_to = max(self._skipped_to, after)
+            return after
+        for stretch in stretches(batches, first, after):
+            self._must_have_room()
+            self.filler.write_fresh(stretch)
+        return after
+
+    def _batches(self, events: list[Stored]) -> list[pa.RecordBatch]:
+        """The events as columns. One that cannot be written down is left out, and counted."""
+        if not events:
+            return []
+        try:
+            return [to_batch(events, self._teller)]
+        except Exception:  # whatever is the matter with it, it must not hold up the others
+            if len(events) == 1:
+                self._left_out += 1
+                return []
+            middle = len(events) // 2
+            return self._batches(events[:middle]) + self._batches(events[middle:])
+
+    # Before anything is written
+
+    def _must_have_room(self) -> None:
+        free = shutil.disk_usage(self._order.directory).free
+        if free < self._order.free_bytes_min:
+            raise DiskFull(
+                f"the archive's disk has {free:,} bytes left, and "
+                f"{self._order.free_bytes_min:,} shall stay free",
+                remedy="Make room, lower archive.retain_bytes, or move archive.directory.",
+            )
+
+    def _must_be_of_this_log(self) -> None:
+        """Raise unless the archive's last event is the one that the log has in its place."""
+        pieces = self.filler.catalog.pieces()
+        if not pieces:
+            return
+        marks, last = self._reader.marks(), pieces[-1]
+        if last.last > marks.last_seq:
+            raise _other_log(self._order, f"it goes up to {last.last}, the log to {marks.last_seq}")
+        archived = _last_event(last)
+        if archived is None or archived[0] <= marks.trimmed_to:
+            return
+        stored = self._reader.read_one(archived[0])
+        if stored is not None and (stored.event.source, stored.event.id) != archived[1:]:
+            raise _other_log(self._order, f"its event {archived[0]} is another than the log's")
+
+
+def lock_archive(directory: str) -> IO[bytes]:
+    """Hold the archive for as long as the file is open. ArchiveInUse if another does."""
+    make_folder(directory)
+    file = open(os.path.join(directory, LOCK_NAME), "ab")  # noqa: SIM115, it is closed by its holder
+    deadline_s = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            if time.monotonic() > deadline_s:
+                file.close()
+                raise ArchiveInUse(
+                    f"another process fills the archive {directory}",
+                    remedy="Let each broker have an archive of its own: archive.directory.",
+                ) from None
+            time.sleep(LOCK_POLL_S)
+
+
+def _begin_of(page: Page) -> int | None:
+    begins = [each.seq for each in page.events[:1]] + page.corrupt[:1]
+    return min(begins, default=None)
+
+
+def _last_event(piece: Piece) -> tuple[int, str, str] | None:
+    """Number, source and id of the last event of a file; None if it cannot be read."""
+    found = None
+    try:
+        columns = ("seq", "source", "id")
+        for batch in read_piece(piece, columns, after=max(0, piece.last - PAGE_EVENTS)):
+            found = tuple(batch.column(name)[-1].as_py() for name in columns)
+    except BadArchiveFile:
+        return None
+    return found
+
+
+def _other_log(order: Order, why: str) -> ArchiveOfAnotherLog:
+    return ArchiveOfAnotherLog(
+        f"the archive {order.directory} was filled from another log: {why}",
+        remedy="Move the old archive elsewhere, or name another directory in archive.directory.",
+    )
+
+
+def _disk_error(directory: str, error: OSError) -> TocsinError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFull(
+            f"the archive's disk has no room ({directory})",
+            remedy="Make room, lower archive.retain_bytes, or move archive.directory.",
+        )
+    return DiskFailed(
+        f"the archive {directory} cannot be written: {error}",
+        remedy="Check the disk and the directory's permissions.",
+    )

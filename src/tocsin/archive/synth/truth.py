@@ -1,0 +1,99 @@
+"""Truth: what is in the archive, counted while it is made."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from tocsin.archive.synth.messages import ENDS
+from tocsin.archive.synth.rows import FAILURES, OF_RUNS, UNRELATED, At, Kind, Mark
+from tocsin.archive.synth.texts import Ints
+
+STATES: Final = {
+    Kind.SUCCEEDED: "succeeded",
+    **dict.fromkeys(FAILURES, "failed"),
+    Kind.CANCELLED: "cancelled",
+    Kind.SKIPPED: "skipped",
+    Kind.CACHED: "cached",
+}
+RUN_STATES: Final = {
+    Kind.COMPLETED: "completed",
+    Kind.TERMINATED: "failed",
+    Kind.ABORTED: "aborted",
+}
+
+
+class Truth:
+    """Counts rows that are in the archive, and takes into account those that came too late."""
+
+    def __init__(self) -> None:
+        self._kinds = np.zeros(len(Kind), np.int64)  # each event once
+        self._rows = 0
+        self._duplicates = 0
+        self._late = 0
+        self._waiting: Ints | None = None
+
+    def count(self, rows: Ints) -> None:
+        """These are in the archive."""
+        is_again = (rows[:, At.MARKS] & Mark.DUPLICATE) != 0
+        self._rows += len(rows)
+        self._duplicates += int(is_again.sum())
+        self._late += int(((rows[:, At.MARKS] & Mark.LATE) != 0).sum())
+        self._kinds += np.bincount(rows[~is_again, At.KIND], minlength=len(Kind))
+
+    def leave(self, waiting: Ints) -> None:
+        """These would have come after the end."""
+        self._waiting = waiting[(waiting[:, At.MARKS] & Mark.DUPLICATE) == 0]
+
+    def told(self) -> dict[str, Any]:
+        assert self._waiting is not None, "the truth is known when all is made"
+        by_kind = {kind.name.lower(): int(self._kinds[kind]) for kind in Kind}
+        states: dict[str, int] = {}
+        for kind, state in STATES.items():
+            states[state] = states.get(state, 0) + int(self._kinds[kind])
+        states["running"] = self._running()
+        states["queued"] = self._queued()
+        runs = {state: int(self._kinds[kind]) for kind, state in RUN_STATES.items()}
+        started = int(self._kinds[Kind.STARTED])
+        return {
+            "events": self._rows,
+            "events_once": int(self._kinds.sum()),
+            "duplicates": self._duplicates,
+            "late": self._late,
+            "unrelated": sum(int(self._kinds[kind]) for kind in UNRELATED),
+            "by_kind": by_kind,
+            "runs": {"started": started, **runs, "open": started - sum(runs.values())},
+            "attempts": states,
+            "failures": sum(int(self._kinds[kind]) for kind in FAILURES),
+        }
+
+    def _running(self) -> int:
+        """Attempts of which the archive has the start and not the end."""
+        assert self._waiting is not None
+        ends = sum(int(self._kinds[kind]) for kind in ENDS)
+        # Ends that overtook their start, which never came, are no reason to count one less.
+        return int(self._kinds[Kind.EXECUTING]) - ends + self._overtaken(Kind.EXECUTING)
+
+    def _queued(self) -> int:
+        """Attempts of which the archive has no more than that they wait."""
+        begun = int(self._kinds[Kind.EXECUTING])
+        return int(self._kinds[Kind.QUEUED]) - begun + self._overtaken(Kind.QUEUED)
+
+    def _overtaken(self, kind: Kind) -> int:
+        """How many of a kind did not come while the next event of the same attempt did."""
+        assert self._waiting is not None
+        follows = ENDS if kind == Kind.EXECUTING else (Kind.EXECUTING,)
+        waiting = self._waiting
+        these = waiting[waiting[:, At.KIND] == kind]
+        if kind == Kind.EXECUTING:
+            these = these[(these[:, At.MARKS] & Mark.HAS_END) != 0]
+        after = waiting[np.isin(waiting[:, At.KIND], follows)]
+        return len(_keys(these) - _keys(after))
+
+
+def _keys(rows: Ints) -> set[tuple[int, ...]]:
+    return set(map(tuple, rows[:, [At.RUN, At.ACTIVITY, At.ATTEMPT]].tolist()))
+
+
+assert set(RUN_STATES) <= set(OF_RUNS)

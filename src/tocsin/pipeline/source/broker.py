@@ -1,0 +1,236 @@
+"""Broker: the source over HTTP, from a running broker's archive and log as Arrow."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.archive.record import SCHEMA
+from tocsin.archive.selection import paths
+from tocsin.errors import BrokerRefused, CannotReachBroker
+from tocsin.errors.spark import BadSourceOption, NotArrow
+from tocsin.pipeline.source.options import Options
+from tocsin.pipeline.source.plan import Extent, Share, cut_evenly, gone
+from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+
+# What a broker gives in one answer. A lost connection costs at most that; the rest is asked anew.
+EVENTS_PER_CALL: Final = 100_000
+WAIT_S_MAX: Final = 20.0
+PROBLEM_BYTES_MAX: Final = 65_536
+BUSY: Final = frozenset({429, 502, 503, 504})
+
+_SEQ: Final = SCHEMA.field("seq")
+_log: Final = logging.getLogger(__name__)
+
+
+class _Lost(Exception):
+    """The answer did not come, or not whole; asking again may help."""
+
+
+class Broker:
+    """A broker that every executor can reach."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        address = urlsplit(options.path)
+        if not address.hostname:
+            raise BadSourceOption(
+                f"{options.path} names no host", remedy="Write it as http://127.0.0.1:8400."
+            )
+        self._told: set[str] = set()
+
+    def extent(self) -> Extent:
+        def ask() -> Extent:
+            with self._answer("/events?after=0&limit=0") as answer:
+                return Extent(_number(answer, FIRST), _number(answer, HEAD))
+
+        return self._persistently(ask)
+
+    def shares(self, after: int, through: int) -> list[Share]:
+        first = self.extent().first
+        if after + 1 < first and through > after:
+            missing = [(after + 1, min(first - 1, through))]
+            if not self._options.skips_holes:
+                raise gone(self._options.path, missing)
+            after = missing[0][1]
+            self._tell(f"events {missing[0][0]} to {after} are gone from the broker: passed over")
+        rows = self._options.rows_per_partition
+        return [Share(low, high) for low, high in cut_evenly(after, through, rows)]
+
+    def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Each event once, however often the connection is lost."""
+        reached, tries = share.after, 0
+        while reached < share.through:
+            try:
+                for batch, last in self._call(reached, share.through, wanted):
+                    tries = 0
+                    reached = last
+                    if batch is not None:
+                        yield batch
+            except _Lost as lost:
+                tries += 1
+                if tries > self._options.retries:
+                    raise self._unreachable(lost) from lost
+                _wait(tries)
+
+    def _call(
+        self, after: int, through: int, wanted: pa.Schema
+    ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
+        """The batches of one answer, each with the event through which it goes."""
+        # The numbers tell how far a broken answer came, so they are asked for in any case.
+        asked = wanted if "seq" in wanted.names else wanted.append(_SEQ)
+        limit = min(through - after, EVENTS_PER_CALL)
+        target = f"/events?after={after}&limit={limit}&columns={quote(','.join(paths(asked)))}"
+        with self._answer(target) as answer:
+            first, next_ = _number(answer, FIRST), _number(answer, NEXT)
+            self._must_not_have_lost(after, first, through)
+            with _read_errors(), closing(pa.PythonFile(answer, "r")) as file:
+                stream = pa.ipc.open_stream(file)
+                while True:
+                    try:
+                        batch = stream.read_next_batch()
+                    except StopIteration:
+                        break
+                    if batch.num_rows:
+                        last = pc.max(batch.column("seq")).as_py()
+                        yield self._fitted(batch, wanted), last
+        if next_ <= after:
+            raise _Lost(f"it gave nothing after event {after}")
+        yield None, next_
+
+    def _fitted(self, batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+        try:
+            chosen = batch.select(wanted.names)
+            if chosen.schema.equals(wanted):
+                return chosen
+            return chosen.cast(wanted)
+        except (KeyError, pa.ArrowException) as error:
+            raise self._not_arrow(f"its columns are not those asked for ({error})") from error
+
+    def _must_not_have_lost(self, after: int, first: int, through: int) -> None:
+        """Events that went while the query ran: planned, and trimmed since."""
+        if after + 1 >= first:
+            return
+        missing = (after + 1, min(first - 1, through))
+        if not self._options.skips_holes:
+            raise gone(self._options.path, [missing])
+        self._tell(f"events {missing[0]} to {missing[1]} are gone from the broker: passed over")
+
+    @contextmanager
+    def _answer(self, target: str) -> Iterator[http.client.HTTPResponse]:
+        """The answer, known to be Arrow, and its body still to be read."""
+        with closing(self._connection()) as connection:
+            try:
+                connection.request("GET", target, headers={"Accept": MEDIA_TYPE})
+                answer = connection.getresponse()
+            except ssl.SSLCertVerificationError as error:
+                raise CannotReachBroker(
+                    f"the certificate of {self._options.path} is not trusted: "
+                    f"{error.verify_message}",
+                    remedy="Name the PEM file of its authority with the option ca_file.",
+                ) from error
+            except (OSError, http.client.HTTPException) as error:
+                raise _Lost(_words(error)) from error
+            if answer.status != 200:
+                self._refused(answer)
+            kind = answer.headers.get_content_type()
+            if kind != MEDIA_TYPE:
+                raise self._not_arrow(f"it answers with {kind}")
+            yield answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        address = urlsplit(self._options.path)
+        assert address.hostname is not None
+        timeout_s = self._options.timeout_s
+        if address.scheme == "http":
+            return http.client.HTTPConnection(address.hostname, address.port, timeout=timeout_s)
+        try:
+            context = ssl.create_default_context(cafile=self._options.ca_file or None)
+        except (OSError, ssl.SSLError) as error:
+            raise BadSourceOption(
+                f"ca_file, {self._options.ca_file}, cannot be read: {_words(error)}",
+                remedy="Name a PEM file of certificates that every executor can read.",
+            ) from error
+        return http.client.HTTPSConnection(
+            address.hostname, address.port, timeout=timeout_s, context=context
+        )
+
+    def _refused(self, answer: http.client.HTTPResponse) -> None:
+        body = answer.read(PROBLEM_BYTES_MAX)
+        if answer.status in BUSY:
+            raise _Lost(f"it answered {answer.status} {answer.reason}")
+        try:
+            told = json.loads(body)
+            problem, remedy, code = told["detail"], told["remedy"], told["code"]
+        except (ValueError, TypeError, KeyError):
+            raise self._not_arrow(f"it answers {answer.status} {answer.reason}") from None
+        raise BrokerRefused(problem, remedy=remedy, status=answer.status, broker_code=code)
+
+    def _not_arrow(self, what: str) -> NotArrow:
+        return NotArrow(
+            f"what is at {self._options.path} does not give events as Arrow: {what}",
+            remedy="Name the HTTP address of a Tocsin broker of this version.",
+        )
+
+    def _unreachable(self, lost: _Lost) -> CannotReachBroker:
+        tries = self._options.retries + 1
+        return CannotReachBroker(
+            f"the broker at {self._options.path} did not answer in {tries} tries: {lost}",
+            remedy="Start it again; the query goes on from its checkpoint. A slow one may need "
+            "a larger timeout_s or more retries.",
+        )
+
+    def _persistently(self, ask: Callable[[], Extent]) -> Extent:
+        tries = 0
+        while True:
+            try:
+                return ask()
+            except _Lost as lost:
+                tries += 1
+                if tries > self._options.retries:
+                    raise self._unreachable(lost) from lost
+                _wait(tries)
+
+    def _tell(self, words: str) -> None:
+        """To the log, once."""
+        if words not in self._told:
+            self._told.add(words)
+            _log.warning(words)
+
+
+@contextmanager
+def _read_errors() -> Iterator[None]:
+    """A body that ends too early, or comes too slowly, is an answer that was lost."""
+    try:
+        yield
+    except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
+        raise _Lost(f"its answer broke off: {_words(error)}") from error
+
+
+def _number(answer: http.client.HTTPResponse, name: str) -> int:
+    text = answer.headers.get(name, "")
+    if not text.isdigit():
+        raise NotArrow(
+            f"the answer has no {name}", remedy="Name the address of a Tocsin broker itself."
+        )
+    return int(text)
+
+
+def _wait(tries: int) -> None:
+    """Doubling, capped, and not all executors at the same moment."""
+    time.sleep(min(WAIT_S_MAX, 0.25 * 2**tries) * random.uniform(0.5, 1.0))
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

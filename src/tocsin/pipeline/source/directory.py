@@ -1,0 +1,123 @@
+"""Directory: the source over an archive's files."""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from tocsin.archive.catalog import Catalog, Piece, overlapping
+from tocsin.archive.selection import read_selected
+from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
+from tocsin.pipeline.source.options import Options
+from tocsin.pipeline.source.plan import Extent, Share, gone, holes, share_out
+
+MERGES_SEEN_MAX: Final = 5  # how often files may be merged under one task; a merge takes seconds
+# A file up to this size is decoded into memory to see whether it is whole; a larger one twice.
+HELD_BYTES_MAX: Final = 8 << 20
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Directory:
+    """An archive on a file system that every executor sees."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._where = options.path.removeprefix("file://")
+        self._catalog: Catalog | None = None
+        self._told: set[str] = set()
+
+    def __getstate__(self) -> Options:
+        """What executors get: no list of files, which may be long and is soon out of date."""
+        return self._options
+
+    def __setstate__(self, options: Options) -> None:
+        Directory.__init__(self, options)
+
+    def extent(self) -> Extent:
+        pieces = self._pieces()
+        return Extent(pieces[0].first, pieces[-1].last) if pieces else Extent(1, 0)
+
+    def shares(self, after: int, through: int) -> list[Share]:
+        pieces = self._pieces()
+        start = bisect_right(pieces, after, key=lambda piece: piece.last)
+        end = bisect_right(pieces, through, key=lambda piece: piece.first)
+        within = pieces[start:end]
+        missing = holes(within, after, through)
+        if missing and not self._options.skips_holes:
+            raise gone(self._where, missing)
+        for first, last in missing:
+            self._tell(f"events {first} to {last} are not in {self._where}: passed over")
+        return list(share_out(within, after, through, self._options.rows_per_partition))
+
+    def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+        after, waiting, merges = share.after, share.pieces, 0
+        while waiting:
+            piece, *rest = waiting
+            waiting = tuple(rest)
+            try:
+                yield from self._read(piece, wanted, after, share.through)
+                after = max(after, piece.last)
+            except ArchiveFileGone:
+                merges += 1
+                if merges > MERGES_SEEN_MAX:
+                    raise
+                # Nothing of it was given yet: a file that is open stays readable when removed.
+                waiting = self._again(after, share.through)
+            except BadArchiveFile as error:
+                if not self._options.skips_bad_files:
+                    error.add_note("Or read what is left without it: option bad_files=skip.")
+                    raise
+                self._tell(f"a file was passed over: {error.path}: {error.reason}")
+                after = max(after, piece.last)
+
+    def _read(
+        self, piece: Piece, wanted: pa.Schema, after: int, through: int
+    ) -> Iterator[pa.RecordBatch]:
+        found = read_selected(
+            piece, wanted, after=after, through=through, rows=self._options.rows_per_batch
+        )
+        if not self._options.skips_bad_files:
+            yield from found
+            return
+        # Whole or not at all: half of a damaged file would be taken for all of it.
+        if piece.bytes <= HELD_BYTES_MAX:
+            yield from list(found)
+            return
+        for _ in found:
+            pass
+        yield from read_selected(
+            piece, wanted, after=after, through=through, rows=self._options.rows_per_batch
+        )
+
+    def _again(self, after: int, through: int) -> tuple[Piece, ...]:
+        """The files of what is left, after some were merged."""
+        pieces = list(overlapping(Catalog(self._where).pieces(), after, through))
+        missing = holes(pieces, after, through)
+        if missing and not self._options.skips_holes:
+            raise gone(self._where, missing)
+        return tuple(pieces)
+
+    def _pieces(self) -> list[Piece]:
+        if self._catalog is None:
+            if not os.path.isdir(self._where):
+                raise NoArchive(
+                    f"there is no directory {self._where}",
+                    remedy="Name the archive of a broker, DATA/archive, or the broker's address.",
+                )
+            self._catalog = Catalog(self._where)
+        pieces = self._catalog.pieces()
+        for foreign in self._catalog.foreign():
+            self._tell(f"a file was left out: {foreign.path}: {foreign.reason}")
+        return pieces
+
+    def _tell(self, words: str) -> None:
+        """To the log, once."""
+        if words not in self._told:
+            self._told.add(words)
+            _log.warning(words)

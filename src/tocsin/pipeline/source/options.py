@@ -1,0 +1,154 @@
+"""Options: what a reader of the source `tocsin` asked for, checked once, and plain to pickle."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import pyarrow as pa
+
+from tocsin.archive.record import SCHEMA
+from tocsin.archive.selection import NoSuchColumn, select
+from tocsin.errors.spark import BadSourceOption
+
+WHOLE_MAX: Final = 2**63 - 1
+# Spark itself cuts files at 128 MiB, which is about a million archived events.
+ROWS_PER_PARTITION: Final = 500_000
+# Decoded, a batch of this size is some tens of megabytes in the worker and again in the JVM.
+ROWS_PER_BATCH: Final = 32_768
+ROWS_PER_BATCH_MAX: Final = 1_000_000
+# The first trigger on an old archive must not be all of it.
+ROWS_PER_TRIGGER: Final = 2_000_000
+TIMEOUT_S: Final = 60  # a broker that is busy answers within seconds
+TIMEOUT_S_MAX: Final = 3_600
+RETRIES: Final = 6  # with doubling waits about half a minute: a restart of the broker
+RETRIES_MAX: Final = 100
+
+KNOWN: Final = (
+    "path",
+    "after",
+    "through",
+    "columns",
+    "rows_per_partition",
+    "rows_per_batch",
+    "rows_per_trigger",
+    "bad_files",
+    "holes",
+    "ca_file",
+    "timeout_s",
+    "retries",
+)
+# `rowsPerBatch`, `rows_per_batch` and `ROWSPERBATCH` are one: Spark forgets the case.
+_BY_KEY: Final = {name.replace("_", ""): name for name in KNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Where the events are, which of them are wanted, and in what portions."""
+
+    path: str
+    after: int | None  # None: from the first there is
+    through: int | None  # None: to the last there is
+    columns: tuple[str, ...]  # (): all
+    rows_per_partition: int = ROWS_PER_PARTITION
+    rows_per_batch: int = ROWS_PER_BATCH
+    rows_per_trigger: int = ROWS_PER_TRIGGER
+    skips_bad_files: bool = False
+    skips_holes: bool = False
+    ca_file: str = ""
+    timeout_s: int = TIMEOUT_S
+    retries: int = RETRIES
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Raises BadSourceOption, which names the option and what it can be."""
+        texts = _named(given)
+        path = texts.get("path", "")
+        if not path:
+            raise BadSourceOption(
+                "the source tocsin was not told where the events are",
+                remedy="Give a directory or a broker's address: .load('http://127.0.0.1:8400').",
+            )
+        after = _whole(texts, "after", 0, WHOLE_MAX)
+        through = _whole(texts, "through", 0, WHOLE_MAX)
+        if after is not None and through is not None and through < after:
+            raise BadSourceOption(
+                f"through is {through}, before after, which is {after}",
+                remedy="Events in (after, through] are read.",
+            )
+        columns = tuple(
+            each.strip() for each in texts.get("columns", "").split(",") if each.strip()
+        )
+        _selected(columns)
+        return cls(
+            path=path,
+            after=after,
+            through=through,
+            columns=columns,
+            rows_per_partition=_whole(texts, "rows_per_partition", 1, WHOLE_MAX)
+            or ROWS_PER_PARTITION,
+            rows_per_batch=_whole(texts, "rows_per_batch", 1, ROWS_PER_BATCH_MAX) or ROWS_PER_BATCH,
+            rows_per_trigger=_whole(texts, "rows_per_trigger", 1, WHOLE_MAX) or ROWS_PER_TRIGGER,
+            skips_bad_files=_choice(texts, "bad_files", "fail", "skip") == "skip",
+            skips_holes=_choice(texts, "holes", "fail", "skip") == "skip",
+            ca_file=texts.get("ca_file", ""),
+            timeout_s=_whole(texts, "timeout_s", 1, TIMEOUT_S_MAX) or TIMEOUT_S,
+            retries=RETRIES if (n := _whole(texts, "retries", 0, RETRIES_MAX)) is None else n,
+        )
+
+    @property
+    def is_broker(self) -> bool:
+        return self.path.startswith(("http://", "https://"))
+
+    def schema(self) -> pa.Schema:
+        """The columns that are wanted, as the archive types them."""
+        return _selected(self.columns)
+
+
+def _selected(columns: tuple[str, ...]) -> pa.Schema:
+    if not columns:
+        return SCHEMA
+    try:
+        return select(columns)
+    except NoSuchColumn as error:
+        raise BadSourceOption(
+            f"columns: {error}",
+            remedy="Separate them by commas, members of told with a dot: seq, run, told.ExitCode.",
+        ) from None
+
+
+def _named(given: Mapping[str, str]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for key, value in given.items():
+        name = _BY_KEY.get(key.lower().replace("_", ""))
+        if name is None:
+            near = difflib.get_close_matches(key.lower(), KNOWN, n=1)
+            raise BadSourceOption(
+                f"the source tocsin has no option {key!r}",
+                remedy=f"Did you mean {near[0]}?" if near else f"It has: {', '.join(KNOWN)}.",
+            )
+        texts[name] = str(value).strip()
+    return texts
+
+
+def _whole(texts: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+    text = texts.get(name)
+    if text is None:
+        return None
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if not least <= number <= most:
+        raise BadSourceOption(
+            f"{name} is {text[:60]!r}", remedy=f"Give a whole number, from {least} to {most}."
+        )
+    return number
+
+
+def _choice(texts: Mapping[str, str], name: str, *choices: str) -> str:
+    text = texts.get(name, choices[0]).lower()
+    if text not in choices:
+        raise BadSourceOption(
+            f"{name} is {text[:60]!r}", remedy=f"Choose one of {', '.join(choices)}."
+        )
+    return text

@@ -1,0 +1,15 @@
+"""Events as an Arrow stream over HTTP: the words that both ends use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MEDIA_TYPE: Final = "application/vnd.apache.arrow.stream"
+
+# The first event that the broker still has; what was before it is gone.
+FIRST: Final = "tocsin-first"
+# Through which event the answer goes: pass it as `after` to go on. What is missing up to there
+# could not be read by the broker either.
+NEXT: Final = "tocsin-next"
+# The last event there was when the answer began.
+HEAD: Final = "tocsin-head"

@@ -18,6 +18,8 @@ from tocsin.archive.naming import FRESH, UNFINISHED, parse_date, parse_range
 # A file system tells when a directory changed to a tick of its clock; FAT's is the longest. What
 # changed so recently may have changed again within the same tick, and is read again.
 TICK_NS: Final = 2_000_000_000
+# A reader that has just listed a fresh file still finds it for so long after it was merged.
+GRACE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)

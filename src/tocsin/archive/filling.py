@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tocsin.archive.catalog import Catalog, Piece
+from tocsin.archive.catalog import GRACE_S, Catalog, Piece
 from tocsin.archive.naming import FRESH, date_of, format_date, format_range
 from tocsin.archive.parquet import (
     COUNT_KEY,
@@ -33,8 +33,6 @@ from tocsin.archive.writing import make_folder, sweep_unfinished, write_file
 from tocsin.errors.archive import BadArchiveFile
 
 DAMAGED: Final = "_damaged"  # where a fresh file goes that cannot be read
-# A reader that has just listed a fresh file still finds it for so long after it was merged.
-GRACE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,9 @@ class Broker:
         head = self._state.head
         return [view(subscriber, head) for subscriber in self._state.by_id.values()]
 
+    def subscription_ids(self) -> list[str]:
+        return list(self._state.by_id)
+
     def kept(self, prefix: str) -> dict[str, bytes]:
         """What services keep under names that begin so, as it is on disk."""
         return self._kept.under(prefix)
@@ -319,6 +322,10 @@ class Broker:
     def surveyed(self, through: int, now_ns: int) -> None:
         """Retention reaches up to `through`."""
         self._retention.surveyed(through)
+
+    def hold_for_archive(self, archived: int | None) -> None:
+        """Keep what is past `archived`; None to hold nothing on its account."""
+        self._state.archived = archived
 
     def pushed(self, lane: int, outcome: Outcome, now_ns: int) -> None:
         self._pushing.pushed(lane, outcome, now_ns)

@@ -60,6 +60,8 @@ class Retention:
                 follower.stale_to = through
                 self._catchup.add(follower)
             floor = min(floor, cursor)
+        if state.archived is not None:
+            floor = min(floor, state.archived)
         lowest = self._streams.lowest_cursor()
         if lowest is not None:
             floor = min(floor, lowest)

@@ -53,6 +53,7 @@ class State:
         self.by_id: dict[str, Subscriber] = {}
         self.head = 0  # the last event on disk
         self.first = 1  # the oldest event still kept
+        self.archived: int | None = None  # the log is held for an archive, which has so much
         self.dirty: dict[str, Subscriber] = {}  # whose cursor is to be saved
         self.unsaved = Batch()  # changes of ours that the next commit takes along
         self.committing = Batch()  # what the commit under way changes

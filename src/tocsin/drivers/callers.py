@@ -39,9 +39,14 @@ class Health:
     reasons: list[str] = field(default_factory=list)
 
 
-def health_of(failure: TocsinError | None, jump_s: float, *, stopping: bool) -> Health:
-    """How a broker is that met this failure, and whose wall clock was set by so much."""
-    reasons: list[str] = []
+def health_of(
+    failure: TocsinError | None, jump_s: float, beside: list[str], *, stopping: bool
+) -> Health:
+    """How a broker is that met this failure, and whose wall clock was set by so much.
+
+    What is `beside` is told, and keeps nobody from publishing.
+    """
+    reasons = list(beside)
     if failure is not None:
         reasons.append(str(failure))
     if stopping:

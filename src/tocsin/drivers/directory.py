@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
@@ -92,6 +93,7 @@ class Directory:
         self._bytes_total = 0
         self._recover()
         self._sweeping: asyncio.Task[None] | None = None
+        self.on_found: list[Callable[[Wanted, int, float], None]] = []  # how many, in what time
         node.loop.call_later(SWEEP_S, self._sweep)
 
     # Registering
@@ -170,9 +172,13 @@ class Directory:
                 f"{self._searches} others look something up", remedy="Ask again in a second."
             )
         self._searches += 1
+        begun_s = time.perf_counter()
         try:
             async with self._one_at_a_time:
-                return await self._search(wanted, after, limit)
+                found = await self._search(wanted, after, limit)
+            for listener in self.on_found:
+                listener(wanted, len(found.entries), time.perf_counter() - begun_s)
+            return found
         finally:
             self._searches -= 1
 

@@ -15,6 +15,7 @@ from tocsin.broker.broker import Broker
 from tocsin.config import Settings
 from tocsin.delivery.outcome import Failed, Outcome
 from tocsin.delivery.trust import host_of, is_trusted
+from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import (
     Health,
@@ -43,7 +44,6 @@ from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
-from tocsin.event.topic import TopicPattern
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -86,16 +86,19 @@ class Node:
         self._reliable = ReliablePushes(self)
         self._pusher.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
+        self.on_dead: list[Callable[[dict[str, bytes | None]], None]] = []  # once on disk
         self.on_interest: list[Callable[[], None]] = []  # told when anybody wants something else
         self._interest = self.broker.interest.version
         self._recent = Recent(self.broker.head)
-        self._latest = Latest(self._recent, self._readers.ask)
+        latest = Latest(self._recent, self._readers.ask)
+        self.latest, self.latest_of = latest.on, latest.of_type
         self.topics = SeenTopics(self._recent)
         self.directory = Directory(self)
         self.types = SeenTypes(self.broker.head)
         self.performance = PerformanceDesk(self)
         self.board = Board(self)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
+        self.archiver: Archiver | None = None  # the same
         self._committing = Batch()
         self._streams: dict[int, StreamSink] = {}
         self._running, self._now_ns = False, 0
@@ -138,14 +141,6 @@ class Node:
         """Ask the log something, in the thread for that."""
         return await self._readers.ask(work)
 
-    async def latest(self, pattern: TopicPattern) -> Stored | None:
-        """The last event on a topic that fits, unless it is too long ago to be looked for."""
-        return await self._latest.on(pattern)
-
-    async def latest_of(self, event_type: str, holds: Callable[[Event], bool]) -> Stored | None:
-        """The last event of a type for which this holds, unless it is too long ago to be found."""
-        return await self._latest.of_type(event_type, holds)
-
     def push_into_boxes(self, send: Send) -> None:
         """From now on, what is for a message box of this broker goes there by this."""
         self._pusher.into_boxes = send
@@ -179,7 +174,8 @@ class Node:
             self.kick()
 
     def health(self) -> Health:
-        return health_of(self.failure, self._clock.jumped_s(), stopping=self.stopping)
+        beside = [] if self.archiver is None else self.archiver.complaints()
+        return health_of(self.failure, self._clock.jumped_s(), beside, stopping=self.stopping)
 
     # Performing
 
@@ -267,6 +263,8 @@ class Node:
             if failure is None:
                 self._recent.add(self._committing.events, self._committing.events_bytes)
                 self.types.add(self._committing.events)
+                for listener in self.on_dead if self._committing.dead else ():
+                    listener(self._committing.dead)
                 self.broker.committed(self._store.first_seq, self._clock.now_ns())
             else:
                 self.broker.commit_failed(failure, self._clock.now_ns())

@@ -16,6 +16,7 @@ from dataclasses import replace
 import uvloop
 
 from tocsin.config import OFF, Settings, is_loopback
+from tocsin.drivers.archive.archiver import open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.blackboard.site import use_ontology
 from tocsin.drivers.directory import Offering
@@ -112,6 +113,7 @@ async def _serve(
     doors: Doors = {}
     try:
         node.monitor = open_monitor(node)
+        node.archiver = open_archiver(node)
         await _open(doors, node, desk, tls)
     except BaseException:
         await _close(doors, node, desk)
@@ -191,6 +193,8 @@ async def _close(doors: Doors, node: Node, desk: Desk) -> None:
     node.stopping = True
     await asyncio.gather(*(door.close() for door in doors.values()))
     await desk.close()
+    if node.archiver is not None:
+        await node.archiver.close()
     if node.monitor is not None:
         await node.monitor.close()
     await node.close()

@@ -28,7 +28,7 @@ from tocsin.drivers.archive.messages import (
     read_order,
     read_task,
 )
-from tocsin.drivers.archive.rolling import Roller
+from tocsin.drivers.archive.rolling import Roller, disk_error
 from tocsin.drivers.blackboard.site import use_ontology
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveOfAnotherLog
@@ -85,6 +85,9 @@ class Child:
         except TocsinError as error:
             is_final = isinstance(error, ArchiveOfAnotherLog)
             return Failed(error.code, error.problem, error.remedy, is_final)
+        except OSError as error:
+            failed = disk_error(self._order.directory, error)
+            return Failed(failed.code, failed.problem, failed.remedy)
         except Exception:
             return Failed("T000", traceback.format_exc()[-2_000:], "Please report this.")
         unsaved, self._unsaved = self._unsaved, None

@@ -41,7 +41,9 @@ class Rolled(msgspec.Struct, frozen=True, tag="rolled", kw_only=True):
     through: int
     files: int
     fresh: int
-    """Fresh files that wait to be sealed, or to be removed."""
+    """Fresh files that wait to be sealed."""
+    superseded: int
+    """Fresh files that were sealed, and wait to be removed."""
     size_bytes: int
     left_out: int = 0
     """Events that the log could not give, or that could not be written down."""

@@ -89,13 +89,13 @@ class Roller:
                 self._roll(piece.first - 1, piece.last, is_asked)
             self.filler.remove_superseded(now_s)
         except OSError as error:
-            raise _disk_error(self._order.directory, error) from error
+            raise disk_error(self._order.directory, error) from error
         pieces = self.filler.catalog.pieces()
-        fresh = sum(each.is_fresh for each in pieces) + len(self.filler.catalog.superseded())
         return Rolled(
             through=self.through,
             files=len(pieces),
-            fresh=fresh,
+            fresh=sum(each.is_fresh for each in pieces),
+            superseded=len(self.filler.catalog.superseded()),
             size_bytes=sum(each.bytes for each in pieces),
             left_out=self._left_out,
             damaged=tuple(each.path for each in damaged),
@@ -221,7 +221,7 @@ def _other_log(order: Order, why: str) -> ArchiveOfAnotherLog:
     )
 
 
-def _disk_error(directory: str, error: OSError) -> TocsinError:
+def disk_error(directory: str, error: OSError) -> TocsinError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return DiskFull(
             f"the archive's disk has no room ({directory})",

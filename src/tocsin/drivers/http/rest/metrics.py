@@ -14,6 +14,7 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.monitor.records import ENDED_RUN, RUN_STATES
 
 if TYPE_CHECKING:
+    from tocsin.drivers.archive.archiver import Archiver
     from tocsin.drivers.http.door import Door
     from tocsin.drivers.monitor.monitor import Monitor
     from tocsin.drivers.node import Node
@@ -82,6 +83,8 @@ class Collector:
         yield from _slowest(self._node.broker.views())
         if self._node.monitor is not None:
             yield from _runs(self._node.monitor)
+        if self._node.archiver is not None:
+            yield from _archive(self._node.archiver)
 
     def _gauges(self) -> Iterator[tuple[str, str, float]]:
         node, broker = self._node, self._node.broker
@@ -149,6 +152,27 @@ def _runs(monitor: Monitor) -> Iterator[Metric]:
     for state in UNDER_WAY:
         runs.add_metric([state], monitor.under_way.get(state, 0))
     yield runs
+
+
+def _archive(archiver: Archiver) -> Iterator[Metric]:
+    """How far the archive goes, what waits for it, and what went wrong."""
+    gauges: tuple[tuple[str, str, float], ...] = (
+        ("through", "Sequence number of the newest event in the archive.", archiver.through),
+        ("waiting", "Events of the log that are not in the archive yet.", archiver.waiting),
+        ("age_seconds", "How long the first of those has waited.", archiver.age_s),
+        ("bytes", "What the archive's events take, as of the last roll.", archiver.size_bytes),
+        ("files", "In how many files.", archiver.files),
+        ("on", "1 if the archive is filled; 0 if it is not this log's.", int(archiver.off is None)),
+    )
+    for name, words, value in gauges:
+        yield GaugeMetricFamily(f"tocsin_archive_{name}", words, value=value)
+    counters = (
+        ("failures", "Times that the archive could not be filled.", archiver.failures),
+        ("left_out", "Events that could not be read or written down.", archiver.left_out),
+        ("lost", "Events that the log let go before the archive had them.", archiver.lost),
+    )
+    for name, words, count in counters:
+        yield CounterMetricFamily(f"tocsin_archive_{name}", words, value=count)
 
 
 class Metrics:

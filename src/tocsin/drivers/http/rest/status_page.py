@@ -59,12 +59,14 @@ def status_page(node: Node) -> str:
 def _figures(node: Node, views: list[SubscriptionView]) -> str:
     broker = node.broker
     counters = broker.counters
+    archiver = node.archiver
     up_s = max(1.0, (time.time_ns() - node.started_ns) / 1e9)
     pushes = sum(view.subscription.kind is Kind.PUSH for view in views)
     rows = (
         ("Running for", _lasting(up_s)),
         ("Events in the log", f"{max(0, broker.head - broker.first + 1):,}"),
         ("Newest sequence number", f"{broker.head:,}"),
+        ("in the archive up to", f"{archiver.through:,}" if archiver else "there is none"),
         ("Events taken since the start", f"{counters.acknowledged:,}"),
         ("on average per second", f"{counters.acknowledged / up_s:,.1f}"),
         ("Events delivered to webhooks", f"{counters.delivered:,}"),

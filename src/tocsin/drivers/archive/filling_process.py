@@ -1,0 +1,99 @@
+"""The filling process as the broker sees it: started, asked, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from contextlib import suppress
+from typing import Any, Final, Self
+
+from tocsin.drivers.archive.messages import (
+    LINE_BYTES_MAX,
+    SAMPLE_ROWS_MAX,
+    Failed,
+    Order,
+    Roll,
+    Rolled,
+    Samples,
+    encode,
+    read_answer,
+)
+
+MODULE: Final = "tocsin.drivers.archive.child"
+ANSWER_S_MAX: Final = 600.0  # ten files and a merge take seconds; a disk that hangs takes for ever
+CLOSING_S: Final = 1.0  # for the file that it writes; a cut in the middle does no harm
+SAID_BYTES_MAX: Final = 4_096  # of its last words
+
+
+class FillingProcess:
+    """A child that fills the archive. One question at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process = process
+        self._input = process.stdin
+        self._output = process.stdout
+        self._said = b""
+        self._listening = asyncio.ensure_future(self._listen(process.stderr))
+
+    @classmethod
+    async def start(cls, order: Order) -> Self:
+        """OSError if the system does not let us."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            MODULE,
+            encode(order).decode(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES_MAX,
+            start_new_session=True,  # keys pressed at the broker's terminal are not for it
+        )
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ask(self, task: Roll) -> Rolled | Failed:
+        """Its answer, or what kept it from answering."""
+        try:
+            self._input.write(encode(task) + b"\n")
+            line = await asyncio.wait_for(self._output.readline(), ANSWER_S_MAX)
+        except TimeoutError:
+            return Failed("T404", f"it did not answer for {ANSWER_S_MAX:.0f} s", "Check the disk.")
+        except (OSError, ValueError) as error:
+            return Failed("T000", f"it cannot be asked: {error}", "It is started again.")
+        if line:
+            answer: Rolled | Failed = read_answer(line)
+            return answer
+        code = await self._process.wait()
+        await self._listening
+        words = self._said.decode(errors="replace").strip()
+        return Failed("T000", f"it ended with {code}. {words}".strip(), "It is started again.")
+
+    def keep(self, kind: str, rows: list[dict[str, Any]]) -> None:
+        """Have these rows written down. Not answered."""
+        with suppress(OSError):
+            for start in range(0, len(rows), SAMPLE_ROWS_MAX):
+                some = Samples(kind, rows[start : start + SAMPLE_ROWS_MAX])
+                self._input.write(encode(some) + b"\n")
+
+    async def close(self) -> None:
+        """Let it finish what it writes, if that is quick."""
+        with suppress(OSError):
+            self._input.close()
+        try:
+            await asyncio.wait_for(self._process.wait(), CLOSING_S)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+        self._listening.cancel()
+
+    async def _listen(self, errors: asyncio.StreamReader) -> None:
+        while read := await errors.read(SAID_BYTES_MAX):
+            self._said = (self._said + read)[-SAID_BYTES_MAX:]

@@ -54,17 +54,17 @@ def _types() -> pa.StringArray:
     return pool([unrelated.TYPES.get(kind, TYPE_PREFIX + LEAD.get(kind, NO_LEAD)) for kind in Kind])
 
 
-def batch_of(rows: Ints, first_seq: int, world: World, roster: Roster, salt: int) -> pa.RecordBatch:
-    """The rows as they stand, which is by when they were received, numbered from `first_seq`."""
+def batch_of(rows: Ints, seq: Ints, world: World, roster: Roster, salt: int) -> pa.RecordBatch:
+    """The rows as they stand, which is by when they were received, and these are their numbers."""
     count = len(rows)
     kind = rows[:, At.KIND]
     is_message = np.isin(kind, IN_CONCEPTS)
     ours = np.flatnonzero(is_message)
-    words = Words(rows[ours], world, roster, salt)
+    time = texts.times(rows[:, At.TIME_MS])
+    words = Words(rows[ours], time.take(pa.array(ours)), world, roster, salt)
     plans = Plans(words)
     pieces = {name: _Pieces() for name in _TEXTS}
     _add_messages(pieces, words, ours, plans)
-    time = texts.times(rows[:, At.TIME_MS])
     _add_others(pieces, rows, time, world)
     received_us, time_us = rows[:, At.RECEIVED_US], rows[:, At.TIME_MS] * US_PER_MS
     ahead_us = time_us - received_us
@@ -74,7 +74,7 @@ def batch_of(rows: Ints, first_seq: int, world: World, roster: Roster, salt: int
     has_activity = is_message.copy()
     has_activity[ours[words.is_of_run]] = False
     arrays: dict[str, Any] = {
-        "seq": pa.array(np.arange(first_seq, first_seq + count)),
+        "seq": pa.array(seq),
         "received": pa.array(received_us).cast(MOMENT),
         "type": texts.picked(_types(), kind),
         "time": time,
@@ -121,7 +121,7 @@ def _same(text: str, count: int) -> pa.StringArray:
 
 
 def _told(members: Told, is_message: Any, count: int) -> pa.StructArray:
-    arrays = [
-        members[each.name] if each.name in members else pa.nulls(count, each.type) for each in TOLD
-    ]
+    # What nobody says is null in all members of one type: they share one array.
+    nothing = {each.type: pa.nulls(count, each.type) for each in TOLD}
+    arrays = [members.get(each.name, nothing[each.type]) for each in TOLD]
     return pa.StructArray.from_arrays(arrays, fields=list(TOLD), mask=pa.array(~is_message))

@@ -48,25 +48,26 @@ class Window:
 class Making:
     """The state between windows: what waits, and how much was made."""
 
-    def __init__(self, plan: Plan, world: World) -> None:
+    def __init__(self, plan: Plan, world: World, beside: Ints) -> None:
+        """`beside`: of how many events of each window others take care."""
         self.plan = plan
         self.world = world
         self.roster = Roster()
         self.waiting: Ints = empty()
-        self.windows_total = plan.span_days * plan.windows_a_day
+        self.windows_total = plan.windows
+        self._beside = np.cumsum(beside)
         self._chance = np.random.Generator(np.random.PCG64([plan.seed, 2]))
         self._made = 0
         self._others = 0
         self._budget = 0.0
         self._length_ms = MS_PER_DAY // plan.windows_a_day
 
-    def windows(self, beside: int = 0) -> Iterator[Window]:
-        """All windows; each has as many rows as its share of the events, less `beside`."""
+    def windows(self) -> Iterator[Window]:
+        """All windows, one after the other."""
         for number in range(self.windows_total):
             yield self._window(number)
 
     def _window(self, number: int) -> Window:
-        plan = self.plan
         begin_ms = self._begin_ms(number)
         end_ms = self._begin_ms(number + 1)
         is_last = number == self.windows_total - 1
@@ -74,7 +75,8 @@ class Making:
         everything = np.concatenate([self.waiting, fresh])
         is_now = everything[:, At.RECEIVED_US] < end_ms * 1_000
         now, self.waiting = everything[is_now], everything[~is_now]
-        share = plan.events * (number + 1) // self.windows_total - self._made
+        due = self.plan.events * (number + 1) // self.windows_total
+        share = max(due - int(self._beside[number]) - self._made, 0)
         if len(now) < share:
             now = np.concatenate([now, self._fill(share - len(now), begin_ms, end_ms)])
         now = now[np.argsort(now[:, At.RECEIVED_US], kind="stable")]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tocsin.archive.synth import texts
 from tocsin.archive.synth.faults import FAULTS
@@ -27,28 +28,30 @@ _FAULT_NUMBER: Final = 97  # the second number of a fault's message is the first
 class Words:
     """The columns of some rows that tell of runs, all of them in the order of the rows."""
 
-    def __init__(self, rows: Ints, world: World, roster: Roster, salt: int) -> None:
+    def __init__(
+        self, rows: Ints, time: pa.StringArray, world: World, roster: Roster, salt: int
+    ) -> None:
         self.rows = rows
         self.world = world
         self.roster = roster
         run = rows[:, At.RUN]
         self.kind = rows[:, At.KIND]
         self.workflow = roster.of(run, Of.WORKFLOW)
-        self.time = texts.times(rows[:, At.TIME_MS])
+        self.time = time
         self.run = texts.hexadecimal(texts.mixed(run, salt))
         of_runs = np.isin(self.kind, OF_RUNS)
         self.is_of_run = of_runs
         named = join(_types(world, "", "-", rows[:, At.TYPE]), texts.whole(rows[:, At.ACTIVITY]))
-        self.activity = pa.compute.if_else(pa.array(of_runs), pa.scalar(None, pa.string()), named)
+        self.activity = pc.if_else(pa.array(of_runs), pa.scalar(None, pa.string()), named)
 
     def id(self) -> pa.StringArray:
         """As an adapter names a message: by what it is about, so that it may be repeated."""
         began = texts.whole(self.roster.of(self.rows[:, At.RUN], Of.START_MS))
         attempt = picked(_attempts(), self.rows[:, At.ATTEMPT])
-        of_activity = pa.compute.if_else(
+        of_activity = pc.if_else(
             pa.array(self.is_of_run),
             "/",
-            join("/", pa.compute.fill_null(self.activity, ""), attempt),
+            join("/", pc.fill_null(self.activity, ""), attempt),
         )
         # Of one attempt there is one event of each kind.
         return join(self.run, "@", began, of_activity, picked(_endings(), self.kind))
@@ -62,7 +65,7 @@ class Words:
         return join(picked(places, self.workflow), self.run)
 
     def subject(self) -> pa.StringArray:
-        return pa.compute.coalesce(self.activity, self.run)
+        return pc.coalesce(self.activity, self.run)
 
 
 @lru_cache(maxsize=1)

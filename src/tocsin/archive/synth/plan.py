@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -18,6 +19,7 @@ ROWS_OF_A_FILE: Final = 500_000  # its columns are in memory while it is made: a
 ROWS_OF_A_FILE_MAX: Final = 2_000_000  # the bytes of one column must stay below 2 GiB
 START: Final = date(2026, 1, 1)
 MS_PER_DAY: Final = 86_400_000
+UNEVEN: Final = 1.05  # a window may have more events than the average
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,11 @@ class Plan:
     @property
     def windows_a_day(self) -> int:
         """A window is what is made at once, and becomes one file."""
-        return -(-self.events // (self.span_days * self.files_of))
+        return math.ceil(self.events * UNEVEN / (self.span_days * self.files_of))
+
+    @property
+    def windows(self) -> int:
+        return self.span_days * self.windows_a_day
 
     def told(self) -> dict[str, Any]:
         return {**asdict(self), "start": str(self.start), "days": self.span_days}

@@ -3,45 +3,171 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
+import numpy as np
 
-from tocsin.archive.synth.columns import batch_of
-from tocsin.archive.synth.making import Making
-from tocsin.archive.synth.plan import Plan
+from tocsin.archive.members import Teller
+from tocsin.archive.naming import date_of
+from tocsin.archive.synth import broken, evolution
+from tocsin.archive.synth.broken import Breaking
+from tocsin.archive.synth.making import Making, Window
+from tocsin.archive.synth.plan import MS_PER_DAY, Plan
+from tocsin.archive.synth.rows import US_PER_MS, At
+from tocsin.archive.synth.samples import Samples
+from tocsin.archive.synth.special import Special, Telling, batches_of, numbers_used
+from tocsin.archive.synth.texts import Ints
 from tocsin.archive.synth.truth import Truth
 from tocsin.archive.synth.world import made
 from tocsin.archive.synth.writing import write_events, write_text
 from tocsin.errors.settings import BadSetting
+from tocsin.ontology import built_in
 
 TRUTH_NAME: Final = "_truth.json"
 
 
 def synthesize(plan: Plan, directory: Path, advance: Callable[[int], None]) -> dict[str, Any]:
-    """Write the archive; returns the truth, which is also in the directory. Last, so that a
-    directory without it is known to be unfinished."""
+    """Write the archive; returns the truth, which is also in the directory.
+
+    It is written last: an archive without it is unfinished.
+    """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise BadSetting(
             f"{directory} is there already and not empty",
             remedy="Give a new directory with --out, or remove this one.",
         )
     directory.mkdir(parents=True, exist_ok=True)
-    world = made(plan)
-    making = Making(plan, world)
-    truth = Truth()
-    next_seq = 1
-    for window in making.windows():
-        truth.count(window.rows)
-        for begin in range(0, len(window.rows), plan.files_of):
-            rows = window.rows[begin : begin + plan.files_of]
-            batch = batch_of(rows, next_seq, world, making.roster, plan.seed)
-            write_events(pa.Table.from_batches([batch]), directory)
-            next_seq += len(rows)
-            advance(len(rows))
-    truth.leave(making.waiting)
-    told = {"plan": plan.told(), **truth.told(), "world": world.told()}
-    write_text(json.dumps(told, indent=1), directory / TRUTH_NAME)
-    return told
+    return _Synthesis(plan, directory, advance).run()
+
+
+class _Synthesis:
+    """One archive while it is made."""
+
+    def __init__(self, plan: Plan, directory: Path, advance: Callable[[int], None]) -> None:
+        self.plan = plan
+        self.directory = directory
+        self.advance = advance
+        self.world = made(plan)
+        self.changes = evolution.told(self.world)
+        self.chance = np.random.Generator(np.random.PCG64([plan.seed, 3]))
+        self.breaking = Breaking(self.chance)
+        self.broken_in = self._broken_in_windows()
+        self.making = Making(plan, self.world, self._beside())
+        self.truth = Truth(self.world, self.making.roster)
+        self.telling = Telling(self.world, self.making.roster, plan.seed, Teller(built_in()))
+        self.samples = Samples(directory, np.random.Generator(np.random.PCG64([plan.seed, 4])))
+        self.next_seq = 1
+        self.files = 0
+
+    def run(self) -> dict[str, Any]:
+        day_seq = 0
+        for window in self.making.windows():
+            self.truth.count(window.rows)
+            self._write_window(window)
+            if (window.number + 1) % self.plan.windows_a_day == 0:
+                day_us = window.begin_us // (MS_PER_DAY * US_PER_MS) * MS_PER_DAY * US_PER_MS
+                self.samples.write_day(day_us, day_seq, self.next_seq - 1)
+                day_seq = self.next_seq - 1
+        self.truth.leave(self.making.waiting)
+        told = self._told()
+        write_text(json.dumps(told, indent=1), self.directory / TRUTH_NAME)
+        return told
+
+    def _told(self) -> dict[str, Any]:
+        told = self.truth.told()
+        special = len(self.changes) + sum(self.breaking.counts.values())
+        told["events"] += special
+        return {
+            "plan": self.plan.told(),
+            **told,
+            "broken": self.breaking.counts,
+            "evolution": dict(Counter(each.concept for each in self.changes)),
+            "last_seq": self.next_seq - 1,
+            "files": self.files,
+            "samples": self.samples.counts,
+            "world": self.world.told(),
+        }
+
+    def _broken_in_windows(self) -> Ints:
+        upto = np.arange(self.plan.windows + 1) * (self.plan.events * self.plan.broken)
+        whole = np.rint(upto / self.plan.windows).astype(np.int64)
+        return whole[1:] - whole[:-1]
+
+    def _beside(self) -> Ints:
+        beside = self.broken_in.copy()
+        for change in self.changes:
+            beside[self._window_of(change.received_us)] += 1
+        return beside
+
+    def _window_of(self, received_us: int) -> int:
+        begin_us, day_us = self.plan.start_ms * US_PER_MS, MS_PER_DAY * US_PER_MS
+        length_us = MS_PER_DAY // self.plan.windows_a_day * US_PER_MS
+        day, within_us = divmod(received_us - begin_us, day_us)
+        part = min(within_us // length_us, self.plan.windows_a_day - 1)
+        return int(day * self.plan.windows_a_day + part)
+
+    def _write_window(self, window: Window) -> None:
+        """Its rows, with what is special among them, as one file; as more if they are too many."""
+        date = date_of(window.begin_us)
+        kinds = self.breaking.kinds(
+            int(self.broken_in[window.number]),
+            with_nulls=window.number % broken.NULLS_EVERY == 0,
+        )
+        parts = np.array_split(window.rows, -(-len(window.rows) // self.plan.files_of) or 1)
+        specials = self._changes_in(window) + self._broken(window, kinds, len(parts[0]))
+        begin = 0
+        for number, rows in enumerate(parts):
+            end = begin + len(rows) if number + 1 < len(parts) else len(window.rows) + 1
+            here = [
+                replace(each, place=each.place - begin)
+                for each in specials
+                if begin <= each.place < end
+            ]
+            batches = list(batches_of(rows, here, self.next_seq, self.telling))
+            if batches:
+                write_events(batches, self.directory, date)
+                self.files += 1
+            self.next_seq += numbers_used(len(rows), here)
+            self.advance(len(rows) + len(here))
+            begin += len(rows)
+        self._write_nulls(window, [kind for kind in kinds if kind in broken.NULLS], date)
+
+    def _changes_in(self, window: Window) -> list[Special]:
+        received_us = window.rows[:, At.RECEIVED_US]
+        return [
+            Special(
+                int(np.searchsorted(received_us, each.received_us)), each.received_us, each.event
+            )
+            for each in self.changes
+            if self._window_of(each.received_us) == window.number
+        ]
+
+    def _broken(self, window: Window, kinds: list[str], rows: int) -> list[Special]:
+        """In bursts, each after some row of the window, and received with it."""
+        among = [kind for kind in kinds if kind not in broken.NULLS]
+        if not among or rows < 2:
+            assert not among, "a window with broken records has others too"
+            return []
+        places = np.sort(self.chance.integers(1, rows, broken.BURSTS_MAX))
+        found: list[Special] = []
+        for number, kind in enumerate(among):
+            place = int(places[number % len(places)])
+            received_us = int(window.rows[place - 1, At.RECEIVED_US])
+            event, raw = self.breaking.event(kind, received_us)
+            found.append(Special(place, received_us, event, raw, repeats=kind == broken.REPEATS))
+        return found
+
+    def _write_nulls(self, window: Window, kinds: list[str], date: str) -> None:
+        if not kinds:
+            return
+        received_us = window.end_us - 1
+        events = [(kind, self.breaking.event(kind, received_us)[0]) for kind in kinds]
+        batch = broken.with_nulls(events, self.next_seq, received_us, self.telling.teller)
+        write_events([batch], self.directory, date)
+        self.files += 1
+        self.next_seq += len(events)
+        self.advance(len(events))

@@ -7,9 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from tocsin.archive.synth.messages import ENDS
+from tocsin.archive.synth.roster import Of, Roster
 from tocsin.archive.synth.rows import FAILURES, OF_RUNS, UNRELATED, At, Kind, Mark
 from tocsin.archive.synth.texts import Ints
+from tocsin.archive.synth.world import VERSIONS_MAX, World
 
+USES: Final = 6  # figures of an end that are amounts: see `runs`
 STATES: Final = {
     Kind.SUCCEEDED: "succeeded",
     **dict.fromkeys(FAILURES, "failed"),
@@ -27,7 +30,13 @@ RUN_STATES: Final = {
 class Truth:
     """Counts rows that are in the archive, and takes into account those that came too late."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World, roster: Roster) -> None:
+        self._world = world
+        self._roster = roster
+        self._ended = np.zeros((len(world.types), VERSIONS_MAX), np.int64)
+        self._failed = np.zeros_like(self._ended)
+        self._runs = np.zeros(len(world.workflows), np.int64)
+        self._use = np.zeros(USES, np.float64)
         self._kinds = np.zeros(len(Kind), np.int64)  # each event once
         self._rows = 0
         self._duplicates = 0
@@ -40,7 +49,20 @@ class Truth:
         self._rows += len(rows)
         self._duplicates += int(is_again.sum())
         self._late += int(((rows[:, At.MARKS] & Mark.LATE) != 0).sum())
-        self._kinds += np.bincount(rows[~is_again, At.KIND], minlength=len(Kind))
+        once = rows[~is_again]
+        self._kinds += np.bincount(once[:, At.KIND], minlength=len(Kind))
+        ended = once[np.isin(once[:, At.KIND], ENDS)]
+        self._use += ended[:, At.FIGURES : At.FIGURES + USES].sum(axis=0, dtype=np.float64)
+        self._ended += self._by_activity(ended)
+        self._failed += self._by_activity(ended[np.isin(ended[:, At.KIND], FAILURES)])
+        began = once[once[:, At.KIND] == Kind.STARTED, At.RUN]
+        workflow = self._roster.of(began, Of.WORKFLOW)
+        self._runs += np.bincount(workflow, minlength=len(self._runs))
+
+    def _by_activity(self, rows: Ints) -> Ints:
+        version = self._roster.of(rows[:, At.RUN], Of.VERSION)
+        cells = rows[:, At.TYPE] * VERSIONS_MAX + version
+        return np.bincount(cells, minlength=self._ended.size).reshape(self._ended.shape)
 
     def leave(self, waiting: Ints) -> None:
         """These would have come after the end."""
@@ -66,7 +88,36 @@ class Truth:
             "runs": {"started": started, **runs, "open": started - sum(runs.values())},
             "attempts": states,
             "failures": sum(int(self._kinds[kind]) for kind in FAILURES),
+            "runs_by_workflow": dict(zip(self._world.workflows, self._runs.tolist(), strict=True)),
+            "totals": self._totals(),
+            "attempts_by_activity": self._told_activities(),
         }
+
+    def _totals(self) -> dict[str, float]:
+        """Over all attempts that ended."""
+        inputs, outputs, cpu, _, read, written = self._use.tolist()
+        return {
+            "input_bytes": inputs,
+            "output_bytes": outputs,
+            "cpu_seconds": cpu / 100,
+            "read_bytes": read,
+            "written_bytes": written,
+        }
+
+    def _told_activities(self) -> list[dict[str, Any]]:
+        """How many attempts of each activity and version ran to an end, and how many failed."""
+        world = self._world
+        return [
+            {
+                "workflow": world.workflows[workflow],
+                "activity": world.types[place],
+                "version": world.versions[workflow][version],
+                "ended": int(self._ended[place, version]),
+                "failed": int(self._failed[place, version]),
+            }
+            for place, workflow in enumerate(world.workflow_of.tolist())
+            for version in range(len(world.versions[workflow]))
+        ]
 
     def _running(self) -> int:
         """Attempts of which the archive has the start and not the end."""

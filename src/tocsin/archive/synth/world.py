@@ -20,6 +20,7 @@ WORKFLOWS: Final = 40
 TYPES_MIN, TYPES_MAX = 3, 25
 VERSIONS_MAX: Final = 5
 HOSTS: Final = 50
+EVOLVING_EVENTS: Final = 10_000  # of fewer, the news of versions would be the greater part
 SKEW: Final = 1.3  # the exponent at which the first of 40 has a third
 MIB: Final = 1 << 20
 MINUTE_MS: Final = 60_000
@@ -137,6 +138,8 @@ def made(plan: Plan) -> World:
     width_of = np.where(chance.random(total) < 0.5, 1, chance.integers(2, 9, total))
     version_counts = chance.integers(1, VERSIONS_MAX + 1, WORKFLOWS)
     version_counts[0] = VERSIONS_MAX
+    if plan.events < EVOLVING_EVENTS:
+        version_counts[:] = 1
     return World(
         workflows=tuple(f"{FIELDS[n % len(FIELDS)]}-{WORK[n // len(FIELDS)]}" for n in range(40)),
         shares=weights / weights.sum(),

@@ -13,3 +13,8 @@ FIRST: Final = "tocsin-first"
 NEXT: Final = "tocsin-next"
 # The last event there was when the answer began.
 HEAD: Final = "tocsin-head"
+
+
+def is_wanted(accept: str) -> bool:
+    """True if a client that sends this Accept header takes Arrow."""
+    return MEDIA_TYPE in (each.partition(";")[0].strip() for each in accept.lower().split(","))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
@@ -18,10 +19,12 @@ from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
 from tocsin.store.reader import Reader
+from tocsin.wire.api.arrow import is_wanted
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import AcceptedShown
 
 if TYPE_CHECKING:
+    from tocsin.drivers.http.rest.arrow import ArrowDesk
     from tocsin.drivers.node import Node
 
 LIMIT_MAX: Final = 1_000
@@ -37,6 +40,7 @@ def event_routes(node: Node) -> list[Route]:
     """Streams and sockets are opened by the connection itself, and so is nearly all publishing."""
     body_bytes_max = node.settings.http.body_bytes_max
     limits = node.settings.event_limits()
+    arrow: list[ArrowDesk] = []
 
     async def publish(request: Request) -> Response:
         """For a publish whose path is spelt unusually, so that the connection did not see it."""
@@ -55,6 +59,10 @@ def event_routes(node: Node) -> list[Route]:
         )
 
     async def read(request: Request) -> Response:
+        if is_wanted(request.headers.get("accept", "")):
+            if not arrow:
+                arrow.append(await asyncio.to_thread(_arrow_desk, node))
+            return await arrow[0].answer(request)
         query = Query.parse(request.scope["query_string"], ("after", "limit", "filter"))
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
@@ -75,6 +83,13 @@ def event_routes(node: Node) -> list[Route]:
         Route("/events/stream", stream_head, methods=["GET"]),
         Route("/events/socket", socket_head, methods=["GET"]),
     ]
+
+
+def _arrow_desk(node: Node) -> ArrowDesk:
+    # Arrow takes a quarter of a second to load, and many megabytes: most brokers never need it.
+    from tocsin.drivers.http.rest.arrow import ArrowDesk
+
+    return ArrowDesk(node)
 
 
 def _scan(

@@ -1,0 +1,242 @@
+"""`GET /events` as Arrow: what the archive has, as it has it, and the rest from the log.
+
+An answer is made batch by batch at the client's pace, in threads for that. It goes through the
+event that `tocsin-next` names and ends before the next hole; `tocsin-first` then tells of the hole.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from tocsin.archive.catalog import Catalog, Piece, overlapping
+from tocsin.archive.members import Teller
+from tocsin.archive.record import SCHEMA, to_batch
+from tocsin.archive.selection import NoSuchColumn, cut_to, read_selected, select
+from tocsin.errors import BadRequest, Busy, ShuttingDown
+from tocsin.errors.archive import ArchiveFileGone
+from tocsin.event.stored import Stored
+from tocsin.ontology import in_use
+from tocsin.store.reader import Page, Reader
+from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+from tocsin.wire.api.query import Query
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+LIMIT_MAX: Final = 100_000  # what a reader has to ask for again when a connection is lost
+LIMIT_DEFAULT: Final = 10_000
+ANSWERS_MAX: Final = 8  # at once; each holds two batches in memory
+THREADS: Final = 2  # Arrow reads and packs in these; a third would wait for a processor
+ROWS_PER_BATCH: Final = 8_192
+LOG_EVENTS: Final = 500  # converted at a time, so that nobody waits long for the interpreter
+LOG_BYTES: Final = 4 << 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What there is after an event: from `first` on without a hole through `through`."""
+
+    first: int
+    through: int
+    head: int
+    pieces: tuple[Piece, ...]
+
+
+class ArrowDesk:
+    """Answers who reads the log as Arrow."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tocsin-arrow")
+        self._lock = threading.Lock()  # for the catalog
+        self._catalog: Catalog | None = None
+        self._teller: Teller | None = None
+        self._answers = 0
+
+    async def answer(self, request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("after", "limit", "columns"))
+        after = query.number("after", 0)
+        limit = query.number("limit", LIMIT_DEFAULT, most=LIMIT_MAX)
+        wanted = _wanted(query.text("columns"))
+        if self._answers >= ANSWERS_MAX:
+            raise Busy(
+                f"{ANSWERS_MAX} answers in Arrow are being given, which is the most at once",
+                remedy="Ask again in a second, or read with fewer tasks at a time.",
+            )
+        self._answers += 1
+        try:
+            course = await self._plan(after, limit)
+            body = self._body(request, course, wanted)
+            # What is wrong with the first file is then still told as a problem.
+            opening = await anext(body)
+        except BaseException:
+            self._answers -= 1
+            raise
+        headers = {
+            FIRST: str(course.first),
+            NEXT: str(max(after, course.through)),
+            HEAD: str(course.head),
+            "cache-control": "no-store",
+        }
+        whole = self._counted(opening, body)
+        return StreamingResponse(whole, headers=headers, media_type=MEDIA_TYPE)
+
+    async def _plan(self, after: int, limit: int) -> Course:
+        marks = await self._node.read(lambda log: log.marks())
+        pieces = await self._in_thread(self._pieces)
+        return course(pieces, marks.trimmed_to, marks.last_seq, after=after, limit=limit)
+
+    def _pieces(self) -> list[Piece]:
+        archiver = self._node.archiver
+        if archiver is None:
+            return []
+        with self._lock:
+            if self._catalog is None:
+                self._catalog = Catalog(archiver.directory)
+            return self._catalog.pieces()
+
+    async def _counted(self, opening: bytes, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        try:
+            yield opening
+            async for chunk in body:
+                yield chunk
+        finally:
+            self._answers -= 1
+
+    async def _body(
+        self, request: Request, course: Course, wanted: pa.Schema
+    ) -> AsyncIterator[bytes]:
+        """The stream, in chunks of a batch each."""
+        packer = _Packer(wanted)
+        await request.body()  # so that what is received next is that the client has left
+        async for batch in self._batches(course, wanted):
+            yield await self._in_thread(partial(packer.pack, batch))
+            if self._node.stopping or await request.is_disconnected():
+                raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
+        yield packer.end()
+
+    async def _batches(self, course: Course, wanted: pa.Schema) -> AsyncIterator[pa.RecordBatch]:
+        reached, pieces = course.first - 1, course.pieces
+        while reached < course.through:
+            place = bisect_right(pieces, reached, key=lambda piece: piece.last)
+            piece = pieces[place] if place < len(pieces) else None
+            if piece is None or piece.first > reached + 1:
+                through = course.through if piece is None else min(course.through, piece.first - 1)
+                async for batch in self._from_log(reached, through):
+                    yield cut_to(batch, wanted)
+                reached = through
+                continue
+            try:
+                async for batch in self._from_file(piece, wanted, reached, course.through):
+                    yield batch
+                reached = piece.last
+            except ArchiveFileGone:
+                # It was merged. Nothing of it was given: an open file stays when it is removed.
+                pieces = tuple(await self._in_thread(self._pieces))
+                if piece in pieces:
+                    raise
+
+    async def _from_file(
+        self, piece: Piece, wanted: pa.Schema, after: int, through: int
+    ) -> AsyncIterator[pa.RecordBatch]:
+        batches = read_selected(piece, wanted, after=after, through=through, rows=ROWS_PER_BATCH)
+        while (batch := await self._in_thread(partial(next, batches, None))) is not None:
+            yield batch
+
+    async def _from_log(self, after: int, through: int) -> AsyncIterator[pa.RecordBatch]:
+        while after < through:
+            limit = min(LOG_EVENTS, through - after)
+            page = await self._node.read(partial(_page, after=after, limit=limit))
+            self._node.met_corrupt(page.corrupt)
+            if len(page.events) + len(page.corrupt) < max(1, page.next - after):
+                # Trimmed meanwhile. The archive has it by now, and gives it to who asks again.
+                raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
+            after = page.next
+            if page.events:
+                yield await self._in_thread(partial(self._converted, page.events))
+
+    def _converted(self, events: list[Stored]) -> pa.RecordBatch:
+        if self._teller is None:
+            self._teller = Teller(in_use())
+        return to_batch(events, self._teller)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await self._node.loop.run_in_executor(self._threads, work)
+
+
+class _Packer:
+    """Batches to the bytes of one Arrow stream, compressed."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._bytes = BytesIO()
+        # LZ4 costs little at either end, and events compress to a fourth.
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        self._writer = pa.ipc.new_stream(self._bytes, schema, options=options)
+
+    def pack(self, batch: pa.RecordBatch) -> bytes:
+        self._writer.write_batch(batch)
+        return self._taken()
+
+    def end(self) -> bytes:
+        self._writer.close()
+        return self._taken()
+
+    def _taken(self) -> bytes:
+        chunk = self._bytes.getvalue()
+        self._bytes.seek(0)
+        self._bytes.truncate()
+        return chunk
+
+
+def course(
+    pieces: Sequence[Piece], trimmed_to: int, head: int, *, after: int, limit: int
+) -> Course:
+    """What an answer after this event consists of; the log holds (trimmed_to, head]."""
+    archived = pieces[bisect_right(pieces, after, key=lambda piece: piece.last) :]
+    begins = [max(piece.first, after + 1) for piece in archived[:1]]
+    if head > max(after, trimmed_to):
+        begins.append(max(after, trimmed_to) + 1)
+    first = min(begins, default=max(head, after) + 1)
+    reached = first - 1
+    for piece in archived:
+        if piece.first > reached + 1:
+            break
+        reached = piece.last
+    if reached >= trimmed_to:
+        reached = max(reached, head)
+    through = min(reached, first - 1 + limit)
+    return Course(
+        first=first,
+        through=through,
+        head=max(head, pieces[-1].last if pieces else 0),
+        pieces=tuple(overlapping(list(archived), first - 1, through)),
+    )
+
+
+def _page(log: Reader, *, after: int, limit: int) -> Page:
+    return log.read(after, limit, LOG_BYTES)
+
+
+def _wanted(columns: str | None) -> pa.Schema:
+    if columns is None:
+        return SCHEMA
+    try:
+        return select(columns.split(","))
+    except NoSuchColumn as error:
+        raise BadRequest(
+            f"the query has columns of which one is unknown: {error}",
+            remedy="Separate them by commas, members of told with a dot: seq,run,told.ExitCode.",
+        ) from None

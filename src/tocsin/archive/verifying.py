@@ -1,0 +1,151 @@
+"""Verifying: every file read to its last byte, and what is wrong with the archive."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Literal
+
+import pyarrow.compute as pc
+
+from tocsin.archive.catalog import Catalog, Piece
+from tocsin.archive.filling import DAMAGED
+from tocsin.archive.naming import date_of, parse_date
+from tocsin.archive.parquet import read_footer, read_piece
+from tocsin.archive.record import VERSION
+from tocsin.errors.archive import BadArchiveFile
+
+MOVE_IT: Final = "Restore it from a copy, or move it out of the archive and do without it."
+FINDINGS_MAX: Final = 1_000  # then it is said that there are more
+
+Level = Literal["damage", "note"]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person should know of an archive, and do."""
+
+    level: Level
+    what: str
+    where: str
+    remedy: str = ""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a look at every file found."""
+
+    files: int = 0
+    events: int = 0
+    size_bytes: int = 0
+    first: int = 0
+    last: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    left_out: int = 0
+    """Findings that are not listed."""
+
+    @property
+    def ok(self) -> bool:
+        return not any(each.level == "damage" for each in self.findings)
+
+    def add(self, finding: Finding) -> None:
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(finding)
+        else:
+            self.left_out += 1
+
+
+def verify(directory: str, progress: Progress | None = None) -> Report:
+    """Read everything. `progress` is told (bytes looked at, bytes in all)."""
+    catalog = Catalog(directory)
+    pieces = catalog.pieces()
+    report = Report(files=len(pieces), size_bytes=sum(each.bytes for each in pieces))
+    if pieces:
+        report.first, report.last = pieces[0].first, pieces[-1].last
+    for foreign in catalog.foreign():
+        report.add(Finding("damage", foreign.reason, foreign.path, "Move it out of the archive."))
+    for finding in _gaps(pieces):
+        report.add(finding)
+    done = 0
+    for piece in pieces:
+        report.events += _look_through(piece, report)
+        done += piece.bytes
+        if progress is not None:
+            progress(done, report.size_bytes)
+    for finding in _leftovers(directory, catalog):
+        report.add(finding)
+    return report
+
+
+def _gaps(pieces: list[Piece]) -> Iterator[Finding]:
+    for before, after in pairwise(pieces):
+        if after.first > before.last + 1:
+            yield Finding(
+                "damage",
+                f"events {before.last + 1} to {after.first - 1} are missing",
+                f"between {before.path} and {after.path}",
+                "Restore the file that held them from a copy, or do without them.",
+            )
+
+
+def _look_through(piece: Piece, report: Report) -> int:
+    """Read one file. Returns how many events it has."""
+    try:
+        count = read_footer(piece).count
+        _must_be_in_order(piece)
+    except BadArchiveFile as error:
+        report.add(Finding("damage", error.reason, piece.path, MOVE_IT))
+        return 0
+    version = read_footer(piece).version
+    if version > VERSION:
+        words = f"a newer Tocsin wrote it (version {version}): what it added is not read"
+        report.add(Finding("note", words, piece.path))
+    missing = piece.last - piece.first + 1 - count
+    if missing:
+        words = f"{missing} of its sequence numbers have no event: the log could not give them"
+        report.add(Finding("note", words, piece.path))
+    return count
+
+
+def _must_be_in_order(piece: Piece) -> None:
+    """Every column can be read, numbers ascend within the file's range, and the date is right."""
+    date = parse_date(os.path.basename(os.path.dirname(piece.path)))
+    before = piece.first - 1
+    for batch in read_piece(piece):
+        batch.validate()
+        seq = batch.column("seq")
+        if seq[0].as_py() <= before or not _ascends(seq):
+            raise BadArchiveFile(piece.path, f"its sequence numbers do not ascend after {before}")
+        before = seq[-1].as_py()
+        dates = pc.min_max(batch.column("received").cast("int64")).as_py()
+        found = {date_of(dates["min"]), date_of(dates["max"])}
+        if len(found) > 1 or (date is not None and found != {date}):
+            words = f"it has events of {', '.join(sorted(found))}"
+            raise BadArchiveFile(piece.path, words if date is None else f"{words}, not of {date}")
+    if before > piece.last:
+        raise BadArchiveFile(piece.path, f"it has event {before}, which its name does not cover")
+
+
+def _ascends(seq: object) -> bool:
+    steps = pc.pairwise_diff(seq)
+    lowest = pc.min(steps).as_py()
+    return lowest is None or lowest > 0
+
+
+def _leftovers(directory: str, catalog: Catalog) -> Iterator[Finding]:
+    if catalog.superseded():
+        count = len(catalog.superseded())
+        words = f"{count} fresh files were merged, and will be removed"
+        yield Finding("note", words, directory)
+    with suppress(FileNotFoundError):
+        for name in sorted(os.listdir(os.path.join(directory, DAMAGED))):
+            yield Finding(
+                "note",
+                "it was damaged, and set aside",
+                os.path.join(directory, DAMAGED, name),
+                "Delete it when nobody wants to look at it.",
+            )

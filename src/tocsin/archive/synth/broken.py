@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -103,6 +102,7 @@ REPEATS: Final = "seq_repeats"
 NOT_UTF8: Final = "not_utf8"
 HUGE: Final = "huge"
 MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
+    **dict.fromkeys(NULLS, _plain),
     "not_json": _not_json,
     NOT_UTF8: _plain,
     "not_an_object": _not_an_object,
@@ -112,28 +112,29 @@ MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
     "bad_number": _bad_number,
     HUGE: _huge,
     REPEATS: _plain,
-    **dict.fromkeys(NULLS, _plain),
 }
 
 
 class Breaking:
     """Deals out kinds of damage, and counts them."""
 
-    def __init__(self, chance: np.random.Generator) -> None:
-        self._chance = chance
+    def __init__(self) -> None:
         self.counts = dict.fromkeys(MAKERS, 0)
         self._made = 0
 
     def kinds(self, count: int, *, with_nulls: bool) -> list[str]:
-        """So many, every kind in turn from a random one on."""
-        among = [each for each in MAKERS if with_nulls or each not in NULLS]
-        begin = int(self._chance.integers(0, len(among)))
-        found = [among[(begin + place) % len(among)] for place in range(count)]
-        for place, kind in enumerate(found):
-            if kind == HUGE and self.counts[HUGE] >= HUGE_MAX:
-                found[place] = kind = "not_json"
-            self.counts[kind] += 1
-        return found
+        """So many, each time the kind of which there are fewest."""
+        return [self._next(with_nulls=with_nulls) for _ in range(count)]
+
+    def _next(self, *, with_nulls: bool) -> str:
+        among = [
+            kind
+            for kind, count in self.counts.items()
+            if (with_nulls or kind not in NULLS) and (kind != HUGE or count < HUGE_MAX)
+        ]
+        kind = min(among, key=lambda each: self.counts[each])
+        self.counts[kind] += 1
+        return kind
 
     def event(self, kind: str, received_us: int) -> tuple[Event, bytes | None]:
         """The event, and the bytes to put in place of its data if it cannot be read at all."""

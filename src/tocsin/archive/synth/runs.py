@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from tocsin.archive.synth.faults import FAULTS
-from tocsin.archive.synth.rows import At, Kind, Mark, empty, figure
+from tocsin.archive.synth.attempts import Attempts, Flags, events_of, use_of
+from tocsin.archive.synth.rows import At, Kind, empty, figure
 from tocsin.archive.synth.texts import Ints
 from tocsin.archive.synth.world import Floats, World
-
-Flags = npt.NDArray[np.bool_]
 
 EVENTS_OF_AN_ACTIVITY: Final = 3.6  # on average: queued, executing, half a sample, the end; retries
 EVENTS_OF_A_RUN: Final = 2
@@ -24,15 +21,12 @@ ATTEMPTS_MAX: Final = 3
 FAILING: Final = 0.05  # of attempts
 HOPELESS: Final = 0.03  # of failures: nobody tries again
 CACHED: Final = 0.01  # of activities
-SAMPLED: Final = 0.5  # of attempts
 LOST: Final = 0.005  # of runs: they fall silent
 ABORTED: Final = 0.01
 SKIPPING: Final = 0.5  # of runs that failed: they tell what they leave out
 QUEUE_MS: Final = 15_000.0  # on average
 RETRY_MS: Final = 2_000
 SIZE_SPREAD: Final = 0.6  # sigma of the logarithm, of a run's input and of each activity's in it
-
-_FAULT_KINDS: Final = np.array([fault.kind for fault in FAULTS], np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,71 +225,30 @@ def _of_tries(
     if number:
         here &= ~stops
     run, kind = acts.run[here], acts.type[here]
-    count = len(run)
-    is_lost, is_aborted = (
-        (stops & fates.lost[acts.run])[here],
-        (stops & fates.aborted[acts.run])[here],
-    )
+    is_aborted = (stops & fates.aborted[acts.run])[here]
+    took_ms = tries.run_ms[here, number] // np.where(is_aborted, 2, 1)
     queued_ms = fates.ready_ms[here] + tries.offsets_ms()[here, number]
-    started_ms = queued_ms + tries.queue_ms[here, number]
-    took_ms = np.where(is_aborted, tries.run_ms[here, number] // 2, tries.run_ms[here, number])
-    host = chance.integers(0, len(world.hosts), count)
-    clock_ms = world.clock_ms[host]
-    base = empty(count)
-    base[:, At.RUN] = begun.number[run]
-    base[:, At.TYPE] = kind
-    base[:, At.ACTIVITY] = acts.number[here]
-    base[:, At.ATTEMPT] = number + 1
-    base[:, At.HOST] = host
-    use = _use(world, kind, begun.version[run], inputs[here], took_ms, chance)
-
-    def event(what: Kind | Ints, moment_ms: Ints, clock_ms: Ints | int) -> Ints:
-        rows = base.copy()
-        rows[:, At.KIND] = what
-        rows[:, At.RECEIVED_US] = moment_ms * 1_000
-        rows[:, At.TIME_MS] = moment_ms + clock_ms
-        return rows
-
-    queued = event(Kind.QUEUED, queued_ms, 0)
-    queued[:, figure(0)] = use[:, 3] // (256 << 20) * (256 << 20) + (512 << 20)
-    queued[:, figure(1)] = np.ceil(world.laws.cores[kind, 0]).astype(np.int64)
-    executing = event(Kind.EXECUTING, started_ms, clock_ms)
-    executing[:, At.MARKS] = np.where(is_lost, Mark.NONE, Mark.HAS_END)
-    sampled = chance.random(count) < SAMPLED
-    share = chance.random(count)
-    sample = event(Kind.SAMPLE, started_ms + (took_ms * share).astype(np.int64), clock_ms)
-    sample[:, figure(0)] = use[:, 2] * 10_000 // np.maximum(took_ms, 1)
-    sample[:, figure(1)] = (use[:, 3] * (0.5 + share / 2)).astype(np.int64)
-    sample[:, figure(2)] = (use[:, 4] * share).astype(np.int64)
-    fault = chance.integers(0, len(FAULTS), count)
-    fails = tries.fails[here, number] & ~is_aborted
-    what = np.where(
-        fails, _FAULT_KINDS[fault], np.where(is_aborted, Kind.CANCELLED, Kind.SUCCEEDED)
+    rows = empty(len(run))
+    rows[:, At.RUN] = begun.number[run]
+    rows[:, At.TYPE] = kind
+    rows[:, At.ACTIVITY] = acts.number[here]
+    rows[:, At.ATTEMPT] = number + 1
+    rows[:, At.HOST] = chance.integers(0, len(world.hosts), len(run))
+    return events_of(
+        Attempts(
+            rows=rows,
+            queued_ms=queued_ms,
+            started_ms=queued_ms + tries.queue_ms[here, number],
+            took_ms=took_ms,
+            clock_ms=world.clock_ms[rows[:, At.HOST]],
+            use=use_of(world, kind, begun.version[run], inputs[here], took_ms, chance),
+            cores=np.ceil(world.laws.cores[kind, 0]).astype(np.int64),
+            fails=tries.fails[here, number],
+            is_lost=(stops & fates.lost[acts.run])[here],
+            is_aborted=is_aborted,
+        ),
+        chance,
     )
-    ended = event(what, started_ms + took_ms, clock_ms)
-    ended[:, At.FIGURES : At.FIGURES + 6] = use
-    ended[:, figure(6)] = fault
-    ended[:, figure(7)] = chance.integers(1, 1_000_000, count)
-    return np.concatenate([queued, executing, sample[sampled & ~is_lost], ended[~is_lost]])
-
-
-def _use(
-    world: World,
-    kind: Ints,
-    version: Ints,
-    inputs: Floats,
-    took_ms: Ints,
-    chance: np.random.Generator,
-) -> Ints:
-    """Input and output bytes, hundredths of CPU seconds, peak memory, bytes read and written."""
-    laws, count = world.laws, len(kind)
-    sigma = laws.noise_memory[kind, version]
-    memory = laws.base_memory[kind, version] + laws.slope_memory[kind, version] * inputs
-    memory *= np.exp(sigma * chance.standard_normal(count) - sigma**2 / 2)
-    output = laws.output_share[kind, version] * inputs * chance.uniform(0.9, 1.1, count)
-    cpu = took_ms / 10 * laws.cores[kind, version] * chance.uniform(0.8, 1.0, count)
-    read = inputs * chance.uniform(1.0, 1.05, count)
-    return np.column_stack([inputs, output, cpu, memory, read, output]).astype(np.int64)
 
 
 def _one_event(acts: Activities, begun: Begun, fates: Fates, which: Flags, kind: Kind) -> Ints:

@@ -54,7 +54,7 @@ class _Synthesis:
         self.world = made(plan)
         self.changes = evolution.told(self.world)
         self.chance = np.random.Generator(np.random.PCG64([plan.seed, 3]))
-        self.breaking = Breaking(self.chance)
+        self.breaking = Breaking()
         self.broken_in = self._broken_in_windows()
         self.making = Making(plan, self.world, self._beside())
         self.truth = Truth(self.world, self.making.roster)
@@ -79,8 +79,8 @@ class _Synthesis:
 
     def _told(self) -> dict[str, Any]:
         told = self.truth.told()
-        special = len(self.changes) + sum(self.breaking.counts.values())
-        told["events"] += special
+        told["events_once"] += len(self.changes)
+        told["events"] += len(self.changes) + sum(self.breaking.counts.values())
         return {
             "plan": self.plan.told(),
             **told,

@@ -99,12 +99,11 @@ def _four_digits() -> Bytes:
 
 def mixed(numbers: Ints, salt: int) -> npt.NDArray[np.uint64]:
     """Another number for each, never the same for two: the mixing step of splitmix64."""
-    mixed = numbers.astype(np.uint64) + np.uint64(salt & 0xFFFF_FFFF) * np.uint64(
-        0x9E3779B97F4A7C15
-    )
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    begin = np.uint64(salt * 0x9E3779B97F4A7C15 % (1 << 64))
+    bits = numbers.astype(np.uint64) + begin
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def of_one_length(texts: Bytes) -> pa.StringArray:

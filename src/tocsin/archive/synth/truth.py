@@ -74,8 +74,7 @@ class Truth:
         states: dict[str, int] = {}
         for kind, state in STATES.items():
             states[state] = states.get(state, 0) + int(self._kinds[kind])
-        states["running"] = self._running()
-        states["queued"] = self._queued()
+        states |= self._open_attempts()
         runs = {state: int(self._kinds[kind]) for kind, state in RUN_STATES.items()}
         started = int(self._kinds[Kind.STARTED])
         return {
@@ -119,28 +118,28 @@ class Truth:
             for version in range(len(world.versions[workflow]))
         ]
 
-    def _running(self) -> int:
-        """Attempts of which the archive has the start and not the end."""
-        assert self._waiting is not None
-        ends = sum(int(self._kinds[kind]) for kind in ENDS)
-        # Ends that overtook their start, which never came, are no reason to count one less.
-        return int(self._kinds[Kind.EXECUTING]) - ends + self._overtaken(Kind.EXECUTING)
+    def _open_attempts(self) -> dict[str, int]:
+        """Attempts without an end in the archive: those with a start, and those that only wait.
 
-    def _queued(self) -> int:
-        """Attempts of which the archive has no more than that they wait."""
-        begun = int(self._kinds[Kind.EXECUTING])
-        return int(self._kinds[Kind.QUEUED]) - begun + self._overtaken(Kind.QUEUED)
-
-    def _overtaken(self, kind: Kind) -> int:
-        """How many of a kind did not come while the next event of the same attempt did."""
+        Counted as events that came, corrected by the few that came too late for the archive while
+        a later one of the same attempt did not.
+        """
         assert self._waiting is not None
-        follows = ENDS if kind == Kind.EXECUTING else (Kind.EXECUTING,)
         waiting = self._waiting
-        these = waiting[waiting[:, At.KIND] == kind]
-        if kind == Kind.EXECUTING:
-            these = these[(these[:, At.MARKS] & Mark.HAS_END) != 0]
-        after = waiting[np.isin(waiting[:, At.KIND], follows)]
-        return len(_keys(these) - _keys(after))
+        kind = waiting[:, At.KIND]
+        late_ends = _keys(waiting[np.isin(kind, ENDS)])
+        late_starts = waiting[kind == Kind.EXECUTING]
+        ending = (late_starts[:, At.MARKS] & Mark.HAS_END) != 0
+        only_ended = len(_keys(late_starts[ending]) - late_ends)
+        # Of those that are lost an end never comes, so that only their start can be there.
+        still_to_start = _keys(late_starts[~ending]) | (_keys(late_starts[ending]) & late_ends)
+        unqueued = len(_keys(waiting[kind == Kind.QUEUED]) - still_to_start)
+        queued, started = int(self._kinds[Kind.QUEUED]), int(self._kinds[Kind.EXECUTING])
+        ended = sum(int(self._kinds[each]) for each in ENDS)
+        return {
+            "running": started - ended + only_ended,
+            "queued": queued - started - only_ended + unqueued,
+        }
 
 
 def _keys(rows: Ints) -> set[tuple[int, ...]]:

@@ -1,0 +1,146 @@
+"""Published: the tables as their readers find them, without Spark.
+
+    TABLES/_current          -> .versions/000007, exchanged in one rename
+    TABLES/activity_stats    -> _current/activity_stats
+    TABLES/activity_stats/part-*.parquet, _SUCCESS, _manifest.json
+
+So whoever opens a directory of Parquet files sees one whole version of every table, and a version
+that was not finished is seen by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tocsin.archive.tables import TABLES
+from tocsin.errors.pipeline import NoTables
+
+CURRENT: Final = "_current"
+VERSIONS: Final = ".versions"
+MANIFEST: Final = "_manifest.json"
+SUCCESS: Final = "_SUCCESS"
+FORMAT: Final = 1
+
+
+class TableFacts(msgspec.Struct, frozen=True):
+    """How much there is of one table."""
+
+    rows: int
+    bytes: int
+    files: tuple[str, ...] = ()
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a version holds, and of which events it was made."""
+
+    version: int
+    made: datetime
+    through: int
+    """Every event of the archive up to this one is in."""
+    as_of: datetime | None = None
+    """The latest moment that an event was received; the tables are as of then."""
+    tables: dict[str, TableFacts] = {}
+    counts: dict[str, int] = {}
+    """What was met on the way: events, duplicates, late, set aside."""
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A version that can be read, and where it is."""
+
+    directory: Path
+    manifest: Manifest
+
+    @property
+    def version(self) -> int:
+        return self.manifest.version
+
+    @property
+    def made(self) -> datetime:
+        return self.manifest.made
+
+    @property
+    def through(self) -> int:
+        return self.manifest.through
+
+    @property
+    def tables(self) -> dict[str, TableFacts]:
+        return self.manifest.tables
+
+
+_read_manifest = msgspec.json.Decoder(Manifest).decode
+
+
+def published(directory: Path | str) -> Published | None:
+    """The version that stands, or None if there is none. Raises NoTables if it cannot be read."""
+    try:
+        current = (Path(directory) / CURRENT).resolve(strict=True)
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = _read_manifest((current / MANIFEST).read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise NoTables(
+            f"the tables in {directory} cannot be read: {error}",
+            remedy="Make them anew with `tocsin pipeline run --anew`.",
+        ) from error
+    if manifest.format > FORMAT:
+        raise NoTables(
+            f"the tables in {directory} were made by a newer version (format {manifest.format})",
+            remedy="Read them with that version, or make them anew with `pipeline run --anew`.",
+        )
+    return Published(current, manifest)
+
+
+def require(directory: Path | str) -> Published:
+    """The version that stands, or an error that says how to make one."""
+    found = published(directory)
+    if found is None:
+        raise NoTables(
+            f"there are no tables in {directory}",
+            remedy="Make them with `tocsin pipeline run`, or name another directory with --tables.",
+        )
+    return found
+
+
+def files_of(found: Published, name: str) -> list[Path]:
+    """The Parquet files of a table, in order."""
+    facts = found.tables.get(name)
+    if facts is None:
+        near = ", ".join(sorted(found.tables))
+        raise NoTables(f"there is no table {name!r}", remedy=f"There are: {near}.")
+    return [found.directory / name / each for each in facts.files]
+
+
+def read_table(
+    directory: Path | str | Published,
+    name: str,
+    columns: Sequence[str] | None = None,
+    filters: Any = None,
+) -> pa.Table:
+    """The rows of a published table; `columns` and `filters` as pyarrow has them."""
+    found = directory if isinstance(directory, Published) else require(directory)
+    files = files_of(found, name)
+    wanted = TABLES[name]
+    if columns is not None:
+        wanted = pa.schema([wanted.field(each) for each in columns])
+    try:
+        parts = [pq.read_table(each, columns=columns, filters=filters) for each in files]
+    except (OSError, pa.ArrowException) as error:
+        raise NoTables(
+            f"the table {name} cannot be read: {error}",
+            remedy="Make it anew with `tocsin pipeline run --anew`.",
+        ) from error
+    parts = [each for each in parts if each.num_rows]
+    if not parts:
+        return wanted.empty_table()
+    return pa.concat_tables(parts, promote_options="permissive").cast(wanted)

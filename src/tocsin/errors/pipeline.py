@@ -1,0 +1,45 @@
+"""T76: the pipeline and its tables."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class NoTables(TocsinError):
+    """There are no tables where they were looked for, or they cannot be read.
+
+    The pipeline makes them from the archive: `tocsin pipeline run --archive DIR --tables DIR`.
+    """
+
+    code = "T761"
+    http_status = 404
+    exit_code = 5
+
+
+class QualityFailed(TocsinError):
+    """A check of the tables failed, so they were not published: what was there before stands.
+
+    The message names the check, the table and the first rows. `tocsin pipeline quality` shows
+    every check and what it found.
+    """
+
+    code = "T762"
+
+
+class PipelineBusy(TocsinError):
+    """Another pipeline writes these tables. Two at once would each undo what the other did."""
+
+    code = "T763"
+
+
+class PipelineFailed(TocsinError):
+    """Spark could not do the work. The tables are as they were before."""
+
+    code = "T764"
+
+
+class BadPipelineOption(TocsinError):
+    """An option of the pipeline is none it can have."""
+
+    code = "T765"
+    exit_code = 2

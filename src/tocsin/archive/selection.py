@@ -116,6 +116,9 @@ def cut_to(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
 
 
 def _is_whole(field: pa.Field) -> bool:
+    """False if it has but some of the members that the archive has."""
+    if not pa.types.is_struct(field.type) or field.name not in SCHEMA.names:
+        return True
     return bool(field.type == SCHEMA.field(field.name).type)
 
 

@@ -131,7 +131,7 @@ def _wanted(schema: StructType) -> pa.Schema:
     asked: Any = to_arrow_schema(schema, timezone="UTC")
     try:
         known = select(paths(asked))
-    except (NoSuchColumn, KeyError) as error:
+    except NoSuchColumn as error:
         raise BadSourceOption(f"the schema: {error}", remedy=_SCHEMA_REMEDY) from None
     for field in known:
         if not _same(asked.field(field.name).type, field.type):

@@ -16,6 +16,7 @@ from tocsin.wire.api.openapi_directory import (
     DIRECTORY_SHOWN,
     directory_paths,
 )
+from tocsin.wire.api.openapi_events import read_events
 from tocsin.wire.api.openapi_ingest import INGEST_SHOWN, ingest_paths
 from tocsin.wire.api.openapi_parts import (
     ID,
@@ -87,15 +88,7 @@ def _paths() -> Json:
 def _event_paths() -> Json:
     return {
         "/events": {
-            "get": operation(
-                "Read the log",
-                {200: "EventsPage"},
-                parameters=[
-                    query("after", "the sequence number to go on after", whole(0)),
-                    query("limit", "how many events at most", whole(1, 1000)),
-                    query("filter", "which events, in the filter language", text()),
-                ],
-            ),
+            "get": read_events(),
             "post": operation(
                 "Publish events; answered once they are on disk",
                 {202: "AcceptedShown"},

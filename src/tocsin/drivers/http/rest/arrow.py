@@ -24,7 +24,7 @@ from tocsin.archive.members import Teller
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, read_selected, select
 from tocsin.errors import BadRequest, Busy, ShuttingDown
-from tocsin.errors.archive import ArchiveFileGone
+from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event.stored import Stored
 from tocsin.ontology import in_use
 from tocsin.store.reader import Page, Reader
@@ -52,6 +52,7 @@ class Course:
     first: int
     through: int
     head: int
+    trimmed_to: int
     pieces: tuple[Piece, ...]
 
 
@@ -139,8 +140,10 @@ class ArrowDesk:
                     yield cut_to(batch, wanted)
                 reached = through
                 continue
+            given = 0
             try:
                 async for batch in self._from_file(piece, wanted, reached, course.through):
+                    given += 1
                     yield batch
                 reached = piece.last
             except ArchiveFileGone:
@@ -148,6 +151,11 @@ class ArrowDesk:
                 pieces = tuple(await self._in_thread(self._pieces))
                 if piece in pieces:
                     raise
+            except BadArchiveFile as error:
+                if given or reached < course.trimmed_to:
+                    raise
+                pieces = tuple(each for each in pieces if each != piece)
+                self._node.note("error", "the log stands in for a file", why=str(error))
 
     async def _from_file(
         self, piece: Piece, wanted: pa.Schema, after: int, through: int
@@ -222,6 +230,7 @@ def course(
         first=first,
         through=through,
         head=max(head, pieces[-1].last if pieces else 0),
+        trimmed_to=trimmed_to,
         pieces=tuple(overlapping(list(archived), first - 1, through)),
     )
 

@@ -1,0 +1,63 @@
+"""Small archives for tests, written as a broker writes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from tocsin.archive.filling import Filler, SealLimits, stretches
+from tocsin.archive.members import Teller
+from tocsin.archive.record import to_batch
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+from tocsin.ontology import built_in
+
+BEGAN_NS = 1_790_000_000_000_000_000
+NS_PER_S = 1_000_000_000
+TELLER = Teller(built_in())
+
+
+def stored(seq: int) -> Stored:
+    """An event of a run: every third one ends an activity."""
+    pairs = {"RunId": f"run-{seq // 10}", "ActivityId": f"step-{seq % 10}"}
+    if seq % 3 == 0:
+        pairs |= {"ActivitySucceeded": "2026-09-21T14:00:00Z", "ExitCode": str(seq % 2)}
+    event = Event(
+        id=f"e{seq}",
+        source="/engine",
+        type="bb.ActivityExecuting",
+        topic=f"workflow/run-{seq // 10}",
+        datacontenttype="application/json",
+        data=json.dumps(pairs).encode(),
+    )
+    return Stored(seq, BEGAN_NS + seq * NS_PER_S, event)
+
+
+def batch_of(first: int, last: int) -> pa.RecordBatch:
+    return to_batch([stored(seq) for seq in range(first, last + 1)], TELLER)
+
+
+def add_fresh(directory: Path, first: int, last: int) -> Path:
+    """One fresh file of these events."""
+    filler = Filler(str(directory), SealLimits())
+    (stretch,) = stretches([batch_of(first, last)], first, last)
+    filler.write_fresh(stretch)
+    return next(Path(directory).glob(f"_fresh/{first:020d}-*.parquet"))
+
+
+def seal(directory: Path, *, keep_fresh: bool = False) -> None:
+    """What is fresh becomes one sealed file, and goes, unless a crash leaves it behind."""
+    filler = Filler(str(directory), SealLimits(seal_bytes=1))
+    filler.seal_due(BEGAN_NS / NS_PER_S)
+    if not keep_fresh:
+        for path in directory.glob("_fresh/*.parquet"):
+            path.unlink()
+
+
+def add_sealed(directory: Path, first: int, last: int) -> Path:
+    """One sealed file of these events."""
+    add_fresh(directory, first, last)
+    seal(directory)
+    return next(Path(directory).glob(f"date=*/{first:020d}-*.parquet"))

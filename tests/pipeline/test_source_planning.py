@@ -1,0 +1,412 @@
+"""What the source `tocsin` plans and reads, asked as Spark asks it, without a Spark session."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from pipeline.archives import add_fresh, add_sealed, batch_of, seal
+from served import served
+from tocsin.archive.catalog import Piece
+from tocsin.archive.record import SCHEMA
+from tocsin.archive.selection import select
+from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
+from tocsin.errors.archive import BadArchiveFile, NoArchive
+from tocsin.errors.spark import BadSourceOption, EventsGone, NotArrow
+from tocsin.pipeline.source import TocsinSource
+from tocsin.pipeline.source.plan import holes, share_out
+from tocsin.pipeline.source.spark import BatchReader, StreamReader
+from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+
+
+def source(path: object, **options: object) -> TocsinSource:
+    given_ = {name: str(value) for name, value in {"path": path, **options}.items()}
+    return TocsinSource(CaseInsensitiveDict(given_))
+
+
+def batch_reader(path: object, **options: object) -> BatchReader:
+    found = source(path, **options)
+    return found.reader(found.schema())
+
+
+def stream_reader(path: object, **options: object) -> StreamReader:
+    found = source(path, **options)
+    return found.streamReader(found.schema())
+
+
+def numbers(reader: BatchReader | StreamReader, shares: object = None) -> list[int]:
+    """The sequence numbers that tasks would read, each in a process of its own."""
+    assert isinstance(reader, BatchReader) or shares is not None
+    planned = reader.partitions() if isinstance(reader, BatchReader) else shares
+    found: list[int] = []
+    for share in planned:  # type: ignore[attr-defined]
+        there: BatchReader = pickle.loads(pickle.dumps(reader))
+        for batch in there.read(pickle.loads(pickle.dumps(share))):
+            found += batch.column("seq").to_pylist()
+    return found
+
+
+def test_the_schema_is_that_of_the_archive_or_the_part_that_was_asked_for(tmp_path: Path) -> None:
+    whole, part = source(tmp_path), source(tmp_path, Columns="told.Host, seq,told.ExitCode")
+
+    assert to_arrow_schema(whole.schema(), timezone="UTC").equals(SCHEMA)
+    assert (
+        part.schema().simpleString()
+        == "struct<told:struct<ExitCode:bigint,Host:string>,seq:bigint>"
+    )
+
+
+def test_sealed_and_fresh_files_are_read_once_whichever_way_they_are_shared_out(
+    tmp_path: Path,
+) -> None:
+    add_sealed(tmp_path, 1, 250)
+    for first in range(251, 291, 10):
+        add_fresh(tmp_path, first, first + 9)
+
+    for rows in (7, 25, 100, 1_000):
+        reader = batch_reader(tmp_path, rows_per_partition=rows, rows_per_batch=16)
+        assert sorted(numbers(reader)) == list(range(1, 291))
+        assert len(reader.partitions()) >= 290 // (2 * rows)
+    assert numbers(batch_reader(tmp_path, after=100, through=255)) == list(range(101, 256))
+    assert numbers(batch_reader(tmp_path, after=290)) == []
+    assert pa.Table.from_batches(
+        [b for share in reader.partitions() for b in reader.read(share)], SCHEMA
+    ).equals(pa.Table.from_batches([batch_of(1, 290)]))
+
+
+def test_a_file_that_is_merged_between_plan_and_read_is_found_where_it_went(
+    tmp_path: Path,
+) -> None:
+    for first in range(1, 51, 10):
+        add_fresh(tmp_path, first, first + 9)
+    reader = batch_reader(tmp_path, after=5, through=45)
+    planned = reader.partitions()
+
+    seal(tmp_path)
+
+    read = [n for share in planned for b in reader.read(share) for n in b.column("seq").to_pylist()]
+    assert read == list(range(6, 46))
+    add_fresh(tmp_path, 51, 60)
+    seal(tmp_path, keep_fresh=True)  # as a crash leaves it: both are there
+    assert numbers(batch_reader(tmp_path)) == list(range(1, 61))
+
+
+def test_members_of_told_are_read_alone_and_older_files_have_nulls(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 30)
+    wanted = select(["seq", "told.ExitCode", "told.Host"])
+
+    reader = batch_reader(tmp_path, columns="seq,told.ExitCode,told.Host", after=10, through=20)
+    (batch,) = [b for share in reader.partitions() for b in reader.read(share)]
+
+    assert batch.schema.equals(wanted)
+    assert batch.column("told").to_pylist() == [
+        {"ExitCode": seq % 2 if seq % 3 == 0 else None, "Host": None} for seq in range(11, 21)
+    ]
+    own = from_arrow_schema(select(["told.ExitCode"]))
+    (alone,) = list(source(tmp_path, after=29).reader(own).read(reader.partitions()[0]))
+    assert alone.schema.names == ["told"]
+
+
+def test_a_stream_goes_on_from_its_offset_and_ends_where_it_was_told(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 100)
+    reader = stream_reader(tmp_path, rows_per_trigger=30, through=170)
+
+    start = reader.initialOffset()
+    assert start == {"seq": 0}
+    assert reader.getDefaultReadLimit() == ReadMaxRows(30)
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert end == {"seq": 30}
+    assert numbers(reader, reader.partitions(start, end)) == list(range(1, 31))
+    assert reader.latestOffset(end, ReadAllAvailable()) == {"seq": 100}
+    assert reader.reportLatestOffset() == {"seq": 100}
+    add_fresh(tmp_path, 101, 200)
+    assert reader.latestOffset({"seq": 100}, ReadAllAvailable()) == {"seq": 170}
+    assert reader.latestOffset({"seq": 170}, ReadAllAvailable()) == {"seq": 170}
+    assert reader.partitions({"seq": 170}, {"seq": 170}) == []
+
+    now = stream_reader(tmp_path)
+    now.prepareForTriggerAvailableNow()
+    add_fresh(tmp_path, 201, 210)
+    assert now.latestOffset({"seq": 0}, ReadAllAvailable()) == {"seq": 200}
+
+
+def test_a_hole_is_told_and_passed_over_only_when_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for first in (1, 11, 21):
+        add_sealed(tmp_path, first, first + 9)
+    next(tmp_path.glob("date=*/*11-*.parquet")).unlink()
+
+    with pytest.raises(EventsGone, match=r"events 11 to 20 are not in .*after=20.*holes=skip"):
+        batch_reader(tmp_path).partitions()
+    with pytest.raises(EventsGone, match="events 11 to 20"):
+        stream_reader(tmp_path).partitions({"seq": 5}, {"seq": 25})
+    skipping = numbers(batch_reader(tmp_path, holes="skip"))
+    assert skipping == [*range(1, 11), *range(21, 31)]
+    assert "events 11 to 20 are not in" in caplog.text
+
+    next(tmp_path.glob("date=*/*01-*.parquet")).unlink()  # let go, as the oldest are
+    assert numbers(batch_reader(tmp_path)) == list(range(21, 31))
+    assert stream_reader(tmp_path).initialOffset() == {"seq": 20}
+    with pytest.raises(EventsGone, match="events 6 to 20"):
+        batch_reader(tmp_path, after=5).partitions()
+    with pytest.raises(EventsGone, match=r"ends at event 30.*read through 99"):
+        stream_reader(tmp_path).latestOffset({"seq": 99}, ReadAllAvailable())
+
+
+def test_a_bad_file_is_named_with_what_to_do_or_passed_over_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_sealed(tmp_path, 1, 50)
+    bad = add_sealed(tmp_path, 51, 100)
+    bad.write_bytes(bad.read_bytes()[:-100])
+    add_sealed(tmp_path, 101, 120)
+    (bad.parent / "notes.parquet").write_bytes(b"PAR1")
+
+    with pytest.raises(BadArchiveFile, match=r"Restore it from a copy") as caught:
+        numbers(batch_reader(tmp_path))
+
+    assert str(bad) in str(caught.value)
+    assert "bad_files=skip" in "".join(caught.value.__notes__)
+    assert numbers(batch_reader(tmp_path, badFiles="SKIP")) == [*range(1, 51), *range(101, 121)]
+    assert f"a file was passed over: {bad}" in caplog.text
+    assert "notes.parquet: its name" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"colums": "seq"}, r"no option 'colums'.*Did you mean columns"),
+        ({"columns": "seq,runn"}, r"no column 'runn'; did you mean run"),
+        ({"columns": "told.ExitCod"}, r"no member of told 'ExitCod'"),
+        ({"after": "-1"}, r"after is '-1'.*from 0"),
+        ({"after": 5, "through": 4}, r"through is 4, before after"),
+        ({"rows_per_batch": "many"}, r"rows_per_batch is 'many'"),
+        ({"bad_files": "ignore"}, r"Choose one of fail, skip"),
+        ({"path": ""}, r"not told where"),
+        ({"path": "http://"}, r"names no host"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_it_can_be(
+    tmp_path: Path, options: dict[str, object], words: str
+) -> None:
+    with pytest.raises(BadSourceOption, match=words):
+        batch_reader(**{"path": tmp_path, **options})
+
+
+def test_a_schema_of_ones_own_must_be_a_part_of_the_archives(tmp_path: Path) -> None:
+    with pytest.raises(BadSourceOption, match=r"schema has seq as string"):
+        source(tmp_path).reader(from_arrow_schema(pa.schema([("seq", pa.string())])))
+    with pytest.raises(BadSourceOption, match=r"no column 'wind'"):
+        source(tmp_path).reader(from_arrow_schema(pa.schema([("wind", pa.string())])))
+    with pytest.raises(NoArchive, match="there is no directory"):
+        batch_reader(tmp_path / "none").partitions()
+    assert numbers(batch_reader(tmp_path)) == []
+
+
+RANGES = st.lists(st.tuples(st.integers(1, 30), st.booleans()), max_size=12)
+
+
+@given(ranges=RANGES, rows=st.integers(1, 40), data=st.data())
+def test_shares_and_holes_together_are_every_event_once(
+    ranges: list[tuple[int, bool]], rows: int, data: st.DataObject
+) -> None:
+    pieces, first = [], 1
+    for size, is_there in ranges:
+        if is_there:
+            pieces.append(Piece(first, first + size - 1, f"f{first}", False, 1))
+        first += size
+    after = data.draw(st.integers(0, first))
+    through = data.draw(st.integers(after, first + 5))
+    within = [each for each in pieces if each.last > after and each.first <= through]
+
+    shares = list(share_out(within, after, through, rows))
+
+    read = [
+        seq
+        for share in shares
+        for piece in share.pieces
+        for seq in range(max(piece.first, share.after + 1), min(piece.last, share.through) + 1)
+    ]
+    missing = [n for low, high in holes(within, after, through) for n in range(low, high + 1)]
+    assert sorted(read + missing) == list(range(after + 1, through + 1))
+
+
+# Over HTTP
+
+
+def test_a_broker_gives_what_its_directory_gives_and_survives_being_killed() -> None:
+    with served(env={"TOCSIN_ARCHIVE__ROLL_S": "1"}) as broker:
+        broker.publish(*({"data": {"RunId": f"r{n}"}} for n in range(1_000)))
+        archive = broker.directory / "archive"
+        until = time.monotonic() + 30
+        while not list(archive.glob("_fresh/*.parquet")):
+            assert time.monotonic() < until, broker.said()
+            time.sleep(0.1)
+        broker.publish(*({"data": {"RunId": f"s{n}"}} for n in range(500)))
+        reader = batch_reader(broker.url, columns="id,run,seq", rows_per_partition=400)
+        shares = reader.partitions()
+        assert len(shares) == 4
+
+        broker.kill()
+        starting = threading.Timer(1.0, broker.start)
+        starting.start()
+        found = pa.Table.from_batches([b for share in shares for b in reader.read(share)])
+        starting.join()
+
+        assert found["seq"].to_pylist() == list(range(1, 1_501))
+        direct = batch_reader(archive, columns="id,run,seq", through=1_000)
+        files = pa.Table.from_batches([b for s in direct.partitions() for b in direct.read(s)])
+        assert found.slice(0, files.num_rows).equals(files)
+        stream = stream_reader(broker.url)
+        assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"seq": 1_500}
+
+
+Answer = Callable[[BaseHTTPRequestHandler, int], None]
+
+
+class Pretender:
+    """Something at an address that answers as it is told, and counts how often it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        asked = self.asked = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                answer(self, len(asked))
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    asked: list[str]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def give(
+    handler: BaseHTTPRequestHandler,
+    body: bytes,
+    *,
+    status: int = 200,
+    kind: str = MEDIA_TYPE,
+    first: int = 1,
+    next_: int = 40,
+    cut: int | None = None,
+) -> None:
+    handler.send_response(status)
+    handler.send_header("content-type", kind)
+    handler.send_header("content-length", str(len(body)))
+    for name, number in ((FIRST, first), (NEXT, next_), (HEAD, 40)):
+        handler.send_header(name, str(number))
+    handler.end_headers()
+    handler.wfile.write(body[:cut])
+
+
+def stream_of(*batches: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_from(answer: Answer, *, retries: int = 2, **options: object) -> tuple[list[int], int]:
+    pretender = Pretender(answer)
+    try:
+        reader = batch_reader(pretender.url, retries=retries, timeout_s=5, **options)
+        return numbers(reader), len(pretender.asked)
+    finally:
+        pretender.close()
+
+
+def test_an_answer_that_breaks_off_is_taken_up_after_the_last_event_that_came() -> None:
+    whole = stream_of(*(batch_of(n, n + 9) for n in range(1, 41, 10)))
+    rest = {f"after={n}": stream_of(batch_of(n + 1, 40)) for n in range(40)}
+
+    def broken(handler: BaseHTTPRequestHandler, count: int) -> None:
+        if count <= 2:  # how far it goes, twice: for the extent, and for the shares
+            give(handler, whole)
+        elif count == 3:
+            give(handler, whole, cut=len(whole) * 3 // 5)
+        elif count == 4:
+            give(handler, b"busy", status=503, kind="text/plain")
+        else:
+            query = handler.path.partition("?")[2].split("&")[0]
+            give(handler, rest[query])
+
+    found, asked = read_from(broken)
+
+    assert found == list(range(1, 41))
+    assert asked == 5
+
+
+def html(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"<html>", kind="text/html")
+
+
+def not_found(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"nothing here", status=404, kind="text/plain")
+
+
+def refuses(handler: BaseHTTPRequestHandler, count: int) -> None:
+    body = b'{"detail": "no", "remedy": "Ask for less.", "code": "T201"}'
+    give(handler, body, status=400, kind="application/problem+json")
+
+
+def always_busy(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"", status=503)
+
+
+def trimmed(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, stream_of(batch_of(21, 40)), first=1 if count <= 2 else 21)
+
+
+def garbage(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"\xff" * 100)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (html, NotArrow, "answers with text/html"),
+        (not_found, NotArrow, "404"),
+        (refuses, BrokerRefused, "Ask for less"),
+        (always_busy, CannotReachBroker, "did not answer in 2 tries: it answered 503"),
+        (trimmed, EventsGone, "events 1 to 20 are not in http"),
+        (garbage, CannotReachBroker, "its answer broke off"),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_said(
+    answer: Answer, error: type[TocsinError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        read_from(answer, retries=1)
+
+
+def test_a_hole_that_opens_while_a_broker_is_read_is_passed_over_when_asked() -> None:
+    found, _ = read_from(trimmed, holes="skip")
+
+    assert found == list(range(21, 41))
+
+
+def test_a_broker_that_is_not_there_is_said_to_be_away() -> None:
+    with pytest.raises(CannotReachBroker, match=r"127.0.0.1:9 did not answer in 1 tries"):
+        batch_reader("http://127.0.0.1:9", retries=0).partitions()

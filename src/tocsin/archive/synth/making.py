@@ -105,9 +105,6 @@ class Making:
         count = len(rows)
         delay_us = DELAY_US * np.exp(self._chance.normal(0, DELAY_SPREAD, count))
         is_late = self._chance.random(count) < self.plan.late
-        # A run whose beginning came too late for the archive would be one without a beginning.
-        near_end = rows[:, At.TIME_MS] > self.plan.end_ms - LATE_MS[1]
-        is_late &= (rows[:, At.ACTIVITY] > 0) | ~near_end
         late_ms = self._chance.integers(*LATE_MS, int(is_late.sum()))
         rows[:, At.RECEIVED_US] += delay_us.astype(np.int64)
         rows[is_late, At.RECEIVED_US] += late_ms * 1_000

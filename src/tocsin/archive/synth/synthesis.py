@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from tocsin.archive.members import Teller
@@ -74,7 +74,10 @@ class _Synthesis:
                 day_seq = self.next_seq - 1
         self.truth.leave(self.making.waiting)
         told = self._told()
-        write_text(json.dumps(told, indent=1), self.directory / TRUTH_NAME)
+        write_text(
+            msgspec.json.format(msgspec.json.encode(told), indent=1).decode(),
+            self.directory / TRUTH_NAME,
+        )
         return told
 
     def _told(self) -> dict[str, Any]:

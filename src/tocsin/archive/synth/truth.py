@@ -8,7 +8,7 @@ import numpy as np
 
 from tocsin.archive.synth.messages import ENDS
 from tocsin.archive.synth.roster import Of, Roster
-from tocsin.archive.synth.rows import FAILURES, OF_RUNS, UNRELATED, At, Kind, Mark
+from tocsin.archive.synth.rows import FAILURES, IN_CONCEPTS, OF_RUNS, UNRELATED, At, Kind, Mark
 from tocsin.archive.synth.texts import Ints
 from tocsin.archive.synth.world import VERSIONS_MAX, World
 
@@ -41,6 +41,7 @@ class Truth:
         self._rows = 0
         self._duplicates = 0
         self._late = 0
+        self._seen = np.zeros(1_024, np.bool_)  # runs of which the archive has an event
         self._waiting: Ints | None = None
 
     def count(self, rows: Ints) -> None:
@@ -55,9 +56,15 @@ class Truth:
         self._use += ended[:, At.FIGURES : At.FIGURES + USES].sum(axis=0, dtype=np.float64)
         self._ended += self._by_activity(ended)
         self._failed += self._by_activity(ended[np.isin(ended[:, At.KIND], FAILURES)])
+        self._see(once[np.isin(once[:, At.KIND], IN_CONCEPTS), At.RUN])
         began = once[once[:, At.KIND] == Kind.STARTED, At.RUN]
         workflow = self._roster.of(began, Of.WORKFLOW)
         self._runs += np.bincount(workflow, minlength=len(self._runs))
+
+    def _see(self, runs: Ints) -> None:
+        while self._roster.count > len(self._seen):
+            self._seen = np.concatenate([self._seen, np.zeros_like(self._seen)])
+        self._seen[runs] = True
 
     def _by_activity(self, rows: Ints) -> Ints:
         version = self._roster.of(rows[:, At.RUN], Of.VERSION)
@@ -76,7 +83,7 @@ class Truth:
             states[state] = states.get(state, 0) + int(self._kinds[kind])
         states |= self._open_attempts()
         runs = {state: int(self._kinds[kind]) for kind, state in RUN_STATES.items()}
-        started = int(self._kinds[Kind.STARTED])
+        seen = int(self._seen.sum())
         return {
             "events": self._rows,
             "events_once": int(self._kinds.sum()),
@@ -84,7 +91,7 @@ class Truth:
             "late": self._late,
             "unrelated": sum(int(self._kinds[kind]) for kind in UNRELATED),
             "by_kind": by_kind,
-            "runs": {"started": started, **runs, "open": started - sum(runs.values())},
+            "runs": {"seen": seen, **runs, "open": seen - sum(runs.values())},
             "attempts": states,
             "failures": sum(int(self._kinds[kind]) for kind in FAILURES),
             "runs_by_workflow": dict(zip(self._world.workflows, self._runs.tolist(), strict=True)),

@@ -52,6 +52,13 @@ class ArchiveOfAnotherLog(TocsinError):
     code = "T413"
 
 
+def other_log(directory: str, why: str) -> ArchiveOfAnotherLog:
+    return ArchiveOfAnotherLog(
+        f"the archive {directory} was filled from another log: {why}",
+        remedy="Move the old archive elsewhere, or name another directory in archive.directory.",
+    )
+
+
 class ArchiveInUse(TocsinError):
     """Another process fills this archive. Two would write the same events twice."""
 

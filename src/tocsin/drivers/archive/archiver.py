@@ -16,6 +16,7 @@ from tocsin.drivers.archive.filling_process import FillingProcess
 from tocsin.drivers.archive.house import House
 from tocsin.drivers.archive.messages import Failed, Order, Roll, Rolled
 from tocsin.drivers.archive.observing import Observer
+from tocsin.errors.archive import other_log
 from tocsin.store.reader import Reader
 
 TICK_S: Final = 1.0
@@ -142,9 +143,7 @@ class Archiver:
             await self._observer.look()
             self._has_samples = bool(self._observer)
         if not self._is_known:
-            self.through = await asyncio.to_thread(_last_archived, self.directory)
-            self._is_known = True
-            self._hold()
+            await self._look_how_far()
         if self._is_roll_due(now_s):
             await self._roll(now_s)
         elif self._process is not None and now_s >= self._busy_s + IDLE_S and not self._observer:
@@ -155,6 +154,17 @@ class Archiver:
         if self.waiting and now_s >= self._relieved_s + RELIEF_S:
             self._relieved_s = now_s
             await self._relieve()
+
+    async def _look_how_far(self) -> None:
+        through = await asyncio.to_thread(_last_archived, self.directory)
+        self._is_known = True
+        head = self._node.broker.head
+        if through > head:
+            error = other_log(str(self.directory), f"it goes up to {through}, the log to {head}")
+            self._turn_off(Failed(error.code, error.problem, error.remedy, is_final=True))
+        else:
+            self.through = through
+            self._hold()
 
     # Rolling
 
@@ -213,11 +223,15 @@ class Archiver:
         if process is not None:
             await process.close()
         if failed.is_final:
-            self.off = failed
-            self._node.broker.hold_for_archive(None)
-            self._node.note("error", failed.problem, code=failed.code, remedy=failed.remedy)
+            self._turn_off(failed)
         else:
             self._failed(failed)
+
+    def _turn_off(self, failed: Failed) -> None:
+        """Archive nothing more, and hold nothing back for it."""
+        self.off = failed
+        self._node.broker.hold_for_archive(None)
+        self._node.note("error", failed.problem, code=failed.code, remedy=failed.remedy)
 
     def _failed(self, failed: Failed) -> None:
         self.failures += 1

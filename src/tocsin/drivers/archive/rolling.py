@@ -22,7 +22,7 @@ from tocsin.archive.record import to_batch
 from tocsin.archive.writing import make_folder
 from tocsin.drivers.archive.messages import Order, Rolled
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
-from tocsin.errors.archive import ArchiveInUse, ArchiveOfAnotherLog, BadArchiveFile
+from tocsin.errors.archive import ArchiveInUse, BadArchiveFile, other_log
 from tocsin.event.stored import Stored
 from tocsin.ontology import Vocabulary
 from tocsin.store.reader import Page, Reader
@@ -169,13 +169,17 @@ class Roller:
             return
         marks, last = self._reader.marks(), pieces[-1]
         if last.last > marks.last_seq:
-            raise _other_log(self._order, f"it goes up to {last.last}, the log to {marks.last_seq}")
+            raise other_log(
+                self._order.directory, f"it goes up to {last.last}, the log to {marks.last_seq}"
+            )
         archived = _last_event(last)
         if archived is None or archived[0] <= marks.trimmed_to:
             return
         stored = self._reader.read_one(archived[0])
         if stored is not None and (stored.event.source, stored.event.id) != archived[1:]:
-            raise _other_log(self._order, f"its event {archived[0]} is another than the log's")
+            raise other_log(
+                self._order.directory, f"its event {archived[0]} is another than the log's"
+            )
 
 
 def lock_archive(directory: str) -> IO[bytes]:
@@ -212,13 +216,6 @@ def _last_event(piece: Piece) -> tuple[int, str, str] | None:
     except BadArchiveFile:
         return None
     return found
-
-
-def _other_log(order: Order, why: str) -> ArchiveOfAnotherLog:
-    return ArchiveOfAnotherLog(
-        f"the archive {order.directory} was filled from another log: {why}",
-        remedy="Move the old archive elsewhere, or name another directory in archive.directory.",
-    )
 
 
 def disk_error(directory: str, error: OSError) -> TocsinError:

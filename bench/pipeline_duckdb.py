@@ -1,0 +1,165 @@
+"""The tables of the pipeline by DuckDB, from the archive's own Parquet: the peer of our Spark job.
+
+    python bench/pipeline_duckdb.py --archive DIR --tables DIR
+
+The SQL is in pipeline_sql/. The fold is made from the monitor's table of rules, as Spark's is; what
+follows from it is written by hand from the live monitor's definition, so that it is a check as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+from typing import Final
+from zlib import crc32
+
+import duckdb
+
+import pipeline_fold_sql as fold
+import pipeline_steps
+from tocsin.archive.tables import RUNS, TABLES, USE, USED
+from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.faults import WORDS_CHARS_MAX
+from tocsin.monitor.records import ACTIVITY_STATES
+from tocsin.monitor.rules import ENDING, EXPECTED, PEAKS, SUMMED
+from tocsin.monitor.states import (
+    HEARTBEAT_S_MAX,
+    HEARTBEATS_MISSED_MAX,
+    ZONE_SLACK_S,
+    ZONE_STEP_S,
+    ZONE_STEPS,
+)
+from tocsin.monitor.unions import BYTES_MAX, ITEMS_MAX
+
+SQL: Final = Path(__file__).parent / "pipeline_sql"
+THREADS: Final = 2
+MEMORY: Final = "12GB"  # half of the machine's; the rest is for what the other half caches
+ROW_GROUP_ROWS: Final = 122_880  # DuckDB's own
+
+_ADDED_UP: Final = tuple(name for name in USED if name.removeprefix(USE) in SUMMED | PEAKS)
+
+
+def _columns(cells: dict[str, str], *, but: tuple[str, ...] = ()) -> str:
+    return ",\n    ".join(
+        f'{value} AS "{name}"' for name, value in cells.items() if name not in but
+    )
+
+
+def _of_state(entity: fold.Entity, number: str) -> dict[str, str]:
+    return {
+        f"{entity}_phase": fold.phase_in(number),
+        f"{entity}_moment": fold.moment_in(number),
+        f"{entity}_state": fold.state_in(number, entity),
+        f"{entity}_seq": fold.seq_in(number),
+    }
+
+
+def _used_by_run() -> str:
+    return ",\n    ".join(
+        f'{"sum" if name.removeprefix(USE) in SUMMED else "max"}("{name}") AS "{name}"'
+        for name in _ADDED_UP
+    )
+
+
+def _run_uses() -> str:
+    return ",\n    ".join(
+        f'coalesce(told."own_{name}", a."{name}") AS "{name}"'
+        if name in _ADDED_UP
+        else f'told."own_{name}" AS "{name}"'
+        for name in USED
+    )
+
+
+def words() -> dict[str, str]:
+    """What stands for the names with a dollar in the SQL."""
+    return {
+        "source": SOURCE,
+        "order_at": fold.order_of('"at"'),
+        "planned_at": fold.state_number(EXPECTED, '"at"', "activity", "planned"),
+        "activity_cells": _columns(fold.message_cells("activity")),
+        "activity_merged": _columns(fold.merged_cells("activity")),
+        "run_cells": _columns(fold.message_cells("run")),
+        "run_merged": _columns(fold.merged_cells("run")),
+        **_of_state("run", "state"),
+        **_of_state("activity", "state"),
+        "activity_seq": fold.seq_in("a.state"),
+        "unreadable": fold.UNREADABLE,
+        "ending": str(ENDING),
+        "now": "getvariable('now')",
+        "silence_s": str(MonitorOptions().silence_s),
+        "heartbeat_s_max": str(HEARTBEAT_S_MAX),
+        "heartbeats_max": str(HEARTBEATS_MISSED_MAX),
+        "zone_step_s": str(ZONE_STEP_S),
+        "zone_slack_s": str(ZONE_SLACK_S),
+        "zone_steps_min": str(ZONE_STEPS.start),
+        "zone_steps_max": str(ZONE_STEPS.stop - 1),
+        "union_items_max": str(ITEMS_MAX),
+        "union_bytes_max": str(BYTES_MAX),
+        "fault_chars_max": str(WORDS_CHARS_MAX),
+        "own_uses": ",\n    ".join(f'"{name}" AS "own_{name}"' for name in USED),
+        "activity_uses": ",\n    ".join(f'a."{name}"' for name in USED),
+        "state_counts": ",\n        ".join(
+            f"count(*) FILTER (last AND state = '{each}') AS n_{each}" for each in ACTIVITY_STATES
+        ),
+        "filled_counts": ",\n        ".join(
+            f"coalesce(a.n_{each}, 0) AS n_{each}" for each in ACTIVITY_STATES
+        ),
+        "used_by_run": _used_by_run(),
+        "run_uses": _run_uses(),
+        "run_columns": ", ".join(f'"{name}"' for name in RUNS.names),
+    }
+
+
+def connect(spill: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute(
+        f"SET threads = {THREADS}; SET memory_limit = '{MEMORY}'; SET TimeZone = 'UTC';"
+        f"SET temp_directory = '{spill}'; SET preserve_insertion_order = false"
+    )
+    # Called once for each way of failing, and not for each failure.
+    connection.create_function(
+        "fault_number", lambda text: crc32(text.encode(errors="replace")), ["VARCHAR"], "BIGINT"
+    )
+    return connection
+
+
+# Each table, and the steps that lead to it from those before.
+STEPS: Final = {
+    "activities": ("run_cells", "told_runs", "attempt_cells", "attempt_lists", "activities"),
+    "runs": ("runs",),
+}
+KEPT_AS: Final = {"activities": "attempts"}
+
+
+def make(archive: Path, tables: Path) -> Iterator[tuple[str, int]]:
+    """Make every table; yields the name of each as it is written, and its rows."""
+    connection = connect(tables / ".spill")
+    said = words() | {"archive": str(archive)}
+
+    def run(step: str) -> None:
+        connection.execute(Template((SQL / f"{step}.sql").read_text()).substitute(said))
+
+    run("macros")
+    run("sources")
+    for name, steps in STEPS.items():
+        for step in steps:
+            run(step)
+        yield name, _written(connection, name, tables)
+
+
+def _written(connection: duckdb.DuckDBPyConnection, name: str, tables: Path) -> int:
+    columns = ", ".join(f'"{each}"' for each in TABLES[name].names)
+    (tables / name).mkdir(parents=True)
+    (count,) = connection.execute(
+        f"COPY (SELECT {columns} FROM {KEPT_AS.get(name, name)}) "
+        f"TO '{tables / name / 'part-0.parquet'}' (FORMAT parquet, COMPRESSION zstd)"
+    ).fetchone() or (0,)
+    return int(count)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    pipeline_steps.main(parser, make)

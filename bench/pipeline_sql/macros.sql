@@ -1,0 +1,38 @@
+CREATE TEMP MACRO seconds_between(first, second) AS
+    round((epoch_us(second) - epoch_us(first)) / 1e6, 6);
+
+CREATE TEMP MACRO apart(s, e) AS
+    {'apart': epoch_us(e) - epoch_us(s), 's': epoch_us(s), 'e': epoch_us(e)};
+
+-- True if two times differ as if one of them were in another zone; never null.
+CREATE TEMP MACRO is_zone_apart(seconds) AS coalesce(
+    round_even(abs(seconds) / $zone_step_s, 0) BETWEEN $zone_steps_min AND $zone_steps_max
+    AND abs(abs(seconds) - round_even(abs(seconds) / $zone_step_s, 0) * $zone_step_s)
+        <= $zone_slack_s,
+    false);
+
+-- The texts of all lists, sorted; of too many the shortest, as many as fit.
+CREATE TEMP MACRO sized(texts) AS
+    list_sort([{'n': strlen(t), 't': t} FOR t IN texts])[1:$union_items_max];
+CREATE TEMP MACRO fitting(sizes) AS
+    list_sort([
+        x.t FOR x, i IN sizes
+        IF list_sum([y.n FOR y IN sizes[1:i]]) <= $union_bytes_max
+    ]);
+CREATE TEMP MACRO kept(texts) AS CASE
+    WHEN len(texts) = 0 THEN NULL
+    WHEN len(texts) <= $union_items_max
+        AND list_sum([strlen(t) FOR t IN texts]) <= $union_bytes_max THEN texts
+    ELSE fitting(sized(texts)) END;
+CREATE TEMP MACRO united(lists) AS kept(list_sort(list_distinct(flatten(lists))));
+
+-- Which failures are the same: numbers, addresses, ids and paths differ from one to the next.
+CREATE TEMP MACRO lines_of(words) AS
+    list_filter(
+        regexp_split_to_array(words, '\r\n|[\n\r\x0b\x0c\x1c-\x1e\x{85}\x{2028}\x{2029}]'),
+        lambda line: trim(line, e' \t\r\n\x0b\x0c') <> '');
+CREATE TEMP MACRO plain_words(line) AS
+    lower(trim(
+        regexp_replace(
+            line[1:$fault_chars_max], '0x[0-9a-f]+|[0-9a-f]{8,}|\d+|/[^\s''":,]+', '#', 'gi'),
+        e' \t\r\n\x0b\x0c'));

@@ -16,10 +16,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tocsin.archive.members import MEMBERS
+from tocsin.archive.tables import USE
 from tocsin.monitor.fold import AHEAD_NS_MAX, Reading
 from tocsin.monitor.rules import (
     ANY,
     ENDING,
+    EXPECTED,
     FIELD_RULES,
     MERGES,
     RESOURCE,
@@ -36,7 +38,13 @@ RUN_KEY: Final = ("run",)
 ATTEMPT_KEY: Final = ("run", "activity", "attempt")
 KEYS: Final[dict[Entity, tuple[str, ...]]] = {"run": RUN_KEY, "activity": ATTEMPT_KEY}
 
+# Of the messages that are grouped, what the sort by key goes by first: a number compares quickly,
+# and both attempts of an activity are in one place.
+HASH: Final = "hash"
+HASHED: Final[dict[Entity, tuple[str, ...]]] = {"run": ("run",), "activity": ("run", "activity")}
+
 _MEMBER: Final = {(each.concept, each.kind): each.name for each in MEMBERS}
+_TIMES: Final = {"told_start": "StartTime", "told_end": "EndTime"}  # texts that are moments
 _AHEAD_S: Final = AHEAD_NS_MAX // NS_PER_S
 _SMALLEST: Final = "least"
 
@@ -66,7 +74,15 @@ def _rules(entity: Entity) -> tuple[tuple[Moved, ...], dict[str, list[Moved]]]:
 
 def column_of(field: str) -> str:
     """The column that a field of the table is kept in."""
-    return field.replace(RESOURCE, "use_")
+    return field.replace(RESOURCE, USE)
+
+
+_MERGE_OF: Final = {column_of(field): how for field, how in MERGES.items()}
+
+
+def cell_is_stamped(column: str) -> bool:
+    """True if the cell has a moment and a sequence number beside its value."""
+    return _MERGE_OF[column] == "latest"
 
 
 def _told(concept: str, kind: str) -> Column:
@@ -146,8 +162,12 @@ def message_cells(entity: Entity) -> dict[str, Column]:
                 cells[field] = _first_of(values, _SMALLEST)
             case "max":
                 cells[field] = _first_of(values, "greatest")
+            case "latest" if field in _TIMES:
+                text = _TIMES[field]
+                cells[field] = _stamped(F.col(f"told.{text}_moment"), F.col(f"told.{text}"))
             case "latest":
-                cells[field] = _stamped(_first_of(values, "greatest"))
+                value = _first_of(values, "greatest")
+                cells[field] = _stamped(value, value)
             case _:
                 cells[field] = F.coalesce(*values)
     is_alone = F.col("activity").isNull()
@@ -181,16 +201,69 @@ def _over(entity: Entity, fields: dict[str, list[Moved]]) -> Column:
     return F.when(F.col("activity").isNull(), names(alone=True)).otherwise(names(alone=False))
 
 
-def _stamped(value: Column) -> Column:
+def _stamped(value: Column, said: Column) -> Column:
     cell = F.struct(F.col("at").alias("at"), F.col("seq").alias("seq"), value.alias("value"))
-    return F.when(value.isNotNull(), cell)
+    return F.when(said.isNotNull(), cell)
 
 
-def merged(field: str, cell: Column) -> Column:
+def planned_cells(messages: DataFrame) -> DataFrame:
+    """Each task that was announced is an activity from then on."""
+    tasks = messages.where("plan IS NOT NULL").select(
+        "run", "seq", "at", F.explode("plan").alias("task")
+    )
+    planned = F.struct(
+        F.lit(EXPECTED).alias("phase"),
+        F.col("at").alias("at"),
+        F.col("seq").alias("seq"),
+        F.lit("planned").alias("state"),
+    )
+    return tasks.where("task.id IS NOT NULL").select(
+        "run",
+        F.col("task.id").alias("activity"),
+        F.lit(1).cast("int").alias("attempt"),
+        planned.alias("state"),
+        _stamped(F.col("task.type"), F.col("task.type")).alias("type"),
+        _stamped(F.col("task.external_bytes"), F.col("task.external_bytes")).alias(
+            "external_bytes"
+        ),
+        F.col("task.parents").alias("parents"),
+        F.when(F.col("task.open"), F.lit(1)).alias("open"),
+    )
+
+
+def cells_of(messages: DataFrame, entity: Entity) -> DataFrame:
+    """The cells of each message of the archive that tells of a run, one row a message."""
+    keys = KEYS[entity]
+    telling = messages.where("run IS NOT NULL AND told IS NOT NULL")
+    cells = {column_of(field): cell for field, cell in message_cells(entity).items()}
+    if entity == "run":
+        return telling.select(*keys, *(cell.alias(name) for name, cell in cells.items()))
+    cells["open"] = F.lit(None).cast("int")
+    rows = telling.where("activity IS NOT NULL").select(
+        *keys, *(cell.alias(name) for name, cell in cells.items())
+    )
+    return rows.unionByName(planned_cells(telling), allowMissingColumns=True)
+
+
+def folded(cells: DataFrame, entity: Entity, partitions: int) -> DataFrame:
+    """One row a run, or an attempt: what all the cells say. In parts by `hash`, sorted by key."""
+    keys = KEYS[entity]
+    names = [name for name in cells.columns if name not in (*keys, HASH)]
+    spread = (
+        cells.withColumn(HASH, F.xxhash64(*HASHED[entity]))
+        .repartition(partitions, HASH)
+        .sortWithinPartitions(HASH, *keys)
+    )
+    return spread.groupBy(HASH, *keys).agg(
+        *(_merged(name, F.col(name)).alias(name) for name in names)
+    )
+
+
+def _merged(column: str, cell: Column) -> Column:
     """All cells of a field as one."""
-    how: Merge = MERGES[field]
+    how: Merge = _MERGE_OF[column]
     if how == "union":
-        return _united(field, F.collect_set(cell))
+        return _united(column, F.collect_set(cell))
     return F.min(cell) if how == "min" else F.max(cell)
 
 

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tocsin.archive.members import MOMENT
 from tocsin.archive.synth import texts
 from tocsin.archive.synth.faults import FAULTS
 from tocsin.archive.synth.roster import Of, Roster
-from tocsin.archive.synth.rows import FAILURES, LEAD, OF_RUNS, At, Kind, figure
+from tocsin.archive.synth.rows import FAILURES, LEAD, OF_RUNS, US_PER_MS, At, Kind, figure
 from tocsin.archive.synth.texts import Ints, Part, join, picked, pool
 from tocsin.archive.synth.world import ENGINES, USERS, World
 from tocsin.wire.blackboard.normal import TOPIC_ROOT
@@ -253,36 +254,30 @@ class _Placing:
         self._count = count
         self._at = at
 
-    def _places(self, which: Ints | None) -> Ints:
-        return self._at if which is None else self._at[which]
-
     def numbers(self, values: Any, which: Ints, kind: pa.DataType | None = None) -> pa.Array:
-        is_whole = kind is not None
-        full = np.zeros(self._count, np.int64 if is_whole else np.float64)
-        missing = np.ones(self._count, np.bool_)
-        places = self._places(which)
-        full[places] = values
-        missing[places] = False
-        return pa.array(full, mask=missing)
+        """Of eight bytes each: numbers with a point, unless another type is asked for."""
+        return self._spread(values, which, kind or pa.float64())
 
     def moments(self, values_ms: Ints, which: Ints) -> pa.Array:
-        return self.numbers(values_ms * 1_000, which, pa.int64()).cast(pa.timestamp("us", "UTC"))
+        return self._spread(values_ms * US_PER_MS, which, MOMENT)
 
     def texts(self, choice: pa.StringArray, values: Ints, which: Ints | None = None) -> pa.Array:
-        return choice.take(self._chosen(values, which))
+        return choice.take(self._spread(values, which, pa.int64()))
 
     def any(self, values: pa.Array, which: Ints) -> pa.Array:
-        return values.take(self._chosen(np.arange(len(values)), which))
+        return values.take(self._spread(np.arange(len(values)), which, pa.int64()))
 
     def lists(self, values: pa.StringArray, which: Ints) -> pa.Array:
         """Each value as a list of one."""
         offsets = pa.array(np.arange(len(values) + 1, dtype=np.int32))
         return self.any(pa.ListArray.from_arrays(offsets, values), which)
 
-    def _chosen(self, values: Ints, which: Ints | None) -> pa.Array:
-        full = np.zeros(self._count, np.int64)
-        missing = np.ones(self._count, np.bool_)
-        places = self._places(which)
+    def _spread(self, values: Any, which: Ints | None, kind: pa.DataType) -> pa.Array:
+        places = self._at if which is None else self._at[which]
+        full = np.zeros(self._count, np.float64 if kind == pa.float64() else np.int64)
+        known = np.zeros(self._count, np.bool_)
         full[places] = values
-        missing[places] = False
-        return pa.array(full, mask=missing)
+        known[places] = True
+        # The buffers as Arrow wants them: nothing is copied once more, as `pa.array` would.
+        bits = pa.py_buffer(np.packbits(known, bitorder="little"))
+        return pa.Array.from_buffers(kind, self._count, [bits, pa.py_buffer(full)])

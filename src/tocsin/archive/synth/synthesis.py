@@ -23,7 +23,7 @@ from tocsin.archive.synth.special import Special, Telling, batches_of, numbers_u
 from tocsin.archive.synth.texts import Ints
 from tocsin.archive.synth.truth import Truth
 from tocsin.archive.synth.world import made
-from tocsin.archive.synth.writing import write_events, write_text
+from tocsin.archive.synth.writing import Writer, write_text
 from tocsin.errors.settings import BadSetting
 from tocsin.ontology import built_in
 
@@ -41,15 +41,19 @@ def synthesize(plan: Plan, directory: Path, advance: Callable[[int], None]) -> d
             remedy="Give a new directory with --out, or remove this one.",
         )
     directory.mkdir(parents=True, exist_ok=True)
-    return _Synthesis(plan, directory, advance).run()
+    with Writer(directory) as writer:
+        return _Synthesis(plan, directory, writer, advance).run()
 
 
 class _Synthesis:
     """One archive while it is made."""
 
-    def __init__(self, plan: Plan, directory: Path, advance: Callable[[int], None]) -> None:
+    def __init__(
+        self, plan: Plan, directory: Path, writer: Writer, advance: Callable[[int], None]
+    ) -> None:
         self.plan = plan
         self.directory = directory
+        self.writer = writer
         self.advance = advance
         self.world = made(plan)
         self.changes = evolution.told(self.world)
@@ -61,7 +65,6 @@ class _Synthesis:
         self.telling = Telling(self.world, self.making.roster, plan.seed, Teller(built_in()))
         self.samples = Samples(directory, np.random.Generator(np.random.PCG64([plan.seed, 4])))
         self.next_seq = 1
-        self.files = 0
 
     def run(self) -> dict[str, Any]:
         day_seq = 0
@@ -72,6 +75,7 @@ class _Synthesis:
                 day_us = window.begin_us // (MS_PER_DAY * US_PER_MS) * MS_PER_DAY * US_PER_MS
                 self.samples.write_day(day_us, day_seq, self.next_seq - 1)
                 day_seq = self.next_seq - 1
+        self.writer.wait()
         self.truth.leave(self.making.waiting)
         told = self._told()
         write_text(
@@ -90,7 +94,7 @@ class _Synthesis:
             "broken": self.breaking.counts,
             "evolution": dict(Counter(each.concept for each in self.changes)),
             "last_seq": self.next_seq - 1,
-            "files": self.files,
+            "files": self.writer.files,
             "samples": self.samples.counts,
             "world": self.world.told(),
         }
@@ -132,8 +136,7 @@ class _Synthesis:
             ]
             batches = list(batches_of(rows, here, self.next_seq, self.telling))
             if batches:
-                write_events(batches, self.directory, date)
-                self.files += 1
+                self.writer.write(batches, date)
             self.next_seq += numbers_used(len(rows), here)
             self.advance(len(rows) + len(here))
             begin += len(rows)
@@ -170,7 +173,6 @@ class _Synthesis:
         received_us = window.end_us - 1
         events = [(kind, self.breaking.event(kind, received_us)[0]) for kind in kinds]
         batch = broken.with_nulls(events, self.next_seq, received_us, self.telling.teller)
-        write_events([batch], self.directory, date)
-        self.files += 1
+        self.writer.write([batch], date)
         self.next_seq += len(events)
         self.advance(len(events))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -30,6 +32,33 @@ def write_events(batches: Sequence[pa.RecordBatch], directory: Path, date: str) 
     ]
     folder = str(directory / format_date(date))
     write_file(folder, format_range(first, last), batches[0].schema, pieces, described)
+
+
+class Writer:
+    """Writes files while the next one is made: one at a time, so that two are in memory at most."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="synth")
+        self._under_way: Future[None] | None = None
+        self.files = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def write(self, batches: Sequence[pa.RecordBatch], date: str) -> None:
+        """Begin to write; raises what went wrong with the file before."""
+        self.wait()
+        self._under_way = self._thread.submit(write_events, batches, self._directory, date)
+        self.files += 1
+
+    def wait(self) -> None:
+        """Until everything is on disk."""
+        if self._under_way is not None:
+            self._under_way.result()
 
 
 def write_text(text: str, place: Path) -> None:

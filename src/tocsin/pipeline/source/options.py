@@ -17,7 +17,7 @@ WHOLE_MAX: Final = 2**63 - 1
 # Spark itself cuts files at 128 MiB, which is about a million archived events.
 ROWS_PER_PARTITION: Final = 500_000
 # Decoded, a batch of this size is some tens of megabytes in the worker and again in the JVM.
-ROWS_PER_BATCH: Final = 32_768
+ROWS_PER_BATCH: Final = 8_192
 ROWS_PER_BATCH_MAX: Final = 1_000_000
 # The first trigger on an old archive must not be all of it.
 ROWS_PER_TRIGGER: Final = 2_000_000

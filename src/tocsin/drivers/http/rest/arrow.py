@@ -125,7 +125,9 @@ class ArrowDesk:
         await request.body()  # so that what is received next is that the client has left
         async for batch in self._batches(course, wanted):
             yield await self._in_thread(partial(packer.pack, batch))
-            if self._node.stopping or await request.is_disconnected():
+            if await request.is_disconnected():
+                return
+            if self._node.stopping:
                 raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
         yield packer.end()
 

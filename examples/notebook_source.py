@@ -1,0 +1,46 @@
+"""What happened, in Spark: the events of a broker, or of its archive, as a DataFrame.
+
+    pip install 'tocsin[spark]'
+    python examples/notebook_source.py [http://127.0.0.1:8400 | DIRECTORY]
+
+Spark finds the format `tocsin` by itself. Paste the parts into the cells of a notebook.
+"""
+
+import sys
+import tempfile
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+where = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8400"
+spark = SparkSession.builder.getOrCreate()
+
+# Everything there is. Only what is shown is computed, but all columns are read.
+events = spark.read.format("tocsin").load(where)
+events.groupBy("type").count().orderBy(F.desc("count")).show()
+
+# Name the columns you need: this reads ten times faster.
+ends = (
+    spark.read.format("tocsin")
+    .option("columns", "run, activity, at, told.ExitCode")
+    .load(where)
+    .where("told.ExitCode is not null")
+)
+failed = ends.where("told.ExitCode <> 0").select("at", "run", "activity", "told.ExitCode")
+print(f"{ends.count()} activities ended, {failed.count()} of them in failure")
+failed.orderBy("at").show(5)
+
+# The same as a stream. Run it again with the same checkpoint and it goes on with what is new.
+with tempfile.TemporaryDirectory() as scratch:
+    query = (
+        spark.readStream.format("tocsin")
+        .option("columns", "seq, received, type, topic, run")
+        .load(where)
+        .writeStream.format("parquet")
+        .option("path", f"{scratch}/events")
+        .option("checkpointLocation", f"{scratch}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    print(f"{spark.read.parquet(f'{scratch}/events').count()} events went through the stream")

@@ -1,0 +1,157 @@
+"""The source `tocsin` in a real Spark session: batch, stream, over files and over a broker."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline.archives import add_fresh, add_sealed, batch_of, seal
+from served import ROOT, Served, served
+from tocsin.pipeline import source
+
+DOCUMENT = (ROOT / "docs" / "spark-source.md").read_text()
+
+
+def rows(frame: DataFrame) -> pa.Table:
+    return frame.orderBy("seq").toArrow()
+
+
+def test_a_frame_is_the_archive_to_the_value_and_needs_no_registration(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    add_sealed(tmp_path, 1, 300)
+    add_fresh(tmp_path, 301, 330)
+
+    whole = spark.read.format("tocsin").option("rows_per_partition", 100).load(str(tmp_path))
+    part = (
+        spark.read.format("tocsin")
+        .options(columns="told.ExitCode,seq,run", after=10, through=310)
+        .load(str(tmp_path))
+    )
+
+    assert rows(whole).cast(batch_of(1, 1).schema).equals(pa.Table.from_batches([batch_of(1, 330)]))
+    assert whole.rdd.getNumPartitions() == 4
+    assert part.columns == ["told", "seq", "run"]
+    assert part.where("told.ExitCode = 1").count() == len(range(15, 311, 6))
+    assert part.agg({"seq": "min"}).first()[0] == 11
+    plain = spark.read.parquet(str(tmp_path)).select("seq", "data", "told.ExitCode")
+    ours = whole.where("seq <= 300").select("seq", "data", "told.ExitCode")
+    assert rows(plain).equals(rows(ours).cast(rows(plain).schema))
+
+
+def through_stream(spark: SparkSession, where: object, scratch: Path, **options: object) -> int:
+    """Run the stream until it has read what there is; returns how many batches it took."""
+    reading = spark.readStream.format("tocsin").options(columns="seq,run", **options)
+    query = (
+        reading.load(str(where))
+        .writeStream.format("parquet")
+        .option("path", str(scratch / "out"))
+        .option("checkpointLocation", str(scratch / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return len([each for each in query.recentProgress if each["numInputRows"]])
+
+
+def seen(spark: SparkSession, scratch: Path) -> list[int]:
+    return sorted(row.seq for row in spark.read.parquet(str(scratch / "out")).collect())
+
+
+def test_a_stream_started_again_goes_on_also_when_files_were_merged_meanwhile(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    for first in range(1, 101, 20):
+        add_fresh(archive, first, first + 19)
+
+    assert through_stream(spark, archive, tmp_path, rows_per_trigger=40) == 3
+    assert seen(spark, tmp_path) == list(range(1, 101))
+    seal(archive)
+    add_fresh(archive, 101, 150)
+    assert through_stream(spark, archive, tmp_path) == 1
+
+    assert seen(spark, tmp_path) == list(range(1, 151))
+
+
+def test_what_is_wrong_is_in_the_words_of_the_error(spark: SparkSession, tmp_path: Path) -> None:
+    bad = add_sealed(tmp_path, 1, 20)
+    bad.write_bytes(b"PAR1 and then nothing")
+    reading = spark.read.format("tocsin")
+
+    with pytest.raises(PySparkException, match=r"no column 'rum'; did you mean run"):
+        reading.option("columns", "rum").load(str(tmp_path))
+    with pytest.raises(PySparkException) as caught:
+        spark.read.format("tocsin").load(str(tmp_path)).collect()
+    assert bad.name in str(caught.value)
+    assert "bad_files=skip" in str(caught.value)
+    assert spark.read.format("tocsin").options(badFiles="skip").load(str(tmp_path)).count() == 0
+
+
+@pytest.fixture(scope="module")
+def broker() -> object:
+    with served() as found:
+        found.publish(
+            *(
+                {"data": {"RunId": "r", "ActivityId": f"a{n}", "ExitCode": str(n % 2)}}
+                for n in range(100)
+            )
+        )
+        yield found
+
+
+def test_a_running_broker_is_read_as_its_archive_would_be(
+    spark: SparkSession, broker: Served, tmp_path: Path
+) -> None:
+    frame = spark.read.format("tocsin").option("rows_per_partition", 30).load(broker.url)
+
+    assert [row.seq for row in frame.orderBy("seq").collect()] == list(range(1, 101))
+    assert frame.where("told.ExitCode = 1").count() == 50
+    through_stream(spark, broker.url, tmp_path)
+    broker.publish({"subject": "one more"})
+    through_stream(spark, broker.url, tmp_path)
+    assert seen(spark, tmp_path) == list(range(1, 102))
+
+
+def test_the_document_and_the_example_run_as_they_are(
+    spark: SparkSession,
+    broker: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT, re.S)
+    assert len(blocks) == 5
+
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block.replace("http://127.0.0.1:8400", broker.url), names)
+    monkeypatch.setattr(sys, "argv", ["notebook_source.py", broker.url])
+    runpy.run_path(str(ROOT / "examples" / "notebook_source.py"))
+
+    assert names["source"] is source
+    assert names["events"].count() >= 100  # type: ignore[attr-defined]
+    assert names["ends"].count() == 50  # type: ignore[attr-defined]
+    assert spark.table("seen").count() == names["table"].num_rows  # type: ignore[attr-defined]
+    assert "100 activities ended, 50 of them in failure" in capsys.readouterr().out
+
+
+def test_every_option_is_in_the_document_with_its_default() -> None:
+    listed = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", DOCUMENT, re.M))
+    options = source.options
+
+    assert set(listed) == set(options.KNOWN) - {"path"}
+    for name in (
+        "rows_per_partition",
+        "rows_per_batch",
+        "rows_per_trigger",
+        "timeout_s",
+        "retries",
+    ):
+        assert listed[name].strip() == f"{getattr(options, name.upper()):,}"

@@ -29,7 +29,7 @@ BURSTS_MAX: Final = 3  # in one window: whoever sends broken records sends some 
 # A column that may hold no null, and does: of the one file where it is so nothing is believed by
 # who reads a file as a whole. So there are few of them, and nothing else is in them.
 NULLS: Final = ("null_id", "null_source", "null_type", "null_received", "null_at")
-NULLS_EVERY: Final = 8  # windows; the first has some
+SPOILED_EVERY: Final = 8  # windows have what spoils a file; the first is one of them
 
 
 def _event(number: int, pairs: dict[str, str], time: str | None) -> Event:
@@ -101,8 +101,10 @@ def _plain(number: int, time: str) -> Event:
 REPEATS: Final = "seq_repeats"
 NOT_UTF8: Final = "not_utf8"
 HUGE: Final = "huge"
+SPOILING: Final = frozenset({*NULLS, REPEATS})  # what makes a whole file one to doubt
 MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
     **dict.fromkeys(NULLS, _plain),
+    REPEATS: _plain,
     "not_json": _not_json,
     NOT_UTF8: _plain,
     "not_an_object": _not_an_object,
@@ -111,7 +113,6 @@ MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
     "bad_time": _bad_time,
     "bad_number": _bad_number,
     HUGE: _huge,
-    REPEATS: _plain,
 }
 
 
@@ -122,15 +123,15 @@ class Breaking:
         self.counts = dict.fromkeys(MAKERS, 0)
         self._made = 0
 
-    def kinds(self, count: int, *, with_nulls: bool) -> list[str]:
+    def kinds(self, count: int, *, spoiling: bool) -> list[str]:
         """So many, each time the kind of which there are fewest."""
-        return [self._next(with_nulls=with_nulls) for _ in range(count)]
+        return [self._next(spoiling=spoiling) for _ in range(count)]
 
-    def _next(self, *, with_nulls: bool) -> str:
+    def _next(self, *, spoiling: bool) -> str:
         among = [
             kind
             for kind, count in self.counts.items()
-            if (with_nulls or kind not in NULLS) and (kind != HUGE or count < HUGE_MAX)
+            if (spoiling or kind not in SPOILING) and (kind != HUGE or count < HUGE_MAX)
         ]
         kind = min(among, key=lambda each: self.counts[each])
         self.counts[kind] += 1

@@ -122,7 +122,7 @@ class _Synthesis:
         date = date_of(window.begin_us)
         kinds = self.breaking.kinds(
             int(self.broken_in[window.number]),
-            with_nulls=window.number % broken.NULLS_EVERY == 0,
+            spoiling=window.number % broken.SPOILED_EVERY == 0,
         )
         parts = np.array_split(window.rows, -(-len(window.rows) // self.plan.files_of) or 1)
         specials = self._changes_in(window) + self._broken(window, kinds, len(parts[0]))

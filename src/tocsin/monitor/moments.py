@@ -134,7 +134,7 @@ def plan_of(
     `past` is how the plans of past runs grew.
     """
     known = tuple(
-        Planned(task.type, parents, task.external_bytes, task.version)
+        Planned(task.type, parents, task.external_bytes, task.version, task.input_bytes)
         for task, parents in zip(tasks, edges_of(tasks), strict=True)
     )
     machines = latest(row, "planned_machines")
@@ -165,9 +165,14 @@ def moment_of(plan: Plan, tasks: Sequence[Task], began_ns: int, elapsed_s: float
 
 
 def past_run(
-    run_id: str, plan: Plan, tasks: Sequence[Task], began_ns: int, makespan_s: float
+    run_id: str,
+    plan: Plan,
+    tasks: Sequence[Task],
+    began_ns: int,
+    makespan_s: float,
+    settled_seq: int = 0,
 ) -> PastRun:
-    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id)
+    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id, settled_seq)
 
 
 def cores_of(row: Row, tasks: Sequence[Task], usual: int = 1) -> int:

@@ -16,11 +16,13 @@ from tocsin.monitor.estimate.baselines import (
     median_work,
 )
 from tocsin.monitor.estimate.experience import MILESTONES, Experience
+from tocsin.monitor.estimate.prior import FromTables, informed
 from tocsin.monitor.estimate.remaining import LOG_S_MAX, Rest, rests
 from tocsin.monitor.estimate.runtimes import Runtimes, runtimes
 from tocsin.monitor.estimate.shape import Floats, Shape, features
 from tocsin.monitor.estimate.similar import Similar, similar
 from tocsin.monitor.estimate.state import State
+from tocsin.monitor.learned import TablesFor
 
 CANDIDATES = (
     "similar runs",
@@ -53,21 +55,30 @@ class View:
     medians: Mapping[str, float]
     total_s: float | None
     core_s: float | None
+    tables: FromTables
+
+    @property
+    def has_past(self) -> bool:
+        """Whether anything is known of such runs beside the run itself."""
+        return bool(self.past or self.tables.activities)
 
 
-def view(past: Sequence[Experience], shape: Shape) -> View:
-    """Look at a run from its past."""
+def view(past: Sequence[Experience], shape: Shape, tables: TablesFor | None = None) -> View:
+    """Look at a run from its past, and from what the pipeline's tables know of its activities."""
     if not past:
-        return View(past, shape, None, Runtimes({}, 0.0), {}, None, None)
+        models, used = informed(Runtimes({}, 0.0), past, shape, tables)
+        return View(past, shape, None, models, {}, None, None, used)
     like = similar([run.features for run in past], features(shape))
+    models, used = informed(runtimes(past, shape, like), past, shape, tables)
     return View(
         past,
         shape,
         like,
-        runtimes(past, shape, like),
+        models,
         median_work(past, shape),
         _expected(like, [run.makespan_s for run in past]),
         _expected(like, [run.core_s for run in past]),
+        used,
     )
 
 
@@ -101,7 +112,7 @@ def totals(seen: View, state: State) -> Totals | None:
     if stretch is None:
         stretch = seen.total_s / seen.core_s if seen.total_s and seen.core_s else 1.0
     usual, paced = rests(seen.shape, seen.models, state, stretch)
-    can_simulate = bool(seen.past or state.ended)
+    can_simulate = bool(seen.has_past or state.ended)
     core_s = seen.core_s * stretch if seen.core_s is not None else None
     said: list[float | None] = [
         seen.total_s,

@@ -17,10 +17,12 @@ from tocsin.monitor.estimate.reason import say_why
 from tocsin.monitor.estimate.schedule import critical_path
 from tocsin.monitor.estimate.shape import Floats, compile_plan
 from tocsin.monitor.estimate.state import State, state_of
+from tocsin.monitor.learned import TablesFor
 
 RUNS_MAX = 60  # the last so many past runs are learnt from; older ones tell little, and cost
 PLACES = 3
 ITS_OWN_PACE = "its own pace"  # all there is to go by without a past run
+SIMULATION = "simulation"  # with what the pipeline's tables know of its activities
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,21 @@ def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
     )
 
 
-def estimate(knowledge: Knowledge, moment: Moment) -> Estimate | None:
-    """When the run will end; None only if there is no past and nothing has ended yet."""
+def estimate(
+    knowledge: Knowledge, moment: Moment, tables: TablesFor | None = None
+) -> Estimate | None:
+    """When the run will end; None only if there is no past and nothing has ended yet.
+
+    What the pipeline's `tables` know of activities is a part of their past. Who was right about
+    past runs is judged without it: those runs are in the tables.
+    """
     shape = compile_plan(moment.plan, None if moment.plan.whole else _usual(knowledge.runs))
     state = state_of(moment, shape)
     if not shape.count:
         return None
     if len(state.ended) == shape.count and moment.plan.whole:
         return _over(state, len(knowledge.runs))
-    seen = view(knowledge.runs, shape)
+    seen = view(knowledge.runs, shape, tables)
     said = totals(seen, state)
     if said is None:
         return None
@@ -144,11 +152,17 @@ def _answer(
         remaining_s=remaining_s,
         low_s=low_s,
         high_s=high_s,
-        method=chosen(verdict.weights) if seen.past else ITS_OWN_PACE,
+        method=chosen(verdict.weights) if seen.past else _alone(seen),
         reason=say_why(
-            seen.shape, state, said.rest, path, has_past=bool(seen.past), overdue=overdue
+            seen.shape, state, said.rest, path, has_past=seen.has_past, overdue=overdue
         ),
         critical_path=told,
         past_runs=len(seen.past),
         past_error=verdict.error,
+        past_attempts=seen.tables.attempts,
+        other_versions=seen.tables.other_versions,
     )
+
+
+def _alone(seen: View) -> str:
+    return SIMULATION if seen.tables.activities else ITS_OWN_PACE

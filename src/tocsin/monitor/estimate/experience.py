@@ -40,7 +40,10 @@ class TypeRecord:
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """A past run. `core_s` is its makespan in seconds of work, that is without the stretch."""
+    """A past run. `core_s` is its makespan in seconds of work, that is without the stretch.
+
+    `settled_seq` is the event of the log that ended it.
+    """
 
     shape: Shape
     features: Mapping[str, float]
@@ -50,6 +53,7 @@ class Experience:
     types: Mapping[str, TypeRecord]
     milestones: Mapping[tuple[str, float], float]
     whole: State
+    settled_seq: int = 0
 
     def at(self, fraction: float) -> State:
         """The run as it stood when this fraction of its time was over."""
@@ -105,6 +109,7 @@ def digest(run: PastRun) -> Experience | None:
         types=types,
         milestones=_milestones(shape, ends, stretch),
         whole=whole,
+        settled_seq=run.settled_seq,
     )
 
 

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A task as it is known before it runs; `external_bytes` is input that no task produces."""
+    """A task as it is known before it runs; `external_bytes` is input that no task produces.
+
+    `input_bytes` is all that it reads, where that was told.
+    """
 
     type: str
     parents: tuple[int, ...] = ()
     external_bytes: int | None = None
     version: str = ""
+    input_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A run that has ended."""
+    """A run that has ended. `settled_seq` is the event of the log that ended it, if known."""
 
     plan: Plan
     makespan_s: float
     done: Mapping[int, Done]
     id: str = ""
+    settled_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """When the run will end. `low_s` and `high_s` hold the remaining time 80 times in 100."""
+    """When the run will end. `low_s` and `high_s` hold the remaining time 80 times in 100.
+
+    `past_attempts` of the pipeline's tables were used, those of `other_versions` for want of the
+    activity's own.
+    """
 
     total_s: float
     remaining_s: float
@@ -76,3 +85,5 @@ class Estimate:
     critical_path: tuple[int, ...]
     past_runs: int
     past_error: float | None
+    past_attempts: int = 0
+    other_versions: tuple[str, ...] = ()

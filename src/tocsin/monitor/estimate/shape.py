@@ -25,7 +25,10 @@ SIZE_DIGITS = 2
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A plan, compiled. `flow` is the logarithm of the external bytes that reach each task."""
+    """A plan, compiled. `flow` is the logarithm of the external bytes that reach each task.
+
+    `inputs` are the bytes that each task reads; NaN where they are not known.
+    """
 
     types: tuple[str, ...]
     versions: Mapping[str, str]
@@ -33,6 +36,7 @@ class Shape:
     parents: Sequence[Sequence[int]]
     children: Sequence[Sequence[int]]
     flow: Floats
+    inputs: Floats
     external_bytes: float
     machines: int
     slots: int
@@ -73,6 +77,7 @@ def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
         parents=parents,
         children=children,
         flow=np.log1p(np.array(_flow(external, parents, children), dtype=np.float64)),
+        inputs=np.array([_input(*each) for each in zip(tasks, parents, strict=True)]),
         external_bytes=sum(external),
         machines=min(max(plan.machines, 1), SLOTS_MAX),
         slots=min(max(plan.machines, 1) * max(plan.cores, 1), SLOTS_MAX),
@@ -108,6 +113,13 @@ def _sound_parents(tasks: Sequence[Planned]) -> list[tuple[int, ...]]:
 
 def _bytes(value: int | None) -> float:
     return float(min(value, BYTES_MAX)) if value is not None and value > 0 else 0.0
+
+
+def _input(task: Planned, parents: Sequence[int]) -> float:
+    """What a task reads in all: as was told, or all that is external if it waits for nobody."""
+    if task.input_bytes is None and (parents or task.external_bytes is None):
+        return math.nan
+    return _bytes(task.external_bytes if task.input_bytes is None else task.input_bytes)
 
 
 def _flow(

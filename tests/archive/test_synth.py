@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,6 +209,27 @@ def test_a_directory_that_has_something_in_it_is_left_alone(tmp_path: Path) -> N
         synthesize(Plan(1_000), tmp_path, lambda count: None)
 
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_disk_that_takes_no_more_is_told_and_the_truth_is_not_written(tmp_path: Path) -> None:
+    # A process of its own: the limit is on every file that it writes.
+    code = "import resource, sys; from tocsin.console.cli import main; " + (
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)); main(sys.argv[1:])"
+    )
+    out = tmp_path / "made"
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "synth", "--events", "30k", "--out", str(out)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert "T402" in ended.stderr
+    assert "begin again" in ended.stderr
+    assert not (out / TRUTH_NAME).exists()
+    assert not list(out.rglob(".*"))
 
 
 @pytest.mark.parametrize(

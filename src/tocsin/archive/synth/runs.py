@@ -15,7 +15,7 @@ from tocsin.archive.synth.rows import At, Kind, empty, figure
 from tocsin.archive.synth.texts import Ints
 from tocsin.archive.synth.world import Floats, World
 
-EVENTS_OF_AN_ACTIVITY: Final = 3.6  # on average: queued, executing, half a sample, the end; retries
+EVENTS_OF_AN_ACTIVITY: Final = 3.5  # on average: queued, executing, half a sample, the end; retries
 EVENTS_OF_A_RUN: Final = 2
 ATTEMPTS_MAX: Final = 3
 FAILING: Final = 0.05  # of attempts

@@ -24,6 +24,7 @@ from tocsin.archive.synth.texts import Ints
 from tocsin.archive.synth.truth import Truth
 from tocsin.archive.synth.world import made
 from tocsin.archive.synth.writing import Writer, write_text
+from tocsin.errors.disk import DataDirectoryUnusable
 from tocsin.errors.settings import BadSetting
 from tocsin.ontology import built_in
 
@@ -35,14 +36,24 @@ def synthesize(plan: Plan, directory: Path, advance: Callable[[int], None]) -> d
 
     It is written last: an archive without it is unfinished.
     """
+    try:
+        _make_room(directory)
+        with Writer(directory) as writer:
+            return _Synthesis(plan, directory, writer, advance).run()
+    except OSError as error:
+        raise DataDirectoryUnusable(
+            f"{directory} cannot be written ({error.strerror or error}); it is unfinished",
+            remedy="Make room or choose another disk, remove the directory, and begin again.",
+        ) from error
+
+
+def _make_room(directory: Path) -> None:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise BadSetting(
             f"{directory} is there already and not empty",
             remedy="Give a new directory with --out, or remove this one.",
         )
     directory.mkdir(parents=True, exist_ok=True)
-    with Writer(directory) as writer:
-        return _Synthesis(plan, directory, writer, advance).run()
 
 
 class _Synthesis:

@@ -3,7 +3,7 @@
     python bench/pipeline_duckdb.py --archive DIR --tables DIR
 
 The SQL is in pipeline_sql/. The fold is made from the monitor's table of rules, as Spark's is; what
-follows from it is written by hand from the live monitor's definition, so that it is a check as well.
+follows from it is written by hand from the live monitor's definition, so that it is a check too.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from tocsin.monitor.states import (
     ZONE_STEPS,
 )
 from tocsin.monitor.unions import BYTES_MAX, ITEMS_MAX
+from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 SQL: Final = Path(__file__).parent / "pipeline_sql"
 THREADS: Final = 2
 MEMORY: Final = "12GB"  # half of the machine's; the rest is for what the other half caches
-ROW_GROUP_ROWS: Final = 122_880  # DuckDB's own
+NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 
 _ADDED_UP: Final = tuple(name for name in USED if name.removeprefix(USE) in SUMMED | PEAKS)
 
@@ -77,6 +78,8 @@ def words() -> dict[str, str]:
     """What stands for the names with a dollar in the SQL."""
     return {
         "source": SOURCE,
+        "message_type": TYPE_PREFIX,
+        "name_max": str(NAME_CHARS_MAX),
         "order_at": fold.order_of('"at"'),
         "planned_at": fold.state_number(EXPECTED, '"at"', "activity", "planned"),
         "activity_cells": _columns(fold.message_cells("activity")),
@@ -128,8 +131,12 @@ def connect(spill: Path) -> duckdb.DuckDBPyConnection:
 
 # Each table, and the steps that lead to it from those before.
 STEPS: Final = {
+    "quarantine": ("quarantine",),
+    "events": ("events",),
     "activities": ("run_cells", "told_runs", "attempt_cells", "attempt_lists", "activities"),
     "runs": ("runs",),
+    "activity_stats": ("activity_stats",),
+    "activity_usage": ("activity_usage",),
 }
 KEPT_AS: Final = {"activities": "attempts"}
 

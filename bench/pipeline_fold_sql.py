@@ -58,7 +58,7 @@ NEEDED: Final[dict[Entity, tuple[str, ...]]] = {
 }
 UNREADABLE: Final = "TIMESTAMPTZ '2500-01-01 00:00:00+00'"
 
-_MEMBER: Final = {(each.concept, each.kind): each.name for each in MEMBERS}
+MEMBER_OF: Final = {(each.concept, each.kind): each.name for each in MEMBERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def column_of(field: str) -> str:
 
 
 def _told(concept: str, kind: str) -> str:
-    return f'told."{_MEMBER[concept, kind]}"'
+    return f'told."{MEMBER_OF[concept, kind]}"'
 
 
 def _believed(moment: str) -> str:

@@ -13,7 +13,7 @@ Make = Callable[[Path, Path], Iterator[tuple[str, int]]]
 
 
 def main(parser: argparse.ArgumentParser, make: Make) -> None:
-    """Read the arguments, make the tables, and say when each was there, by the clock on the wall."""
+    """Read the arguments, make the tables, and say when each was there, by the wall clock."""
     parser.add_argument("--archive", type=Path, required=True)
     parser.add_argument(
         "--tables", type=Path, required=True, help="a directory, empty or not there"

@@ -36,3 +36,21 @@ CREATE TEMP MACRO plain_words(line) AS
         regexp_replace(
             line[1:$fault_chars_max], '0x[0-9a-f]+|[0-9a-f]{8,}|\d+|/[^\s''":,]+', '#', 'gi'),
         e' \t\r\n\x0b\x0c'));
+
+-- A histogram has 20 bins, equal by their logarithm; one if all values are the same.
+CREATE TEMP MACRO at_least(s) AS greatest(s, 1e-6);
+CREATE TEMP MACRO last_bin(low, high) AS
+    CASE WHEN at_least(low) < at_least(high) THEN 19 ELSE 0 END;
+CREATE TEMP MACRO edge(n, low, high) AS CASE
+    WHEN n = 0 THEN low WHEN n = 20 THEN high
+    ELSE at_least(low) * pow(at_least(high) / at_least(low), n / 20) END;
+CREATE TEMP MACRO near_bin(s, low, high) AS
+    greatest(0, least(19, floor(
+        ln(at_least(s) / at_least(low)) / ln(at_least(high) / at_least(low)) * 20)))::INTEGER;
+CREATE TEMP MACRO bin_of(s, low, high) AS CASE
+    WHEN at_least(low) >= at_least(high) THEN 0
+    WHEN near_bin(s, low, high) > 0 AND s < edge(near_bin(s, low, high), low, high)
+        THEN near_bin(s, low, high) - 1
+    WHEN near_bin(s, low, high) < 19 AND s >= edge(near_bin(s, low, high) + 1, low, high)
+        THEN near_bin(s, low, high) + 1
+    ELSE near_bin(s, low, high) END;

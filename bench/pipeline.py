@@ -1,0 +1,240 @@
+"""The pipeline's tables from one archive: our Spark job beside DuckDB and Polars.
+
+    python bench/pipeline.py --events 1M --check
+    python bench/pipeline.py --events 10M 50M --engines spark duckdb --json out/bench/pipeline.json
+
+The same Parquet, two threads each, every table written as Parquet with zstd. An archive is made
+once by `tocsin synth` and kept in out/pipeline. What an engine takes before it can begin is told
+apart. With --check, Spark's tables are compared with DuckDB's, which come from the raw events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+import pipeline_check
+import report
+from tocsin.archive.tables import TABLES
+
+HERE: Final = Path(__file__).parent
+PLACE: Final = HERE.parent / "out" / "pipeline"
+TOCSIN: Final = Path(sys.executable).with_name("tocsin")
+SEED: Final = 7
+SAMPLE_S: Final = 0.2
+ENGINES: Final = ("spark", "duckdb", "polars")
+PEERS: Final = ("duckdb", "polars")
+# Spark beside the faster of the others.
+RATIO_MAX: Final = {"10M": 5.0, "50M": 4.0}
+GROWTH_SIZES: Final = ("10M", "50M")  # at most five times as long
+START: Final = (
+    "from tocsin.pipeline.session import session; "
+    "spark = session('local[2]'); spark.range(1).count(); spark.stop()"
+)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What an engine took for all tables. `start_s` is not in `wall_s`."""
+
+    engine: str
+    start_s: float = 0.0
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_mib: float = 0.0
+    tables_s: dict[str, float] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+class Watch:
+    """Looks at a process and its children: processor time and memory of all of them."""
+
+    def __init__(self, pid: int) -> None:
+        self._root = psutil.Process(pid)
+        self._cpu_s: dict[int, float] = {}
+        self.peak_bytes = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(self._cpu_s.values())
+
+    def _look(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            resident = 0
+            try:
+                family = [self._root, *self._root.children(recursive=True)]
+            except psutil.Error:
+                return
+            for each in family:
+                try:
+                    times = each.cpu_times()
+                    resident += each.memory_info().rss
+                except psutil.Error:
+                    continue
+                self._cpu_s[each.pid] = times.user + times.system
+            self.peak_bytes = max(self.peak_bytes, resident)
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def archive_of(events: str) -> Path:
+    """An archive of so many events, made if it is not there."""
+    directory = PLACE / f"archive-{events}"
+    if not directory.exists():
+        print(f"making an archive of {events} events", file=sys.stderr)
+        unfinished = PLACE / f".archive-{events}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        command = [str(TOCSIN), "synth", "--events", events, "--seed", str(SEED)]
+        subprocess.run(
+            [*command, "--out", str(unfinished), "--json"], check=True, stdout=subprocess.DEVNULL
+        )
+        unfinished.rename(directory)
+    return directory
+
+
+def warmed(archive: Path) -> None:
+    """Read every file once, so that no engine pays for the disk."""
+    for path in archive.rglob("*.parquet"):
+        path.read_bytes()
+
+
+def command_of(engine: str, archive: Path, tables: Path) -> list[str]:
+    places = ["--archive", str(archive), "--tables", str(tables)]
+    if engine == "spark":
+        return [str(TOCSIN), "pipeline", "run", *places, "--master", "local[2]", "--json"]
+    return [sys.executable, str(HERE / f"pipeline_{engine}.py"), *places]
+
+
+def run(engine: str, archive: Path, tables: Path) -> Taken:
+    """Let the engine make all tables, in a process of its own, into a directory of its own."""
+    shutil.rmtree(tables, ignore_errors=True)
+    taken = Taken(engine)
+    environment = {**os.environ, "POLARS_MAX_THREADS": "2"}
+    if engine == "spark":
+        began_s = time.time()
+        subprocess.run([sys.executable, "-c", START], check=True, env=environment)
+        taken.start_s = time.time() - began_s
+    began_s = time.time()
+    process = subprocess.Popen(
+        command_of(engine, archive, tables), stdout=subprocess.PIPE, text=True, env=environment
+    )
+    watch = Watch(process.pid)
+    assert process.stdout is not None
+    lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
+    if process.wait():
+        raise SystemExit(f"{engine} failed with exit code {process.returncode}")
+    all_s = time.time() - began_s
+    watch.stop()
+    taken.cpu_s, taken.peak_mib = watch.cpu_s, watch.peak_bytes / (1 << 20)
+    if engine != "spark":
+        _read_steps(lines, began_s, taken)
+    taken.wall_s = all_s - taken.start_s
+    return taken
+
+
+def _read_steps(lines: list[dict[str, Any]], began_s: float, taken: Taken) -> None:
+    last_s = began_s
+    for line in lines:
+        if line["what"] == "ready":
+            taken.start_s = line["at"] - began_s
+        elif line["what"] in TABLES:
+            taken.tables_s[line["what"]] = line["at"] - last_s
+            taken.rows[line["what"]] = line["rows"]
+        last_s = line["at"]
+
+
+def measure(events: str, engines: list[str], *, check: bool) -> dict[str, Any]:
+    archive = archive_of(events)
+    warmed(archive)
+    places = {engine: PLACE / f"{engine}-{events}" for engine in engines}
+    taken = [run(engine, archive, places[engine]) for engine in engines]
+    show(events, taken)
+    found: dict[str, Any] = {"events": events, "engines": [asdict(each) for each in taken]}
+    by_engine = {each.engine: each.wall_s for each in taken}
+    peers = [by_engine[each] for each in PEERS if each in by_engine]
+    if "spark" in by_engine and peers:
+        found["spark_over_faster"] = round(by_engine["spark"] / min(peers), 2)
+        bound = RATIO_MAX.get(events)
+        words = f" (at most {bound:g})" if bound else ""
+        print(f"\nSpark over the faster of the others: {found['spark_over_faster']}{words}")
+    if check:
+        found["checks"] = [
+            {"engine": engine, **_checked(places[engine], places["duckdb"], engine)}
+            for engine in engines
+            if engine != "duckdb" and "duckdb" in engines
+        ]
+    return found
+
+
+def _checked(ours: Path, theirs: Path, engine: str) -> dict[str, Any]:
+    print(f"\n{engine} beside DuckDB:")
+    compared = pipeline_check.compare(ours, theirs)
+    return {each.table: "ok" if each.is_same else asdict(each) for each in compared}
+
+
+def show(events: str, taken: list[Taken]) -> None:
+    print(f"\n{events} events, seconds\n")
+    headers = ("", *(each.engine for each in taken))
+    rows: list[tuple[object, ...]] = [
+        ("start", *(each.start_s for each in taken)),
+        *((name, *(each.tables_s.get(name) for each in taken)) for name in TABLES),
+        ("all tables", *(each.wall_s for each in taken)),
+        ("processor time", *(each.cpu_s for each in taken)),
+        ("peak memory, MiB", *(each.peak_mib for each in taken)),
+    ]
+    report.table(headers, rows)
+
+
+def growth(results: list[dict[str, Any]]) -> dict[str, float]:
+    """How many times longer five times as much takes, by engine."""
+    walls = {
+        each["events"]: {engine["engine"]: engine["wall_s"] for engine in each["engines"]}
+        for each in results
+    }
+    small, large = GROWTH_SIZES
+    if small not in walls or large not in walls:
+        return {}
+    return {
+        engine: round(walls[large][engine] / walls[small][engine], 2)
+        for engine in walls[large]
+        if engine in walls[small]
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--events", nargs="+", default=["1M", "10M", "50M"], metavar="N")
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
+    parser.add_argument("--check", action="store_true", help="compare the tables with DuckDB's")
+    parser.add_argument("--quick", action="store_true", help="1M events, and the check")
+    parser.add_argument("--json", metavar="FILE", help="keep the figures there")
+    arguments = parser.parse_args()
+    sizes = ["1M"] if arguments.quick else arguments.events
+    results = [
+        measure(each, arguments.engines, check=arguments.check or arguments.quick) for each in sizes
+    ]
+    grown = growth(results)
+    for engine, times in grown.items():
+        print(f"{engine}: {times} times as long for {GROWTH_SIZES[1]} as for {GROWTH_SIZES[0]}")
+    if arguments.json:
+        report.write("pipeline", {"sizes": results, "growth": grown}, arguments.json)
+
+
+if __name__ == "__main__":
+    main()

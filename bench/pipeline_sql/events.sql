@@ -1,0 +1,18 @@
+-- By their hash those that may be repetitions are found; which are, source and id say.
+CREATE TEMP TABLE repeated_events AS
+WITH twice AS (
+    SELECT hash(source, id) AS key FROM clean GROUP BY key HAVING count(*) > 1
+)
+SELECT seq
+FROM (
+    SELECT seq, row_number() OVER (PARTITION BY source, id ORDER BY seq) AS place
+    FROM clean
+    WHERE hash(source, id) IN (SELECT key FROM twice)
+)
+WHERE place > 1;
+
+CREATE TEMP VIEW events AS
+SELECT
+    * EXCLUDE (told, plan), told.WorkflowName AS workflow,
+    greatest(seconds_between("at", received), 0) AS late_s
+FROM clean ANTI JOIN repeated_events USING (seq);

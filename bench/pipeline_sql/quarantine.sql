@@ -1,0 +1,69 @@
+-- A sequence number stands for one record. A bitmap for each 32,768 of them shows where it does not.
+CREATE TEMP TABLE crowded AS
+SELECT seq >> 15 AS bucket
+FROM raw
+WHERE seq > 0
+GROUP BY bucket
+HAVING count(*) > bit_count(bitstring_agg((seq & 32767)::INTEGER, 0, 32767));
+
+CREATE TEMP TABLE repeated_numbers AS
+SELECT seq, file_row_number
+FROM (
+    SELECT
+        seq, file_row_number,
+        row_number() OVER (PARTITION BY seq ORDER BY received, source, id) AS place
+    FROM raw
+    WHERE seq > 0 AND seq >> 15 IN (SELECT bucket FROM crowded)
+)
+WHERE place > 1;
+
+CREATE TEMP TABLE quarantine AS
+WITH marked AS (
+    SELECT
+        raw.* EXCLUDE (told, plan), again.seq IS NOT NULL AS is_again,
+        starts_with(type, '$message_type') AND source <> '$source' AND run IS NULL
+            AND told.WorkflowName IS NULL AND told.evolution IS NULL AS says_nothing
+    FROM raw LEFT JOIN repeated_numbers AS again USING (seq, file_row_number)
+), judged AS (
+    SELECT *, CASE
+        WHEN is_again OR coalesce(seq, 0) < 1 THEN 'it has no sequence number'
+        WHEN coalesce(length(id), 0) = 0 THEN 'it has no id'
+        WHEN length(id) > $name_max THEN 'its id is too long to be one'
+        WHEN coalesce(length(source), 0) = 0 THEN 'it has no source'
+        WHEN length(source) > $name_max THEN 'its source is too long to be one'
+        WHEN coalesce(length(type), 0) = 0 THEN 'it has no type'
+        WHEN length(type) > $name_max THEN 'its type is too long to be one'
+        WHEN received IS NULL THEN 'it has no time (received)'
+        WHEN "at" IS NULL THEN 'it has no time (at)'
+        WHEN length(topic) > $name_max THEN 'its topic is too long'
+        WHEN length(subject) > $name_max THEN 'its subject is too long'
+        WHEN length(run) > $name_max THEN 'its run is too long'
+        WHEN length(activity) > $name_max THEN 'its activity is too long'
+        WHEN received < TIMESTAMPTZ '2000-01-01 00:00:00+00'
+            THEN 'it was received before there was a broker'
+        WHEN received > now() + INTERVAL 1 DAY THEN 'it was received in the future'
+        WHEN says_nothing AND NOT coalesce(
+            starts_with(ltrim(TRY(decode(data))), '{') AND json_valid(TRY(decode(data))), false)
+            THEN 'it should be a message, and its data is no JSON object'
+        END AS reason
+    FROM marked
+)
+SELECT
+    filename AS file, CASE WHEN is_again THEN 0 ELSE seq END AS seq, received,
+    id[1:200] AS id, source[1:200] AS source, type[1:200] AS type, reason,
+    TRY(decode(data))[1:200] AS excerpt, seq AS own_seq, file_row_number
+FROM judged
+WHERE reason IS NOT NULL;
+
+CREATE TEMP VIEW clean AS
+SELECT raw.*
+FROM raw ANTI JOIN quarantine AS aside
+    ON raw.seq = aside.own_seq AND raw.file_row_number = aside.file_row_number
+WHERE raw.seq > 0 AND raw.id <> '' AND raw.source <> '' AND raw.type <> ''
+    AND raw.received IS NOT NULL AND raw."at" IS NOT NULL;
+
+-- What tells of runs, our own words apart: those are no news.
+CREATE TEMP VIEW messages AS
+SELECT * FROM clean WHERE run IS NOT NULL AND source <> '$source';
+
+SET VARIABLE now = (SELECT max(received) FROM clean);

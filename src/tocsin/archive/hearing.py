@@ -6,6 +6,7 @@ The live monitor and the archive both listen through here, so that they hear the
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -55,6 +56,7 @@ def tells_of_runs(event: Event) -> bool:
     return "RunId" in event.attributes or "RunId" in event.extensions
 
 
+@lru_cache(maxsize=1_024)  # messages of a few runs come one after another
 def may_be_asked_for(run_id: str) -> bool:
     """False if the id is no name: a line break in it has no place in an address or a table."""
     return len(run_id) <= NAME_CHARS_MAX and not _CONTROL.search(run_id)
@@ -65,6 +67,8 @@ def _pairs(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
         try:
             known = vocabulary.concepts
             pairs = _read_pairs(event.data)
+            if pairs.keys() <= known.keys():  # nearly always, and asked in one go
+                return pairs
             return {name: text for name, text in pairs.items() if name in known}
         except msgspec.DecodeError:
             pass  # values that are no texts

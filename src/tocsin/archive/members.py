@@ -7,9 +7,8 @@ site is kept as the built-in one that it is nearest to, which is what the rules 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow as pa
 from tocsin.monitor.fold import Heard, Reading, Stamps, is_nameless
 from tocsin.monitor.rules import FIELD_RULES, Kind
 from tocsin.monitor.times import NS_PER_US, read_ns
-from tocsin.monitor.values import READERS, is_cut
+from tocsin.monitor.values import JSON_CHARS_MAX, READERS, is_cut
 from tocsin.ontology import Vocabulary, built_in
 
 MOMENT: Final = pa.timestamp("us", tz="UTC")
@@ -91,13 +90,28 @@ _OF_CONCEPT: Final[dict[str, tuple[Member, ...]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is done with a pair of one concept."""
+
+    plain: tuple[tuple[str, Callable[[str], Any]], ...]  # members, and how the text is read
+    moments: tuple[str, ...]  # members that are the event's time
+    borrowed: tuple[tuple[str, tuple[Member, ...]], ...]  # as which concepts it is kept
+    is_evolution: bool
+    is_more: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_more = bool(self.moments or self.borrowed or self.is_evolution)
+        object.__setattr__(self, "is_more", is_more)
+
+
 class Teller:
     """Reads messages into members, for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.reading = Reading(vocabulary)
         self._evolution = vocabulary.below("EvolutionEvent")
-        self._known_as = lru_cache(maxsize=4_096)(self._nearest_kept)
+        self._steps: dict[str, _Step] = {}  # one for each concept of the vocabulary at most
 
     def _nearest_kept(self, concept: str) -> tuple[str, ...]:
         """The built-in concepts as which this one is kept: itself, or those it is nearest to."""
@@ -118,22 +132,42 @@ class Teller:
             seen.update(level)
         return ()
 
+    def _step(self, concept: str) -> _Step:
+        """What is done with a pair of this concept, worked out once."""
+        plain: list[tuple[str, Callable[[str], Any]]] = []
+        moments: list[str] = []
+        borrowed: list[tuple[str, tuple[Member, ...]]] = []
+        for kept in self._nearest_kept(concept):
+            if kept != concept:
+                borrowed.append((kept, _OF_CONCEPT[kept]))
+                continue
+            for member in _OF_CONCEPT[kept]:
+                if member.kind != "moment":
+                    plain.append((member.name, READERS[member.kind]))
+                elif concept in TIMES:
+                    plain.append((member.name, _moment_us))
+                else:
+                    moments.append(member.name)
+        is_evolution = concept in self._evolution
+        step = _Step(tuple(plain), tuple(moments), tuple(borrowed), is_evolution)
+        self._steps[concept] = step
+        return step
+
     def told(self, heard: Heard) -> tuple[dict[str, Any], int]:
         """What the message says, by member; and when it happened, in microseconds."""
         stamps = Stamps(heard, self.reading)
         found: dict[str, Any] = {}
         pairs = heard.pairs
+        steps = self._steps
         for concept, text in pairs.items():
-            for kept in self._known_as(concept):
-                if kept != concept and kept in pairs:
-                    continue  # it says so itself
-                for member in _OF_CONCEPT[kept]:
-                    value = _value(member, text, stamps.of.get(concept))
-                    if value is not None:
-                        found[member.name] = value
-            if concept in self._evolution:
-                found.setdefault("evolution", concept)
-            if is_cut(text):
+            step = steps.get(concept) or self._step(concept)
+            for name, read in step.plain:
+                value = read(text)
+                if value is not None:
+                    found[name] = value
+            if step.is_more:
+                _add_more(found, step, concept, text, stamps, pairs)
+            if len(text) > JSON_CHARS_MAX and is_cut(text):
                 self._is_over(concept, text, found)
         if stamps.ahead_ns:
             found["ahead_us"] = stamps.ahead_ns // NS_PER_US
@@ -154,8 +188,38 @@ class Teller:
             found["over"] = sorted({*found.get("over", ()), *fields})
 
 
+def _add_more(
+    found: dict[str, Any],
+    step: _Step,
+    concept: str,
+    text: str,
+    stamps: Stamps,
+    pairs: Mapping[str, str],
+) -> None:
+    """Add what is no matter of the text alone: when, as what else, and of which evolution."""
+    moment_ns = stamps.of.get(concept)
+    if moment_ns is not None:
+        for name in step.moments:
+            found[name] = moment_ns // NS_PER_US
+    for kept, members in step.borrowed:
+        if kept in pairs:
+            continue  # it says so itself
+        for member in members:
+            value = _value(member, text, moment_ns)
+            if value is not None:
+                found[member.name] = value
+    if step.is_evolution:
+        found.setdefault("evolution", concept)
+
+
+def _moment_us(text: str) -> int | None:
+    moment_ns = read_ns(text)
+    return None if moment_ns is None else moment_ns // NS_PER_US
+
+
 def _value(member: Member, text: str, moment_ns: int | None) -> Any:
-    if member.kind == "moment":
-        moment_ns = read_ns(text) if member.concept in TIMES else moment_ns
-        return None if moment_ns is None else moment_ns // NS_PER_US
-    return READERS[member.kind](text)
+    if member.kind != "moment":
+        return READERS[member.kind](text)
+    if member.concept in TIMES:
+        return _moment_us(text)
+    return None if moment_ns is None else moment_ns // NS_PER_US

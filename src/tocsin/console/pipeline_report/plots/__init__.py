@@ -1,0 +1,1 @@
+"""Plots: numbers as SVG, coloured by the page's style sheet."""

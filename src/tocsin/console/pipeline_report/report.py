@@ -1,0 +1,57 @@
+"""Report: reads one version of the tables, and writes the page whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from tocsin.archive.published import require
+from tocsin.console.pipeline_report.page import page
+from tocsin.console.pipeline_report.sections.activities import activities
+from tocsin.console.pipeline_report.sections.costs import costs
+from tocsin.console.pipeline_report.sections.deliveries import deliveries, discoveries
+from tocsin.console.pipeline_report.sections.durations import durations
+from tocsin.console.pipeline_report.sections.estimates import estimates
+from tocsin.console.pipeline_report.sections.failures import failures
+from tocsin.console.pipeline_report.sections.quality import quality
+from tocsin.console.pipeline_report.sections.usage import usage
+from tocsin.console.pipeline_report.sections.versions import trends
+from tocsin.console.pipeline_report.sections.workflows import workflows
+from tocsin.console.pipeline_report.source import Source
+from tocsin.console.pipeline_report.when import when
+
+TITLE = "What ran, and what it cost"
+
+
+def report(tables_dir: Path, *, out: Path | None = None, title: str = TITLE, now: datetime) -> str:
+    """The page as HTML, written to `out` if given. Raises NoTables if there is nothing to read."""
+    source = Source(require(tables_dir))
+    span = when(source)
+    sections = [
+        workflows(source, span),
+        activities(source),
+        failures(source, span),
+        durations(source),
+        usage(source, span),
+        trends(source),
+        costs(source),
+        estimates(source),
+        deliveries(source),
+        discoveries(source),
+        quality(source),
+    ]
+    html = page(source, title, now, span, sections)
+    if out is not None:
+        _write(out, html)
+    return html
+
+
+def _write(out: Path, html: str) -> None:
+    """Under another name first: who has the page open never sees half of it."""
+    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(html.encode("utf-8", "replace"))
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,0 +1,142 @@
+"""Scales: where a value stands on an axis, and which values are written beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
+# Durations have their own round numbers.
+_ROUND_S = (
+    *(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 36_000.0),
+    *(86_400.0, 864_000.0, 8_640_000.0, 86_400_000.0),
+)
+_ROUND_FINE_S = (
+    *(1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0),
+    *(60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0, 7_200.0, 18_000.0, 36_000.0),
+    *(72_000.0, 86_400.0, 172_800.0, 432_000.0, 864_000.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values between `low` and `high` to places between `start` and `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    is_log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high, at = self.low, self.high, value
+        if self.is_log:
+            low, high, at = math.log(low), math.log(high), math.log(max(value, 1e-300))
+        part = 0.5 if high <= low else min(max((at - low) / (high - low), 0.0), 1.0)
+        return self.start + part * (self.end - self.start)
+
+
+def ceiling(value: float, steps: int = 4) -> tuple[float, list[float]]:
+    """A round number that is no less, and the ticks from 0 up to it."""
+    if not math.isfinite(value) or value <= 0:
+        return 1.0, [0.0, 1.0]
+    step = _nice_step(value / steps)
+    last = math.ceil(value / step - 1e-9)
+    return last * step, [number * step for number in range(last + 1)]
+
+
+def seconds_ceiling(value_s: float, steps: int = 4) -> tuple[float, list[float]]:
+    """The same where the ticks are durations: steps of 15 min rather than of 1,000 s."""
+    for size_s in (86_400.0, 3_600.0, 60.0):
+        if value_s >= 2 * size_s:
+            high, ticks = ceiling(value_s / size_s, steps)
+            return high * size_s, [tick * size_s for tick in ticks]
+    return ceiling(value_s, steps)
+
+
+def log_seconds_ticks(low_s: float, high_s: float, ticks_max: int = 5) -> list[float]:
+    """Round durations between the two, few enough to be written side by side."""
+    fine = [tick for tick in _ROUND_FINE_S if low_s <= tick <= high_s]
+    if 2 <= len(fine) <= ticks_max:
+        return fine
+    if len(fine) < 2:
+        return [low_s, high_s] if low_s < high_s else [low_s]
+    coarse = [tick for tick in _ROUND_S if low_s <= tick <= high_s]
+    chosen = coarse if len(coarse) >= 2 else fine
+    every = math.ceil(len(chosen) / ticks_max)
+    return chosen[::every]
+
+
+def _nice_step(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(nice * power for nice in _NICE if nice * power >= value * 0.9999)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A stretch of time cut into equal parts, each whole hours."""
+
+    start: datetime
+    step: timedelta
+    parts: int
+
+    @property
+    def end(self) -> datetime:
+        return self.start + self.parts * self.step
+
+    @property
+    def step_s(self) -> float:
+        return self.step.total_seconds()
+
+    def begins(self, part: int) -> datetime:
+        return self.start + part * self.step
+
+    def words(self) -> str:
+        """How long a part is: `day`, `week`, `6 hours`."""
+        hours = round(self.step_s / 3_600)
+        if hours % 24:
+            return "hour" if hours == 1 else f"{hours} hours"
+        days = hours // 24
+        return {1: "day", 7: "week"}.get(days, f"{days} days")
+
+    def named(self, part: int) -> str:
+        begins = self.begins(part)
+        return f"{begins:%Y-%m-%d %H:%M}" if self.step_s < 86_400 else f"{begins:%Y-%m-%d}"
+
+
+_STEP_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336, 672, 2_016, 8_736, 87_360)
+
+
+def period(first: datetime, last: datetime, parts_max: int) -> Period:
+    """From the first to the last moment in at most so many parts."""
+    first, last = first.astimezone(UTC), last.astimezone(UTC)
+    whole_s = max((last - first).total_seconds(), 0.0)
+    fitting = (hours for hours in _STEP_HOURS if whole_s / (hours * 3_600) <= parts_max - 1)
+    step = timedelta(hours=next(fitting, math.ceil(whole_s / 3_600 / (parts_max - 1))))
+    start = first.replace(minute=0, second=0, microsecond=0)
+    if step >= timedelta(days=1):
+        start = start.replace(hour=0)
+    parts = math.floor((last - start) / step) + 1
+    return Period(start, step, parts)
+
+
+def time_ticks(span: Period, ticks_max: int) -> list[tuple[int, str]]:
+    """Which parts are named on the axis, and how; the year where it changes."""
+    chosen = _steady(range(span.parts), ticks_max)
+    found: list[tuple[int, str]] = []
+    year = None
+    for part in chosen:
+        begins = span.begins(part)
+        if span.step_s < 86_400 and span.parts * span.step_s <= 2 * 86_400:
+            name = f"{begins:%H:%M}"
+        else:
+            name = f"{begins.day} {begins:%b}" + (f" {begins:%Y}" if begins.year != year else "")
+        year = begins.year
+        found.append((part, name))
+    return found
+
+
+def _steady(parts: Sequence[int], ticks_max: int) -> Sequence[int]:
+    return parts[:: max(1, math.ceil(len(parts) / ticks_max))]

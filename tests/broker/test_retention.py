@@ -57,3 +57,23 @@ def test_a_paused_subscription_holds_the_log_back_no_longer_than_it_may() -> Non
     assert again.broker.view(box).dropped == 2
     again.ask(lambda t: again.broker.change(box, Change(state=State.ACTIVE), t, again.now))
     assert seqs([again.pull(box)]) == [4]
+
+
+def test_the_log_keeps_what_the_archive_has_not_taken() -> None:
+    hand = Hand()
+    hand.broker.hold_for_archive(0)
+    hand.publish(*(event(n) for n in range(10)))
+    hand.broker.surveyed(8, hand.now)
+    hand.pass_s(1)
+    first_while_nothing_is_archived = hand.log[0].seq
+    hand.broker.hold_for_archive(5)
+    hand.broker.surveyed(8, hand.now)
+    hand.pass_s(1)
+    first_while_some_is = hand.log[0].seq
+    hand.broker.hold_for_archive(None)
+    hand.broker.surveyed(8, hand.now)
+    hand.pass_s(1)
+
+    assert first_while_nothing_is_archived == 1
+    assert first_while_some_is == 6
+    assert hand.log[0].seq == 9

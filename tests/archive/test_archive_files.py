@@ -349,3 +349,21 @@ def test_samples_are_gathered_into_files_by_date(tmp_path: Path) -> None:
     table = pq.read_table(files[0], partitioning=None)
     assert table.schema.equals(DELIVERIES_SCHEMA)
     assert table["subscription"].to_pylist() == ["s0", "s0"]
+
+
+def test_engines_that_know_nothing_of_tocsin_see_each_sealed_event_once(tmp_path: Path) -> None:
+    write(tmp_path, 1, 60)
+    write(tmp_path, 61, 90, NOON_NS + DAY_NS)
+    Filler(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
+    write(tmp_path, 91, 95)
+    (tmp_path / ".lock").touch()
+    pandas = pytest.importorskip("pandas")
+    duckdb = pytest.importorskip("duckdb")
+
+    frame = pandas.read_parquet(tmp_path, columns=["seq", "type"])
+    (count, cpu_s) = duckdb.sql(
+        f"SELECT count(*), max(told.CpuSeconds) FROM read_parquet('{tmp_path}/date=*/*.parquet')"
+    ).fetchone()
+
+    assert sorted(frame["seq"]) == list(range(1, 91))
+    assert (count, cpu_s) == (90, 90.0)

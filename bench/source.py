@@ -1,0 +1,330 @@
+"""The Spark source `tocsin` beside Spark's own Parquet source: same files, columns and sink.
+
+    python bench/source.py [--rows N] [--files N] [--archive DIR] [--quick] [--json FILE]
+
+The archive is made by `tocsin synth` (or is one that is there). Both sources read it in turns, in
+one session, into Spark's `noop` sink; a first turn that nobody counts warms both up. `M rows/s` is
+the median of the rounds and `ratio` ours over Spark's. `per CPU-s` is the same by processor time of
+the JVM and of all Python workers, which other work on the machine disturbs less.
+
+`stream` is a query with the available-now trigger that reads the archive in five batches: rows
+over seconds of all but the first, in which Spark starts a Python process for a source like ours
+(`start`, the seconds of that first one). `over HTTP` reads a running broker whose archive this is,
+on the same machine, and has no peer.
+
+`polls` is how long a stream takes to learn whether there is something new in an archive of many
+small files, while a file is added each time: asked of our reader, and as Spark tells it for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+import load  # noqa: F401  # with it, what the tests have is within reach
+import report
+from served import served
+from tocsin.archive.catalog import Catalog
+from tocsin.archive.naming import format_range
+from tocsin.archive.parquet import read_piece
+from tocsin.archive.synth.plan import Plan
+from tocsin.archive.synth.synthesis import synthesize
+from tocsin.pipeline.session import session
+from tocsin.pipeline.source import TocsinSource
+
+ROUNDS = 5
+TARGET = 0.8
+POLL_TARGET_S = 0.2
+COLUMNS = {
+    "4 columns": ("seq", "run", "activity", "at"),
+    "10, of told": (
+        "seq",
+        "run",
+        "activity",
+        "attempt",
+        "at",
+        "told.ActivityExecuting",
+        "told.ExitCode",
+        "told.CpuSeconds",
+        "told.MemoryPeak",
+        "told.Host",
+    ),
+    "the event": ("seq", "received", "id", "source", "type", "topic", "time", "attributes", "data"),
+    "all columns": (),
+}
+STREAMED = ("4 columns", "10, of told")
+Row = dict[str, Any]
+
+
+def cpu_s() -> float:
+    """Processor time of this process's children, and of theirs: the JVM and its workers."""
+    total = 0.0
+    for process in psutil.Process().children(recursive=True):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def spent(work: Callable[[], None]) -> tuple[float, float]:
+    """Seconds by the clock, and of processors."""
+    cpu, began = cpu_s(), time.perf_counter()
+    work()
+    return time.perf_counter() - began, cpu_s() - cpu
+
+
+def sink(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def theirs(spark: SparkSession, archive: Path, columns: tuple[str, ...]) -> DataFrame:
+    frame = spark.read.parquet(str(archive))
+    return frame.select(*columns) if columns else frame.drop("date")
+
+
+def ours(spark: SparkSession, where: object, columns: tuple[str, ...]) -> DataFrame:
+    return spark.read.format("tocsin").option("columns", ",".join(columns)).load(str(where))
+
+
+def streamed(frame: DataFrame) -> Row:
+    """Rows and seconds of every batch but the first, and the seconds of that."""
+    with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as checkpoint:
+        query = (
+            frame.writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    first, *others = [each for each in query.recentProgress if each["numInputRows"]]
+    return {
+        "start_s": first["durationMs"]["triggerExecution"] / 1e3,
+        "rows": sum(each["numInputRows"] for each in others),
+        "seconds": sum(each["durationMs"]["triggerExecution"] for each in others) / 1e3,
+    }
+
+
+def compared(name: str, rows: int, rounds: int, work: dict[str, Callable[[], None]]) -> Row:
+    """Both in turns; the medians, and ours over theirs."""
+    taken: dict[str, list[tuple[float, float]]] = {side: [] for side in work}
+    for number in range(rounds + 1):
+        for side, run in work.items():
+            found = spent(run)
+            if number:
+                taken[side].append(found)
+    row: Row = {"what": name}
+    for side, times in taken.items():
+        row[f"{side}_rows_s"] = rows / statistics.median(wall for wall, _ in times)
+        row[f"{side}_rows_cpu_s"] = rows / statistics.median(cpu for _, cpu in times)
+    if "spark" in work:
+        row["ratio"] = row["tocsin_rows_s"] / row["spark_rows_s"]
+        row["cpu_ratio"] = row["tocsin_rows_cpu_s"] / row["spark_rows_cpu_s"]
+    return row
+
+
+def throughput(spark: SparkSession, archive: Path, rows: int, rounds: int) -> list[Row]:
+    found = []
+    for name, columns in COLUMNS.items():
+        assert ours(spark, archive, columns).count() == rows
+        found.append(
+            compared(
+                f"batch, {name}",
+                rows,
+                rounds,
+                {
+                    "spark": lambda c=columns: sink(theirs(spark, archive, c)),
+                    "tocsin": lambda c=columns: sink(ours(spark, archive, c)),
+                },
+            )
+        )
+    return found + [streams(spark, archive, rows, rounds, name) for name in STREAMED]
+
+
+def streams(spark: SparkSession, archive: Path, rows: int, rounds: int, name: str) -> Row:
+    columns = COLUMNS[name]
+    schema = spark.read.parquet(str(archive)).schema
+    files = len(list(archive.glob("date=*/*.parquet")))
+    plain = spark.readStream.schema(schema).option("maxFilesPerTrigger", max(1, files // 5))
+    limited = spark.readStream.format("tocsin").option("columns", ",".join(columns))
+    limited = limited.option("rows_per_trigger", rows // 5)
+    sides = {
+        "spark": plain.parquet(str(archive)).select(*columns),
+        "tocsin": limited.load(str(archive)),
+    }
+    taken: dict[str, list[Row]] = {side: [] for side in sides}
+    for _ in range(rounds):
+        for side, frame in sides.items():
+            taken[side].append(streamed(frame))
+    row: Row = {"what": f"stream, {name}"}
+    for side, found in taken.items():
+        row[f"{side}_rows_s"] = statistics.median(each["rows"] / each["seconds"] for each in found)
+        row[f"{side}_start_s"] = statistics.median(each["start_s"] for each in found)
+    row["ratio"] = row["tocsin_rows_s"] / row["spark_rows_s"]
+    return row
+
+
+def over_http(spark: SparkSession, archive: Path, rows: int, rounds: int) -> list[Row]:
+    columns = COLUMNS["4 columns"]
+    with served(env={"TOCSIN_ARCHIVE__DIRECTORY": str(archive)}) as broker:
+        assert ours(spark, broker.url, columns).count() == rows
+        return [
+            compared(
+                f"over HTTP, {name}",
+                rows,
+                rounds,
+                {"tocsin": lambda c=COLUMNS[name]: sink(ours(spark, broker.url, c))},
+            )
+            for name in ("4 columns", "the event")
+        ]
+
+
+class SmallFiles:
+    """An archive of files of ten events each, to which files are added."""
+
+    def __init__(self, directory: Path, archive: Path, files: int) -> None:
+        self.directory = directory
+        self._batch = next(read_piece(Catalog(archive).pieces()[0])).slice(0, 10)
+        self.last = 0
+        for _ in range(files):
+            self.add()
+
+    def add(self) -> None:
+        first, self.last = self.last + 1, self.last + 10
+        place = self._batch.schema.get_field_index("seq")
+        numbers = pa.array(range(first, self.last + 1), pa.int64())
+        batch = self._batch.set_column(place, self._batch.schema.field(place), numbers)
+        keys = {b"tocsin.first": first, b"tocsin.last": self.last, b"tocsin.count": 10}
+        described = {key: b"%d" % value for key, value in keys.items()}
+        schema = batch.schema.with_metadata({**batch.schema.metadata, **described})
+        folder = self.directory / "date=2026-01-01"
+        folder.mkdir(parents=True, exist_ok=True)
+        name = format_range(first, self.last)
+        unfinished = folder / f".{name}"
+        pq.write_table(pa.Table.from_batches([batch]).cast(schema), unfinished, compression="zstd")
+        unfinished.rename(folder / name)
+
+
+def polls(small: SmallFiles, count: int) -> Row:
+    """What our reader takes, in the process that Spark asks."""
+    source = TocsinSource(CaseInsensitiveDict({"path": str(small.directory)}))
+    reader = source.streamReader(source.schema())
+    took = []
+    for number in range(count + 1):
+        if number:
+            small.add()
+        began = time.perf_counter()
+        offset = reader.latestOffset({"seq": 0}, ReadAllAvailable())
+        took.append(time.perf_counter() - began)
+        assert offset == {"seq": small.last}
+    return _poll_row("our reader, asked", took[0], took[1:])
+
+
+def polls_in_spark(name: str, frame: DataFrame, small: SmallFiles, count: int) -> Row:
+    """What Spark says that asking takes, of a query that runs while files are added."""
+    took: dict[int, float] = {}
+    with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as checkpoint:
+        query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+        query.processAllAvailable()
+        first_s = sum(
+            each["durationMs"].get("latestOffset", 0) / 1e3 for each in query.recentProgress
+        )
+        for _ in range(count):
+            small.add()
+            query.processAllAvailable()
+            for each in query.recentProgress:
+                if each["numInputRows"] == 10:
+                    took[each["batchId"]] = each["durationMs"]["latestOffset"] / 1e3
+        query.stop()
+    return _poll_row(name, first_s, list(took.values()))
+
+
+def _poll_row(name: str, first_s: float, took: list[float]) -> Row:
+    median_s, most_s = statistics.median(took), max(took)
+    return {"what": name, "first_s": first_s, "median_s": median_s, "most_s": most_s}
+
+
+def all_polls(spark: SparkSession, small: SmallFiles) -> list[Row]:
+    directory = str(small.directory)
+    schema = spark.read.parquet(directory).schema
+    plain = spark.readStream.schema(schema).parquet(directory).select("seq")
+    stream = spark.readStream.format("tocsin").options(columns="seq", rows_per_trigger=10**9)
+    return [
+        polls(small, 50),
+        polls_in_spark("tocsin, in Spark", stream.load(directory), small, 5),
+        polls_in_spark("Spark's Parquet source", plain, small, 5),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--files", type=int, default=20_000, help="of the archive of small files")
+    parser.add_argument("--archive", type=Path, help="one that is there, and is not made anew")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    rows = 300_000 if arguments.quick else arguments.rows
+    files = 2_000 if arguments.quick else arguments.files
+    rounds = 2 if arguments.quick else arguments.rounds
+    spark = session("local[2]", purpose="work")
+    with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as scratch:
+        archive = arguments.archive or Path(scratch) / "archive"
+        if arguments.archive is None:
+            synthesize(Plan(rows, seed=1, broken=0.0), archive, lambda count: None)
+        rows = Catalog(archive).through()
+        speeds = throughput(spark, archive, rows, rounds)
+        speeds += over_http(spark, archive, rows, rounds)
+        report.table(
+            ["", "tocsin M rows/s", "Spark M rows/s", "ratio", "per CPU-s", "start", "Spark's"],
+            [
+                [
+                    each["what"],
+                    each["tocsin_rows_s"] / 1e6,
+                    each["spark_rows_s"] / 1e6 if "ratio" in each else None,
+                    each.get("ratio"),
+                    each.get("cpu_ratio"),
+                    each.get("tocsin_start_s"),
+                    each.get("spark_start_s"),
+                ]
+                for each in speeds
+            ],
+        )
+        asked = all_polls(spark, SmallFiles(Path(scratch) / "small", archive, files))
+        print(f"\n{files:,} files\n")
+        report.table(
+            ["a poll, s", "first", "median", "most"],
+            [[each["what"], each["first_s"], each["median_s"], each["most_s"]] for each in asked],
+        )
+    spark.stop()
+    rated = [each["ratio"] for each in speeds if "ratio" in each]
+    results = {
+        "rows": rows,
+        "files": files,
+        "speeds": speeds,
+        "polls": asked,
+        "ratio_min": min(rated),
+        "ratio_target": TARGET,
+        "poll_s_most": asked[0]["most_s"],
+        "poll_target_over_it": POLL_TARGET_S / asked[0]["most_s"],
+    }
+    if arguments.json:
+        report.write("source", results, arguments.json)
+
+
+if __name__ == "__main__":
+    main()

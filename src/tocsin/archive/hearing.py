@@ -70,6 +70,6 @@ def _pairs(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
             if pairs.keys() <= known.keys():  # nearly always, and asked in one go
                 return pairs
             return {name: text for name, text in pairs.items() if name in known}
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # values that are no texts
     return pairs_of(event, vocabulary)

@@ -38,12 +38,14 @@ def value(name: str) -> Column:
     return F.col(f"{name}.value") if cell_is_stamped(name) else F.col(name)
 
 
-def attempt_rows(cells: DataFrame) -> DataFrame:
+def attempt_rows(cells: DataFrame, *beside: str) -> DataFrame:
     """One row an attempt: its state, times and what it used, but for what its run says of it.
 
     The cells come grouped by (run, activity), as `fold` leaves them: the windows need no shuffle.
+    `beside` are further columns to keep.
     """
     return _timed(_inherited(cells)).select(
+        *beside,
         "run",
         F.col("activity").alias("id"),
         "attempt",

@@ -64,7 +64,7 @@ def pairs_of(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
     """What any event says in concepts: each value that a content filter sees under such a name."""
     known = vocabulary.concepts
     if event.type.startswith(TYPE_PREFIX) and not (event.extensions or event.attributes):
-        with suppress(msgspec.DecodeError):  # of one that came by another door
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # of one that came by another door
             pairs = _read_pairs(event.data or b"")
             if pairs.keys() <= known.keys():
                 return pairs

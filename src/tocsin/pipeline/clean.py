@@ -1,0 +1,122 @@
+"""Clean: which records can be used, which cannot and why, and which are repetitions."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tocsin.archive.tables import EVENTS, QUARANTINE
+from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.rules import CURRENT, GROWING
+from tocsin.pipeline.attempts import seconds_between
+from tocsin.wire.blackboard.normal import TYPE_PREFIX
+
+NOTE_COLUMNS: Final = (
+    *("seq", "received", "at", "source", "type", "topic", "subject", "attributes", "data"),
+    *("run", "activity", "attempt"),
+)
+NOTED: Final = (
+    *("WorkflowName", "WorkflowVersion", "PreviousVersion", "ChangeDetail", "evolution", "Host"),
+    *("ActivityType", *GROWING, *CURRENT),
+)
+NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
+EXCERPT_CHARS: Final = 200
+EARLIEST: Final = "2000-01-01T00:00:00Z"  # no broker of ours received anything before
+# The broker that received it wrote this time itself. A day allows for a clock that was set back.
+AHEAD_S_MAX: Final = 86_400
+LATE_S: Final = 600.0  # an event that comes so long after it happened counts as late
+
+
+def reason(now: Column) -> Column:
+    """Why a record of the archive cannot be used; null for one that can."""
+    return F.coalesce(
+        reason_at_a_glance(now),
+        F.when(
+            _is_no_message(), F.lit("it should be a message, and its data is no JSON object")
+        ).when(_is_nobodys(), F.lit("its RunId is too long or not printable")),
+    )
+
+
+def reason_at_a_glance(now: Column) -> Column:
+    """The same, as far as that can be told without the data, which is most of what is read."""
+    earliest = F.lit(EARLIEST).cast("timestamp")
+    ahead = F.col("received") > now + F.expr(f"INTERVAL {AHEAD_S_MAX} SECONDS")
+    found = F.when(F.coalesce(F.col("seq"), F.lit(0)) < 1, F.lit("it has no sequence number"))
+    for name in ("id", "source", "type"):
+        found = found.when(
+            F.coalesce(F.length(name), F.lit(0)) == 0, F.lit(f"it has no {name}")
+        ).when(F.length(name) > NAME_CHARS_MAX, F.lit(f"its {name} is too long to be one"))
+    for name in ("received", "at"):
+        found = found.when(F.col(name).isNull(), F.lit(f"it has no time ({name})"))
+    for name in ("topic", "subject", "run", "activity"):
+        found = found.when(F.length(name) > NAME_CHARS_MAX, F.lit(f"its {name} is too long"))
+    return found.when(
+        F.col("received") < earliest, F.lit("it was received before there was a broker")
+    ).when(ahead, F.lit("it was received in the future"))
+
+
+def _is_no_message() -> Column:
+    """A message of the blackboard that says nothing, because it cannot be read."""
+    is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
+    is_text = F.is_valid_utf8(F.col("data").cast("string"))
+    is_object = F.ltrim(_text()).startswith("{") & F.get_json_object(_text(), "$").isNotNull()
+    return is_message & F.col("told").isNull() & ~F.coalesce(is_text & is_object, F.lit(False))
+
+
+def _is_nobodys() -> Column:
+    """It says of which run it is, and nobody could ask for a run of that name."""
+    named = F.get_json_object(_text(), "$.RunId")
+    is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
+    return is_message & F.col("told").isNull() & named.isNotNull()
+
+
+def _text() -> Column:
+    return F.make_valid_utf8(F.col("data").cast("string"))
+
+
+def set_aside(bad: DataFrame) -> DataFrame:
+    """Bad records as the quarantine shows them."""
+    excerpt = F.substring(_text(), 1, EXCERPT_CHARS)
+    short = {name: F.substring(name, 1, EXCERPT_CHARS) for name in ("id", "source", "type")}
+    columns = {"file": F.col("file"), "excerpt": excerpt, **short}
+    return bad.withColumns(columns).select(*QUARANTINE.names)
+
+
+def keys_of(clean: DataFrame) -> DataFrame:
+    """What a repetition is known by: two hashes of source and id, 96 bits together."""
+    return clean.select(
+        F.xxhash64("source", "id").alias("key"), F.hash("id", "source").alias("check"), "seq"
+    )
+
+
+def repetitions(keys: DataFrame, former: DataFrame | None) -> DataFrame:
+    """The sequence numbers of events that were there before, in this part or in a former one."""
+    same = ["key", "check"]
+    firsts = keys.groupBy(*same).agg(F.min("seq").alias("first"), F.count("*").alias("times"))
+    again = keys.join(firsts.where("times > 1"), same).where("seq > first").select("seq")
+    if former is None:
+        return again
+    known = keys.join(former.select(*same).distinct(), same, "left_semi").select("seq")
+    return again.unionByName(known).distinct()
+
+
+def notes_of(usable: DataFrame) -> DataFrame:
+    """What later steps ask of single messages: samples of hosts, and how workflows evolved."""
+    told = F.col("told")
+    measured = reduce(Column.__or__, (told[name].isNotNull() for name in CURRENT))
+    noted = (told["Host"].isNotNull() & measured) | told["evolution"].isNotNull()
+    watched = F.col("run").isNull() & F.col("attributes").isNotNull()
+    kept = usable.where(F.coalesce(noted, F.lit(False)) | watched)
+    slim = F.struct(*(told[name].alias(name) for name in NOTED))
+    return kept.select(*NOTE_COLUMNS, slim.alias("told"))
+
+
+def events_of(clean: DataFrame, repeated: DataFrame) -> DataFrame:
+    """The table of events: each once."""
+    late_s = F.greatest(seconds_between(F.col("at"), F.col("received")), F.lit(0.0))
+    columns = {"workflow": F.col("told.WorkflowName"), "late_s": late_s}
+    kept = clean.join(repeated, "seq", "left_anti")
+    return kept.withColumns(columns).select(*EVENTS.names)

@@ -1,0 +1,165 @@
+"""The job: what came since the last time, folded into the state, and every table made anew."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tocsin.archive.published import Manifest, published
+from tocsin.errors.pipeline import PipelineFailed
+from tocsin.pipeline.making import Making
+from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
+from tocsin.pipeline.reading import Found, directory_of, is_broker, is_directory, new_records
+from tocsin.pipeline.standing import compacted, is_due
+from tocsin.pipeline.state import State, Window
+
+SILENCE_S: Final = 6 * 3600.0  # as the monitor has it: longer without news, and a run is lost
+BAD_FILES_MAX: Final = 100  # that turn out to be unreadable while they are read, one after another
+BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB of rows in a sort
+BYTES_A_FILE: Final = 128 << 20
+PARTITIONS_MAX: Final = 2_000
+
+_FILE_NAMED: Final = re.compile(r"(?:file:(?://)?)?(/\S+?\.parquet)")
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be done."""
+
+    archive: str
+    tables: Path
+    since: datetime | None = None
+    until: datetime | None = None
+    anew: bool = False
+    silence_s: float = SILENCE_S
+
+    @property
+    def window(self) -> Window:
+        return Window(self.since, self.until, self.archive)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was done."""
+
+    manifest: Manifest
+    is_new: bool
+    """False if there was nothing that the tables did not have."""
+    bad_files: tuple[BadFile, ...] = ()
+
+
+def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
+    """Bring the tables up to date. Running it again changes nothing."""
+    state = State(job.tables)
+    with state.held(), told_plainly():
+        if job.anew:
+            state.forget()
+        state.agree_on(job.window)
+        bad = _take_in(spark, state, job, tell)
+        standing = published(job.tables)
+        if standing is not None and not job.anew and standing.through >= state.through() > 0:
+            return Done(standing.manifest, False, bad)
+        sizes = sizes_for(state)
+        if is_due(state.partials()):
+            tell("compaction")
+            compacted(spark, state, sizes)
+        manifest = make_tables(spark, state, job, sizes, tell)
+        return Done(manifest, True, bad)
+
+
+def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell: Tell) -> Manifest:
+    """A new edition of every table from what is in the state."""
+    samples = str(directory_of(job.archive)) if is_directory(job.archive) else None
+    making = Making(spark, state, samples, sizes, job.silence_s)
+    return making.make(datetime.now(UTC), tell)
+
+
+def _take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[BadFile, ...]:
+    """Fold what is new. A file that cannot be read is set aside, and the rest is not lost by it."""
+    without: list[BadFile] = []
+    while True:
+        found = new_records(spark, job.archive, state.through(), job.window, without)
+        if found is None:
+            return ()
+        tell("events")
+        try:
+            _fold(spark, state, job, found)
+            return found.bad_files
+        except PySparkException as error:
+            bad = _file_named_by(error, found)
+            if bad is None or len(without) >= BAD_FILES_MAX:
+                raise
+            without.append(bad)
+
+
+def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
+    now = datetime.now(UTC)
+    sizes = sizes_of(found.bytes)
+    records = found.records
+    landed: Path | None = None
+    if is_broker(job.archive):  # asked once: each step would ask it again
+        landed = state.new_place()
+        records.write.mode("overwrite").parquet(str(landed / "landed"))
+        records = spark.read.schema(records.schema).parquet(str(landed / "landed"))
+    try:
+        input = Input(records, found.first, found.last, now, found.bad_files)
+        make_partial(spark, state, input, sizes)
+    finally:
+        if landed is not None:
+            shutil.rmtree(landed, ignore_errors=True)
+
+
+def _file_named_by(error: PySparkException, found: Found) -> BadFile | None:
+    """The file of the archive because of which Spark gave up, if it was one."""
+    text = str(error)
+    named = set(_FILE_NAMED.findall(text)) & set(found.files)
+    if not named:
+        return None
+    first_line = next((line for line in text.splitlines() if line.strip()), text)
+    return BadFile(min(named), first_line[:300])
+
+
+def sizes_of(archive_bytes: int) -> Sizes:
+    """How to divide the work on so much of an archive."""
+    partitions = min(PARTITIONS_MAX, max(2, -(-archive_bytes // BYTES_A_PARTITION)))
+    return Sizes(partitions, max(1, -(-archive_bytes // BYTES_A_FILE)))
+
+
+def sizes_for(state: State) -> Sizes:
+    """The same, for what is in the state."""
+    size = sum(
+        file.stat().st_size
+        for each in state.partials()
+        for file in each.directory.rglob("*.parquet")
+    )
+    return sizes_of(size)
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """What Spark could not do, in one line and with what to do about it."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise PipelineFailed(
+            f"Spark gave up: {lines[0][:400] if lines else type(error).__name__}",
+            remedy="The tables are as they were. Run it again with --verbose for the whole story.",
+        ) from error
+    except OSError as error:
+        raise PipelineFailed(
+            f"the tables could not be written: {error}",
+            remedy="The tables are as they were. Make room, or name another place with --tables.",
+        ) from error

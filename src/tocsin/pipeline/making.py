@@ -1,0 +1,128 @@
+"""Making: from the state that stands to a new edition of every table.
+
+Each step is a function from DataFrame to DataFrame. What several steps need is written once and
+read again: a table on disk, with the columns that a step asks for, is read faster than it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
+from tocsin.archive.published import Manifest
+from tocsin.archive.samples import SCHEMAS as SAMPLES
+from tocsin.archive.tables import QUARANTINE
+from tocsin.pipeline.derive.costs import cost_models
+from tocsin.pipeline.derive.deliveries import deliveries
+from tocsin.pipeline.derive.discoveries import discoveries
+from tocsin.pipeline.derive.estimates import estimates
+from tocsin.pipeline.derive.evolution import evolution
+from tocsin.pipeline.derive.failures import failures
+from tocsin.pipeline.derive.schemas import fitted, spark_schema
+from tocsin.pipeline.derive.stats import activity_stats
+from tocsin.pipeline.derive.usage import activity_usage, host_usage
+from tocsin.pipeline.partial import Sizes, read, write
+from tocsin.pipeline.publishing import Edition
+from tocsin.pipeline.quality import findings, require
+from tocsin.pipeline.runs import run_rows, with_activities, with_runs
+from tocsin.pipeline.standing import added, standing_attempts, standing_runs
+from tocsin.pipeline.state import Partial, State
+
+SMALL: Final = 1  # files of a table that is a summary
+QUARANTINE_ROWS_MAX: Final = 1_000_000  # of which each is shown; the rest is counted
+
+Step = Callable[[str], None]
+
+
+class Making:
+    """One edition of the tables, from the parts that there are."""
+
+    def __init__(
+        self, spark: SparkSession, state: State, samples: str | None, sizes: Sizes, silence_s: float
+    ) -> None:
+        self._spark = spark
+        self._parts: Sequence[Partial] = state.partials()
+        self._samples = samples
+        self._sizes = sizes
+        self._silence_s = silence_s
+        self._edition = Edition(state.tables)
+        moments = [each.facts.as_of for each in self._parts if each.facts.as_of is not None]
+        self._as_of = max(moments, default=None)
+
+    def make(self, now: datetime, step: Step) -> Manifest:
+        """Make, check and publish. If anything fails, the tables are as they were."""
+        try:
+            if self._parts:
+                self._make_all(self._as_of or now, step)
+                step("quality")
+                require(findings(self.table))
+            return self._edition.publish(
+                now,
+                max((each.facts.last for each in self._parts), default=0),
+                self._as_of,
+                added(self._parts),
+            )
+        except BaseException:
+            self._edition.give_up()
+            raise
+
+    def table(self, name: str) -> DataFrame:
+        """A table of this edition, as far as it is made."""
+        return self._spark.read.parquet(str(self._edition.place(name)))
+
+    def _make_all(self, as_of: datetime, step: Step) -> None:
+        step("activities")
+        runs = run_rows(
+            standing_runs(self._spark, self._parts, self._sizes), as_of, self._silence_s
+        )
+        runs = runs.persist()
+        attempts = standing_attempts(self._spark, self._parts, self._sizes)
+        self._write("activities", with_runs(attempts, runs), None)
+        activities = self.table("activities")
+        step("runs")
+        self._write("runs", with_activities(runs, activities), SMALL)
+        runs.unpersist()
+        step("events")
+        self._edition.link("events", [f for each in self._parts for f in each.files("events")])
+        self._make_summaries(activities, self.table("runs"), as_of, step)
+
+    def _make_summaries(
+        self, activities: DataFrame, runs: DataFrame, as_of: datetime, step: Step
+    ) -> None:
+        events, notes = self.table("events"), read(self._spark, self._parts, "notes")
+        steps: dict[str, Callable[[], DataFrame]] = {
+            "activity_stats": lambda: activity_stats(activities),
+            "cost_models": lambda: cost_models(activities),
+            "estimates": lambda: estimates(runs, activities, as_of),
+            "failures": lambda: failures(activities, events),
+            "evolution": lambda: evolution(runs, self.table("activity_stats"), notes),
+            "host_usage": lambda: host_usage(notes, activities),
+            "activity_usage": lambda: activity_usage(activities),
+            "deliveries": lambda: deliveries(self._sample(DELIVERIES), self._sample(DEADLETTERS)),
+            "discoveries": lambda: discoveries(self._sample(DISCOVERIES)),
+            "quarantine": self._quarantine,
+        }
+        for name, made in steps.items():
+            step(name)
+            self._write(name, made(), SMALL)
+
+    def _quarantine(self) -> DataFrame:
+        aside = read(self._spark, self._parts, "quarantine")
+        return aside.select(*QUARANTINE.names).limit(QUARANTINE_ROWS_MAX)
+
+    def _sample(self, name: str) -> DataFrame:
+        """What the archive keeps beside events; none, where there is nothing."""
+        schema = spark_schema(SAMPLES[name])
+        place = None if self._samples is None else Path(self._samples) / name
+        if place is None or not any(place.glob("*/*.parquet")):
+            return self._spark.createDataFrame([], schema)
+        files = sorted(str(each) for each in place.glob("*/*.parquet"))
+        return self._spark.read.schema(schema).parquet(*files)
+
+    def _write(self, name: str, rows: DataFrame, files: int | None) -> None:
+        write(fitted(rows, name), self._edition.place(name), files)

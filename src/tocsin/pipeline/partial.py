@@ -1,0 +1,156 @@
+"""Partial: some events of the archive, made into one part of the tables' state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, Observation, SparkSession, Window
+from pyspark.sql import functions as F
+
+from tocsin.monitor.rules import Entity
+from tocsin.pipeline.attempts import attempt_rows
+from tocsin.pipeline.clean import (
+    LATE_S,
+    events_of,
+    keys_of,
+    notes_of,
+    reason,
+    reason_at_a_glance,
+    repetitions,
+    set_aside,
+)
+from tocsin.pipeline.fold import HASH, cells_of, folded
+from tocsin.pipeline.state import Partial, PartialFacts, State
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+CELLS: Final = "cells"
+ROW: Final = "row"
+"""The attempt as its cells let it stand, beside them: not worked out again if none changes."""
+ENTITIES: Final[dict[str, Entity]] = {"attempts": "activity", "runs": "run"}
+
+
+@dataclass(frozen=True, slots=True)
+class BadFile:
+    """A file of the archive that could not be read."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The records of the archive that shall become a part, with the `file` that each is from."""
+
+    records: DataFrame
+    first: int
+    last: int
+    now: datetime
+    bad_files: Sequence[BadFile] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How the work and its results are divided."""
+
+    partitions: int
+    """Of a shuffle."""
+    files: int
+    """Of events, in one part."""
+
+
+def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) -> Partial:
+    """Clean, fold and keep. Returns the part, on disk."""
+    place = state.new_place()
+    records = _without_repeated_seq(input.records)
+    now = F.lit(input.now)
+    judged = records.withColumn("reason", reason(now))
+    bad = set_aside(judged.where("reason IS NOT NULL"))
+    write(bad.unionByName(_as_rows(spark, bad, input.bad_files)), place / "quarantine", 1)
+    aside = spark.read.parquet(str(place / "quarantine"))
+    glanced = records.where(reason_at_a_glance(now).isNull()).drop("file")
+    usable = glanced.join(aside.select("seq").where("seq > 0"), "seq", "left_anti")
+    write(keys_of(usable), place / "keys", sizes.files)
+    former = [each for each in state.partials() if each.facts.last < input.first]
+    repeated = repetitions(
+        spark.read.parquet(str(place / "keys")), read(spark, former, "keys") if former else None
+    ).persist()
+    seen = Observation()
+    try:
+        clean = judged.where("reason IS NULL").drop("reason", "file")
+        events = events_of(clean, repeated).observe(
+            seen,
+            F.count("*").alias("events"),
+            F.count_if(F.col("late_s") > LATE_S).alias("late"),
+            F.max(F.unix_micros("received")).alias("as_of_us"),
+        )
+        write(events, place / "events", sizes.files)
+        counts = {**input.counts, "repeated": repeated.count(), "set_aside": aside.count()}
+    finally:
+        repeated.unpersist()
+    write(notes_of(usable), place / "notes", sizes.files)
+    for name, entity in ENTITIES.items():
+        cells = folded(cells_of(glanced, entity), entity, sizes.partitions)
+        write_cells(cells, entity, place / name)
+    found = seen.get
+    counts |= {"events": found["events"], "late": found["late"]}
+    as_of = _moment(found["as_of_us"])
+    return state.keep(place, PartialFacts(input.first, input.last, as_of, counts))
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+
+
+def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
+    """Write cells; of attempts, also how they stand."""
+    if entity == "activity":
+        named = [name for name in cells.columns if name != HASH]
+        packed = cells.withColumn(CELLS, F.struct(*named))
+        rows = attempt_rows(packed, HASH, CELLS)
+        own = [name for name in rows.columns if name not in (HASH, CELLS)]
+        cells = rows.select(HASH, CELLS, F.struct(*own).alias(ROW))
+    write(cells, out, None)
+
+
+def write(frame: DataFrame, out: Path, files: int | None) -> None:
+    """As Parquet; in so many files at most, or as the partitions are."""
+    if files is not None:
+        frame = frame.coalesce(files)
+    frame.write.mode("overwrite").parquet(str(out))
+
+
+def read(spark: SparkSession, partials: Sequence[Partial], name: str) -> DataFrame:
+    """One of the tables of some parts, as one."""
+    return spark.read.parquet(*(str(each.directory / name) for each in partials))
+
+
+def _without_repeated_seq(records: DataFrame) -> DataFrame:
+    """A number stands for one record only. A bitmap shows at a glance whether that holds."""
+    number = F.col("seq")
+    spread = (
+        records.where("seq > 0")
+        .groupBy(F.bitmap_bucket_number(number).alias("bucket"))
+        .agg(
+            F.count("*").alias("rows"),
+            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position(number))).alias("numbers"),
+        )
+    )
+    crowded = [each.bucket for each in spread.where("rows > numbers").collect()]
+    if not crowded:
+        return records
+    is_crowded = F.coalesce(F.bitmap_bucket_number(number).isin(crowded), F.lit(False))
+    order = Window.partitionBy("seq").orderBy("received", "source", "id")
+    some = records.where(is_crowded).withColumn("place", F.row_number().over(order))
+    # Without a number of its own, which is what `reason` sets aside.
+    own = F.when(F.col("place") == 1, number).otherwise(F.lit(None))
+    return records.where(~is_crowded).unionByName(some.withColumn("seq", own).drop("place"))
+
+
+def _as_rows(spark: SparkSession, like: DataFrame, bad: Sequence[BadFile]) -> DataFrame:
+    rows = [{"file": each.path, "reason": each.reason} for each in bad]
+    return spark.createDataFrame(rows, like.schema)

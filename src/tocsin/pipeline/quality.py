@@ -1,0 +1,232 @@
+"""Quality: what must hold of the tables before anybody sees them.
+
+A check is a sentence and a query for the rows that break it. Each is one pass over few columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tocsin.archive.tables import TABLES
+from tocsin.errors.pipeline import QualityFailed
+from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
+
+SHOWN_MAX: Final = 5  # rows that a failed check names
+VALUE_CHARS_MAX: Final = 60
+
+Tables = Callable[[str], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A sentence about one table, and when a row breaks it; what names such a row."""
+
+    table: str
+    sentence: str
+    broken: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """These columns name one row of the table."""
+
+    table: str
+    columns: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        return f"{', '.join(self.columns)} name one row"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found: how many rows break it, and the first of them in words."""
+
+    table: str
+    sentence: str
+    count: int
+    rows: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        return not self.count
+
+
+def _where(table: str, sentence: str, broken: str, *columns: str) -> Check:
+    return Check(table, sentence, broken, columns)
+
+
+def _one_of(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+CHECKS: Final = (
+    _where(
+        "events",
+        "every event has an id, a source and a type",
+        "id IS NULL OR source IS NULL OR type IS NULL OR seq IS NULL",
+        "seq",
+        "id",
+    ),
+    _where(
+        "events",
+        "no event was received before it happened by less than nothing",
+        "late_s < 0 OR isnan(late_s)",
+        "seq",
+        "late_s",
+    ),
+    _where(
+        "activities",
+        "every attempt has a run, a name and a state that there is",
+        "run IS NULL OR activity IS NULL OR state IS NULL OR "
+        f"state NOT IN ({_one_of(ACTIVITY_STATES)})",
+        "run",
+        "id",
+        "attempt",
+        "state",
+    ),
+    _where(
+        "activities",
+        "no duration is negative or no number",
+        "duration_s < 0 OR isnan(duration_s)",
+        "run",
+        "id",
+        "attempt",
+        "duration_s",
+    ),
+    _where(
+        "activities",
+        "what succeeded, failed or was cancelled began before it ended",
+        "duration_s IS NOT NULL AND ended < started AND NOT skewed",
+        "run",
+        "id",
+        "attempt",
+        "started",
+        "ended",
+    ),
+    _where(
+        "runs",
+        "every run has a state that there is",
+        f"state IS NULL OR state NOT IN ({_one_of(RUN_STATES)})",
+        "run",
+        "state",
+    ),
+    _where(
+        "runs", "no more is done than there is", "progress < 0 OR progress > 1", "run", "progress"
+    ),
+    _where(
+        "activity_stats",
+        "quantiles are in order, and no more failed than ended",
+        "p50_s > p90_s OR p90_s > p99_s OR min_s > p50_s OR p99_s > max_s OR failed > count",
+        "workflow",
+        "activity",
+        "version",
+        "count",
+        "failed",
+        "p50_s",
+        "p90_s",
+        "p99_s",
+    ),
+    _where(
+        "cost_models",
+        "every model has a finite intercept",
+        "intercept IS NULL OR isnan(intercept) OR isnan(slope) OR rmse < 0",
+        "workflow",
+        "activity",
+        "version",
+        "target",
+        "intercept",
+        "slope",
+    ),
+    _where(
+        "estimates",
+        "what remains is in order",
+        "remaining_low_s > remaining_s OR remaining_s > remaining_high_s OR remaining_s < 0",
+        "run",
+        "remaining_low_s",
+        "remaining_s",
+        "remaining_high_s",
+    ),
+)
+
+
+KEYS: Final = (
+    Key("events", ("seq",)),
+    Key("activities", ("run", "id", "attempt")),
+    Key("runs", ("run",)),
+    Key("activity_stats", ("workflow", "activity", "version")),
+    Key("cost_models", ("workflow", "activity", "version", "target")),
+    Key("failures", ("run", "id", "attempt")),
+)
+ADDS_UP: Final = "its counts add up to the attempts that ended"
+
+
+def columns_are_right(tables: Tables) -> list[Finding]:
+    """Every table has exactly the columns it is documented with."""
+    found: list[Finding] = []
+    for name, schema in TABLES.items():
+        columns = tables(name).columns
+        if columns != schema.names:
+            odd = sorted(set(columns) ^ set(schema.names))
+            words = (f"columns that differ: {', '.join(odd) or 'their order'}",)
+            found.append(Finding(name, "its columns are those it is documented with", 1, words))
+    return found
+
+
+def findings(tables: Tables) -> list[Finding]:
+    """What every check found."""
+    found = columns_are_right(tables)
+    if found:
+        return found
+    for table in dict.fromkeys(check.table for check in CHECKS):
+        checks = [check for check in CHECKS if check.table == table]
+        counts = tables(table).agg(*(F.count_if(F.expr(each.broken)) for each in checks)).first()
+        assert counts is not None
+        for check, count in zip(checks, counts, strict=True):
+            broken = tables(table).where(check.broken).select(*check.columns)
+            found.append(Finding(table, check.sentence, count, _first(broken) if count else ()))
+    for key in KEYS:
+        times = F.count("*").alias("times")
+        twice = tables(key.table).groupBy(*key.columns).agg(times).where("times > 1")
+        rows = _first(twice)
+        found.append(Finding(key.table, key.sentence, twice.count() if rows else 0, rows))
+    return [*found, _adds_up(tables)]
+
+
+def _adds_up(tables: Tables) -> Finding:
+    """The statistics count each attempt that ended, once."""
+    ended = "state IN ('succeeded', 'failed', 'retrying', 'cancelled') AND ended IS NOT NULL"
+    attempts = tables("activities").where(ended).count()
+    counted = tables("activity_stats").agg(F.coalesce(F.sum("count"), F.lit(0))).first()
+    assert counted is not None
+    off = abs(attempts - counted[0])
+    words = (f"{attempts:,} attempts ended, and {counted[0]:,} are counted",) if off else ()
+    return Finding("activity_stats", ADDS_UP, off, words)
+
+
+def _first(rows: DataFrame) -> tuple[str, ...]:
+    return tuple(_told(each.asDict()) for each in rows.limit(SHOWN_MAX).collect())
+
+
+def _told(row: dict[str, object]) -> str:
+    return ", ".join(f"{name}={str(value)[:VALUE_CHARS_MAX]!r}" for name, value in row.items())
+
+
+def require(found: list[Finding]) -> None:
+    """Raises QualityFailed if a check failed: it names the table, the check and the first rows."""
+    failed = [each for each in found if not each.holds]
+    if not failed:
+        return
+    first = failed[0]
+    more = f" (and {len(failed) - 1} more checks failed)" if len(failed) > 1 else ""
+    raise QualityFailed(
+        f"table {first.table}: it does not hold that {first.sentence}: {first.count:,} rows, "
+        f"as {'; '.join(first.rows)}{more}",
+        remedy="Nothing was published. `tocsin pipeline quality` shows every check.",
+    )

@@ -1,0 +1,103 @@
+"""Standing: what all parts of the state say together, and how they become fewer parts.
+
+Nearly all that was folded before is not spoken of again. So only those attempts and runs are
+folded anew of which a later part tells, and the rest is taken as it stands.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.monitor.rules import Entity
+from tocsin.pipeline.attempts import attempt_rows
+from tocsin.pipeline.fold import HASH, folded
+from tocsin.pipeline.partial import CELLS, ENTITIES, ROW, Sizes, read, write, write_cells
+from tocsin.pipeline.state import Partial, PartialFacts, State
+
+PARTS_MAX: Final = 12  # beyond it they become one
+SHARE_MAX: Final = 0.25  # or when the later parts have so much of what the first one has
+
+
+def standing_attempts(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
+    """One row an attempt, as all parts together let it stand."""
+    first = read(spark, parts[:1], "attempts")
+    if len(parts) == 1:
+        return first.select(f"{ROW}.*")
+    later = read(spark, parts[1:], "attempts").select(HASH, CELLS)
+    spoken_of = later.select(HASH).distinct()
+    again = first.select(HASH, CELLS).join(spoken_of, HASH, "left_semi").unionByName(later)
+    anew = attempt_rows(folded(again.select(f"{CELLS}.*"), "activity", sizes.partitions))
+    untouched = first.join(spoken_of, HASH, "left_anti").select(f"{ROW}.*")
+    return untouched.unionByName(anew)
+
+
+def standing_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
+    """The cells of every run."""
+    if len(parts) == 1:
+        return read(spark, parts, "runs")
+    return _cells(spark, parts, "runs", "run", sizes)
+
+
+def _cells(
+    spark: SparkSession, parts: Sequence[Partial], name: str, entity: Entity, sizes: Sizes
+) -> DataFrame:
+    """Every cell, merged; attempts and runs of which no later part tells are not touched."""
+    first, later = read(spark, parts[:1], name), read(spark, parts[1:], name)
+    spoken_of = later.select(HASH).distinct()
+    again = first.join(spoken_of, HASH, "left_semi").unionByName(later)
+    if entity == "activity":
+        first, again = first.select(HASH, f"{CELLS}.*"), again.select(f"{CELLS}.*")
+    untouched = first.join(spoken_of, HASH, "left_anti")
+    anew = folded(again.drop(HASH), entity, sizes.partitions)
+    return untouched.unionByName(anew.select(*untouched.columns))
+
+
+def is_due(parts: Sequence[Partial]) -> bool:
+    """True if it is time to make one part of them."""
+    if len(parts) <= 1:
+        return False
+    events = [max(1, each.facts.counts.get("events", 0)) for each in parts]
+    return len(parts) > PARTS_MAX or sum(events[1:]) > SHARE_MAX * events[0]
+
+
+def compacted(spark: SparkSession, state: State, sizes: Sizes) -> Partial:
+    """One part in place of all."""
+    parts = state.partials()
+    place = state.new_place()
+    for name, entity in ENTITIES.items():
+        cells = _cells(spark, parts, name, entity, sizes)
+        if entity == "activity":
+            cells = cells.repartition(sizes.partitions, HASH).sortWithinPartitions(
+                HASH, "run", "activity", "attempt"
+            )
+        write_cells(cells, entity, place / name)
+    for name in ("keys", "quarantine", "notes", "events"):
+        _gathered(spark, parts, name, place / name, sizes)
+    facts = PartialFacts(
+        first=min(each.facts.first for each in parts),
+        last=max(each.facts.last for each in parts),
+        as_of=max((each.facts.as_of for each in parts if each.facts.as_of), default=None),
+        counts=added(parts),
+    )
+    return state.keep(place, facts)
+
+
+def added(parts: Sequence[Partial]) -> dict[str, int]:
+    """What was counted, over all parts."""
+    names = sorted({name for each in parts for name in each.facts.counts})
+    return {name: sum(each.facts.counts.get(name, 0) for each in parts) for name in names}
+
+
+def _gathered(
+    spark: SparkSession, parts: Sequence[Partial], name: str, out: Path, sizes: Sizes
+) -> None:
+    """The files of the first part as they are, and those of the others as few."""
+    write(read(spark, parts[1:], name), out, 1 if name == "quarantine" else sizes.files)
+    for file in parts[0].files(name):
+        os.link(file, out / f"part-{uuid.uuid4().hex}.parquet")

@@ -1,0 +1,204 @@
+"""State: what the pipeline keeps between runs, in parts that are whole or not there.
+
+    TABLES/_state/partials/<first>-<last>/{events,keys,quarantine,attempts,runs}/part-*.parquet
+    TABLES/_state/partials/<first>-<last>/_partial.json
+
+A part is made under a name that nobody reads, and renamed when it is whole. Folded cells may be
+merged again and again without harm; so a part that was made twice is one part.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tocsin.archive.naming import format_range, parse_range
+from tocsin.errors.pipeline import BadPipelineOption, NoTables, PipelineBusy
+
+STATE: Final = "_state"
+PARTIALS: Final = "partials"
+UNFINISHED: Final = ".tmp-"
+FACTS: Final = "_partial.json"
+WINDOW: Final = "_window.json"
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Which part of the archive the tables are made of; all of it, if nothing is said."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    archive: str = ""
+
+
+class PartialFacts(msgspec.Struct, frozen=True):
+    """What a part was made of."""
+
+    first: int
+    last: int
+    as_of: datetime | None = None
+    counts: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A part that is whole."""
+
+    directory: Path
+    facts: PartialFacts
+
+    def has(self, name: str) -> bool:
+        return (self.directory / name).is_dir()
+
+    def files(self, name: str) -> list[Path]:
+        return sorted((self.directory / name).glob("*.parquet"))
+
+
+class State:
+    """The parts of one directory of tables. Held by one pipeline at a time: see `held`."""
+
+    def __init__(self, tables: Path) -> None:
+        self.tables = tables
+        self.directory = tables / STATE
+        self.partials_directory = self.directory / PARTIALS
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else writes here meanwhile. Raises PipelineBusy."""
+        self.partials_directory.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PipelineBusy(
+                    f"another pipeline writes the tables in {self.tables}",
+                    remedy="Wait for it, stop it, or name another directory with --tables.",
+                ) from None
+            self._remove_unfinished()
+            yield
+        finally:
+            os.close(lock)
+
+    def _remove_unfinished(self) -> None:
+        for place in (self.directory, self.partials_directory):
+            for path in place.glob(f"{UNFINISHED}*"):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def agree_on(self, window: Window) -> None:
+        """Remember what the tables are made of. Raises if they were made of something else."""
+        path = self.directory / WINDOW
+        if path.exists() and self.partials():
+            had = msgspec.json.decode(path.read_bytes(), type=Window)
+            if had != window:
+                raise BadPipelineOption(
+                    f"the tables in {self.tables} are made of {_told(had)}, "
+                    f"and this asks for {_told(window)}",
+                    remedy="Name another directory with --tables, or say --anew to start over.",
+                )
+            return
+        write_whole(path, msgspec.json.encode(window))
+
+    def partials(self) -> list[Partial]:
+        """The parts there are, ascending; one that another holds whole is left out."""
+        found: list[Partial] = []
+        for path in self.partials_directory.iterdir():
+            if parse_range(f"{path.name}.parquet") is None:
+                continue
+            try:
+                facts = msgspec.json.decode((path / FACTS).read_bytes(), type=PartialFacts)
+            except (OSError, msgspec.DecodeError) as error:
+                raise NoTables(
+                    f"{path} cannot be read: {error}",
+                    remedy="Make the tables anew with `tocsin pipeline run --anew`.",
+                ) from error
+            found.append(Partial(path, facts))
+        found.sort(key=lambda each: (each.facts.first, -each.facts.last))
+        kept: list[Partial] = []
+        for partial in found:
+            if kept and partial.facts.last <= kept[-1].facts.last:
+                continue
+            kept.append(partial)
+        return kept
+
+    def through(self) -> int:
+        """Every event up to this one is in a part."""
+        return max((each.facts.last for each in self.partials()), default=0)
+
+    def new_place(self) -> Path:
+        """Where a part is made before it is whole."""
+        place = self.partials_directory / f"{UNFINISHED}{uuid.uuid4().hex}"
+        place.mkdir()
+        return place
+
+    def keep(self, place: Path, facts: PartialFacts) -> Partial:
+        """The part is whole: from now on it counts, in place of all that it covers."""
+        write_whole(place / FACTS, msgspec.json.encode(facts))
+        sync_tree(place)
+        name = format_range(facts.first, facts.last).removesuffix(".parquet")
+        target = self.partials_directory / name
+        if target.exists():
+            shutil.rmtree(target)
+        os.rename(place, target)
+        sync_directory(self.partials_directory)
+        self._remove_covered(facts, target)
+        return Partial(target, facts)
+
+    def _remove_covered(self, facts: PartialFacts, but: Path) -> None:
+        for path in self.partials_directory.iterdir():
+            covered = parse_range(f"{path.name}.parquet")
+            if covered is None or path == but:
+                continue
+            if facts.first <= covered[0] and covered[1] <= facts.last:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def forget(self) -> None:
+        """Start over: nothing was ever folded."""
+        shutil.rmtree(self.partials_directory, ignore_errors=True)
+        self.partials_directory.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            (self.directory / WINDOW).unlink()
+
+
+def _told(window: Window) -> str:
+    of = window.archive or "an archive"
+    return f"{of} since {window.since or 'its start'} until {window.until or 'its end'}"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """On disk, whole or not at all."""
+    unfinished = path.with_name(f"{UNFINISHED}{uuid.uuid4().hex}")
+    with unfinished.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+def sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(path: Path) -> None:
+    """Spark writes files and does not wait for the disk; we do, before anybody relies on them."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        sync_directory(Path(folder))

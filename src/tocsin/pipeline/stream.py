@@ -1,0 +1,171 @@
+"""The stream: the same work, batch after batch as events come, with a checkpoint.
+
+A batch becomes one part of the state, whole or not at all. If the process is killed, Spark gives
+the batch again from the same offsets; what is in the state already is known by its sequence
+numbers and left alone. Since cells merge in any order, no event comes too late to count: the
+watermark only says from when on an event is called late.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tocsin.pipeline.job import Job, make_tables, sizes_for, told_plainly
+from tocsin.pipeline.partial import Input, Sizes, make_partial
+from tocsin.pipeline.source import register
+from tocsin.pipeline.standing import compacted, is_due
+from tocsin.pipeline.state import State
+
+CHECKPOINT: Final = "checkpoint"
+LOOK_S: Final = 0.5
+STREAM_PARTITIONS: Final = 4  # the checkpoint freezes it
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often, and how much at a time."""
+
+    trigger_s: float = 5.0
+    refresh_s: float = 30.0
+    """So long after events came, the tables have them at the latest, but for the time it takes."""
+    rows_max: int = 200_000
+    watermark_s: float = 600.0
+    once: bool = False
+    """End when what is there now is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What was just done."""
+
+    kind: str
+    """`batch`, or `tables`."""
+    through: int
+    events: int
+    took_s: float
+    age_s: float | None
+    """How long ago the youngest of the events was received."""
+    version: int | None = None
+
+
+Tell = Callable[[Progress], None]
+
+
+class Streaming:
+    """A pipeline that keeps up, until it is stopped."""
+
+    def __init__(self, spark: SparkSession, job: Job, pace: Pace, tell: Tell) -> None:
+        self._spark = spark
+        self._job = job
+        self._pace = pace
+        self._tell = tell
+        self._state = State(job.tables)
+        self._turn = threading.Lock()  # a batch and a new edition do not meet
+        self._pending_since: float | None = None
+        self._stopping = threading.Event()
+        self._sizes = Sizes(STREAM_PARTITIONS, 1)
+
+    def stop(self) -> None:
+        """End after the batch under way. May be called from a signal."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Keep up until stopped; with `once`, until everything is done."""
+        with self._state.held(), told_plainly():
+            if self._job.anew:
+                self._forget()
+            self._state.agree_on(self._job.window)
+            query = self._start()
+            try:
+                self._watch(query)
+            finally:
+                if query.isActive:
+                    query.stop()
+            if self._pending_since is not None:
+                self._refresh()
+
+    def _forget(self) -> None:
+        self._state.forget()
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self._state.directory / CHECKPOINT
+
+    def _start(self) -> StreamingQuery:
+        register(self._spark)
+        # What was folded by other means is not read again. With a checkpoint Spark knows better,
+        # and what it gives twice is left alone.
+        events = (
+            self._spark.readStream.format("tocsin")
+            .option("after", self._state.through())
+            .option("rows_per_trigger", self._pace.rows_max)
+            .load(self._job.archive)
+            .withWatermark("at", f"{self._pace.watermark_s:.0f} seconds")
+        )
+        writer = (
+            events.writeStream.foreachBatch(self._take)
+            .option("checkpointLocation", str(self._checkpoint))
+            .queryName("tocsin")
+        )
+        if self._pace.once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{self._pace.trigger_s} seconds").start()
+
+    def _take(self, batch: DataFrame, _number: int) -> None:
+        """Make one part of a batch, unless the state has it."""
+        begun_s = time.monotonic()
+        with self._turn:
+            through = self._state.through()
+            rows = batch.where(F.col("seq") > through).withColumn("file", F.lit(""))
+            rows = rows.persist()
+            try:
+                found = rows.agg(
+                    F.min("seq"), F.max("seq"), F.count("*"), F.max(F.unix_micros("received"))
+                ).first()
+                if found is None or not found[2]:
+                    return
+                now = datetime.now(UTC)
+                input = Input(rows, through + 1, found[1], now)
+                make_partial(self._spark, self._state, input, self._sizes)
+            finally:
+                rows.unpersist()
+            if self._pending_since is None:
+                self._pending_since = begun_s
+        age_s = now.timestamp() - found[3] / 1e6
+        self._tell(Progress("batch", found[1], found[2], time.monotonic() - begun_s, age_s))
+
+    def _watch(self, query: StreamingQuery) -> None:
+        while not self._stopping.is_set():
+            if query.awaitTermination(LOOK_S):
+                return
+            since = self._pending_since
+            if since is not None and time.monotonic() - since >= self._pace.refresh_s:
+                self._refresh()
+
+    def _refresh(self) -> None:
+        """A new edition of the tables, of all that was taken so far."""
+        begun_s = time.monotonic()
+        with self._turn:
+            sizes = sizes_for(self._state)
+            if is_due(self._state.partials()):
+                compacted(self._spark, self._state, sizes)
+            manifest = make_tables(self._spark, self._state, self._job, sizes, lambda step: None)
+            self._pending_since = None
+        age_s = None
+        if manifest.as_of is not None:
+            age_s = (datetime.now(UTC) - manifest.as_of).total_seconds()
+        took_s = time.monotonic() - begun_s
+        events = manifest.counts.get("events", 0)
+        self._tell(Progress("tables", manifest.through, events, took_s, age_s, manifest.version))

@@ -40,6 +40,8 @@ THREADS: Final = 2
 MEMORY: Final = "12GB"  # half of the machine's; the rest is for what the other half caches
 NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 
+BEFORE_MAX: Final = 10  # events that are shown with a failure
+TARGETS: Final = ("duration_s", "cpu_s", "memory_bytes", "read_bytes", "written_bytes")
 _ADDED_UP: Final = tuple(name for name in USED if name.removeprefix(USE) in SUMMED | PEAKS)
 
 
@@ -112,7 +114,23 @@ def words() -> dict[str, str]:
         ),
         "used_by_run": _used_by_run(),
         "run_uses": _run_uses(),
+        "before_max": str(BEFORE_MAX),
+        **_models(),
         "run_columns": ", ".join(f'"{name}"' for name in RUNS.names),
+    }
+
+
+def _models() -> dict[str, str]:
+    """A model of each target, all in one statement."""
+    one = Template((SQL / "cost_model.sql").read_text())
+    names = ("target", "target_moments", "target_lines", "target_left_out", "target_model")
+    models = [
+        one.substitute({name: name.replace("target", target) for name in names})
+        for target in TARGETS
+    ]
+    return {
+        "models": ", ".join(models),
+        "all_models": " UNION ALL ".join(f"SELECT * FROM {each}_model" for each in TARGETS),
     }
 
 
@@ -136,7 +154,10 @@ STEPS: Final = {
     "activities": ("run_cells", "told_runs", "attempt_cells", "attempt_lists", "activities"),
     "runs": ("runs",),
     "activity_stats": ("activity_stats",),
+    "cost_models": ("cost_models",),
+    "failures": ("failures",),
     "activity_usage": ("activity_usage",),
+    "discoveries": ("discoveries",),
 }
 KEPT_AS: Final = {"activities": "attempts"}
 
@@ -144,7 +165,7 @@ KEPT_AS: Final = {"activities": "attempts"}
 def make(archive: Path, tables: Path) -> Iterator[tuple[str, int]]:
     """Make every table; yields the name of each as it is written, and its rows."""
     connection = connect(tables / ".spill")
-    said = words() | {"archive": str(archive)}
+    said = words() | {"archive": str(archive.resolve())}
 
     def run(step: str) -> None:
         connection.execute(Template((SQL / f"{step}.sql").read_text()).substitute(said))

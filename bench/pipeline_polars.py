@@ -47,7 +47,7 @@ class Making:
         yield "activities", self._write("activities", self._activities(runs))
         attempts = self._table("activities")
         yield "runs", self._write("runs", states.with_activities(runs, attempts))
-        for name, table in derive.tables(attempts).items():
+        for name, table in self._derived(attempts).items():
             yield name, self._write(name, table)
         shutil.rmtree(self._kept)
 
@@ -105,7 +105,8 @@ class Making:
         excerpts = [_excerpt(data) for data in found["data"]]
         return found.lazy().with_columns(
             *(pl.col(name).str.slice(0, EXCERPT_CHARS) for name in ("id", "source", "type")),
-            seq=pl.when(pl.col(PLACE).is_in(again.implode())).then(0).otherwise("seq"),
+            seq=pl.when(~pl.col(PLACE).is_in(again.implode())).then("seq"),
+            file="file://" + pl.col("file"),
             excerpt=pl.Series(excerpts, dtype=pl.String),
         )
 
@@ -201,6 +202,19 @@ class Making:
             .with_columns(pl.when(pl.col(name).list.len() > 0).then(pl.col(name)) for name in lists)
         )
 
+    def _derived(self, attempts: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
+        return {
+            "activity_stats": derive.activity_stats(attempts),
+            "cost_models": derive.cost_models(attempts),
+            "failures": derive.failures(attempts, self._table("events")),
+            "activity_usage": derive.activity_usage(attempts),
+            "discoveries": derive.discoveries(self._samples("_discoveries")),
+        }
+
+    def _samples(self, name: str) -> pl.LazyFrame:
+        files = str(self._archive / name / "*" / "*.parquet")
+        return pl.scan_parquet(files, hive_partitioning=False)
+
     # Files
 
     def _keep(self, name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -255,7 +269,7 @@ def _excerpt(data: bytes | None) -> str | None:
 
 
 def make(archive: Path, tables: Path) -> Iterator[tuple[str, int]]:
-    return Making(archive, tables).make()
+    return Making(archive.resolve(), tables).make()
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ WITH ran AS (
         sum(duration_s) AS busy_s,
         coalesce(sum(duration_s) FILTER (state <> 'succeeded'), 0) AS wasted_s,
         avg(waited_s) AS mean_waited_s,
-        avg(use_CpuSeconds) AS mean_cpu_s,
-        avg(use_MemoryPeak) AS mean_memory_bytes, max(use_MemoryPeak) AS max_memory_bytes,
-        avg(use_IoReadBytes) AS mean_read_bytes, avg(use_IoWriteBytes) AS mean_written_bytes,
+        avg(measured(use_CpuSeconds)) AS mean_cpu_s,
+        avg(measured(use_MemoryPeak)) AS mean_memory_bytes,
+        max(measured(use_MemoryPeak)) AS max_memory_bytes,
+        avg(measured(use_IoReadBytes)) AS mean_read_bytes,
+        avg(measured(use_IoWriteBytes)) AS mean_written_bytes,
         avg(input_bytes) AS mean_input_bytes,
         min(ended) AS first_ended, max(ended) AS last_ended
     FROM ran

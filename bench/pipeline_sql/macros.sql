@@ -54,3 +54,6 @@ CREATE TEMP MACRO bin_of(s, low, high) AS CASE
     WHEN near_bin(s, low, high) < 19 AND s >= edge(near_bin(s, low, high) + 1, low, high)
         THEN near_bin(s, low, high) + 1
     ELSE near_bin(s, low, high) END;
+
+-- A finite number may still be so large that its square is none: it is no measurement then.
+CREATE TEMP MACRO measured(number) AS CASE WHEN abs(number) <= 1e100 THEN number END;

@@ -49,7 +49,7 @@ WITH marked AS (
     FROM marked
 )
 SELECT
-    filename AS file, CASE WHEN is_again THEN 0 ELSE seq END AS seq, received,
+    'file://' || filename AS file, CASE WHEN NOT is_again THEN seq END AS seq, received,
     id[1:200] AS id, source[1:200] AS source, type[1:200] AS type, reason,
     TRY(decode(data))[1:200] AS excerpt, seq AS own_seq, file_row_number
 FROM judged

@@ -43,3 +43,8 @@ class Progress:
         """So many of so many are done."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)
+
+    def name(self, title: str) -> None:
+        """Say what is being done."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=title)

@@ -23,6 +23,12 @@ from tocsin.pipeline.reading import Found, directory_of, is_broker, is_directory
 from tocsin.pipeline.standing import compacted, is_due
 from tocsin.pipeline.state import State, Window
 
+# One aggregation has a union among sixty columns. With objects in a hash table it would first fill
+# that and then sort all the same: sorted from the start it is one pass, and spills where it must.
+SETTINGS: Final = {
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
+    "spark.sql.files.maxPartitionBytes": "64m",
+}
 SILENCE_S: Final = 6 * 3600.0  # as the monitor has it: longer without news, and a run is lost
 BAD_FILES_MAX: Final = 100  # that turn out to be unreadable while they are read, one after another
 BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB of rows in a sort

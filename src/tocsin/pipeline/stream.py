@@ -28,7 +28,7 @@ from tocsin.pipeline.standing import compacted, is_due
 from tocsin.pipeline.state import State
 
 CHECKPOINT: Final = "checkpoint"
-LOOK_S: Final = 0.5
+LOOK_S: Final = 1
 STREAM_PARTITIONS: Final = 4  # the checkpoint freezes it
 
 

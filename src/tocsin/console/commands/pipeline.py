@@ -1,0 +1,101 @@
+"""`tocsin pipeline`: history made into tables, by Spark; and the tables shown."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from tocsin.console.parser import Parser, add_actions, add_json
+
+SUMMARY = "Make tables of the archive with Spark, keep them up to date, show them, report on them"
+EXAMPLES = """
+  tocsin pipeline run --archive tocsin-data/archive
+  tocsin pipeline stream --archive http://127.0.0.1:8400 --refresh 60
+  tocsin pipeline show activity_stats --sort -p90_s --limit 10
+  tocsin pipeline report --html report.html
+"""
+RUN_EXAMPLES = """
+  tocsin pipeline run                                  what the broker here archived
+  tocsin pipeline run --archive made --tables out      another archive, other tables
+  tocsin pipeline run --since 30d --tables last-month
+  tocsin pipeline run --master spark://head:7077 --conf spark.executor.memory=4g
+"""
+STREAM_EXAMPLES = """
+  tocsin pipeline stream                               until it is stopped; goes on where it was
+  tocsin pipeline stream --once                        what is there now, and no more
+  tocsin pipeline stream --archive http://127.0.0.1:8400 --trigger 2 --refresh 20
+"""
+SHOW_EXAMPLES = """
+  tocsin pipeline show                                 which tables there are
+  tocsin pipeline show runs --where 'state = failed' --limit 20
+  tocsin pipeline show cost_models --columns activity,target,slope,median_error --json
+"""
+
+
+def add_arguments(parser: Parser) -> None:
+    actions = add_actions(parser)
+    run = actions.add_parser("run", examples=RUN_EXAMPLES, help="bring the tables up to date")
+    _add_input(run)
+    run.add_argument(
+        "--since", metavar="T", help="only what was received from then on: 30d, a date"
+    )
+    run.add_argument("--until", metavar="T", help="only what was received before then")
+    stream = actions.add_parser(
+        "stream", examples=STREAM_EXAMPLES, help="keep the tables up to date as events come"
+    )
+    _add_input(stream)
+    _add_pace(stream)
+    show = actions.add_parser("show", examples=SHOW_EXAMPLES, help="print rows of a table")
+    _add_show(show)
+    quality = actions.add_parser(
+        "quality", examples=EXAMPLES, help="run every check of the tables; exit 1 if one fails"
+    )
+    quality.add_argument("--master", metavar="URL", default="local[*]", help="(local[*])")
+    report = actions.add_parser("report", examples=EXAMPLES, help="one page with plots")
+    report.add_argument("--html", metavar="FILE", help="where to write it (standard output)")
+    report.add_argument("--title", metavar="TEXT", help="what it is called")
+    for each in (run, stream, show, quality, report):
+        each.add_argument(
+            "--tables", metavar="DIR", help="where the tables are (`tables` in the data directory)"
+        )
+    for each in (run, stream, show, quality):
+        add_json(each)
+
+
+def _add_input(parser: Parser) -> None:
+    option = parser.add_argument
+    option("--archive", metavar="PLACE", help="a directory, a broker's URL, or an object store's")
+    option("--master", metavar="URL", default="local[*]", help="where Spark runs (local[*])")
+    option("--conf", metavar="K=V", action="append", default=[], help="a setting of Spark")
+    option("--anew", action="store_true", help="forget what was made, and make it again")
+    option("--verbose", action="store_true", help="if Spark gives up, tell all it said")
+
+
+def _add_pace(parser: Parser) -> None:
+    option = parser.add_argument
+    option("--trigger", metavar="S", type=float, default=5.0, help="seconds between batches (5)")
+    option("--refresh", metavar="S", type=float, default=30.0, help="seconds between tables (30)")
+    option("--rows", metavar="N", type=int, default=200_000, help="events in a batch (200000)")
+    option("--watermark", metavar="S", type=float, default=600.0, help="later is late (600)")
+    option("--once", action="store_true", help="end when what is there now is done")
+
+
+def _add_show(parser: Parser) -> None:
+    option = parser.add_argument
+    option("table", metavar="TABLE", nargs="?", help="one of them; without, what there is")
+    option("--where", metavar="F", help="rows that pass a filter")
+    option("--sort", metavar="COLUMNS", help="by these, as -p90_s,workflow")
+    option("--columns", metavar="NAMES", help="only these")
+    option("--limit", metavar="N", type=int, default=50, help="so many rows (50)")
+
+
+def run(arguments: Namespace) -> int:
+    from tocsin.console import pipeline_asking as asking
+
+    actions = {
+        "run": asking.run,
+        "stream": asking.stream,
+        "show": asking.show,
+        "quality": asking.quality,
+        "report": asking.report,
+    }
+    return actions[arguments.action](arguments)

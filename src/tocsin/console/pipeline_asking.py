@@ -1,0 +1,307 @@
+"""What `tocsin pipeline` does, as far as it is not shown by other modules."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from argparse import Namespace
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tocsin.console.render import say, show_json, table
+from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tocsin.pipeline.job import Done, Job
+    from tocsin.pipeline.stream import Progress
+
+STEPS: Final = 16  # about so many things are done one after another
+# Below it, starting and compiling take longer than the work: a session for small queries is faster.
+SMALL_BYTES: Final = 48 << 20
+
+
+def tables_directory(named: str | None) -> Path:
+    """The directory named, or where the settings have the tables."""
+    if named is not None:
+        return Path(named)
+    from tocsin.config import find_file, load
+
+    settings, _ = load({}, os.environ, find_file(None, os.environ))
+    return Path(settings.pipeline.tables or os.path.join(settings.log.directory, "tables"))
+
+
+def archive_place(named: str | None) -> str:
+    """An address as it is; else the archive's directory, which must be there."""
+    if named is not None and "://" in named:
+        return named
+    from tocsin.console.archive_place import find_archive
+
+    return os.path.abspath(find_archive(named))
+
+
+def run(arguments: Namespace) -> int:
+    begun_s = time.monotonic()
+    job = _job(arguments)
+    from tocsin.pipeline.job import run as run_job
+
+    spark = _session(arguments, job)
+    started_s = time.monotonic() - begun_s
+    try:
+        with _steps(quiet=arguments.json) as tell:
+            done = _plainly(lambda: run_job(spark, job, tell), verbose=arguments.verbose)
+    finally:
+        spark.stop()
+    took_s = time.monotonic() - begun_s
+    if arguments.json:
+        show_json(_done_json(done, started_s, took_s))
+    else:
+        _tell_done(done, job, started_s, took_s)
+    return 0
+
+
+def _job(arguments: Namespace) -> Job:
+    from tocsin.pipeline.job import Job
+
+    return Job(
+        archive_place(arguments.archive),
+        tables_directory(arguments.tables).absolute(),
+        since=_moment(getattr(arguments, "since", None), "--since"),
+        until=_moment(getattr(arguments, "until", None), "--until"),
+        anew=arguments.anew,
+    )
+
+
+def _moment(text: str | None, option: str) -> datetime | None:
+    if text is None:
+        return None
+    from tocsin.console.archive_replay import read_moment_ns
+
+    return datetime.fromtimestamp(read_moment_ns(text, option) / 1e9, UTC)
+
+
+def _session(arguments: Namespace, job: Job) -> SparkSession:
+    from tocsin.pipeline.job import SETTINGS
+    from tocsin.pipeline.session import session
+
+    extra = dict(SETTINGS)
+    for setting in arguments.conf:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise BadPipelineOption(
+                f"--conf {setting!r} is no setting of Spark",
+                remedy="Write it as --conf spark.executor.memory=4g.",
+            )
+        extra[name] = value
+    is_small = arguments.master.startswith("local") and _size(job) < SMALL_BYTES
+    return session(arguments.master, purpose="fast" if is_small else "work", extra=extra)
+
+
+def _size(job: Job) -> int:
+    """How many bytes the archive has and the state has; of what is elsewhere nothing is known."""
+    from tocsin.archive.catalog import Catalog
+    from tocsin.pipeline.reading import directory_of, is_directory
+
+    if not is_directory(job.archive):
+        return SMALL_BYTES
+    return sum(piece.bytes for piece in Catalog(directory_of(job.archive)).pieces())
+
+
+class _steps:
+    """Names each step as it begins, on a terminal; elsewhere silent."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        from tocsin.console.progress import Progress
+
+        self._bar = Progress("starting", STEPS, quiet=quiet)
+
+    def __enter__(self) -> Callable[[str], None]:
+        self._bar.__enter__()
+        return self._tell
+
+    def __exit__(self, *exception: Any) -> None:
+        self._bar.__exit__(*exception)
+
+    def _tell(self, step: str) -> None:
+        self._bar.name(step)
+        self._bar.advance()
+
+
+def _plainly(work: Callable[[], Any], *, verbose: bool) -> Any:
+    try:
+        return work()
+    except PipelineFailed as error:
+        if verbose and error.__cause__ is not None:
+            traceback.print_exception(error.__cause__, file=sys.stderr)
+        raise
+
+
+def _done_json(done: Done, started_s: float, took_s: float) -> dict[str, Any]:
+    manifest = done.manifest
+    return {
+        "version": manifest.version,
+        "new": done.is_new,
+        "through": manifest.through,
+        "as_of": None if manifest.as_of is None else manifest.as_of.isoformat(),
+        "counts": manifest.counts,
+        "tables": {name: facts.rows for name, facts in manifest.tables.items()},
+        "bad_files": [{"file": each.path, "reason": each.reason} for each in done.bad_files],
+        "started_s": round(started_s, 3),
+        "seconds": round(took_s, 3),
+    }
+
+
+def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
+    manifest = done.manifest
+    if done.is_new:
+        table(
+            ("table", "rows", "KiB"),
+            [
+                (name, f"{facts.rows:,}", f"{facts.bytes / 1024:,.0f}")
+                for name, facts in manifest.tables.items()
+            ],
+        )
+        counts = manifest.counts
+        words = ", ".join(
+            f"{counts[name]:,} {word}"
+            for name, word in (
+                ("events", "events"),
+                ("repeated", "repetitions left out"),
+                ("late", "late"),
+                ("set_aside", "set aside (pipeline show quarantine)"),
+            )
+            if counts.get(name)
+        )
+        say(f"version {manifest.version} in {job.tables}: {words or 'nothing yet'}")
+    else:
+        say(f"nothing new: version {manifest.version} in {job.tables} has everything")
+    for each in done.bad_files[:10]:
+        say(f"set aside: {each.path}: {each.reason}")
+    say(f"{took_s:.1f} s, of which {started_s:.1f} s to start Spark")
+
+
+def stream(arguments: Namespace) -> int:
+    job = _job(arguments)
+    for name in ("trigger", "refresh", "rows", "watermark"):
+        if getattr(arguments, name) <= 0:
+            raise BadPipelineOption(f"--{name} must be above zero", remedy="Give another number.")
+    from tocsin.pipeline.stream import Pace, Streaming
+
+    pace = Pace(
+        trigger_s=arguments.trigger,
+        refresh_s=arguments.refresh,
+        rows_max=arguments.rows,
+        watermark_s=arguments.watermark,
+        once=arguments.once,
+    )
+    spark = _session(arguments, job)
+    streaming = Streaming(spark, job, pace, _told_json if arguments.json else _told)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: streaming.stop())
+    try:
+        _plainly(streaming.run, verbose=arguments.verbose)
+    finally:
+        spark.stop()
+    return 0
+
+
+def _told(progress: Progress) -> None:
+    age = "" if progress.age_s is None else f", {progress.age_s:.1f} s old"
+    if progress.kind == "tables":
+        say(
+            f"tables: version {progress.version} of {progress.events:,} events through "
+            f"{progress.through:,}{age}; made in {progress.took_s:.1f} s"
+        )
+        return
+    rate = progress.events / progress.took_s if progress.took_s else 0.0
+    say(f"{progress.events:,} events through {progress.through:,}{age}; {rate:,.0f} a second")
+
+
+def _told_json(progress: Progress) -> None:
+    import msgspec
+
+    show_json(msgspec.to_builtins(progress))
+    sys.stdout.flush()
+
+
+def show(arguments: Namespace) -> int:
+    from tocsin.archive.published import require
+    from tocsin.console.pipeline_show import show as show_rows
+
+    directory = tables_directory(arguments.tables)
+    if arguments.table is None:
+        return _show_tables(require(directory), as_json=arguments.json)
+    show_rows(
+        directory,
+        arguments.table,
+        limit=arguments.limit,
+        where=arguments.where or "",
+        sort=arguments.sort or "",
+        columns=arguments.columns or "",
+        json=arguments.json,
+    )
+    return 0
+
+
+def _show_tables(found: Any, *, as_json: bool) -> int:
+    import msgspec
+
+    if as_json:
+        show_json(msgspec.to_builtins(found.manifest))
+        return 0
+    rows = [(name, f"{facts.rows:,}", f"{facts.bytes:,}") for name, facts in found.tables.items()]
+    table(("table", "rows", "bytes"), rows)
+    made = f"{found.made:%Y-%m-%d %H:%M:%S} UTC"
+    say(f"version {found.version}, made {made}, through event {found.through:,}")
+    return 0
+
+
+def quality(arguments: Namespace) -> int:
+    from tocsin.archive.published import require
+
+    found = require(tables_directory(arguments.tables))
+    from tocsin.pipeline.quality import findings
+    from tocsin.pipeline.session import session
+
+    spark = session(arguments.master, purpose="fast")
+    try:
+        checks = findings(lambda name: spark.read.parquet(str(found.directory / name)))
+    finally:
+        spark.stop()
+    if arguments.json:
+        for each in checks:
+            row = {"table": each.table, "check": each.sentence, "broken": each.count}
+            show_json({**row, "rows": list(each.rows)})
+    else:
+        table(
+            ("", "table", "check", "rows that break it"),
+            [("ok" if c.holds else "BROKEN", c.table, c.sentence, c.count) for c in checks],
+        )
+        for each in checks:
+            for words in each.rows:
+                say(f"{each.table}: {words}")
+    return 0 if all(each.holds for each in checks) else 1
+
+
+def report(arguments: Namespace) -> int:
+    from tocsin.console.pipeline_report import TITLE
+    from tocsin.console.pipeline_report import report as make_report
+
+    out = None if arguments.html is None else Path(arguments.html)
+    page = make_report(
+        tables_directory(arguments.tables),
+        out=out,
+        title=arguments.title or TITLE,
+        now=datetime.now(UTC),
+    )
+    if out is None:
+        sys.stdout.write(page)
+    else:
+        say(f"{out}: {len(page.encode()) / 1024:,.0f} KiB; open it in a browser")
+    return 0

@@ -18,6 +18,7 @@ from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import NoTables
 
 PARTIALS_ROWS_MAX = 500_000  # of groups that wait to be put together
+NUMBER_MAX = 1e21  # a zettabyte, and more seconds than there were
 SAMPLE_ROWS_MAX = 1_000_000  # read for a sample: a third of a second
 
 Row = dict[str, Any]
@@ -41,7 +42,7 @@ class Source:
     def table(self, name: str, columns: Sequence[str], where: Any = None) -> pa.Table:
         """The rows of a small table."""
         with _readable(name):
-            return self._dataset(name).to_table(columns=list(columns), filter=where)
+            return _believable(self._dataset(name).to_table(columns=list(columns), filter=where))
 
     def grouped(
         self,
@@ -63,7 +64,7 @@ class Source:
             for batch in self._dataset(name).to_batches(columns=wanted, filter=where):
                 if not batch.num_rows:
                     continue
-                part = pa.Table.from_batches([batch])
+                part = _believable(pa.Table.from_batches([batch]))
                 part = shape(part) if shape else part
                 waiting.append(part.group_by(list(keys)).aggregate(list(sums)))
                 if sum(each.num_rows for each in waiting) > PARTIALS_ROWS_MAX:
@@ -89,7 +90,7 @@ class Source:
                 part = file.read_row_group(number, columns=known)
             read += part.num_rows
             if len(known) == len(columns):
-                yield part
+                yield _believable(part)
 
     def _dataset(self, name: str) -> ds.Dataset:
         if name not in self.found.tables:
@@ -120,6 +121,17 @@ def total(table: pa.Table, column: str) -> float:
 def any_of(column: str, values: Sequence[str]) -> Any:
     """A filter: the column is one of these."""
     return pc.field(column).isin(pa.array(list(values), pa.string()))
+
+
+def _believable(table: pa.Table) -> pa.Table:
+    """The rows with null for numbers that are none, or that no sum could hold."""
+    for place, column in enumerate(table.schema):
+        if pa.types.is_floating(column.type):
+            sound = pc.less(pc.abs(table[column.name]), NUMBER_MAX)
+            if not pc.all(sound).as_py():
+                cleaned = pc.if_else(sound, table[column.name], pa.scalar(None, column.type))
+                table = table.set_column(place, column, cleaned)
+    return table
 
 
 def _put_together(waiting: list[pa.Table], keys: Sequence[str], sums: Sums) -> pa.Table:

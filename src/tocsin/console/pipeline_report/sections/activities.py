@@ -144,8 +144,8 @@ def _waste(rows: list[Row]) -> list[Finding]:
             join(
                 [
                     tag("strong", pair(row["workflow"], row["activity"])),
-                    f" failed in {share(row['failed_sum'], row['count_sum'])} of its attempts and wasted "
-                    f"{hours(row['wasted_s_sum'])}.",
+                    f" failed in {share(row['failed_sum'], row['count_sum'])} of its attempts and "
+                    f"wasted {hours(row['wasted_s_sum'])}.",
                 ]
             ),
             row["wasted_s_sum"],

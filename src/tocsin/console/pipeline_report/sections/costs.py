@@ -51,9 +51,8 @@ def costs(source: Source) -> Section:
         "to all of them, and in grey how far it is usually off.",
     )
     table = source.table("cost_models", _COLUMNS)
-    sized = pc.is_valid(table["slope"]).to_pylist() if table.num_rows else []
-    models = table.filter(pa.array(sized, pa.bool_())) if table.num_rows else table
-    timed = models.filter(pc.equal(models["target"], "duration_s"))
+    models = table.filter(pc.field("slope").is_valid())
+    timed = models.filter(pc.field("target") == "duration_s")
     weighed = timed.append_column(
         "weight", pc.multiply(timed["count"].cast(pa.float64()), timed["mean"])
     )
@@ -89,16 +88,28 @@ def _points(source: Source, keys: list[Key]) -> dict[Key, Points]:
         (pc.field("state") == "succeeded")
         & any_of("activity", names)
         & pc.field("input_bytes").is_valid()
-        & pc.field("duration_s").is_valid()
+        & (pc.field("duration_s") >= 0)
     )
     for part in source.sample("activities", _POINT):
-        for row in part.filter(wanted).to_pylist():
-            points = found.get(_key(row))
-            if points is not None and len(points) < POINTS_MAX and row["duration_s"] >= 0:
-                points.append((float(row["input_bytes"]), row["duration_s"]))
+        some = part.filter(wanted)
+        for key, points in found.items():
+            points += _spread_out(some, key, POINTS_MAX - len(points))
         if all(len(points) >= POINTS_MAX for points in found.values()):
             break
     return found
+
+
+def _spread_out(table: pa.Table, key: Key, limit: int) -> Points:
+    """At most so many attempts of one activity, from the first to the last of them."""
+    is_of_key = [
+        pc.field(name) == value if value is not None else pc.field(name).is_null()
+        for name, value in zip(("workflow", "activity", "version"), key, strict=True)
+    ]
+    rows = table.filter(is_of_key[0] & is_of_key[1] & is_of_key[2])
+    step = max(1, math.ceil(rows.num_rows / limit)) if limit > 0 else 1
+    chosen = rows.take(pa.array(range(0, rows.num_rows, step), pa.int64())[: max(limit, 0)])
+    sizes, took = chosen["input_bytes"].to_pylist(), chosen["duration_s"].to_pylist()
+    return [(float(x), y) for x, y in zip(sizes, took, strict=True)]
 
 
 def _others(models: pa.Table, rows: list[Row]) -> dict[Key, dict[str, Row]]:

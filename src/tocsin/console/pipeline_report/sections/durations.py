@@ -46,7 +46,12 @@ def durations(source: Source) -> Section:
     some = (pc.field("count") >= ATTEMPTS_MIN) & pc.field("p50_s").is_valid()
     for row in source.table("activity_stats", _COLUMNS, wanted & some).to_pylist():
         key = row["workflow"], row["activity"]
-        if key in names and _is_later(row, latest.get(key)) and _bins(row):
+        if (
+            key in names
+            and row["p50_s"] is not None
+            and _is_later(row, latest.get(key))
+            and _bins(row)
+        ):
             latest[key] = row
     chosen = sorted(latest, key=names.__getitem__)
     if not chosen:

@@ -177,7 +177,7 @@ def _slower(drawn: dict[str, list[Row]]) -> list[Finding]:
     for name, rows in drawn.items():
         last = _timed(rows)[-1]
         value = last["ratio"]
-        if value is None or abs(value - 1) < CHANGE:
+        if value is None or value <= 0 or abs(value - 1) < CHANGE:
             continue
         runs = last["runs"] or 0
         words = join(

@@ -137,12 +137,18 @@ class _Made:
                 ended = START + timedelta(days=self.days * version / 2)
                 rows.append(
                     {
-                        **{"workflow": workflow, "activity": step, "version": f"{version}.0"},
-                        **{"count": count, "failed": count - len(took), "runs": count // 3},
+                        "workflow": workflow,
+                        "activity": step,
+                        "version": f"{version}.0",
+                        "count": count,
+                        "failed": count - len(took),
+                        "runs": count // 3,
                         **dict(
                             zip(("p10_s", "p50_s", "p90_s", "p99_s"), _quantiles(took), strict=True)
                         ),
-                        **{"mean_s": took.mean(), "min_s": took[0], "max_s": took[-1]},
+                        "mean_s": took.mean(),
+                        "min_s": took[0],
+                        "max_s": took[-1],
                         "histogram": [
                             {"low_s": low, "high_s": high, "count": int(n)}
                             for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
@@ -164,10 +170,15 @@ class _Made:
             ended = self._moment(0.4 + fault / 8)
             rows.append(
                 {
-                    **{"run": f"run-{number}", "workflow": workflow, "activity": step},
-                    **{"fault": 1000 + fault, "error": ERRORS[fault], "exit_code": fault + 1},
+                    "run": f"run-{number}",
+                    "workflow": workflow,
+                    "activity": step,
+                    "fault": 1000 + fault,
+                    "error": ERRORS[fault],
+                    "exit_code": fault + 1,
                     "host": self.hosts[int(self.random.integers(len(self.hosts)))],
-                    **{"ended": ended, "duration_s": float(self.random.lognormal(6, 1))},
+                    "ended": ended,
+                    "duration_s": float(self.random.lognormal(6, 1)),
                 }
             )
         return rows
@@ -180,17 +191,23 @@ class _Made:
                 p50 = float(np.exp(8 + at / 4 + 0.2 * version) * self.random.uniform(0.85, 1.3))
                 rows.append(
                     {
-                        **{"workflow": workflow, "version": f"{version}.0"},
+                        "workflow": workflow,
+                        "version": f"{version}.0",
                         "previous": f"{version - 1}.0" if version > 1 else None,
                         "first_seen": START
                         + timedelta(days=self.days * (version - 1) / (1 + at % 4)),
-                        **{"runs": 100 * version, "completed": 90 * version, "failed": 8 * version},
-                        **{"p50_s": p50, "p90_s": p50 * 1.7, "mean_s": p50 * 1.1},
+                        "runs": 100 * version,
+                        "completed": 90 * version,
+                        "failed": 8 * version,
+                        "p50_s": p50,
+                        "p90_s": p50 * 1.7,
+                        "mean_s": p50 * 1.1,
                         "ratio": p50 / before if before else None,
                         "changes": ["align_reads: threads 8 to 16"] if version > 1 else [],
                         "slower": self.steps[workflow][:2] if version == 2 else [],
                         "faster": self.steps[workflow][2:] if version == 3 else [],
-                        **{"added": ["fastqc"] if version == 2 else [], "removed": []},
+                        "added": ["fastqc"] if version == 2 else [],
+                        "removed": [],
                     }
                 )
                 before = p50
@@ -245,10 +262,19 @@ class _Made:
     def cost_models(self) -> list[dict[str, Any]]:
         return [
             {
-                **{"workflow": workflow, "activity": step, "version": "2.0", "target": target},
-                **{"count": 400, "intercept": typical_s * 0.2, "slope": typical_s / 4e9},
-                **{"r2": 0.9, "rmse": typical_s * 0.2, "median_error": 0.13},
-                **{"input_min": 2e8, "input_max": 9e9, "mean": typical_s},
+                "workflow": workflow,
+                "activity": step,
+                "version": "2.0",
+                "target": target,
+                "count": 400,
+                "intercept": typical_s * 0.2,
+                "slope": typical_s / 4e9,
+                "r2": 0.9,
+                "rmse": typical_s * 0.2,
+                "median_error": 0.13,
+                "input_min": 2e8,
+                "input_max": 9e9,
+                "mean": typical_s,
             }
             for (workflow, step), typical_s in self.typical_s.items()
             for target in ("duration_s", "memory_bytes")
@@ -279,8 +305,12 @@ class _Made:
             known = number % 5 != 4
             rows.append(
                 {
-                    **{"run": f"montage-2026-11-16-{number:04}", "workflow": WORKFLOWS[number % 6]},
-                    **{"version": "2.0", "elapsed_s": elapsed, "done": number * 3, "total": 60},
+                    "run": f"montage-2026-11-16-{number:04}",
+                    "workflow": WORKFLOWS[number % 6],
+                    "version": "2.0",
+                    "elapsed_s": elapsed,
+                    "done": number * 3,
+                    "total": 60,
                     "remaining_low_s": still * 0.7 if known else None,
                     "remaining_s": still if known else None,
                     "remaining_high_s": still * 1.6 if known else None,
@@ -300,17 +330,16 @@ class _Made:
                 {
                     "subscription": f"sub-{number}",
                     "sink": f"https://hooks{number}.example.org/events/from/tocsin",
-                    **{"protocol": "http" if number % 2 else "wse", "state": "active"},
-                    **{
-                        "sink_state": "failing" if bad else "ok",
-                        "delivered": 12_000 * (number + 1),
-                    },
-                    **{
-                        "dead": 412 if bad else 0,
-                        "dropped": 0,
-                        "behind": 88_213 if bad else number,
-                    },
-                    **{"per_hour": 131.7, "failing_share": 0.31 if bad else 0.001, "slow": bad},
+                    "protocol": "http" if number % 2 else "wse",
+                    "state": "active",
+                    "sink_state": "failing" if bad else "ok",
+                    "delivered": 12_000 * (number + 1),
+                    "dead": 412 if bad else 0,
+                    "dropped": 0,
+                    "behind": 88_213 if bad else number,
+                    "per_hour": 131.7,
+                    "failing_share": 0.31 if bad else 0.001,
+                    "slow": bad,
                     "last_error": "503 Service Unavailable" if bad else None,
                     "reasons": [{"reason": "gave up after 8 attempts: 503", "count": 400}]
                     if bad
@@ -322,9 +351,15 @@ class _Made:
     def discoveries(self) -> list[dict[str, Any]]:
         return [
             {
-                **{"model": "directory", "request": f"[system,=,Linux],[memory,>,{number}]"},
-                **{"count": 900 // (number + 1), "empty": 30 * number % 70, "mean_found": 4.2},
-                **{"p50_s": 0.004, "p90_s": 0.021, "max_s": 0.4, "mean_brokers": 2.5},
+                "model": "directory",
+                "request": f"[system,=,Linux],[memory,>,{number}]",
+                "count": 900 // (number + 1),
+                "empty": 30 * number % 70,
+                "mean_found": 4.2,
+                "p50_s": 0.004,
+                "p90_s": 0.021,
+                "max_s": 0.4,
+                "mean_brokers": 2.5,
             }
             for number in range(6)
         ]
@@ -333,8 +368,12 @@ class _Made:
         reasons = ("data is no JSON", "no RunId", "seq twice", "time cannot be read")
         return [
             {
-                **{"file": "a.parquet", "seq": number, "received": self._moment(), "source": "/n1"},
-                **{"reason": reasons[number % 7 % 4], "excerpt": '{"RunId": 7, "broken'},
+                "file": "a.parquet",
+                "seq": number,
+                "received": self._moment(),
+                "source": "/n1",
+                "reason": reasons[number % 7 % 4],
+                "excerpt": '{"RunId": 7, "broken',
             }
             for number in range(140)
         ]

@@ -20,12 +20,13 @@ from tocsin.errors.archive import other_log
 from tocsin.store.reader import Reader
 
 TICK_S: Final = 1.0
-IDLE_S: Final = 120.0  # then the filling process and its hundred megabytes are let go
+IDLE_S: Final = 120.0  # then the filling process and its two hundred megabytes are let go
 RETRY_S: Final = 10.0  # after a failure; doubled each time it happens again
 RETRY_S_MAX: Final = 300.0
 LET_GO_S: Final = 3_600.0  # between two looks at what is too old; see archive.letting_go
 HELD_FACTOR: Final = 2  # the log grows to so many times retain_bytes for the archive's sake
 RELIEF_S: Final = 10.0  # between two looks at whether it has
+STARTING_S: Final = 0.05  # between two looks, when we stop, at whether a process was started
 DIRECTORY: Final = "archive"  # in the data directory, unless the settings say otherwise
 
 
@@ -71,14 +72,13 @@ class Archiver:
         self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
-        process, self._process = self._process, None
-        if process is not None:
-            self._hand_over(process)
-            await process.close()
-        if self._working is not None:
-            await asyncio.gather(self._working, return_exceptions=True)
-        if self._process is not None:  # it was just being started
-            await self._process.close()
+        while self._process is not None or self._working is not None:
+            process, self._process = self._process, None
+            if process is not None:  # then whoever waits for its answer goes on as well
+                self._hand_over(process)
+                await process.close()
+            if self._working is not None:
+                await asyncio.wait({self._working}, timeout=STARTING_S)
 
     # What is told of it
 

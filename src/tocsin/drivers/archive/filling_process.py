@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, Self
 
+import tocsin
 from tocsin.drivers.archive.messages import (
     LINE_BYTES_MAX,
     SAMPLE_ROWS_MAX,
@@ -43,12 +46,14 @@ class FillingProcess:
         """OSError if the system does not let us."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # the directory that we were started in is nobody's library
             "-m",
             MODULE,
             encode(order).decode(),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=_environment(),
             limit=LINE_BYTES_MAX,
             start_new_session=True,  # keys pressed at the broker's terminal are not for it
         )
@@ -97,3 +102,10 @@ class FillingProcess:
     async def _listen(self, errors: asyncio.StreamReader) -> None:
         while read := await errors.read(SAID_BYTES_MAX):
             self._said = (self._said + read)[-SAID_BYTES_MAX:]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, and such that the child finds the same Tocsin as we did."""
+    ours = str(Path(tocsin.__file__).parent.parent)
+    known = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{ours}{os.pathsep}{known}" if known else ours}

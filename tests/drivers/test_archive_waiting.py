@@ -1,0 +1,144 @@
+"""The log waits for its archive, but not without end; and what is noted beside the events."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import uvloop
+
+from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
+from tocsin.broker.effects import Accepted
+from tocsin.config import load
+from tocsin.delivery.deadletter import Attempt, DeadLetter, record
+from tocsin.drivers.archive.archiver import Archiver
+from tocsin.drivers.archive.observing import Observer, request_text
+from tocsin.drivers.node import Node
+from tocsin.drivers.notes import Notes
+from tocsin.event.event import Event
+from tocsin.event.filter_text import parse_filter
+from tocsin.event.subscription import Kind, Subscription
+from tocsin.store.store import Store
+from tocsin.wire.directory.listing import Wanted
+
+PATIENCE_S = 30.0
+
+
+def run(directory: Path, script: Callable[[Node], Awaitable[None]], **flags: object) -> str:
+    """A node without doors, from its start to its end. Returns what it noted."""
+    said = io.StringIO()
+    given = {"http.address": "127.0.0.1:0", "log.directory": str(directory)}
+    given |= {name.replace("__", "."): value for name, value in flags.items()}
+
+    async def main() -> None:
+        settings, _ = load(given, {})
+        node = Node(settings, Store.open(directory), Notes(stream=said))
+        try:
+            await asyncio.wait_for(script(node), PATIENCE_S)
+        finally:
+            await node.close()
+
+    uvloop.run(main())
+    return said.getvalue()
+
+
+async def publish(node: Node, count: int, size: int = 100) -> None:
+    events = [
+        Event(f"{node.now_ns()}-{n}", "/s", "t", topic="t", data=b"x" * size) for n in range(count)
+    ]
+    accepted = await node.ask(lambda token, now_ns: node.broker.publish(events, token))
+    assert isinstance(accepted, Accepted)
+
+
+def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> None:
+    async def script(node: Node) -> None:
+        archiver = Archiver(node)
+        await publish(node, 50, size=1_000)
+        await archiver._relieve()
+        lost_while_small = archiver.lost
+        await publish(node, 500, size=1_000)
+        await archiver._relieve()
+        told_once = archiver.lost
+        await archiver._relieve()
+        node.broker.surveyed(500, node.now_ns())
+        node.kick()
+        while node.broker.first == 1:
+            await asyncio.sleep(0.01)
+
+        assert lost_while_small == 0
+        assert 300 < told_once < 400
+        assert archiver.lost == told_once
+        assert node.broker.first == told_once + 1
+        await archiver.close()
+
+    said = run(tmp_path / "data", script, log__retain_bytes=100_000)
+
+    assert said.count("too large to wait for the archive") == 1
+
+
+def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    async def script(node: Node) -> None:
+        archiver = Archiver(node)
+        await publish(node, 20_000)
+        working = asyncio.ensure_future(archiver._work(node.loop.time() + 60))
+        archiver._working = working
+        working.add_done_callback(archiver._worked)
+        await asyncio.sleep(0.2)
+        begun_s = time.monotonic()
+        await archiver.close()
+
+        assert time.monotonic() - begun_s < 5
+        assert working.done()
+
+    run(tmp_path / "data", script)
+
+
+def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
+    tmp_path: Path,
+) -> None:
+    async def script(node: Node) -> None:
+        observer = Observer(node)
+        box = Subscription(id="", kind=Kind.BOX)
+        subscribe = node.broker.subscribe
+        wanted = parse_filter("topic t")
+        await node.ask(lambda token, now_ns: subscribe(box, wanted, None, token, now_ns))
+        await observer.look()
+        first = observer.take()
+        await publish(node, 3)
+        await observer.look()
+        second = observer.take()
+        await observer.look()
+        third = observer.take()
+        letter = DeadLetter(
+            id="d1",
+            subscription="s1",
+            sink="http://x/",
+            seq=2,
+            received_ns=1_000,
+            given_up_ns=5_000_000,
+            reason="refused",
+            attempts=[Attempt(1, "answered 500", 500)],
+            event=Event("e", "/s", "t", topic="a/b"),
+        )
+        for listener in node.on_dead:
+            listener({"d1": record(letter), "gone": None})
+        await node.directory.look_up(Wanted(kind="producer", host="node1", filter=wanted))
+        fourth = observer.take()
+
+        assert [row["protocol"] for row in first[DELIVERIES]] == ["box"]
+        assert [(row["waiting"], row["behind"]) for row in second[DELIVERIES]] == [(3, 3)]
+        assert third == {}
+        (dead,) = fourth[DEADLETTERS]
+        assert (dead["at"], dead["seq"], dead["topic"], dead["status"]) == (5_000, 2, "a/b", 500)
+        (found,) = fourth[DISCOVERIES]
+        assert found["request"].startswith("kind=producer host=node1 filter=topic")
+        assert found["found"] == 0
+        assert not observer
+
+    run(tmp_path / "data", script)
+    assert request_text(Wanted(local_name="load")) == "event=load"

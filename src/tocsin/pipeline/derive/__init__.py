@@ -1,0 +1,1 @@
+"""Derived tables: what follows from attempts, runs and messages. Functions of DataFrames alone."""

@@ -1,0 +1,162 @@
+"""Cost models: what an activity takes, as a straight line over the bytes of its input.
+
+How well a line predicts is told by leaving each value out in turn: the prediction of a value from
+all others follows from its residual and its leverage, so no second line has to be fitted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from tocsin.pipeline.derive.schemas import KIND, SUCCEEDED, fitted, measured, same
+
+TARGETS: Final = {
+    "duration_s": "duration_s",
+    "cpu_s": "use_CpuSeconds",
+    "memory_bytes": "use_MemoryPeak",
+    "read_bytes": "use_IoReadBytes",
+    "written_bytes": "use_IoWriteBytes",
+}
+PAIRS_MIN: Final = 3  # through two points there is always a line, and it says nothing
+# A value that alone decides where the line goes cannot be predicted from the others.
+FREE_MIN: Final = 1e-9
+_LINE: Final = ("count", "intercept", "slope", "r2", "input_min", "input_max", "mean")
+_FOR_ERRORS: Final = ("count", "intercept", "slope", "center", "spread")
+
+
+def cost_models(activities: DataFrame) -> DataFrame:
+    """One row for each activity, version and target that an attempt which succeeded told of."""
+    values = activities.where(F.col("state") == SUCCEEDED).select(
+        *KIND,
+        F.col("input_bytes").cast("double").alias("x"),
+        *(measured(column).alias(target) for target, column in TARGETS.items()),
+    )
+    lines = _numbered(_lines(values))
+    errors = _errors(_left_out(values, lines))
+    told = lines.select(*KIND, "no", F.inline(_per_target(_LINE)))
+    joined = told.where(F.col("count") > 0).join(errors, on=["no", "place"], how="left")
+    names = F.array(*(F.lit(target) for target in TARGETS))
+    return fitted(
+        joined.withColumn("target", F.element_at(names, F.col("place") + 1)), "cost_models"
+    )
+
+
+def _lines(values: DataFrame) -> DataFrame:
+    """One row for each kind, with the line of every target."""
+    return (
+        values.groupBy(*KIND)
+        .agg(*(moment for target in TARGETS for moment in _moments(target)))
+        .select(*KIND, *(part for target in TARGETS for part in _line(target)))
+    )
+
+
+def _moments(target: str) -> list[Column]:
+    y, x = F.col(target), F.col("x")
+    of_pairs = F.when(y.isNotNull(), x)
+    return [
+        each.alias(f"{target}_{name}")
+        for name, each in {
+            "n": F.count(y),
+            "mean": F.avg(y),
+            "pairs": F.regr_count(y, x),
+            "center": F.regr_avgx(y, x),
+            "height": F.regr_avgy(y, x),
+            "sxx": F.regr_sxx(y, x),
+            "sxy": F.regr_sxy(y, x),
+            "syy": F.regr_syy(y, x),
+            "input_min": F.min(of_pairs),
+            "input_max": F.max(of_pairs),
+        }.items()
+    ]
+
+
+def _line(target: str) -> list[Column]:
+    def of(name: str) -> Column:
+        return F.col(f"{target}_{name}")
+
+    is_line = (of("pairs") >= PAIRS_MIN) & (of("input_min") < of("input_max")) & (of("sxx") > 0)
+    slope = F.try_divide(of("sxy"), of("sxx"))
+    squared = of("sxy") * F.try_divide(slope, of("syy"))
+    parts = {
+        "count": F.when(is_line, of("pairs")).otherwise(of("n")),
+        "intercept": F.when(is_line, of("height") - slope * of("center")).otherwise(of("mean")),
+        "slope": F.when(is_line, slope),
+        "r2": F.when(is_line & (of("syy") > 0), F.least(squared, F.lit(1.0))),
+        "input_min": of("input_min"),
+        "input_max": of("input_max"),
+        "mean": of("mean"),
+        "center": F.when(is_line, of("center")),
+        "spread": F.when(is_line, of("sxx")),
+    }
+    return [part.alias(f"{target}_{name}") for name, part in parts.items()]
+
+
+def _numbered(lines: DataFrame) -> DataFrame:
+    # By a number instead of three texts: what is sorted below is five times as long as the input.
+    return lines.withColumn("no", F.row_number().over(Window.orderBy(*KIND)))
+
+
+def _per_target(names: tuple[str, ...]) -> Column:
+    return F.array(
+        *(
+            F.struct(
+                F.lit(place).alias("place"),
+                *(F.col(f"{target}_{name}").alias(name) for name in names),
+            )
+            for place, target in enumerate(TARGETS)
+        )
+    )
+
+
+def _left_out(values: DataFrame, lines: DataFrame) -> DataFrame:
+    """For each value by how much the line through all others misses it."""
+    needed = [f"{target}_{name}" for target in TARGETS for name in _FOR_ERRORS]
+    joined = values.alias("v").join(
+        F.broadcast(lines.select(*KIND, "no", *needed)).alias("l"), same("v", "l", KIND), "inner"
+    )
+    missed = F.array(
+        *(
+            F.struct(
+                F.lit(place).alias("place"),
+                F.col(target).alias("y"),
+                F.col(f"{target}_count").alias("n"),
+                _miss(target).alias("miss"),
+            )
+            for place, target in enumerate(TARGETS)
+        )
+    )
+    return joined.select("no", F.inline(missed)).where(F.col("miss").isNotNull())
+
+
+def _miss(target: str) -> Column:
+    def of(name: str) -> Column:
+        return F.col(f"{target}_{name}")
+
+    y, off = F.col(target), F.col("x") - of("center")
+    residual = y - of("intercept") - F.coalesce(of("slope") * F.col("x"), F.lit(0.0))
+    leverage = F.try_divide(F.lit(1.0), of("count")) + F.coalesce(
+        off * F.try_divide(off, of("spread")), F.lit(0.0)
+    )
+    in_line = of("slope").isNull() | F.col("x").isNotNull()
+    return F.when(in_line & (1 - leverage > FREE_MIN), F.try_divide(residual, 1 - leverage))
+
+
+def _errors(missed: DataFrame) -> DataFrame:
+    key = ("no", "place")
+    share = F.when(F.col("y") > 0, F.try_divide(F.abs("miss"), F.col("y")))
+    whole = Window.partitionBy(*key)
+    ranked = missed.select(*key, "miss", share.alias("share")).select(
+        *key,
+        "miss",
+        "share",
+        F.row_number().over(whole.orderBy(F.col("share").asc_nulls_last())).alias("rank"),
+        F.count("share").over(whole).alias("shares"),
+    )
+    middle = (F.col("rank") * 2 >= F.col("shares")) & (F.col("rank") * 2 <= F.col("shares") + 2)
+    return ranked.groupBy(*key).agg(
+        F.sqrt(F.avg(F.col("miss") * F.col("miss"))).alias("rmse"),
+        F.avg(F.when(middle, F.col("share"))).alias("median_error"),
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import QualityFailed
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
+from tocsin.pipeline.together import together
 
 SHOWN_MAX: Final = 5  # rows that a failed check names
 VALUE_CHARS_MAX: Final = 60
@@ -184,19 +186,32 @@ def findings(tables: Tables) -> list[Finding]:
     found = columns_are_right(tables)
     if found:
         return found
-    for table in dict.fromkeys(check.table for check in CHECKS):
-        checks = [check for check in CHECKS if check.table == table]
-        counts = tables(table).agg(*(F.count_if(F.expr(each.broken)) for each in checks)).first()
-        assert counts is not None
-        for check, count in zip(checks, counts, strict=True):
-            broken = tables(table).where(check.broken).select(*check.columns)
-            found.append(Finding(table, check.sentence, count, _first(broken) if count else ()))
-    for key in KEYS:
-        times = F.count("*").alias("times")
-        twice = tables(key.table).groupBy(*key.columns).agg(times).where("times > 1")
-        rows = _first(twice)
-        found.append(Finding(key.table, key.sentence, twice.count() if rows else 0, rows))
-    return [*found, _adds_up(tables)]
+    tested = dict.fromkeys(check.table for check in CHECKS)
+    work: list[Callable[[], list[Finding]]] = [
+        *(partial(_rows_hold, tables, table) for table in tested),
+        *(partial(_names_one, tables, key) for key in KEYS),
+        lambda: [_adds_up(tables)],
+    ]
+    return [each for some in together(work) for each in some]
+
+
+def _rows_hold(tables: Tables, table: str) -> list[Finding]:
+    """All checks of one table's rows, in one pass."""
+    checks = [check for check in CHECKS if check.table == table]
+    counts = tables(table).agg(*(F.count_if(F.expr(each.broken)) for each in checks)).first()
+    assert counts is not None
+    found: list[Finding] = []
+    for check, count in zip(checks, counts, strict=True):
+        broken = tables(table).where(check.broken).select(*check.columns)
+        found.append(Finding(table, check.sentence, count, _first(broken) if count else ()))
+    return found
+
+
+def _names_one(tables: Tables, key: Key) -> list[Finding]:
+    times = F.count("*").alias("times")
+    twice = tables(key.table).groupBy(*key.columns).agg(times).where("times > 1")
+    rows = _first(twice)
+    return [Finding(key.table, key.sentence, twice.count() if rows else 0, rows)]
 
 
 def _adds_up(tables: Tables) -> Finding:

@@ -11,6 +11,7 @@ from tocsin.console.pipeline_report.numbers import count, day, hours, moment, sh
 from tocsin.console.pipeline_report.parts import Finding, Section
 from tocsin.console.pipeline_report.source import Source, total
 from tocsin.console.pipeline_report.when import When
+from tocsin.console.render import plural
 from tocsin.monitor.words import about
 
 FINDINGS_MAX = 8  # more would not be read first
@@ -71,7 +72,7 @@ def _made(source: Source, now: datetime, when: When | None) -> Html:
     if when.outside:
         astray = (
             f"Dated outside of this period, by clocks that are wrong or from long ago, and left "
-            f"out of plots over time: {count(when.outside)} {when.what}."
+            f"out of plots over time: {plural(when.outside, when.what)}."
         )
         lines.append(tag("p", astray))
     return join(lines)

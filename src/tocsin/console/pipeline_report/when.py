@@ -26,7 +26,7 @@ class When:
 
     span: Period
     outside: int
-    what: str
+    what: str  # attempt, sample or run
 
     def where(self, column: str) -> Any:
         """A filter: within the period."""
@@ -45,11 +45,11 @@ def when(source: Source) -> When | None:
     """The period of the attempts, or of what hosts told, or of the runs; None without any."""
     for name, weight in _SOURCES:
         by_hour = source.grouped(name, ["hour"], [(weight, "sum")])
-        found = _usual(by_hour, "hour", f"{weight}_sum", weight)
+        found = _usual(by_hour, "hour", f"{weight}_sum", weight.removesuffix("s"))
         if found is not None:
             return found
     runs = source.grouped("runs", ["started"], [("run", "count")], shape=_by_hour)
-    return _usual(runs, "started", "run_count", "runs")
+    return _usual(runs, "started", "run_count", "run")
 
 
 def _by_hour(table: pa.Table) -> pa.Table:

@@ -57,7 +57,7 @@ def columns(title: str, span: Period, stacked: Sequence[Series], named: Named) -
             drawn.append(rect)
     axis = left_axis(y, ticks, named, left=COLUMNS_LEFT, right=WIDTH - 4)
     times = _times(span, COLUMNS_LEFT, width, COLUMNS_BASE, ticks_max=9)
-    return drawing(WIDTH, COLUMNS_HEIGHT, title, axis, *drawn, times)
+    return drawing(WIDTH, COLUMNS_HEIGHT, title, axis, *drawn, times, class_="plot wide")
 
 
 def area(title: str, span: Period, values: Sequence[float], named: Named) -> Html:
@@ -139,7 +139,7 @@ def heat_map(
             if value is not None
         ]
     times = _times(span, HEAT_LEFT, width, base, ticks_max=8)
-    return drawing(WIDTH, base + 26, title, *drawn, times), _shades(most, named)
+    return drawing(WIDTH, base + 26, title, *drawn, times, class_="plot wide"), _shades(most, named)
 
 
 def _shade(value: float, most: float) -> int:

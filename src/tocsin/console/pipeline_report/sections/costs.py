@@ -128,9 +128,10 @@ def _plot(row: Row, points: Points, targets: dict[str, Row]) -> Html:
     version = f", version {row['version']}" if row["version"] else ""
     title = f"Duration of {row['activity']} in {row['workflow']}{version} by the bytes of its input"
     off = "" if row["median_error"] is None else f"; usually off by {share(row['median_error'])}"
+    sampled = "" if points else ", none of them in the sample"
     note = (
         f"{duration(max(fitted.intercept, 0))} and {duration(max(fitted.slope * GB, 0))} for each "
-        f"GB{off}; {count(row['count'])} attempts"
+        f"GB{off}; {count(row['count'])} attempts{sampled}"
     )
     return figure(
         pair(f"{row['workflow'] or '–'}{version}", row["activity"]),

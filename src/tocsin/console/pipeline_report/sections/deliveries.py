@@ -21,9 +21,8 @@ from tocsin.console.pipeline_report.source import Row, Source, top
 SUBSCRIPTIONS_MAX = 25
 DISCOVERIES_MAX = 20
 REASONS_MAX = 2
+SINK_CHARS_MAX = 48
 ERROR_CHARS_MAX = 140
-EMPTY_WORTH_SAYING = 0.5
-ASKED_WORTH_SAYING = 10
 
 _DELIVERY = (
     *("subscription", "sink", "protocol", "state", "sink_state", "delivered", "failed_attempts"),
@@ -90,7 +89,7 @@ def _cells(row: Row, most: float) -> list[Html | str]:
 
 
 def _sink(row: Row) -> Html:
-    return brief(row["sink"] or row["subscription"] or "–")
+    return brief(row["sink"] or row["subscription"] or "–", SINK_CHARS_MAX)
 
 
 def _why(row: Row) -> str:

@@ -6,6 +6,8 @@ from tocsin.console.pipeline_report.markup import Html, join, tag
 from tocsin.console.pipeline_report.numbers import UNKNOWN, count, duration, moment
 from tocsin.console.pipeline_report.parts import (
     Section,
+    Slice,
+    bar,
     brief,
     grid,
     left_out,
@@ -41,7 +43,7 @@ def estimates(source: Source) -> Section:
         grid(
             ("run", "", "so far", "still", "ends (UTC)", "done", "made from"),
             [_cells(row, most) for row in rows],
-            kinds=".bnnn.w",
+            kinds=".bnnnnw",
             class_="bars",
         ),
         join([left_out(len(rows), table.num_rows, "runs under way")]),
@@ -58,7 +60,9 @@ def _cells(row: Row, most: float) -> list[Html | str]:
     words = f"{duration(elapsed)} so far, {duration(still)} still to come{between}"
     return [
         join([brief(row["run"], 26), tag("small", brief(row["workflow"] or "–"))]),
-        span(low or 0.0, still or 0.0, high or still or 0.0, most, words, elapsed),
+        span(low or 0.0, still, high or still, most, words, elapsed)
+        if known
+        else bar([Slice(elapsed, "c0", words)], most),
         duration(elapsed),
         join([duration(still), tag("small", between.removeprefix(", "))]) if known else UNKNOWN,
         moment(row["ends"]),

@@ -89,9 +89,15 @@ def _hosts(source: Source, rows: list[Row]) -> dict[int | None, str]:
 
 def _most(seen: list[tuple[int, str]]) -> str:
     first = sorted(seen, key=lambda each: (-each[0], each[1]))[:HOSTS_MAX]
-    words = ", ".join(shortened(host, 24) for _, host in first)
+    words = ", ".join(shortened(_host(host), 24) for _, host in first)
     others = len(seen) - len(first)
     return f"{words} and {count(others)} more" if others else words
+
+
+def _host(name: str) -> str:
+    """A host without its domain; an address stays as it is."""
+    first = name.partition(".")[0]
+    return name if not first or first.isdecimal() else first
 
 
 def _over_time(source: Source, when: When, rows: list[Row], words: dict[int | None, str]) -> Html:

@@ -114,6 +114,11 @@ def words() -> dict[str, str]:
         ),
         "used_by_run": _used_by_run(),
         "run_uses": _run_uses(),
+        "load_type": "'http://www.gridforum.org/Performance/Events/UptimeCPULoad'",
+        "cpu_type": "'urn:tocsin:host:1/CPUUsage'",
+        "memory_type": "'urn:tocsin:host:1/MemoryUsage'",
+        "disk_type": "'urn:tocsin:host:1/DiskIO'",
+        **_counters(),
         "before_max": str(BEFORE_MAX),
         **_models(),
         "run_columns": ", ".join(f'"{name}"' for name in RUNS.names),
@@ -134,15 +139,30 @@ def _models() -> dict[str, str]:
     }
 
 
+def _counters() -> dict[str, str]:
+    """Counters that begin at nought again when a broker does: their growth adds up."""
+    grown, added = [], []
+    for name in ("delivered", "failed_attempts", "dead", "dropped"):
+        before = f"lag({name}) OVER in_time"
+        grown.append(
+            f"CASE WHEN {name} >= {before} THEN {name} - {before} ELSE {name} END AS more_{name}"
+        )
+        added.append(f"sum(more_{name}) AS {name}")
+    return {"grown": ",\n        ".join(grown), "added": ", ".join(added)}
+
+
 def connect(spill: Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute(
         f"SET threads = {THREADS}; SET memory_limit = '{MEMORY}'; SET TimeZone = 'UTC';"
         f"SET temp_directory = '{spill}'; SET preserve_insertion_order = false"
     )
-    # Called once for each way of failing, and not for each failure.
+    # These are called for each way of failing, and for each record that is set aside.
     connection.create_function(
         "fault_number", lambda text: crc32(text.encode(errors="replace")), ["VARCHAR"], "BIGINT"
+    )
+    connection.create_function(
+        "readable", lambda data: data.decode(errors="replace"), ["BLOB"], "VARCHAR"
     )
     return connection
 
@@ -156,7 +176,9 @@ STEPS: Final = {
     "activity_stats": ("activity_stats",),
     "cost_models": ("cost_models",),
     "failures": ("failures",),
+    "host_usage": ("host_usage",),
     "activity_usage": ("activity_usage",),
+    "deliveries": ("deliveries",),
     "discoveries": ("discoveries",),
 }
 KEPT_AS: Final = {"activities": "attempts"}

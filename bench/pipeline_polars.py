@@ -19,6 +19,7 @@ import polars as pl
 import pipeline_fold_polars as fold
 import pipeline_polars_attempts as states
 import pipeline_polars_derive as derive
+import pipeline_polars_usage as usage
 import pipeline_steps
 from tocsin.archive.tables import TABLES
 from tocsin.monitor.alerts import SOURCE
@@ -91,9 +92,9 @@ class Making:
             .select(PLACE, "data")
             .collect(engine="streaming")
         )
-        is_bad = [not _is_object(data) for data in silent["data"]]
-        unreadable = silent.filter(pl.Series(is_bad, dtype=pl.Boolean))[PLACE]
-        judged = raw.with_columns(reason=_reason(again, unreadable)).filter(
+        reasons = pl.Series("why", [_why(data) for data in silent["data"]], pl.String)
+        unheard = silent.select(PLACE).with_columns(reasons).drop_nulls()
+        judged = raw.with_columns(reason=_reason(again, unheard)).filter(
             pl.col("reason").is_not_null()
         )
         found = judged.select(
@@ -207,8 +208,12 @@ class Making:
             "activity_stats": derive.activity_stats(attempts),
             "cost_models": derive.cost_models(attempts),
             "failures": derive.failures(attempts, self._table("events")),
-            "activity_usage": derive.activity_usage(attempts),
-            "discoveries": derive.discoveries(self._samples("_discoveries")),
+            "host_usage": usage.host_usage(attempts, self._table("events")),
+            "activity_usage": usage.activity_usage(attempts),
+            "deliveries": usage.deliveries(
+                self._samples("_deliveries"), self._samples("_deadletters")
+            ),
+            "discoveries": usage.discoveries(self._samples("_discoveries")),
         }
 
     def _samples(self, name: str) -> pl.LazyFrame:
@@ -232,7 +237,7 @@ class Making:
         return pl.scan_parquet(self._tables / name / "*.parquet")
 
 
-def _reason(again: pl.Series, unreadable: pl.Series) -> pl.Expr:
+def _reason(again: pl.Series, unheard: pl.DataFrame) -> pl.Expr:
     """Why a record of the archive cannot be used; null for one that can."""
     place, seq = pl.col(PLACE), pl.col("seq")
     found = pl.when(place.is_in(again.implode()) | (seq.fill_null(0) < 1)).then(
@@ -249,23 +254,24 @@ def _reason(again: pl.Series, unreadable: pl.Series) -> pl.Expr:
     for name in ("topic", "subject", "run", "activity"):
         is_long = pl.col(name).str.len_chars() > NAME_CHARS_MAX
         found = found.when(is_long).then(pl.lit(f"its {name} is too long"))
-    return found.when(place.is_in(unreadable.implode())).then(
-        pl.lit("it should be a message, and its data is no JSON object")
-    )
+    for (why,), those in unheard.group_by("why"):
+        found = found.when(place.is_in(those[PLACE].implode())).then(pl.lit(why))
+    return found
 
 
-def _is_object(data: bytes | None) -> bool:
+def _why(data: bytes | None) -> str | None:
+    """Why nothing was heard of a message; None if there is nothing wrong with it."""
     try:
-        return isinstance(json.loads((data or b"").decode()), dict)
+        members = json.loads((data or b"").decode())
     except ValueError:
-        return False
+        members = None
+    if not isinstance(members, dict):
+        return "it should be a message, and its data is no JSON object"
+    return None if members.get("RunId") is None else "its RunId is too long or not printable"
 
 
 def _excerpt(data: bytes | None) -> str | None:
-    try:
-        return None if data is None else data.decode()[:EXCERPT_CHARS]
-    except UnicodeDecodeError:
-        return None
+    return None if data is None else data.decode(errors="replace")[:EXCERPT_CHARS]
 
 
 def make(archive: Path, tables: Path) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What follows from attempts and events, by Polars."""
+"""What follows from attempts and events, by Polars: statistics, models of cost, failures."""
 
 from __future__ import annotations
 
@@ -198,14 +198,17 @@ def _errors(values: pl.LazyFrame, lines: pl.LazyFrame) -> pl.LazyFrame:
 
 def failures(attempts: pl.LazyFrame, events: pl.LazyFrame) -> pl.LazyFrame:
     """Each failure, with the last events of its run before it."""
+    is_told = pl.col("fault").is_not_null()
     failed = (
         attempts.filter(pl.col("state").is_in(FAILED))
         .with_columns(seq="settled_seq")
         .sort("seq", "run", "id", "attempt")
         .with_columns(
-            seen=pl.len().over("fault").cast(pl.Int64),
-            seen_before=pl.int_range(pl.len()).over("fault"),
-            first_seen=pl.col("ended").min().over("fault"),
+            seen=pl.when(is_told).then(pl.len().over("fault")).otherwise(1).cast(pl.Int64),
+            seen_before=pl.when(is_told).then(pl.int_range(pl.len()).over("fault")).otherwise(0),
+            first_seen=pl.when(is_told)
+            .then(pl.col("ended").min().over("fault"))
+            .otherwise(pl.col("ended")),
         )
     )
     runs = failed.select("run").unique()
@@ -251,42 +254,3 @@ _EVENT: Final = pl.Struct(
         "activity": pl.String,
     }
 )
-
-
-# Use over time
-
-
-def activity_usage(attempts: pl.LazyFrame) -> pl.LazyFrame:
-    ran = attempts.filter(pl.col("state").is_in(RAN), pl.col("ended").is_not_null())
-    hour = pl.col("ended").dt.truncate("1h").alias("hour")
-    return ran.group_by("workflow", "activity", hour).agg(
-        attempts=pl.len().cast(pl.Int64),
-        failed=count_of(pl.col("state").is_in(FAILED)),
-        busy_s=total(pl.col("duration_s")),
-        cpu_s=total(pl.col("use_CpuSeconds")),
-        mean_memory_bytes=pl.col("use_MemoryPeak").mean(),
-        max_memory_bytes=pl.col("use_MemoryPeak").max(),
-        read_bytes=total(pl.col("use_IoReadBytes")),
-        written_bytes=total(pl.col("use_IoWriteBytes")),
-    )
-
-
-# Samples
-
-
-def discoveries(samples: pl.LazyFrame) -> pl.LazyFrame:
-    col = pl.col
-    return samples.group_by("model", "request").agg(
-        count=pl.len().cast(pl.Int64),
-        empty=count_of(col("found") == 0),
-        mean_found=col("found").mean(),
-        mean_s=col("seconds").mean(),
-        p50_s=col("seconds").quantile(0.5, "linear"),
-        p90_s=col("seconds").quantile(0.9, "linear"),
-        max_s=col("seconds").max(),
-        mean_brokers=col("brokers").mean(),
-        mean_messages=col("messages").mean(),
-        shared=total(col("shared")),
-        first_seen=col("at").min(),
-        last_seen=col("at").max(),
-    )

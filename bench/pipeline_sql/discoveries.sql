@@ -5,6 +5,6 @@ SELECT
     avg(found) AS mean_found, avg(seconds) AS mean_s,
     quantile_cont(seconds, 0.5) AS p50_s, quantile_cont(seconds, 0.9) AS p90_s,
     max(seconds) AS max_s, avg(brokers) AS mean_brokers, avg(messages) AS mean_messages,
-    sum(shared) AS shared, min("at") AS first_seen, max("at") AS last_seen
+    coalesce(sum(shared), 0) AS shared, min("at") AS first_seen, max("at") AS last_seen
 FROM read_parquet('$archive/_discoveries/*/*.parquet', hive_partitioning = false)
 GROUP BY model, request

@@ -2,12 +2,14 @@
 CREATE TEMP TABLE failures AS
 WITH failed AS (
     SELECT *, settled_seq AS seq,
-        count(*) OVER (PARTITION BY fault) AS seen,
-        row_number() OVER (PARTITION BY fault ORDER BY settled_seq, run, id, attempt) - 1
-            AS seen_before,
-        min(ended) OVER (PARTITION BY fault) AS first_seen
+        CASE WHEN fault IS NULL THEN 1 ELSE count(*) OVER same END AS seen,
+        CASE WHEN fault IS NULL THEN 0
+            ELSE row_number() OVER (same ORDER BY settled_seq, run, id, attempt) - 1
+            END AS seen_before,
+        CASE WHEN fault IS NULL THEN ended ELSE min(ended) OVER same END AS first_seen
     FROM attempts
     WHERE state IN ('failed', 'retrying')
+    WINDOW same AS (PARTITION BY fault)
 ), numbered AS (
     SELECT
         run, seq, "at", type, activity,

@@ -57,3 +57,8 @@ CREATE TEMP MACRO bin_of(s, low, high) AS CASE
 
 -- A finite number may still be so large that its square is none: it is no measurement then.
 CREATE TEMP MACRO measured(number) AS CASE WHEN abs(number) <= 1e100 THEN number END;
+
+-- An attribute comes plain, or as an object with its unit.
+CREATE TEMP MACRO told_number(attributes, name) AS coalesce(
+    TRY_CAST(attributes ->> ('$$.' || name || '.value') AS DOUBLE),
+    TRY_CAST(attributes ->> ('$$.' || name) AS DOUBLE));

@@ -45,13 +45,15 @@ WITH marked AS (
         WHEN says_nothing AND NOT coalesce(
             starts_with(ltrim(TRY(decode(data))), '{') AND json_valid(TRY(decode(data))), false)
             THEN 'it should be a message, and its data is no JSON object'
+        WHEN says_nothing AND TRY(decode(data)) ->> '$$.RunId' IS NOT NULL
+            THEN 'its RunId is too long or not printable'
         END AS reason
     FROM marked
 )
 SELECT
     'file://' || filename AS file, CASE WHEN NOT is_again THEN seq END AS seq, received,
     id[1:200] AS id, source[1:200] AS source, type[1:200] AS type, reason,
-    TRY(decode(data))[1:200] AS excerpt, seq AS own_seq, file_row_number
+    readable(data)[1:200] AS excerpt, seq AS own_seq, file_row_number
 FROM judged
 WHERE reason IS NOT NULL;
 

@@ -23,7 +23,7 @@ FROM (
         WHEN planned IS NULL AND state <> 'completed'
             THEN CASE WHEN told_progress BETWEEN 0 AND 1 THEN told_progress END
         WHEN greatest(coalesce(planned, 0), known) > 0
-            THEN round((
+            THEN round_even((
                 n_succeeded + n_cached + CASE
                     WHEN state <> 'completed' AND (
                         state IN ('failed', 'aborted') OR n_failed > 0 OR n_cancelled > 0

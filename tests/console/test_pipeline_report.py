@@ -7,8 +7,11 @@ import re
 import time
 from datetime import timedelta
 from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sample_tables import NOW, START, publish, year
@@ -234,3 +237,32 @@ def test_axes_end_at_round_numbers_and_a_period_has_a_limit() -> None:
 @pytest.mark.parametrize("groups", [0, 1, 2, 7, 100])
 def test_a_sample_reaches_every_part_of_a_table_once(groups: int) -> None:
     assert sorted(_spread(groups)) == list(range(groups))
+
+
+# How the three kinds of colour blindness see linear RGB: Machado, Oliveira, Fernandes (2009).
+SEEN_BY = {
+    "all": np.eye(3),
+    "protan": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritan": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+TO_XYZ = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8730]]
+
+
+def _lab(colour: str, eye: str) -> np.ndarray:
+    part = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    white = np.array(TO_XYZ) @ np.clip(np.array(SEEN_BY[eye]) @ linear, 0, 1)
+    x, y, z = np.where(white > 0.008856, np.cbrt(white), 7.787 * white + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eye", SEEN_BY)
+def test_the_colours_of_a_plot_are_told_apart_by_every_eye(eye: str) -> None:
+    style = files("tocsin.console.pipeline_report").joinpath("style.css").read_text()
+    palettes = re.findall("; ".join(rf"--c{number}: (#\w{{6}})" for number in range(5)), style)
+
+    assert len(palettes) == 3  # light, dark and print
+    for palette in palettes:
+        for one, other in combinations(palette, 2):
+            assert np.linalg.norm(_lab(one, eye) - _lab(other, eye)) > 20, (one, other)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from pipeline.archives import add_fresh, add_sealed, batch_of, seal
 from served import served
-from tocsin.archive.catalog import Piece
+from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import select
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
@@ -252,7 +252,7 @@ def test_a_broker_gives_what_its_directory_gives_and_survives_being_killed() -> 
         broker.publish(*({"data": {"RunId": f"r{n}"}} for n in range(1_000)))
         archive = broker.directory / "archive"
         until = time.monotonic() + 30
-        while not list(archive.glob("_fresh/*.parquet")):
+        while Catalog(archive).through() < 1_000:
             assert time.monotonic() < until, broker.said()
             time.sleep(0.1)
         broker.publish(*({"data": {"RunId": f"s{n}"}} for n in range(500)))

@@ -96,13 +96,15 @@ class ArrowDesk:
         return StreamingResponse(whole, headers=headers, media_type=MEDIA_TYPE)
 
     async def _plan(self, after: int, limit: int) -> Course:
-        marks = await self._node.read(lambda log: log.marks())
         pieces = await self._in_thread(self._pieces)
+        marks = await self._node.read(lambda log: log.marks())
+        if pieces and pieces[-1].last > marks.last_seq:
+            pieces = []  # the archive was filled from another log, and is none of ours
         return course(pieces, marks.trimmed_to, marks.last_seq, after=after, limit=limit)
 
     def _pieces(self) -> list[Piece]:
         archiver = self._node.archiver
-        if archiver is None:
+        if archiver is None or archiver.off is not None:
             return []
         with self._lock:
             if self._catalog is None:

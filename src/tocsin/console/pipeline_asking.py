@@ -172,7 +172,7 @@ def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
             f"{counts[name]:,} {word}"
             for name, word in (
                 ("events", "events"),
-                ("repeated", "repetitions left out"),
+                ("duplicates", "repetitions left out"),
                 ("late", "late"),
                 ("set_aside", "set aside (pipeline show quarantine)"),
             )

@@ -89,7 +89,7 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
             F.max(F.unix_micros("received")).alias("as_of_us"),
         )
         write(events, place / "events", sizes.files)
-        counts = {**input.counts, "repeated": repeated.count(), "set_aside": aside.count()}
+        counts = {**input.counts, "duplicates": repeated.count(), "set_aside": aside.count()}
     finally:
         repeated.unpersist()
     write(notes_of(usable), place / "notes", sizes.files)

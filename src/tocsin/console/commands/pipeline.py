@@ -10,7 +10,7 @@ SUMMARY = "Make tables of the archive with Spark, keep them up to date, show the
 EXAMPLES = """
   tocsin pipeline run --archive tocsin-data/archive
   tocsin pipeline stream --archive http://127.0.0.1:8400 --refresh 60
-  tocsin pipeline show activity_stats --sort -p90_s --limit 10
+  tocsin pipeline show activity_stats --sort=-p90_s --limit 10
   tocsin pipeline report --html report.html
 """
 RUN_EXAMPLES = """
@@ -82,9 +82,9 @@ def _add_pace(parser: Parser) -> None:
 def _add_show(parser: Parser) -> None:
     option = parser.add_argument
     option("table", metavar="TABLE", nargs="?", help="one of them; without, what there is")
-    option("--where", metavar="F", help="rows that pass a filter")
-    option("--sort", metavar="COLUMNS", help="by these, as -p90_s,workflow")
-    option("--columns", metavar="NAMES", help="only these")
+    option("--where", metavar="F", help="rows that pass a filter, as 'p90_s > 60 and failed > 0'")
+    option("--sort", metavar="COLUMNS", help="by these, as --sort=-p90_s,workflow")
+    option("--columns", metavar="NAMES", help="only these, or all")
     option("--limit", metavar="N", type=int, default=50, help="so many rows (50)")
 
 

@@ -34,8 +34,8 @@ KEYS: Final = {
 }
 NEAR: Final = 1e-9  # of sums and means, which are added up in another order
 NEAR_OF: Final = {"cost_models": 1e-6}  # regressions, over differences of large numbers
-# A sum of seconds that comes out as nought in one order is next to nothing in another.
-NEAR_NOUGHT: Final = 1e-9
+# No clock here tells less, and a number of seconds since 1970 holds no less.
+SECONDS_NEAR: Final = 1e-6
 SHOWN_MAX: Final = 3  # differences of one column
 THREADS: Final = 2
 MEMORY: Final = "12GB"
@@ -58,23 +58,25 @@ class Compared:
         return not (self.missing or self.extra or self.differing)
 
 
-def _same(kind: pa.DataType, ours: str, theirs: str, near: float) -> str:
+def _same(member: pa.Field, ours: str, theirs: str, near: float) -> str:
     """A condition that is true where the two values are the same."""
+    kind = member.type
     if pa.types.is_floating(kind):
+        apart = SECONDS_NEAR if member.name.endswith("_s") else 0
         close = f"abs({ours} - {theirs}) <= {near} * greatest(abs({ours}), abs({theirs}))"
         return (
-            f"coalesce({close} OR abs({ours} - {theirs}) <= {NEAR_NOUGHT}, "
+            f"coalesce({close} OR abs({ours} - {theirs}) <= {apart}, "
             f"{ours} IS NULL AND {theirs} IS NULL)"
         )
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-        each = " AND ".join(
-            _same(member.type, f"pair[1].{member.name}", f"pair[2].{member.name}", near)
-            for member in kind.value_type
+        all_same = " AND ".join(
+            _same(each, f"pair[1].{each.name}", f"pair[2].{each.name}", near)
+            for each in kind.value_type
         )
         pairs = f"list_zip({ours}, {theirs})"
         return (
             f"(len({ours}) IS NOT DISTINCT FROM len({theirs}) AND coalesce(list_bool_and("
-            f"list_transform({pairs}, lambda pair: {each})), true))"
+            f"list_transform({pairs}, lambda pair: {all_same})), true))"
         )
     return f"({ours} IS NOT DISTINCT FROM {theirs})"
 
@@ -119,7 +121,7 @@ class Comparison:
         keys, near = KEYS[table], NEAR_OF.get(table, NEAR)
         on = " AND ".join(f'o."{key}" IS NOT DISTINCT FROM t."{key}"' for key in keys)
         conditions = {
-            each.name: _same(each.type, f'o."{each.name}"', f't."{each.name}"', near)
+            each.name: _same(each, f'o."{each.name}"', f't."{each.name}"', near)
             for each in TABLES[table]
             if each.name not in keys
         }

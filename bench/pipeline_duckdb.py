@@ -41,6 +41,10 @@ MEMORY: Final = "12GB"  # half of the machine's; the rest is for what the other 
 NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 
 BEFORE_MAX: Final = 10  # events that are shown with a failure
+PAST_MAX: Final = 200  # runs from which is learned
+PAST_ENOUGH: Final = 5
+NAMES_MAX: Final = 100  # in a list of activities, or of changes
+CHANGE_CHARS_MAX: Final = 300
 TARGETS: Final = ("duration_s", "cpu_s", "memory_bytes", "read_bytes", "written_bytes")
 _ADDED_UP: Final = tuple(name for name in USED if name.removeprefix(USE) in SUMMED | PEAKS)
 
@@ -120,6 +124,10 @@ def words() -> dict[str, str]:
         "disk_type": "'urn:tocsin:host:1/DiskIO'",
         **_counters(),
         "before_max": str(BEFORE_MAX),
+        "past_max": str(PAST_MAX),
+        "past_enough": str(PAST_ENOUGH),
+        "names_max": str(NAMES_MAX),
+        "change_chars_max": str(CHANGE_CHARS_MAX),
         **_models(),
         "run_columns": ", ".join(f'"{name}"' for name in RUNS.names),
     }
@@ -175,7 +183,9 @@ STEPS: Final = {
     "runs": ("runs",),
     "activity_stats": ("activity_stats",),
     "cost_models": ("cost_models",),
+    "estimates": ("estimates",),
     "failures": ("failures",),
+    "evolution": ("evolution",),
     "host_usage": ("host_usage",),
     "activity_usage": ("activity_usage",),
     "deliveries": ("deliveries",),

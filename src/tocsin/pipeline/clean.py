@@ -15,7 +15,7 @@ from tocsin.pipeline.attempts import seconds_between
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 NOTE_COLUMNS: Final = (
-    *("seq", "received", "at", "source", "type", "topic", "subject", "attributes", "data"),
+    *("seq", "received", "at", "id", "source", "type", "topic", "subject", "attributes", "data"),
     *("run", "activity", "attempt"),
 )
 NOTED: Final = (

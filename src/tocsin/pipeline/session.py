@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -73,6 +74,8 @@ def session(
     flags = _flags(java, purpose)
     flags += " " + given.pop("spark.driver.extraJavaOptions", "")
     settings |= {"spark.driver.extraJavaOptions": flags.strip(), **given}
+    # It prints a page of JSON for an error that is raised all the same.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     builder = SparkSession.Builder().master(master).appName("tocsin")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from pyspark import inheritable_thread_target
-
 AT_ONCE: Final = 3
 
 T = TypeVar("T")
@@ -16,5 +14,5 @@ T = TypeVar("T")
 def together(work: Iterable[Callable[[], T]]) -> list[T]:
     """The results, in order. The first failure is raised when all have ended."""
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="tocsin-query") as pool:
-        futures = [pool.submit(inheritable_thread_target(each)) for each in work]
+        futures = [pool.submit(each) for each in work]
     return [each.result() for each in futures]

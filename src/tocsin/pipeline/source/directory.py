@@ -6,6 +6,7 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -79,21 +80,24 @@ class Directory:
     def _read(
         self, piece: Piece, wanted: pa.Schema, after: int, through: int
     ) -> Iterator[pa.RecordBatch]:
-        found = read_selected(
-            piece, wanted, after=after, through=through, rows=self._options.rows_per_batch
+        read = partial(
+            read_selected,
+            piece,
+            wanted,
+            after=after,
+            through=through,
+            rows=self._options.rows_per_batch,
+            keeps_nulls=self._options.keeps_nulls,
         )
         if not self._options.skips_bad_files:
-            yield from found
-            return
+            yield from read()
         # Whole or not at all: half of a damaged file would be taken for all of it.
-        if piece.bytes <= HELD_BYTES_MAX:
-            yield from list(found)
-            return
-        for _ in found:
-            pass
-        yield from read_selected(
-            piece, wanted, after=after, through=through, rows=self._options.rows_per_batch
-        )
+        elif piece.bytes <= HELD_BYTES_MAX:
+            yield from list(read())
+        else:
+            for _ in read():
+                pass
+            yield from read()
 
     def _again(self, after: int, through: int) -> tuple[Piece, ...]:
         """The files of what is left, after some were merged."""

@@ -36,6 +36,7 @@ KNOWN: Final = (
     "rows_per_trigger",
     "bad_files",
     "holes",
+    "nulls",
     "ca_file",
     "timeout_s",
     "retries",
@@ -49,7 +50,7 @@ class Options:
     """Where the events are, which of them are wanted, and in what portions."""
 
     path: str
-    after: int | None  # None: from the first there is
+    after: int | None  # None, and 0: from the first there is
     through: int | None  # None: to the last there is
     columns: tuple[str, ...]  # (): all
     rows_per_partition: int = ROWS_PER_PARTITION
@@ -57,6 +58,7 @@ class Options:
     rows_per_trigger: int = ROWS_PER_TRIGGER
     skips_bad_files: bool = False
     skips_holes: bool = False
+    keeps_nulls: bool = False
     ca_file: str = ""
     timeout_s: int = TIMEOUT_S
     retries: int = RETRIES
@@ -71,7 +73,7 @@ class Options:
                 "the source tocsin was not told where the events are",
                 remedy="Give a directory or a broker's address: .load('http://127.0.0.1:8400').",
             )
-        after = _whole(texts, "after", 0, WHOLE_MAX)
+        after = _whole(texts, "after", 0, WHOLE_MAX) or None
         through = _whole(texts, "through", 0, WHOLE_MAX)
         if after is not None and through is not None and through < after:
             raise BadSourceOption(
@@ -93,6 +95,7 @@ class Options:
             rows_per_trigger=_whole(texts, "rows_per_trigger", 1, WHOLE_MAX) or ROWS_PER_TRIGGER,
             skips_bad_files=_choice(texts, "bad_files", "fail", "skip") == "skip",
             skips_holes=_choice(texts, "holes", "fail", "skip") == "skip",
+            keeps_nulls=_choice(texts, "nulls", "fail", "keep") == "keep",
             ca_file=texts.get("ca_file", ""),
             timeout_s=_whole(texts, "timeout_s", 1, TIMEOUT_S_MAX) or TIMEOUT_S,
             retries=RETRIES if (n := _whole(texts, "retries", 0, RETRIES_MAX)) is None else n,
@@ -104,7 +107,10 @@ class Options:
 
     def schema(self) -> pa.Schema:
         """The columns that are wanted, as the archive types them."""
-        return _selected(self.columns)
+        wanted = _selected(self.columns)
+        if not self.keeps_nulls:
+            return wanted
+        return pa.schema([field.with_nullable(True) for field in wanted], wanted.metadata)
 
 
 def _selected(columns: tuple[str, ...]) -> pa.Schema:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,6 +161,7 @@ def test_a_hole_is_told_and_passed_over_only_when_asked(
     next(tmp_path.glob("date=*/*01-*.parquet")).unlink()  # let go, as the oldest are
     assert numbers(batch_reader(tmp_path)) == list(range(21, 31))
     assert stream_reader(tmp_path).initialOffset() == {"seq": 20}
+    assert numbers(batch_reader(tmp_path, after=0)) == list(range(21, 31))
     with pytest.raises(EventsGone, match="events 6 to 20"):
         batch_reader(tmp_path, after=5).partitions()
     with pytest.raises(EventsGone, match=r"ends at event 30.*read through 99"):
@@ -183,6 +185,27 @@ def test_a_bad_file_is_named_with_what_to_do_or_passed_over_and_logged(
     assert numbers(batch_reader(tmp_path, badFiles="SKIP")) == [*range(1, 51), *range(101, 121)]
     assert f"a file was passed over: {bad}" in caplog.text
     assert "notes.parquet: its name" in caplog.text
+
+
+def test_a_record_without_what_it_must_have_spoils_its_file_unless_it_is_kept(
+    tmp_path: Path,
+) -> None:
+    path = add_sealed(tmp_path, 1, 20)
+    whole = pq.read_table(path, partitioning=None)
+    place = whole.schema.get_field_index("type")
+    types = pa.array([None, *whole["type"].to_pylist()[1:]])
+    pq.write_table(
+        whole.set_column(place, "type", types).replace_schema_metadata(whole.schema.metadata), path
+    )
+
+    with pytest.raises(BadArchiveFile, match="column 'type' has nulls"):
+        numbers(batch_reader(tmp_path))
+
+    kept = batch_reader(tmp_path, nulls="keep")
+    found = pa.Table.from_batches([b for s in kept.partitions() for b in kept.read(s)])
+    assert found["type"].null_count == 1
+    assert found.num_rows == 20
+    assert source(tmp_path, nulls="keep").schema()["type"].nullable
 
 
 @pytest.mark.parametrize(

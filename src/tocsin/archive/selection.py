@@ -75,12 +75,14 @@ def read_selected(
     after: int = 0,
     through: int | None = None,
     rows: int = BATCH_ROWS,
+    keeps_nulls: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The events of a file in (after, through] as batches of a selected schema.
 
-    Raises BadArchiveFile.
+    With `keeps_nulls` a record without what it must have is given as it is, for somebody who sets
+    it aside; else the file is bad. Raises BadArchiveFile.
     """
-    if all(_is_whole(field) for field in wanted):
+    if not keeps_nulls and all(_is_whole(field) for field in wanted):
         yield from read_piece(piece, wanted.names, after=after, through=through, rows=rows)
         return
     is_cut = after >= piece.first or (through is not None and through < piece.last)
@@ -94,7 +96,8 @@ def read_selected(
         size = _rows_a_batch(file, rows)
         for batch in file.iter_batches(size, row_groups=list(groups), columns=paths(read)):
             found = _fitted(piece, batch, read)
-            _must_be_whole(piece, found)
+            if not keeps_nulls:
+                _must_be_whole(piece, found)
             if is_cut:
                 found = _within(found, after, through).select(wanted.names)
             if found.num_rows:

@@ -279,6 +279,24 @@ def all_polls(spark: SparkSession, small: SmallFiles) -> list[Row]:
     ]
 
 
+def show_speeds(speeds: list[Row]) -> None:
+    report.table(
+        ["", "tocsin M rows/s", "Spark M rows/s", "ratio", "per CPU-s", "start", "Spark's"],
+        [
+            [
+                each["what"],
+                each["tocsin_rows_s"] / 1e6,
+                each["spark_rows_s"] / 1e6 if "ratio" in each else None,
+                each.get("ratio"),
+                each.get("cpu_ratio"),
+                each.get("tocsin_start_s"),
+                each.get("spark_start_s"),
+            ]
+            for each in speeds
+        ],
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -298,22 +316,10 @@ def main() -> None:
             synthesize(Plan(rows, seed=1, broken=0.0), archive, lambda count: None)
         rows = Catalog(archive).through()
         speeds = throughput(spark, archive, rows, rounds)
+        show_speeds(speeds)
         speeds += over_http(spark, min(rows, HTTP_ROWS), rounds)
-        report.table(
-            ["", "tocsin M rows/s", "Spark M rows/s", "ratio", "per CPU-s", "start", "Spark's"],
-            [
-                [
-                    each["what"],
-                    each["tocsin_rows_s"] / 1e6,
-                    each["spark_rows_s"] / 1e6 if "ratio" in each else None,
-                    each.get("ratio"),
-                    each.get("cpu_ratio"),
-                    each.get("tocsin_start_s"),
-                    each.get("spark_start_s"),
-                ]
-                for each in speeds
-            ],
-        )
+        print()
+        show_speeds(speeds[-2:])
         asked = all_polls(spark, SmallFiles(Path(scratch) / "small", archive, files))
         print(f"\n{files:,} files\n")
         report.table(

@@ -6,11 +6,18 @@ never one of these.
 
 Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes, dead
 letters, the directory, concepts and runs, T4 the log and its disk, T5 delivery, T6 clients reaching
-a broker.
+a broker, T7 the pipeline on Spark.
 """
 
 from __future__ import annotations
 
+from tocsin.errors.archive import (
+    ArchiveFileGone,
+    ArchiveInUse,
+    ArchiveOfAnotherLog,
+    BadArchiveFile,
+    NoArchive,
+)
 from tocsin.errors.clients import (
     BrokerRefused,
     CannotMeasure,
@@ -54,6 +61,13 @@ from tocsin.errors.events import (
     BadXml,
 )
 from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.pipeline import (
+    BadPipelineOption,
+    NoTables,
+    PipelineBusy,
+    PipelineFailed,
+    QualityFailed,
+)
 from tocsin.errors.requests import (
     BadFrame,
     BadMediaType,
@@ -75,6 +89,13 @@ from tocsin.errors.settings import (
     BadSetting,
     NotOpenToTheWorld,
 )
+from tocsin.errors.spark import (
+    BadSourceOption,
+    EventsGone,
+    JavaMissing,
+    NotArrow,
+    SparkMissing,
+)
 from tocsin.errors.subscriptions import (
     BadSubscription,
     BadToken,
@@ -88,6 +109,10 @@ from tocsin.errors.subscriptions import (
 )
 
 __all__ = [
+    "ArchiveFileGone",
+    "ArchiveInUse",
+    "ArchiveOfAnotherLog",
+    "BadArchiveFile",
     "BadEvent",
     "BadFilter",
     "BadFrame",
@@ -95,10 +120,12 @@ __all__ = [
     "BadMessage",
     "BadMethod",
     "BadOntology",
+    "BadPipelineOption",
     "BadRegistration",
     "BadRequest",
     "BadRunsFile",
     "BadSetting",
+    "BadSourceOption",
     "BadSubscription",
     "BadToken",
     "BadTopic",
@@ -116,10 +143,13 @@ __all__ = [
     "DirectoryFull",
     "DiskFailed",
     "DiskFull",
+    "EventsGone",
     "ForeignOrigin",
     "HeadTooLarge",
     "InternalError",
+    "JavaMissing",
     "MonitorOff",
+    "NoArchive",
     "NoSuchBox",
     "NoSuchDeadLetter",
     "NoSuchEntry",
@@ -127,16 +157,22 @@ __all__ = [
     "NoSuchPublisher",
     "NoSuchRun",
     "NoSuchSubscription",
+    "NoTables",
+    "NotArrow",
     "NotInSpecification",
     "NotOpenToTheWorld",
     "NothingArrived",
     "NothingToEstimate",
     "PeerFailed",
+    "PipelineBusy",
+    "PipelineFailed",
+    "QualityFailed",
     "RedriveFailed",
     "ShuttingDown",
     "SinkRefused",
     "SoapRefused",
     "SomeFailed",
+    "SparkMissing",
     "TocsinError",
     "TooLarge",
     "TooManySubscriptions",

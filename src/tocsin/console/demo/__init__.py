@@ -7,7 +7,15 @@ from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
-from tocsin.console.demo import figures, forecast, mediation, performance, refusal, workflow
+from tocsin.console.demo import (
+    figures,
+    forecast,
+    history,
+    mediation,
+    performance,
+    refusal,
+    workflow,
+)
 from tocsin.console.demo.stage import Stage
 from tocsin.console.render import show_json
 
@@ -21,6 +29,7 @@ SCENES = (
         "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
         workflow.play,
     ),
+    ("What was recorded of ten runs of Snakemake, made into tables by Spark", history.play),
     ("The figures", figures.play),
 )
 
@@ -31,7 +40,8 @@ def main(arguments: Namespace) -> int:
         directory = arguments.data
         if directory is None:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-demo-"))
-        stage = stack.enter_context(Stage(Path(directory), quiet=arguments.json))
+        stays = arguments.data is not None
+        stage = stack.enter_context(Stage(Path(directory), quiet=arguments.json, stays=stays))
         stage.say(f"A broker listens on {stage.url} and keeps its events in {stage.directory}")
         for number, (title, scene) in enumerate(SCENES, start=1):
             stage.heading(f"{number}. {title}")

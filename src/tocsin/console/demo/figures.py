@@ -6,13 +6,13 @@ from tocsin.console.demo.stage import Stage
 
 
 def play(stage: Stage) -> None:
-    values = _values(str(stage.ask("GET", "/metrics")))
-    rows: list[list[object]] = [[name, f"{value:,.0f}"] for name, value in values.items()]
+    found = values(str(stage.ask("GET", "/metrics")))
+    rows: list[list[object]] = [[name, f"{value:,.0f}"] for name, value in found.items()]
     stage.table(["since the last start", ""], rows)
-    stage.results["figures"] = values
+    stage.results["figures"] = found
 
 
-def _values(text: str) -> dict[str, float]:
+def values(text: str) -> dict[str, float]:
     """The plain figures of a Prometheus page, without prefix; those with labels are left out."""
     found: dict[str, float] = {}
     for line in text.splitlines():

@@ -20,13 +20,19 @@ from tocsin.errors import NothingArrived
 
 STOP_S = 5.0
 CURTAIN_S = 40.0  # no scene waits longer than this for something to happen
+SETTINGS = {
+    "TOCSIN_ARCHIVE__ROLL_S": "1",  # nobody wants to wait for the ten seconds of the default
+    "TOCSIN_ARCHIVE__FREE_BYTES_MIN": str(64 << 20),  # some MB are written
+}
 
 
 class Stage:
     """A broker on a free port, words on the screen, and results for `--json`."""
 
-    def __init__(self, directory: Path, *, quiet: bool) -> None:
+    def __init__(self, directory: Path, *, quiet: bool, stays: bool = False) -> None:
+        """`stays`: the directory is still there when the demo is over."""
         self.directory = directory
+        self.stays = stays
         self.results: dict[str, Any] = {}
         self._quiet = quiet
         self._address = "127.0.0.1:0"
@@ -60,7 +66,9 @@ class Stage:
         command += ["--data", str(self.directory), "--http", self._address]
         command += ["--frames", self.frames, "--soap-tcp", "off"]
         with open(os.devnull, "wb") as nowhere:
-            self._broker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=nowhere)
+            self._broker = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=nowhere, env={**os.environ, **SETTINGS}
+            )
         assert self._broker.stdout is not None
         line = self._broker.stdout.readline()
         if not line:

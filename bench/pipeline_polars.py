@@ -19,6 +19,7 @@ import polars as pl
 import pipeline_fold_polars as fold
 import pipeline_polars_attempts as states
 import pipeline_polars_derive as derive
+import pipeline_polars_history as history
 import pipeline_polars_usage as usage
 import pipeline_steps
 from tocsin.archive.tables import TABLES
@@ -48,7 +49,7 @@ class Making:
         yield "activities", self._write("activities", self._activities(runs))
         attempts = self._table("activities")
         yield "runs", self._write("runs", states.with_activities(runs, attempts))
-        for name, table in self._derived(attempts).items():
+        for name, table in self._derived(attempts):
             yield name, self._write(name, table)
         shutil.rmtree(self._kept)
 
@@ -203,18 +204,39 @@ class Making:
             .with_columns(pl.when(pl.col(name).list.len() > 0).then(pl.col(name)) for name in lists)
         )
 
-    def _derived(self, attempts: pl.LazyFrame) -> dict[str, pl.LazyFrame]:
-        return {
-            "activity_stats": derive.activity_stats(attempts),
-            "cost_models": derive.cost_models(attempts),
-            "failures": derive.failures(attempts, self._table("events")),
-            "host_usage": usage.host_usage(attempts, self._table("events")),
-            "activity_usage": usage.activity_usage(attempts),
-            "deliveries": usage.deliveries(
-                self._samples("_deliveries"), self._samples("_deadletters")
-            ),
-            "discoveries": usage.discoveries(self._samples("_discoveries")),
-        }
+    def _derived(self, attempts: pl.LazyFrame) -> Iterator[tuple[str, pl.LazyFrame]]:
+        events, runs = self._table("events"), self._table("runs")
+        yield "activity_stats", derive.activity_stats(attempts)
+        yield "cost_models", derive.cost_models(attempts)
+        yield "estimates", history.estimates(runs, attempts, self._now)
+        yield "failures", derive.failures(attempts, events)
+        stats = self._table("activity_stats")
+        yield "evolution", history.evolution(runs, stats, self._told_of_versions())
+        yield "host_usage", usage.host_usage(attempts, events)
+        yield "activity_usage", usage.activity_usage(attempts)
+        letters = self._samples("_deadletters")
+        yield "deliveries", usage.deliveries(self._samples("_deliveries"), letters)
+        yield "discoveries", usage.discoveries(self._samples("_discoveries"))
+
+    def _told_of_versions(self) -> pl.LazyFrame:
+        """Messages about a version of a workflow, each once."""
+        told = pl.col("told").struct
+        return (
+            self._clean()
+            .filter(pl.col("run").is_null())
+            .select(
+                *("seq", "source", "id", "at"),
+                concept=told.field("evolution"),
+                workflow=told.field("WorkflowName"),
+                version=told.field("WorkflowVersion"),
+                previous=told.field("PreviousVersion"),
+                detail=told.field("ChangeDetail"),
+                activity=told.field("ActivityType"),
+            )
+            .filter(pl.col("concept").is_not_null(), pl.col("workflow").is_not_null())
+            .sort("seq")
+            .unique(["source", "id"], keep="last", maintain_order=True)
+        )
 
     def _samples(self, name: str) -> pl.LazyFrame:
         files = str(self._archive / name / "*" / "*.parquet")

@@ -146,7 +146,7 @@ def _points(live: DataFrame, past: DataFrame, stages: DataFrame) -> DataFrame:
     return at_stage.select(
         "run",
         F.greatest(left, F.lit(0.0)).alias("left"),
-        (lasted > F.col("waited")).alias("is_alike"),
+        (lasted >= F.col("waited")).alias("is_alike"),
         (F.col("total") == F.col("size")).alias("is_as_large"),
     )
 

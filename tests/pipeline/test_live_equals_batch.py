@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from monitor.kept import Kept
+from engine_streams import RECEIVED_NS
+from engines import test_dask_records as dask
+from engines import test_parsl_records as parsl
+from engines.engine_room import recording
 from monitor.runs import at
-from tocsin.archive.hearing import heard
+from pipeline.accounts import compare, in_the_monitor
 from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
-from tocsin.archive.tables import USE
+from tocsin.console.demo.history import recorded
 from tocsin.event.stored import Stored
-from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
-from tocsin.monitor.rules import CURRENT, FIELD_RULES, GROWING, STATE_RULES
+from tocsin.monitor.rules import FIELD_RULES, STATE_RULES
 from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.ontology import built_in
 from tocsin.pipeline.attempts import attempt_rows
@@ -29,7 +30,8 @@ from tocsin.pipeline.runs import run_rows, with_activities, with_runs
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
 
-NOW = datetime(2026, 9, 24, 12, tzinfo=UTC)
+WORDS = built_in()
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NOW_NS = int(NOW.timestamp()) * NS_PER_S
 SILENCE_S = 6 * 3600.0
 
@@ -98,90 +100,40 @@ def in_spark(spark: SparkSession, events: list[Stored]) -> tuple[DataFrame, Data
     return activities, with_activities(runs, activities)
 
 
-def in_the_monitor(directory: Path, events: list[Stored]) -> Kept:
-    kept = Kept(directory)
-    kept.fold([each for each in (heard(stored, built_in()) for stored in events) if each], batch=37)
-    return kept
-
-
-def moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def shown(row: dict[str, Any], name: str) -> datetime | None:
-    """To the millisecond, as records are."""
-    value = row[name]
-    if value is None:
-        return None
-    value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return value - timedelta(microseconds=value.microsecond % 1_000)
-
-
-def used(row: dict[str, Any]) -> dict[str, float]:
-    """A sum of nothing is told by one as 0 and by the other not at all."""
-    return {name: value for name in (*GROWING, *CURRENT) if (value := row[USE + name])}
-
-
-def check_activity(record: ActivityRecord, row: dict[str, Any], *, kind: str) -> None:
-    assert row["state"] == record.state
-    for name in ("queued", "started", "ended"):
-        assert shown(row, name) == moment(getattr(record, name)), name
-    for name in (
-        *("duration_s", "host", "exit_code", "error", "trace", "command", "log_file", "job"),
-        *("container", "input_bytes", "output_bytes", "external_bytes"),
-    ):
-        assert row[name] == getattr(record, name), name
-    for name in ("inputs", "outputs", "parents"):
-        assert tuple(row[name] or ()) == getattr(record, name), name
-    assert row["activity"] == (kind or record.id)
-    assert used(row) == pytest.approx({k: v for k, v in record.resources.items() if v})
-
-
-def check_run(record: RunRecord, row: dict[str, Any]) -> None:
-    for name in ("workflow", "version", "engine", "engine_version", "user", "host", "state"):
-        assert row[name] == getattr(record, name), name
-    for name in ("started", "ended", "last_event"):
-        assert shown(row, name) == moment(getattr(record, name)), name
-    for name in ("duration_s", "parent", "progress", "error", "exit_code", "command"):
-        assert row[name] == getattr(record, name), name
-    assert {state: row[f"n_{state}"] for state in ACTIVITY_STATES} == {
-        state: getattr(record.activities, state) for state in ACTIVITY_STATES
-    }
-    assert row["planned"] == record.activities.total
-    assert row["known"] == record.activities.known
-    assert used(row) == pytest.approx({k: v for k, v in record.resources.items() if v})
-
-
-def compare(spark: SparkSession, directory: Path, events: list[Stored], *, seed: int) -> int:
+def both_say_the_same(
+    spark: SparkSession, directory: Path, events: list[Stored], *, seed: int
+) -> int:
+    """Spark gets them shuffled and some twice. Returns how many activities there are."""
     chance = random.Random(seed)
     again = events + chance.sample(events, len(events) // 10)
     chance.shuffle(again)
     activities, runs = in_spark(spark, again)
-    run_of = {row["run"]: row for row in (each.asDict() for each in runs.collect())}
-    tries: dict[tuple[str, str], dict[int, dict[str, Any]]] = {}
-    for each in activities.collect():
-        row = each.asDict()
-        tries.setdefault((row["run"], row["id"]), {})[row["attempt"]] = row
     kept = in_the_monitor(directory, events)
     try:
-        records, _ = kept.asked.runs(NOW_NS, limit=1_000)
-        assert {each.id for each in records} == run_of.keys()
-        for each in records:
-            check_run(kept.asked.run(each.id, NOW_NS), run_of[each.id])
-            found, _ = kept.asked.activities(each.id, NOW_NS, limit=1_000)
-            assert len(found) == sum(key[0] == each.id for key in tries)
-            for activity in found:
-                rows = tries[each.id, activity.id]
-                assert set(rows) == {one.attempt for one in (activity, *activity.tries)}
-                for one in (activity, *activity.tries):
-                    check_activity(one, rows[one.attempt], kind=activity.type)
+        rows = ([each.asDict() for each in frame.collect()] for frame in (runs, activities))
+        return compare(kept, *rows, NOW_NS)
     finally:
         kept.close()
-    return len(tries)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_is_said_in_whatever_order_both_say_the_same(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert compare(spark, tmp_path, random_events(seed, 700), seed=seed) > 40
+    assert both_say_the_same(spark, tmp_path, random_events(seed, 700), seed=seed) > 40
+
+
+def test_what_engines_told_of_their_runs_is_the_same_live_and_here(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    messages = [
+        *recorded(),
+        *parsl.replayed(recording("parsl_monitoring.jsonl")),
+        *dask.replayed(),
+    ]
+    events = [
+        Stored(seq, RECEIVED_NS + seq * 1_000, to_event(each, id="", source="", vocabulary=WORDS))
+        for seq, each in enumerate(messages, 1)
+    ]
+
+    assert both_say_the_same(spark, tmp_path, events, seed=1) > 550

@@ -25,9 +25,11 @@ from tocsin.config.tables import (
     LogSettings,
     MonitorSettings,
     PegasusSettings,
+    PipelineSettings,
     Settings,
     SoapTcpSettings,
     is_loopback,
+    tables_directory,
 )
 
 __all__ = [
@@ -48,10 +50,12 @@ __all__ = [
     "MonitorSettings",
     "Origins",
     "PegasusSettings",
+    "PipelineSettings",
     "Settings",
     "SoapTcpSettings",
     "find_file",
     "is_loopback",
     "keys",
     "load",
+    "tables_directory",
 ]

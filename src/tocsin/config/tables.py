@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.delivery.retry import RetryOptions
@@ -182,6 +183,14 @@ class MonitorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PipelineSettings:
+    """[pipeline]: the tables that `tocsin pipeline` makes of the archive, and the monitor reads."""
+
+    tables: str = ""  # the directory `tables` beside the log, if empty
+    old_s: float = 7.0 * DAY_S  # tables that were made longer ago are used, and said to be old
+
+
+@dataclass(frozen=True, slots=True)
 class PegasusSettings:
     """[pegasus]: where Pegasus' monitord may send its JSON lines by TCP."""
 
@@ -210,6 +219,7 @@ class Settings:
     boxes: BoxSettings = field(default_factory=BoxSettings)
     blackboard: BlackboardSettings = field(default_factory=BlackboardSettings)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
+    pipeline: PipelineSettings = field(default_factory=PipelineSettings)
     pegasus: PegasusSettings = field(default_factory=PegasusSettings)
 
     def broker_options(self) -> BrokerOptions:
@@ -253,3 +263,8 @@ def is_loopback(address: str) -> bool:
     """True if only this machine can reach a door there."""
     host = address.rpartition(":")[0].strip("[]")
     return host == "localhost" or host == "::1" or host.startswith("127.")
+
+
+def tables_directory(data: str | PurePath, named: str) -> Path:
+    """Where the tables of a broker are."""
+    return Path(named) if named else Path(data) / "tables"

@@ -14,7 +14,7 @@ from tocsin.console.rest import Rest, item
 from tocsin.console.wf_asking import find_run, part
 from tocsin.console.wf_runs import PAGE_WIDTH_MAX, left_text, paint_state, progress_text, state_text
 from tocsin.console.wf_tables import described, screen_width, show_lines
-from tocsin.console.wf_words import ENDED, Clock, lasting, trust
+from tocsin.console.wf_words import ENDED, Clock, lasting, tables_told, trust
 from tocsin.errors import BadSetting
 
 PLAN_BYTES_MAX = 64 << 20
@@ -63,6 +63,7 @@ def _why(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     yield "in all", lasting(estimate["total_s"]) if estimate.get("total_s") is not None else None
     yield "why", estimate.get("reason")
     yield "based on", trust(estimate)
+    yield "tables", tables_told(estimate)
 
 
 def _print_total(estimate: dict[str, Any], arguments: Namespace) -> int:

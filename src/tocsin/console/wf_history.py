@@ -13,12 +13,13 @@ from tocsin.console.rest import Rest, item
 from tocsin.console.wf_asking import HOW_RUNS_COME
 from tocsin.console.wf_runs import paint_states
 from tocsin.console.wf_tables import described, heading, screen_width, show_lines, table
-from tocsin.console.wf_words import Clock, at, lasting
+from tocsin.console.wf_words import Clock, at, lasting, size, tables_told
 
 BAR_CELLS_MAX = 40
 RECENT_SHOWN = 10
 VERSIONS_SHOWN = 5
 VERSION_CHARS = 12
+MODELS_LOOKED_AT = 25  # five targets for each of as many versions as are listed
 DIGITS_MAX = 6  # after the point; the broker rounds to microseconds
 # Eighths of a cell, so that one in a thousand still shows.
 _PARTS = " ▏▎▍▌▋▊▉"
@@ -46,9 +47,8 @@ def history(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 
 def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    count, failed = int(found.get("count") or 0), int(found.get("failed") or 0)
     yield "activity", name
-    yield "ended", plural(count, "time") + (f", {failed:,} failed" if failed else "")
+    yield "ended", _ended(found)
     if found.get("mean_s") is not None:
         yield "mean", lasting(found["mean_s"])
         yield "median", lasting(found.get("p50_s"))
@@ -58,6 +58,34 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
     more = len(versions) - VERSIONS_SHOWN
     listed = ", ".join(versions[:VERSIONS_SHOWN])
     yield "versions", listed + (f" and {more:,} more" if more > 0 else "")
+    yield "tables", tables_told(found)
+    since = found.get("since")
+    yield "since then", None if since is None else _ended(since)
+    for model in (found.get("cost_models") or ())[:MODELS_LOOKED_AT]:
+        yield from _cost(model)
+
+
+def _ended(part: Mapping[str, Any]) -> str:
+    count, failed = int(part.get("count") or 0), int(part.get("failed") or 0)
+    return plural(count, "time") + (f", {failed:,} failed" if failed else "")
+
+
+def _cost(model: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """How its time follows its input, where that is known."""
+    slope, intercept = model.get("slope"), model.get("intercept")
+    if model.get("target") != "duration_s" or slope is None or intercept is None:
+        return
+    per_gb = slope * 1e9
+    text = f"{lasting(abs(intercept))} {'+' if per_gb >= 0 else '-'} {lasting(abs(per_gb))} a GB"
+    if intercept < 0:
+        text = f"-{text}"
+    if model.get("median_error") is not None:
+        text += f", usually off by {model['median_error']:.0%}"
+    least, most = model.get("input_min"), model.get("input_max")
+    if least is not None and most is not None:
+        text += f" (seen: {size(least)} to {size(most)})"
+    version = str(model.get("version") or "")[:VERSION_CHARS]
+    yield f"cost {version}".rstrip(), text
 
 
 def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -> Iterator[str]:

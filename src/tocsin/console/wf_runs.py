@@ -36,6 +36,7 @@ from tocsin.console.wf_words import (
     progress,
     spaced,
     states,
+    tables_told,
     trust,
 )
 from tocsin.errors import BrokerRefused
@@ -149,6 +150,7 @@ def head(
         yield "time left", left_text(estimate, now)
         yield "why", estimate.get("reason") if estimate.get("remaining_s") is not None else None
         yield "", trust(estimate) if estimate.get("remaining_s") is not None else None
+        yield "", tables_told(estimate) if estimate.get("remaining_s") is not None else None
     yield (
         "resources",
         ", ".join(

@@ -16,6 +16,7 @@ Clock = Callable[[], datetime]
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 BAR_CELLS = 20
 ID_CHARS_MIN = 4
+NAMED_MAX = 3  # activities that are named in a line
 
 ENDED = frozenset({"completed", "failed", "aborted"})
 COLOURS = {
@@ -185,13 +186,47 @@ def left(estimate: Mapping[str, Any] | None, *, brief: bool = False) -> str:
 def trust(estimate: Mapping[str, Any]) -> str:
     """Why an estimate may be believed: what it is from, and how far off such ones were."""
     runs, error = estimate.get("past_runs"), estimate.get("past_error")
-    if not runs:
-        text = "from this run alone: no past run to learn from"
-    else:
+    attempts = (estimate.get("learned") or {}).get("attempts")
+    if runs:
         text = f"from {runs:,} past run{'' if runs == 1 else 's'}"
+    elif attempts:
+        text = "from the tables: no past run to learn from"
+    else:
+        text = "from this run alone: no past run to learn from"
     if error is not None:
         text += f", usually off by {percent(error)}"
     return text + (f"; method: {estimate['method']}" if estimate.get("method") else "")
+
+
+def tables_told(answer: Mapping[str, Any]) -> str | None:
+    """Which of the pipeline's tables are behind an answer, how old; and what is wrong with them."""
+    learned = answer.get("learned") or {}
+    said: list[str] = []
+    attempts, age_s = learned.get("attempts"), learned.get("age_s")
+    if attempts and age_s is not None:
+        plural = "" if attempts == 1 else "s"
+        said.append(f"from {attempts:,} past attempt{plural} in tables made {ago(age_s)}")
+        if learned.get("old"):
+            said.append("they are old: `tocsin pipeline run` makes them anew")
+        others = learned.get("other_versions") or ()
+        if others:
+            more = f" and {len(others) - NAMED_MAX:,} more" if len(others) > NAMED_MAX else ""
+            named = ", ".join(map(str, others[:NAMED_MAX]))
+            said.append(f"of other versions for {named}{more}")
+    if learned.get("problem"):
+        said.append(str(learned["problem"]))
+    return "; ".join(said) or None
+
+
+def ago(age_s: float) -> str:
+    """How long ago, in one unit: 40 s ago, 3 h ago, 12 days ago."""
+    if age_s >= 2 * DAY_S:
+        return f"{age_s // DAY_S:,.0f} days ago"
+    if age_s >= HOUR_S:
+        return f"{age_s // HOUR_S:.0f} h ago"
+    if age_s >= MINUTE_S:
+        return f"{age_s // MINUTE_S:.0f} min ago"
+    return f"{age_s:.0f} s ago"
 
 
 def excerpt(text: str, lines_max: int) -> Iterator[str]:

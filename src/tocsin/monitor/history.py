@@ -51,13 +51,20 @@ def histogram(durations_s: Sequence[float]) -> tuple[tuple[float, ...], tuple[in
     if not durations_s:
         return (), ()
     values = np.asarray(durations_s, dtype=float)
-    low, high = float(values.min()), float(values.max())
+    edges = edges_between(float(values.min()), float(values.max()))
+    if len(edges) == 2:
+        return edges, (len(durations_s),)
+    counts, _ = np.histogram(values, bins=edges)
+    return tuple(round(edge, 6) for edge in edges), tuple(int(count) for count in counts)
+
+
+def edges_between(low: float, high: float) -> tuple[float, ...]:
+    """Where bins begin and end; those of durations that differ much are wider at the long end."""
     if low == high:
-        return (low, high), (len(durations_s),)
+        return low, high
     if low > 0 and high / low >= LOGARITHMIC_FROM:
         edges = np.geomspace(low, high, BINS + 1)
     else:
         edges = np.linspace(low, high, BINS + 1)
     edges[0], edges[-1] = low, high  # as they are, and not as the roots were rounded
-    counts, _ = np.histogram(values, bins=edges)
-    return tuple(round(float(edge), 6) for edge in edges), tuple(int(count) for count in counts)
+    return tuple(edges.tolist())

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from tocsin.monitor.learned import CostModel, StatsRow
+
 RunState = Literal[
     "created", "running", "idle", "suspended", "completed", "failed", "aborted", "lost"
 ]
@@ -209,8 +211,25 @@ class FailureRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryPart:
+    """A part of a history; from when to when its attempts ended."""
+
+    count: int = 0
+    failed: int = 0
+    mean_s: float | None = None
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryRecord:
-    """How an activity went in the past: over the durations of attempts that succeeded."""
+    """How an activity went in the past: over the durations of attempts that succeeded.
+
+    With the pipeline's tables it has two parts, and no attempt is in both.
+    """
 
     type: str
     count: int
@@ -223,3 +242,11 @@ class HistoryRecord:
     counts: tuple[int, ...]
     versions: tuple[str, ...]
     recent: tuple[ActivityRecord, ...]
+    is_exact: bool = True
+    """False where quantiles and bins were put together from those of parts."""
+    tables: HistoryPart | None = None
+    since: HistoryPart | None = None
+    learned: Mapping[str, Any] | None = None
+    """Which tables, and how old they are."""
+    by_version: tuple[StatsRow, ...] = ()
+    cost_models: tuple[CostModel, ...] = ()

@@ -11,6 +11,7 @@ import apsw
 
 from tocsin.drivers.monitor.alarms import Alarms
 from tocsin.drivers.monitor.house import House
+from tocsin.drivers.monitor.learned import Tables
 from tocsin.drivers.monitor.lookout import Lookout
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.service import Service
@@ -46,7 +47,7 @@ def open_account(
     """Everything but the start; whatever SQLite says against it is raised."""
     store = MonitorStore(directory, options, vocabulary)
     try:
-        past = Watch(directory, options)
+        past = Watch(directory, options, _tables(node, options))
     except BaseException:
         store.close()
         raise
@@ -54,3 +55,11 @@ def open_account(
     asks = vocabulary.expanded(options.concepts)
     service = Service(node, store, vocabulary, asks, lookout, on_damage)
     return Account(store, past, lookout, service)
+
+
+def _tables(node: House, options: MonitorOptions) -> Tables | None:
+    if options.tables is None:
+        return None
+    return Tables(
+        options.tables, lambda: node.broker.head, node.note, is_named=options.tables_named
+    )

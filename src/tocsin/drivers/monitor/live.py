@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.learned import learned_shown
 from tocsin.drivers.monitor.past import Past
 from tocsin.errors import NothingToEstimate
 from tocsin.monitor.fold import Row, latest
+from tocsin.monitor.learned import Standing, TablesFor
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.showing import RunFacts, inherited, shown_state
 from tocsin.monitor.states import attempt_times, began_again, in_run, run_started_ns
@@ -56,8 +58,9 @@ class Live(Past):
         with self._turn:
             run_no, facts = self.facts(run_id)
         state = shown_state(facts.row, now_ns, self.options.silence_s)
+        standing = self.standing()
         if state in ENDED_RUN:
-            return _over(facts.row, state)
+            return {**_over(facts.row, state), "learned": self._learned_shown(standing, now_ns)}
         if state == "lost":
             raise NothingToEstimate(
                 f"nothing was heard of the run {run_id[:80]!r} for too long",
@@ -65,18 +68,25 @@ class Live(Past):
             )
         known = sum(facts.counts.values())
         if known > TASKS_MAX:
-            return self._by_pace(facts, now_ns)
+            return {
+                **estimate_shown(_by_pace(facts, now_ns), now_ns, ()),
+                "learned": self._learned_shown(standing, now_ns),
+            }
         tasks = self.tasks(run_no, state)
-        learnt = self.learnt(latest(facts.row, "workflow") or "")
+        workflow = latest(facts.row, "workflow") or ""
+        learnt = self.learnt(workflow)
         moment = self._moment(facts.row, tasks, learnt, now_ns)
-        found = estimate(learnt.knowledge, moment)
+        found = estimate(learnt.knowledge, moment, _tables_for(standing, workflow, now_ns))
         if found is None:
             raise NothingToEstimate(
-                f"no run of {latest(facts.row, 'workflow') or 'this workflow'!r} has completed, "
+                f"no run of {workflow or 'this workflow'!r} has completed, "
                 "and nothing of this one has ended",
                 remedy="Ask again when its first activities have ended.",
             )
-        return estimate_shown(found, now_ns, [task.name for task in tasks])
+        return {
+            **estimate_shown(found, now_ns, [task.name for task in tasks]),
+            "learned": self._learned_shown(standing, now_ns, found),
+        }
 
     def estimate_unstarted(
         self, workflow: str, now_ns: int, plan: Plan | None = None, names: tuple[str, ...] = ()
@@ -92,13 +102,29 @@ class Live(Past):
                     remedy="Let one run, or POST its tasks to /estimates.",
                 )
             plan, names = learnt.latest.plan, learnt.names
-        found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}))
+        standing = self.standing()
+        tables = _tables_for(standing, workflow, now_ns)
+        found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}), tables)
         if found is None:
             raise NothingToEstimate(
                 f"no run of {workflow[:80]!r} has completed yet",
                 remedy="Let one run first: what its activities take is learnt from it.",
             )
-        return estimate_shown(found, now_ns, names)
+        return {
+            **estimate_shown(found, now_ns, names),
+            "learned": self._learned_shown(standing, now_ns, found),
+        }
+
+    def _learned_shown(
+        self, standing: Standing, now_ns: int, found: Estimate | None = None
+    ) -> dict[str, Any] | None:
+        return learned_shown(
+            standing,
+            now_ns,
+            self.options.tables_old_s,
+            attempts=0 if found is None else found.past_attempts,
+            other_versions=() if found is None else found.other_versions,
+        )
 
     def learnt(self, workflow: str) -> Learnt:
         """What is known of a workflow, learnt anew when a run of it has completed since."""
@@ -152,7 +178,7 @@ class Live(Past):
                 continue
             plan = plan_of(tasks, row, cores=cores_of(row, tasks), ended=True)
             makespan_s = seconds_between(began_ns, ended_ns)
-            past = past_run(run_id, plan, tasks, began_ns, makespan_s)
+            past = past_run(run_id, plan, tasks, began_ns, makespan_s, row["state"][2])
             runs.append((past, tuple(task.name for task in tasks), growth_of(row, len(tasks))))
         return runs
 
@@ -183,33 +209,39 @@ class Live(Past):
         began_ns = _began_ns(row, now_ns)
         return moment_of(plan, tasks, began_ns, max(0.0, seconds_between(began_ns, now_ns)))
 
-    def _by_pace(self, facts: RunFacts, now_ns: int) -> dict[str, Any]:
-        """A run that is too large to be worked out: how fast its activities end tells."""
-        from tocsin.monitor.estimate import Estimate
 
-        row, counts = facts.row, facts.counts
-        began_ns = _began_ns(row, now_ns)
-        elapsed_s = max(0.0, seconds_between(began_ns, now_ns))
-        ended = sum(counts.get(each, 0) for each in ("succeeded", "failed", "skipped", "cached"))
-        total = max(sum(counts.values()), latest(row, "planned_total") or 0)
-        if not ended:
-            raise NothingToEstimate(
-                "none of the run's activities has ended yet", remedy="Ask again when some have."
-            )
-        remaining_s = elapsed_s * (total - ended) / ended
-        reason = f"{ended:,} of {total:,} activities ended in {elapsed_s:,.0f} s"
-        found = Estimate(
-            total_s=elapsed_s + remaining_s,
-            remaining_s=remaining_s,
-            low_s=remaining_s * PACE_LOW,
-            high_s=remaining_s * PACE_HIGH,
-            method="pace",
-            reason=reason,
-            critical_path=(),
-            past_runs=0,
-            past_error=None,
+def _tables_for(standing: Standing, workflow: str, now_ns: int) -> TablesFor | None:
+    if standing.learned is None or not workflow:
+        return None
+    return TablesFor(standing.learned, workflow, now_ns)
+
+
+def _by_pace(facts: RunFacts, now_ns: int) -> Estimate:
+    """A run that is too large to be worked out: how fast its activities end tells."""
+    from tocsin.monitor.estimate import Estimate
+
+    row, counts = facts.row, facts.counts
+    began_ns = _began_ns(row, now_ns)
+    elapsed_s = max(0.0, seconds_between(began_ns, now_ns))
+    ended = sum(counts.get(each, 0) for each in ("succeeded", "failed", "skipped", "cached"))
+    total = max(sum(counts.values()), latest(row, "planned_total") or 0)
+    if not ended:
+        raise NothingToEstimate(
+            "none of the run's activities has ended yet", remedy="Ask again when some have."
         )
-        return estimate_shown(found, now_ns, ())
+    remaining_s = elapsed_s * (total - ended) / ended
+    reason = f"{ended:,} of {total:,} activities ended in {elapsed_s:,.0f} s"
+    return Estimate(
+        total_s=elapsed_s + remaining_s,
+        remaining_s=remaining_s,
+        low_s=remaining_s * PACE_LOW,
+        high_s=remaining_s * PACE_HIGH,
+        method="pace",
+        reason=reason,
+        critical_path=(),
+        past_runs=0,
+        past_error=None,
+    )
 
 
 def _task(

@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeVar
 
 import apsw
 
-from tocsin.config import Settings
+from tocsin.config import Settings, tables_directory
 from tocsin.drivers.monitor.account import Account, open_account
 from tocsin.drivers.monitor.damage import damaged_again, is_damage, set_aside, unusable
 from tocsin.drivers.monitor.house import House
@@ -241,6 +241,7 @@ def open_monitor(node: OpenHouse) -> Monitor | None:
     wanted = node.settings.monitor
     if not wanted.enabled:
         return None
+    directory, named = Path(node.settings.log.directory), node.settings.pipeline.tables
     options = MonitorOptions(
         concepts=wanted.concepts,
         silence_s=wanted.silence_s,
@@ -248,7 +249,10 @@ def open_monitor(node: OpenHouse) -> Monitor | None:
         runs_max=wanted.runs_max,
         events_per_run=wanted.events_per_run,
         alerts=wanted.alerts,
+        tables=tables_directory(directory, named),
+        tables_named=bool(named),
+        tables_old_s=node.settings.pipeline.old_s,
     )
-    monitor = Monitor(node, Path(node.settings.log.directory), options)
+    monitor = Monitor(node, directory, options)
     monitor.start()
     return monitor

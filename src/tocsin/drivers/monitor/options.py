@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tocsin.monitor.rules import WANTED
 
@@ -26,3 +27,9 @@ class MonitorOptions:
     """How often it is looked for, and runs under way are counted."""
     past_runs_max: int = 50
     """How many runs of a workflow an estimate learns from."""
+    tables: Path | None = None
+    """Where the pipeline's tables are, if they are to be used."""
+    tables_named: bool = False
+    """Whether somebody named that place, and wants to know if nothing is there."""
+    tables_old_s: float = 7 * 86_400.0
+    """Tables that were made longer ago are used all the same, and said to be old."""

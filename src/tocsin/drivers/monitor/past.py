@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
-from tocsin.drivers.monitor.queries import Page, Questions, event_record
-from tocsin.monitor.history import summary
-from tocsin.monitor.records import HistoryRecord, RunRecord
+from tocsin.drivers.monitor.histories import Histories
+from tocsin.drivers.monitor.queries import Page, event_record
+from tocsin.monitor.records import RunRecord
 from tocsin.monitor.showing import activity_record, run_record, whole_run
 from tocsin.monitor.times import shown
 
-HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
-RECENT_MAX: Final = 20
-TYPES_MAX: Final = 10_000
 CHAIN_MAX: Final = 100  # versions between two runs
 CHANGES_MAX: Final = 1_000
 FAULTS_MAX: Final = 50
@@ -28,66 +25,10 @@ _VERSION = (
     "FROM versions AS v WHERE v.workflow = ? AND v.version = ?"
 )
 SEQ_MAX: Final = 2**63 - 1
-_RAN = "('succeeded', 'failed', 'retrying', 'cancelled')"  # what was skipped or cached did not run
 
 
-class Past(Questions):
+class Past(Histories):
     """Questions that look across runs."""
-
-    # Activities over all runs
-
-    def types(self, *, workflow: str | None = None) -> list[dict[str, Any]]:
-        """Every type of activity, with how often it ran and how that went."""
-        where, values = ("", ()) if workflow is None else (" WHERE r.workflow = ?", (workflow,))
-        found = self.rows(
-            "SELECT t.type, r.workflow, sum(t.count), count(DISTINCT t.run), "
-            "sum(CASE WHEN t.state = 'failed' THEN t.count ELSE 0 END) "
-            f"FROM tally AS t JOIN runs AS r ON r.no = t.run{where} "
-            "GROUP BY t.type, r.workflow ORDER BY t.type, r.workflow LIMIT ?",
-            *values,
-            TYPES_MAX,
-        )
-        names = ("type", "workflow", "activities", "runs", "failed")
-        return [dict(zip(names, each, strict=True)) for each in found if each[2]]
-
-    def history(
-        self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
-    ) -> HistoryRecord:
-        """How activities of this type went, over their latest attempts."""
-        where, values = ["a.type = ?", "a.ended_ns IS NOT NULL", f"a.state IN {_RAN}"], [kind]
-        for clause, value in (
-            ("r.workflow = ?", workflow),
-            ("(CASE WHEN a.version = '' THEN r.version ELSE a.version END) = ?", version),
-        ):
-            if value is not None:
-                where.append(clause)
-                values.append(value)
-        source = f"FROM attempts AS a JOIN runs AS r ON r.no = a.run WHERE {' AND '.join(where)}"
-        with self._turn:
-            found = self.rows(
-                "SELECT a.state, a.duration_s, "
-                "CASE WHEN a.version = '' THEN r.version ELSE a.version END "
-                f"{source} ORDER BY a.ended_ns DESC LIMIT ?",
-                *values,
-                HISTORY_MAX,
-            )
-            recent = self.rows(
-                f"SELECT r.id, a.activity, a.attempt, r.state, a.row {source} "
-                "ORDER BY a.ended_ns DESC LIMIT ?",
-                *values,
-                RECENT_MAX,
-            )
-        return summary(
-            kind,
-            [s for state, s, _ in found if state == "succeeded" and s is not None],
-            count=len(found),
-            failed=sum(state in ("failed", "retrying") for state, _, _ in found),
-            versions=sorted({each for _, _, each in found if each}),
-            recent=[
-                activity_record(run, name, {number: decode_row(row)}, run_is, kind=kind)
-                for run, name, number, run_is, row in recent
-            ],
-        )
 
     # Two runs side by side
 

@@ -10,11 +10,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
+from tocsin.drivers.monitor.learned import Tables
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.fold import Row
+from tocsin.monitor.learned import Standing
 from tocsin.monitor.records import (
     ENDED_RUN,
     ActivityRecord,
@@ -54,8 +56,11 @@ Page = tuple[list[T], str | None]
 class Questions:
     """A reader of the monitor's tables; threads that ask at the same time take turns."""
 
-    def __init__(self, directory: Path, options: MonitorOptions) -> None:
+    def __init__(
+        self, directory: Path, options: MonitorOptions, tables: Tables | None = None
+    ) -> None:
         self.options = options
+        self._tables = tables
         self._connection = connect_reader(directory)
         self._turn = threading.RLock()
 
@@ -66,6 +71,10 @@ class Questions:
     def rows(self, statement: str, *values: Any) -> list[Any]:
         with self._turn:
             return self._connection.execute(statement, values).fetchall()
+
+    def standing(self) -> Standing:
+        """What there is of the pipeline's tables. May read them: not within a turn."""
+        return Standing() if self._tables is None else self._tables.standing()
 
     # Runs
 

@@ -105,8 +105,9 @@ class Totals:
 def totals(seen: View, state: State) -> Totals | None:
     """What each candidate says now; None if none has anything to go by.
 
-    One that has nothing to go by says what similar runs say, or without a past what the others say
-    in the middle. One that the clock has refuted joins the simulation at this run's pace.
+    One that has nothing to go by says what similar runs say; without a past run what a simulation
+    with the pipeline's tables says, or else what the others say in the middle. One that the clock
+    has refuted joins the simulation at this run's pace.
     """
     stretch = state.stretch
     if stretch is None:
@@ -129,8 +130,8 @@ def totals(seen: View, state: State) -> Totals | None:
     if not known:
         return None
     floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
-    middle_s = seen.total_s or math.exp(float(np.mean(np.log(np.maximum(known, floor_s)))))
     paced_s = max(state.elapsed_s + paced.remaining_s, floor_s)
+    middle_s = seen.total_s or (paced_s if seen.tables.activities else _middle_s(known, floor_s))
     values = [middle_s if value is None else value for value in said]
     values = [paced_s if value < floor_s else value for value in values]
     values = [min(value, max(TOTAL_S_MAX, floor_s)) for value in values]
@@ -139,6 +140,10 @@ def totals(seen: View, state: State) -> Totals | None:
         least_s += min(usual.remaining_s, paced.remaining_s)
     place = _place(seen, state, values[0])
     return Totals(np.log(values), paced, place, min(least_s, max(values)))
+
+
+def _middle_s(known: Sequence[float], floor_s: float) -> float:
+    return math.exp(float(np.mean(np.log(np.maximum(known, floor_s)))))
 
 
 def _goes_its_own_way(elapsed_s: float, usual_s: float, pace: float | None) -> bool:

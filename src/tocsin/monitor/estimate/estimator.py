@@ -153,9 +153,7 @@ def _answer(
         low_s=low_s,
         high_s=high_s,
         method=chosen(verdict.weights) if seen.past else _alone(seen),
-        reason=say_why(
-            seen.shape, state, said.rest, path, has_past=seen.has_past, overdue=overdue
-        ),
+        reason=say_why(seen.shape, state, said.rest, path, has_past=seen.has_past, overdue=overdue),
         critical_path=told,
         past_runs=len(seen.past),
         past_error=verdict.error,

@@ -20,11 +20,18 @@ from tocsin.monitor.estimate.shape import Floats, Shape
 from tocsin.monitor.estimate.state import RUNTIME_S_MIN
 from tocsin.monitor.learned import StatsRow, TablesFor, Usually
 
-RUNS_MAX = 3.0  # past runs that the tables weigh at most, however many they hold
+# Past runs that the tables weigh at most, however many they hold: 3 helped no more where one run
+# was known, and hurt a little where three were.
+RUNS_MAX = 1.0
 HALF_LIFE_S = 90 * 86_400.0  # after so long without an attempt they weigh half
 OTHER_VERSION = 0.25  # of a run: what one of another version weighs
 SHARE_MIN = 0.01  # below it they are left out, and not named as a source
+# How far tasks of one run lie apart, beside those of all runs. The tables do not tell; were it as
+# far, the longest of a hundred tasks in a short run would be as long as the longest ever. On runs
+# of five applications (docs/estimates.md) 0.3 was nearer than 0.5, and far nearer than 1.
+WITHIN = 0.3
 SCATTER_MIN = 0.05
+ALIKE = 0.01  # variance, of logarithms, that is as good as none
 MEDIAN_TO_SD = 0.6745  # half of a normal distribution is within so many standard deviations
 
 # Standard normal quantiles at RANKS, by the series of Abramowitz and Stegun 26.2.23 (error < 5e-4).
@@ -57,11 +64,13 @@ def informed(
         usually = tables.usually(name, shape.versions[name]) if name else None
         if usually is None:
             continue
-        share = _share(name, usually, past, shape, tables)
+        prior, own = _model(usually, shape.inputs[shape.members[name]]), models.types.get(name)
+        share = 1.0
+        if own is not None:
+            weight = _weight(name, usually, past, shape, tables) * _sharpness(own, prior)
+            share = weight / (weight + _weight_here(name, past, shape))
         if share < SHARE_MIN:
             continue
-        own = models.types.get(name)
-        prior = _model(usually, shape.inputs[shape.members[name]])
         types[name] = prior if own is None else _between(own, prior, share)
         used[name] = usually
     return replace(models, types=types), _told(used)
@@ -75,24 +84,32 @@ def _told(used: Mapping[str, Usually]) -> FromTables:
     )
 
 
-def _share(
+def _weight(
     name: str, usually: Usually, past: Sequence[Experience], shape: Shape, tables: TablesFor
 ) -> float:
-    """How much of the model is the tables': 1 if nothing else is known."""
-    row, version = usually.stats, shape.versions[name]
-    own = [run for run in past if name in run.types]
-    if not own:
-        return 1.0
+    """How many runs the tables stand for, beside those that are known here."""
+    row = usually.stats
     # The same runs may be in both, and must not count twice.
     in_both = sum(
         run.settled_seq <= tables.learned.through and run.shape.versions[name] == row.version
-        for run in own
+        for run in past
+        if name in run.types
     )
-    beyond = min(max(row.runs - in_both, 0), RUNS_MAX)
-    weight = beyond * math.exp2(-tables.age_s(row) / HALF_LIFE_S)
-    weight *= 1.0 if usually.is_same_version else OTHER_VERSION
-    here = sum(1.0 if run.shape.versions[name] == version else OTHER_VERSION for run in own)
-    return weight / (weight + here)
+    weight = min(max(row.runs - in_both, 0), RUNS_MAX)
+    weight *= math.exp2(-tables.age_s(row) / HALF_LIFE_S)
+    return weight if usually.is_same_version else weight * OTHER_VERSION
+
+
+def _weight_here(name: str, past: Sequence[Experience], shape: Shape) -> float:
+    versions = [run.shape.versions[name] for run in past if name in run.types]
+    return sum(1.0 if each == shape.versions[name] else OTHER_VERSION for each in versions)
+
+
+def _sharpness(own: TypeModel, prior: TypeModel) -> float:
+    """1 if tasks differ no more in all runs than in one. If they do, runs differ from each other,
+    and the middle of all says less of this one than those that are like it."""
+    within, among = own.scatter**2 + ALIKE, prior.spread**2 + ALIKE
+    return min(within / among, 1.0)
 
 
 def _model(usually: Usually, inputs: Floats) -> TypeModel:
@@ -101,8 +118,10 @@ def _model(usually: Usually, inputs: Floats) -> TypeModel:
     deviations = _deviations(usually.stats)
     if usually.line is not None and np.isfinite(inputs).all():
         deviations = _about_the_line(usually, deviations)
+    spread = math.sqrt(float(deviations.var()) + SPREAD_MIN**2)
+    if usually.stats.runs > 1:
+        deviations = deviations * WITHIN
     scatter = max(float(deviations.std()), SCATTER_MIN)
-    spread = math.sqrt(scatter**2 + SPREAD_MIN**2)
     return TypeModel(np.asarray(levels), deviations, spread, scatter, {})
 
 

@@ -13,15 +13,17 @@ COUNT_MAX = 1_000_000
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=512)]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class TaskAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A task; `external_bytes` is input that no other task produces."""
+    """A task; `external_bytes` is input that no other task produces, `input_bytes` all of it."""
 
     id: _Name
     type: _Name
     parents: list[_Name] = []
-    external_bytes: Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None = None
+    external_bytes: _Bytes | None = None
+    input_bytes: _Bytes | None = None
 
 
 class EstimateAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.wire.api.estimate_request import EstimateAsked
+from tocsin.wire.api.history_views import HISTORIES_SHOWN
 from tocsin.wire.api.openapi_parts import (
     ID,
     REFERENCE,
@@ -15,7 +16,9 @@ from tocsin.wire.api.openapi_parts import (
     text,
     whole,
 )
-from tocsin.wire.api.run_views import RUNS_SHOWN as RUNS_SHOWN
+from tocsin.wire.api.run_views import RUN_VIEWS
+
+RUNS_SHOWN = (*RUN_VIEWS, *HISTORIES_SHOWN)
 
 _RUN_STATES = (
     *("created", "running", "idle", "suspended"),

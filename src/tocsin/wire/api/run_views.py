@@ -173,23 +173,6 @@ class FailuresShown(Shown, frozen=True, kw_only=True):
     run: EndShown
 
 
-class EstimateShown(Shown, frozen=True, kw_only=True):
-    """The time left with an 80 % interval, as seconds and as times of the broker's clock."""
-
-    remaining_s: float
-    low_s: float
-    high_s: float
-    total_s: float | None
-    eta: str | None
-    eta_low: str | None
-    eta_high: str | None
-    method: str
-    reason: str
-    past_runs: int
-    past_error: float | None
-    critical_path: list[str]
-
-
 class HintShown(Shown, frozen=True, kw_only=True):
     """Activities that follow each other and need not, and the time that would save."""
 
@@ -204,28 +187,6 @@ class HintsShown(Shown, frozen=True, kw_only=True):
 
     hints: list[HintShown]
     reason: str | None
-
-
-class HistogramShown(Shown, frozen=True, kw_only=True):
-    """One edge more than counts."""
-
-    edges: list[float]
-    counts: list[int]
-
-
-class HistoryShown(Shown, frozen=True, kw_only=True):
-    """How a type of activity went: durations are of attempts that succeeded."""
-
-    type: str
-    count: int
-    failed: int
-    mean_s: float | None
-    p50_s: float | None
-    p90_s: float | None
-    p99_s: float | None
-    histogram: HistogramShown
-    versions: list[str]
-    recent: list[ActivityShown]
 
 
 class TypeShown(Shown, frozen=True, kw_only=True):
@@ -342,15 +303,13 @@ class VersionsShown(Shown, frozen=True, kw_only=True):
     next: str | None
 
 
-RUNS_SHOWN = (
+RUN_VIEWS = (
     RunsPage,
     WholeRunShown,
     ActivitiesPage,
     MessagesShown,
     FailuresShown,
-    EstimateShown,
     HintsShown,
-    HistoryShown,
     TypesShown,
     Comparison,
     ChangesShown,

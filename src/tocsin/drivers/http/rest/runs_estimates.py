@@ -14,8 +14,9 @@ from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import BadRequest
 from tocsin.monitor.anomalies import find_cycle
 from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
+from tocsin.wire.api.history_views import EstimateShown
 from tocsin.wire.api.query import Query
-from tocsin.wire.api.run_views import EstimateShown, HintsShown
+from tocsin.wire.api.run_views import HintsShown
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -83,7 +84,12 @@ def _plan(asked: EstimateAsked) -> Plan:
         )
     return Plan(
         tasks=tuple(
-            Planned(task.type, tuple(place[each] for each in task.parents), task.external_bytes)
+            Planned(
+                task.type,
+                tuple(place[each] for each in task.parents),
+                task.external_bytes,
+                input_bytes=task.input_bytes,
+            )
             for task in asked.tasks
         ),
         machines=asked.machines,

@@ -47,8 +47,7 @@ def past_routes(monitor: Monitor) -> list[Route]:
             )
         )
         if not record.count:
-            types = await monitor.ask(lambda live, _: live.types())
-            raise _never_ended(kind, [each["type"] for each in types])
+            raise _never_ended(kind, await monitor.ask(lambda live, _: live.names()))
         return answer(history_shown(record))
 
     async def compare(request: Request) -> Response:

@@ -6,8 +6,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tocsin.monitor.learned import StatsRow
 from tocsin.monitor.records import ActivityRecord, FailureRecord, HistoryRecord
-from tocsin.wire.api.run_views import FailureShown, HistogramShown, HistoryShown
+from tocsin.monitor.times import shown_or_none
+from tocsin.wire.api.history_views import HistogramShown, HistoryShown, StatsShown
+from tocsin.wire.api.run_views import FailureShown
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -28,5 +31,25 @@ def failure_shown(record: FailureRecord) -> FailureShown:
 def history_shown(record: HistoryRecord) -> HistoryShown:
     members = {name: getattr(record, name) for name in HistoryRecord.__slots__}
     edges, counts = members.pop("edges"), members.pop("counts")
-    histogram = HistogramShown(edges=list(edges), counts=list(counts))
-    return shown_as(HistoryShown, {**members, "histogram": histogram})
+    by_version = [_stats_shown(row) for row in members.pop("by_version")]
+    return shown_as(
+        HistoryShown,
+        {
+            **members,
+            "histogram": HistogramShown(edges=list(edges), counts=list(counts)),
+            "exact": members.pop("is_exact"),
+            "by_version": by_version,
+        },
+    )
+
+
+def _stats_shown(row: StatsRow) -> StatsShown:
+    bins = row.bins()
+    edges = [*(each.low_s for each in bins), *(each.high_s for each in bins[-1:])]
+    told = {
+        "histogram": HistogramShown(edges=edges, counts=[each.count for each in bins]),
+        "first": shown_or_none(row.first_ended_ns),
+        "last": shown_or_none(row.last_ended_ns),
+    }
+    names = (name for name in StatsShown.__struct_fields__ if name not in told)
+    return shown_as(StatsShown, {**{name: getattr(row, name) for name in names}, **told})

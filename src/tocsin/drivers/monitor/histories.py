@@ -1,0 +1,200 @@
+"""Histories: how activities went over all runs, by the pipeline's tables and by what came since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.learned import learned_shown
+from tocsin.drivers.monitor.queries import Questions
+from tocsin.monitor.history import summary
+from tocsin.monitor.learned import Learned, StatsRow
+from tocsin.monitor.records import ActivityRecord, HistoryPart, HistoryRecord
+from tocsin.monitor.showing import activity_record
+from tocsin.monitor.times import shown_or_none
+
+HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
+RECENT_MAX: Final = 20
+TYPES_MAX: Final = 10_000
+BY_VERSION_MAX: Final = 100  # rows of the tables that are shown one by one, the latest
+COST_MODELS_MAX: Final = 500
+NAMES_MAX: Final = 10_000  # of the tables, that are looked through for one that is meant
+
+_RAN = "('succeeded', 'failed', 'retrying', 'cancelled')"  # what was skipped or cached did not run
+_VERSION = "(CASE WHEN a.version = '' THEN r.version ELSE a.version END)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """An attempt that ended; `settled_seq` is the event that gave it its state."""
+
+    state: str
+    duration_s: float | None
+    workflow: str
+    version: str
+    ended_ns: int
+    settled_seq: int
+
+
+class Histories(Questions):
+    """Questions about activities over all runs."""
+
+    def types(self, *, workflow: str | None = None) -> list[dict[str, Any]]:
+        """Every type of activity, with how often it ran and how that went."""
+        where, values = ("", ()) if workflow is None else (" WHERE r.workflow = ?", (workflow,))
+        found = self.rows(
+            "SELECT t.type, r.workflow, sum(t.count), count(DISTINCT t.run), "
+            "sum(CASE WHEN t.state = 'failed' THEN t.count ELSE 0 END) "
+            f"FROM tally AS t JOIN runs AS r ON r.no = t.run{where} "
+            "GROUP BY t.type, r.workflow ORDER BY t.type, r.workflow LIMIT ?",
+            *values,
+            TYPES_MAX,
+        )
+        names = ("type", "workflow", "activities", "runs", "failed")
+        return [dict(zip(names, each, strict=True)) for each in found if each[2]]
+
+    def names(self) -> list[str]:
+        """The types of activities that are known here or to the tables."""
+        learned = self.standing().learned
+        told = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
+        return [*dict.fromkeys([*(each["type"] for each in self.types()), *told])]
+
+    def history(
+        self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
+    ) -> HistoryRecord:
+        """How activities of this type went: by the tables, and over the latest attempts since."""
+        standing = self.standing()
+        rows: list[StatsRow] = []
+        if standing.learned is not None:
+            rows = standing.learned.rows(kind, workflow=workflow, version=version)
+        ended, recent = self._ended(kind, workflow, version, with_place=bool(rows))
+        if standing.learned is not None and rows:
+            ended = _not_in(rows, standing.learned.through, ended)
+        found = _summed_up(kind, ended, recent)
+        if standing.learned is not None and rows:
+            found = _with_tables(found, ended, rows, standing.learned)
+        old_s = self.options.tables_old_s
+        attempts = sum(row.count for row in rows)
+        return replace(found, learned=learned_shown(standing, now_ns, old_s, attempts=attempts))
+
+    def _ended(
+        self, kind: str, workflow: str | None, version: str | None, *, with_place: bool
+    ) -> tuple[list[_Ended], list[ActivityRecord]]:
+        """The attempts that ended, the latest first; and some of them with all that is known."""
+        where, values = ["a.type = ?", "a.ended_ns IS NOT NULL", f"a.state IN {_RAN}"], [kind]
+        for clause, value in (("r.workflow = ?", workflow), (f"{_VERSION} = ?", version)):
+            if value is not None:
+                where.append(clause)
+                values.append(value)
+        source = f"FROM attempts AS a JOIN runs AS r ON r.no = a.run WHERE {' AND '.join(where)}"
+        with self._turn:
+            found = self.rows(
+                f"SELECT a.state, a.duration_s, r.workflow, {_VERSION}, a.ended_ns, "
+                f"{'a.row' if with_place else 'NULL'} {source} ORDER BY a.ended_ns DESC LIMIT ?",
+                *values,
+                HISTORY_MAX,
+            )
+            recent = self.rows(
+                f"SELECT r.id, a.activity, a.attempt, r.state, a.row {source} "
+                "ORDER BY a.ended_ns DESC LIMIT ?",
+                *values,
+                RECENT_MAX,
+            )
+        return (
+            [
+                _Ended(state, duration_s, of, which, ended_ns, _settled_seq(row))
+                for state, duration_s, of, which, ended_ns, row in found
+            ],
+            [
+                activity_record(run, name, {number: decode_row(row)}, run_is, kind=kind)
+                for run, name, number, run_is, row in recent
+            ],
+        )
+
+
+def _settled_seq(row: bytes | None) -> int:
+    return 0 if row is None else int(decode_row(row)["state"][2])
+
+
+def _not_in(rows: Sequence[StatsRow], through: int, ended: Sequence[_Ended]) -> list[_Ended]:
+    """The attempts that are not in the tables: settled later, or of what those do not have."""
+    known = {(row.workflow, row.version) for row in rows}
+    return [
+        each
+        for each in ended
+        if each.settled_seq > through or (each.workflow, each.version) not in known
+    ]
+
+
+def _summed_up(
+    kind: str, ended: Sequence[_Ended], recent: Sequence[ActivityRecord]
+) -> HistoryRecord:
+    return summary(
+        kind,
+        _durations(ended),
+        count=len(ended),
+        failed=sum(each.state in ("failed", "retrying") for each in ended),
+        versions=sorted({each.version for each in ended if each.version}),
+        recent=recent,
+    )
+
+
+def _durations(ended: Sequence[_Ended]) -> list[float]:
+    return [
+        each.duration_s
+        for each in ended
+        if each.state == "succeeded" and each.duration_s is not None
+    ]
+
+
+def _with_tables(
+    since: HistoryRecord, ended: Sequence[_Ended], rows: Sequence[StatsRow], learned: Learned
+) -> HistoryRecord:
+    """Both parts as one, and each of them."""
+    from tocsin.monitor.together import added, curve_of, curve_of_row, part_of_rows, whole_of_row
+
+    curves = [curve for curve in map(curve_of_row, rows) if curve is not None]
+    of_tables = whole_of_row(rows[0]) if len(rows) == 1 else added(curves)
+    later = curve_of(_durations(ended))
+    whole = of_tables if later is None else added([*curves, later])
+    latest = sorted(rows, key=lambda row: -(row.last_ended_ns or 0))[:BY_VERSION_MAX]
+    shown = {(row.workflow, row.version) for row in latest}
+    models = [
+        each
+        for workflow in sorted({row.workflow for row in latest})
+        for each in learned.cost_models(since.type, workflow=workflow)
+        if (each.workflow, each.version) in shown
+    ]
+    return replace(
+        since,
+        count=since.count + sum(row.count for row in rows),
+        failed=since.failed + sum(row.failed for row in rows),
+        mean_s=whole.mean_s,
+        p50_s=whole.p50_s,
+        p90_s=whole.p90_s,
+        p99_s=whole.p99_s,
+        edges=whole.edges,
+        counts=whole.counts,
+        versions=tuple(sorted({*since.versions, *(row.version for row in rows if row.version)})),
+        is_exact=whole.is_exact,
+        tables=part_of_rows(rows, of_tables),
+        since=_part(since, ended),
+        by_version=tuple(latest),
+        cost_models=tuple(models[:COST_MODELS_MAX]),
+    )
+
+
+def _part(since: HistoryRecord, ended: Sequence[_Ended]) -> HistoryPart:
+    times = [each.ended_ns for each in ended]
+    return HistoryPart(
+        since.count,
+        since.failed,
+        since.mean_s,
+        since.p50_s,
+        since.p90_s,
+        since.p99_s,
+        shown_or_none(min(times, default=None)),
+        shown_or_none(max(times, default=None)),
+    )

@@ -1,0 +1,284 @@
+"""Tables: the pipeline's published tables, read without Spark, and read again when they change.
+
+Whoever asks reads them, in a thread that answers questions. Rows stay in Arrow, and become objects
+when they are asked for. Tables that cannot be read, or are not of this log, are told of once; the
+monitor then works as if there were none, or goes on with those that it had.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from tocsin.broker.effects import Level
+from tocsin.errors import TocsinError
+from tocsin.errors.pipeline import NoTables
+from tocsin.monitor.learned import Bin, CostModel, Key, Learned, Standing, StatsRow
+from tocsin.monitor.times import NS_PER_S, NS_PER_US, shown
+
+if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
+    import pyarrow as pa
+
+    from tocsin.archive.published import Published
+
+T = TypeVar("T")
+
+STATS: Final = "activity_stats"
+MODELS: Final = "cost_models"
+LOOK_EVERY_S: Final = 2.0  # whether there is a new version: a file of some kB is read
+ROWS_MAX: Final = 1_000_000  # of one table: some 500 MB in memory
+BYTES_MAX: Final = 256 << 20  # of one table on disk
+BINS_MAX: Final = 1_000  # of one histogram that is shown
+REMEDY: Final = "Make them anew with `tocsin pipeline run --anew`."
+
+_WHOLE: Final = frozenset({"runs", "count", "failed", "cancelled"})
+_STATS: Final = tuple(
+    name
+    for name in StatsRow.__slots__
+    if name not in ("workflow", "activity", "version", "first_ended_ns", "last_ended_ns", "bins")
+)
+_MODELS: Final = tuple(
+    name
+    for name in CostModel.__slots__
+    if name not in ("workflow", "activity", "version", "target", "count")
+)
+
+
+class Note(Protocol):
+    """Whoever writes down what an operator should know."""
+
+    def __call__(self, level: Level, message: str, **fields: object) -> None: ...
+
+
+class Tables:
+    """The tables of one directory, as they stand whenever somebody asks."""
+
+    def __init__(
+        self,
+        directory: Path,
+        head: Callable[[], int],
+        note: Note,
+        *,
+        is_named: bool = False,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        """`head` tells where the log ends: tables that go further are not of this log.
+
+        `is_named`: somebody wants them to be there, and is told if they are not.
+        """
+        self._directory = directory
+        self._head = head
+        self._note = note
+        self._is_named = is_named
+        self._look_every_s = look_every_s
+        self._turn = threading.Lock()
+        self._looked_s: float | None = None
+        self._read: tuple[Path, datetime] | None = None
+        self._refused: tuple[Path, datetime] | None = None
+        self._standing = Standing()
+
+    def standing(self) -> Standing:
+        """What there is now. Reads a version that is new, which takes time: not on the loop."""
+        with self._turn:
+            now_s = time.monotonic()
+            if self._looked_s is None or now_s - self._looked_s >= self._look_every_s:
+                self._look()
+                self._looked_s = time.monotonic()
+            return self._standing
+
+    def _look(self) -> None:
+        try:
+            self._read_anew()
+        except TocsinError as error:
+            self._cannot(self._standing.learned, error.problem, error.remedy)
+        except Exception as error:  # what a file that somebody else wrote makes of a reader
+            problem = f"the tables in {self._directory} cannot be read: {error!r}"
+            self._cannot(self._standing.learned, problem, REMEDY)
+
+    def _read_anew(self) -> None:
+        found = None
+        if self._directory.exists():  # mostly not: where nobody runs the pipeline
+            from tocsin.archive.published import published
+
+            found = published(self._directory)
+        if found is None:
+            self._none()
+            return
+        head = self._head()
+        if found.through > head:
+            self._cannot(
+                None,
+                f"the tables in {self._directory} are of another log: they go to event "
+                f"{found.through:,}, and this log ends at {head:,}",
+                "Name this broker's own tables in pipeline.tables.",
+            )
+            return
+        mark = found.directory, found.made
+        if mark == self._refused:
+            return
+        if mark != self._read or self._standing.learned is None:
+            self._refused = mark  # until it was read
+            learned = _learned(found)
+            self._read, self._refused = mark, None
+        else:
+            learned = self._standing.learned
+        if self._standing.problem is not None:
+            self._note("info", "the tables can be read again", version=learned.version)
+        self._standing = Standing(learned)
+
+    def _none(self) -> None:
+        if self._is_named:
+            problem = f"there are no tables in {self._directory}"
+            self._cannot(None, problem, "Make them with `tocsin pipeline run`.")
+        else:
+            self._standing = Standing()
+
+    def _cannot(self, used: Learned | None, problem: str, remedy: str) -> None:
+        """Go on with what was read before, if it may be, and say once what is wrong."""
+        told, self._standing = self._standing.problem, Standing(used, problem)
+        if told != problem:
+            version = None if used is None else used.version
+            self._note("warning", f"{problem}; the monitor goes on", used=version, remedy=remedy)
+
+
+class LazyRows(Mapping[Key, Sequence[T]], Generic[T]):
+    """Rows of an Arrow table by workflow and activity, made into objects when they are wanted."""
+
+    def __init__(self, table: pa.Table, make: Callable[[pa.Table, int], T]) -> None:
+        self._table = table
+        self._make = make
+        self._places: dict[Key, list[int]] = {}
+        named = (table.column(name).to_pylist() for name in ("workflow", "activity"))
+        for place, (workflow, activity) in enumerate(zip(*named, strict=True)):
+            if activity:
+                self._places.setdefault((workflow or "", activity), []).append(place)
+
+    def __getitem__(self, key: Key) -> Sequence[T]:
+        return [self._make(self._table, place) for place in self._places[key]]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _learned(found: Published) -> Learned:
+    """The version that was found; NoTables if it is none that the monitor can use."""
+    stats, models = _table(found, STATS), _table(found, MODELS)
+    by_key = LazyRows(stats, _stats_row)
+    workflows: dict[str, list[str]] = {}
+    for workflow, activity in sorted(by_key):
+        workflows.setdefault(activity, []).append(workflow)
+    return Learned(
+        found.version,
+        int(found.made.timestamp() * NS_PER_S),
+        found.through,
+        by_key,
+        LazyRows(models, _cost_model),
+        workflows,
+    )
+
+
+def _table(found: Published, name: str) -> pa.Table:
+    from tocsin.archive.published import read_table
+
+    facts = found.tables.get(name)
+    if facts is not None and (facts.rows > ROWS_MAX or facts.bytes > BYTES_MAX):
+        raise NoTables(
+            f"the table {name} has {facts.rows:,} rows: more than the monitor takes",
+            remedy=f"It takes {ROWS_MAX:,}. Make the tables of fewer workflows.",
+        )
+    table = read_table(found, name)
+    if facts is not None and table.num_rows != facts.rows:
+        raise NoTables(
+            f"the table {name} has {table.num_rows:,} rows, and should have {facts.rows:,}",
+            remedy=REMEDY,
+        )
+    return table
+
+
+def _stats_row(table: pa.Table, place: int) -> StatsRow:
+    value = partial(_value, table, place)
+    numbers: dict[str, Any] = {name: _number(value(name)) for name in _STATS}
+    numbers |= {name: int(numbers[name] or 0) for name in _WHOLE}
+    return StatsRow(
+        workflow=value("workflow") or "",
+        activity=value("activity"),
+        version=value("version") or "",
+        first_ended_ns=_moment_ns(table, "first_ended", place),
+        last_ended_ns=_moment_ns(table, "last_ended", place),
+        bins=partial(_bins, table, place),
+        **numbers,
+    )
+
+
+def _cost_model(table: pa.Table, place: int) -> CostModel:
+    value = partial(_value, table, place)
+    return CostModel(
+        workflow=value("workflow") or "",
+        activity=value("activity"),
+        version=value("version") or "",
+        target=value("target") or "",
+        count=int(_number(value("count")) or 0),
+        **{name: _number(value(name), is_signed=True) for name in _MODELS},
+    )
+
+
+def _value(table: pa.Table, place: int, name: str) -> Any:
+    return table.column(name)[place].as_py()
+
+
+def _number(value: float | None, *, is_signed: bool = False) -> float | None:
+    """A number that can be used; None for what is none. Only lines may be negative."""
+    if value is None or not abs(value) < 1e300 or (value < 0 and not is_signed):
+        return None
+    return value
+
+
+def _moment_ns(table: pa.Table, name: str, place: int) -> int | None:
+    """In integers: a moment of a wrong clock may be beyond what Python's dates can hold."""
+    import pyarrow as pa
+
+    micros: int | None = table.column(name)[place].cast(pa.int64()).as_py()
+    return None if micros is None else micros * NS_PER_US
+
+
+def _bins(table: pa.Table, place: int) -> tuple[Bin, ...]:
+    told = _value(table, place, "histogram") or ()
+    found: list[Bin] = []
+    for each in told[:BINS_MAX]:
+        low_s, high_s = _number(each["low_s"]), _number(each["high_s"])
+        if low_s is not None and high_s is not None and low_s <= high_s:
+            found.append(Bin(low_s, high_s, max(each["count"] or 0, 0)))
+    return tuple(found)
+
+
+def learned_shown(
+    standing: Standing,
+    now_ns: int,
+    old_s: float,
+    *,
+    attempts: int = 0,
+    other_versions: Sequence[str] = (),
+) -> dict[str, Any] | None:
+    """What an answer says of the tables that it comes from; None if there are none."""
+    learned, problem = standing.learned, standing.problem
+    if learned is None and problem is None:
+        return None
+    age_s = None if learned is None else round(learned.age_s(now_ns), 1)
+    return {
+        "version": None if learned is None else learned.version,
+        "made": None if learned is None else shown(learned.made_ns),
+        "age_s": age_s,
+        "through": None if learned is None else learned.through,
+        "old": age_s is not None and age_s > old_s,
+        "attempts": attempts,
+        "other_versions": list(other_versions),
+        "problem": problem,
+    }

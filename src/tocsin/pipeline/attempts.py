@@ -12,7 +12,7 @@ from tocsin.monitor.faults import WORDS_CHARS_MAX
 from tocsin.monitor.rules import ENDING
 from tocsin.monitor.showing import INHERITED
 from tocsin.monitor.states import ZONE_SLACK_S, ZONE_STEP_S, ZONE_STEPS
-from tocsin.pipeline.fold import cell_is_stamped
+from tocsin.pipeline.fold import cell_is_stamped, unpacked
 
 US_PER_S: Final = 1_000_000
 # As in `monitor.faults`, in Java's words: what differs between two occurrences of the same.
@@ -96,7 +96,7 @@ def _timed(cells: DataFrame) -> DataFrame:
     )
     rows = cells.withColumns(
         {
-            "settled": F.col("state"),
+            "settled": unpacked("state"),
             "told_s": F.when(value("told_duration_s") >= 0, value("told_duration_s")),
             "began": began,
             "over_at": over_at,

@@ -22,7 +22,7 @@ NOTED: Final = (
     *("WorkflowName", "WorkflowVersion", "PreviousVersion", "ChangeDetail", "evolution", "Host"),
     *("ActivityType", *GROWING, *CURRENT),
 )
-NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
+NAME_BYTES_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 EXCERPT_CHARS: Final = 200
 EARLIEST: Final = "2000-01-01T00:00:00Z"  # no broker of ours received anything before
 # The broker that received it wrote this time itself. A day allows for a clock that was set back.
@@ -47,12 +47,12 @@ def reason_at_a_glance(now: Column) -> Column:
     found = F.when(F.coalesce(F.col("seq"), F.lit(0)) < 1, F.lit("it has no sequence number"))
     for name in ("id", "source", "type"):
         found = found.when(
-            F.coalesce(F.length(name), F.lit(0)) == 0, F.lit(f"it has no {name}")
-        ).when(F.length(name) > NAME_CHARS_MAX, F.lit(f"its {name} is too long to be one"))
+            F.coalesce(F.octet_length(name), F.lit(0)) == 0, F.lit(f"it has no {name}")
+        ).when(F.octet_length(name) > NAME_BYTES_MAX, F.lit(f"its {name} is too long to be one"))
     for name in ("received", "at"):
         found = found.when(F.col(name).isNull(), F.lit(f"it has no time ({name})"))
     for name in ("topic", "subject", "run", "activity"):
-        found = found.when(F.length(name) > NAME_CHARS_MAX, F.lit(f"its {name} is too long"))
+        found = found.when(F.octet_length(name) > NAME_BYTES_MAX, F.lit(f"its {name} is too long"))
     return found.when(
         F.col("received") < earliest, F.lit("it was received before there was a broker")
     ).when(ahead, F.lit("it was received in the future"))

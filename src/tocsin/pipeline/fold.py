@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -20,17 +20,19 @@ from tocsin.archive.tables import USE
 from tocsin.monitor.fold import AHEAD_NS_MAX, Reading
 from tocsin.monitor.rules import (
     ANY,
-    ENDING,
+    CURRENT,
     EXPECTED,
     FIELD_RULES,
+    GROWING,
     MERGES,
     RESOURCE,
+    STATE_RULES,
     Entity,
     FieldRule,
     Merge,
     StateRule,
 )
-from tocsin.monitor.times import NS_PER_S
+from tocsin.monitor.times import NS_PER_US
 from tocsin.monitor.unions import BYTES_MAX, BYTES_MAX_OF, ITEMS_MAX
 from tocsin.ontology import built_in
 
@@ -43,9 +45,42 @@ KEYS: Final[dict[Entity, tuple[str, ...]]] = {"run": RUN_KEY, "activity": ATTEMP
 HASH: Final = "hash"
 HASHED: Final[dict[Entity, tuple[str, ...]]] = {"run": ("run",), "activity": ("run", "activity")}
 
+# What the tables show; the rest of the fold is for the monitor's own pages.
+NEEDED: Final[dict[Entity, frozenset[str]]] = {
+    "activity": frozenset(
+        {
+            *("queued", "queued_last", "held_last", "started", "started_last", "ended_first"),
+            *("ended", "told_start", "told_end", "told_duration_s", "type", "version", "job"),
+            *("host", "container", "exit_code", "error", "trace", "log", "log_file", "command"),
+            *("inputs", "outputs", "parents", "input_bytes", "output_bytes", "external_bytes"),
+            *(f"{RESOURCE}{concept}" for concept in (*GROWING, *CURRENT)),
+        }
+    ),
+    "run": frozenset(
+        {
+            *("created", "started", "started_last", "ended", "active_first", "active_last"),
+            *("idle_last", "last_event", "last_received", "workflow", "version", "engine"),
+            *("engine_version", "user", "parent", "host", "working_directory", "command"),
+            *("error", "exit_code", "planned_total", "planned_counts", "heartbeat_s"),
+            *("parameters", "progress"),
+            *(f"{RESOURCE}{concept}" for concept in (*GROWING, *CURRENT)),
+        }
+    ),
+}
+
+# A state cell begins with a number: three bits of phase, the moment in microseconds, and five bits
+# of which state it is. It grows as the live fold's [phase, moment, ..., state] does.
+STATE_BITS: Final = 5
+PHASE_SHIFT: Final = 58
+STATES: Final = sorted({rule.state for rule in STATE_RULES})
+assert len(STATES) <= 1 << STATE_BITS
+RECEIVED_US: Final = "received_us"
+LIMIT_US: Final = "limit_us"
+NUMBER: Final = "state_number"
+AHEAD_US: Final = AHEAD_NS_MAX // NS_PER_US
+
 _MEMBER: Final = {(each.concept, each.kind): each.name for each in MEMBERS}
 _TIMES: Final = {"told_start": "StartTime", "told_end": "EndTime"}  # texts that are moments
-_AHEAD_S: Final = AHEAD_NS_MAX // NS_PER_S
 _SMALLEST: Final = "least"
 
 
@@ -89,10 +124,9 @@ def _told(concept: str, kind: str) -> Column:
     return F.col(f"told.{_MEMBER[concept, kind]}")
 
 
-def _believed(moment: Column) -> Column:
+def _believed(micros: Column) -> Column:
     """When it happened: what its source says, unless that is in the future."""
-    limit = F.col("received") + F.expr(f"INTERVAL {_AHEAD_S} SECONDS")
-    return F.when(moment > limit, F.col("received")).otherwise(moment)
+    return F.when(micros > F.col(LIMIT_US), F.col(RECEIVED_US)).otherwise(micros)
 
 
 def _value(moved: Moved) -> Column:
@@ -104,9 +138,8 @@ def _value(moved: Moved) -> Column:
             has = None if moved.concept == ANY else _told(moved.concept, "moment").isNotNull()
             value = value if has is None else F.when(has, value)
         case "order":
-            value = (
-                F.col("at") if moved.concept == ANY else _believed(_told(moved.concept, "moment"))
-            )
+            micros = F.unix_micros("at" if moved.concept == ANY else _told(moved.concept, "moment"))
+            value = F.col("at") if moved.concept == ANY else F.timestamp_micros(_believed(micros))
         case "time":
             value = _told(moved.concept, "moment")
         case kind:
@@ -121,41 +154,53 @@ def _first_of(values: Iterable[Column], choose: str) -> Column:
     return F.least(*columns) if choose == _SMALLEST else F.greatest(*columns)
 
 
-def _state(moves: Iterable[Moved]) -> Column:
-    """The state cell of one message: of the events that it tells, the one that stands."""
-    cells = []
-    for moved in moves:
+def state_number(entity: Entity) -> Column:
+    """Of the events that a message tells, the one that stands: phase, moment and state in one
+    number, in the order in which they decide."""
+    numbers = []
+    for moved in _rules(entity)[0]:
         assert isinstance(moved.rule, StateRule)
         moment = _told(moved.concept, "moment")
-        cell = F.struct(
-            F.lit(moved.rule.phase).alias("phase"),
-            _believed(moment).alias("at"),
-            F.col("seq").alias("seq"),
-            F.lit(moved.rule.state).alias("state"),
-        )
-        cells.append(F.when(moment.isNotNull(), cell))
-    return F.greatest(*cells)
+        number = packed(moved.rule.phase, _believed(F.unix_micros(moment)), moved.rule.state)
+        numbers.append(F.when(moment.isNotNull(), number))
+    return F.greatest(*numbers)
 
 
-def _ends(moves: Iterable[Moved]) -> Column:
-    """Every way in which the message says that it ended."""
-    ways: dict[str, list[Column]] = {}
-    for moved in moves:
-        assert isinstance(moved.rule, StateRule)
-        if moved.rule.phase > ENDING:
-            ways.setdefault(moved.rule.state, []).append(_told(moved.concept, "moment").isNotNull())
-    texts = [
-        F.when(reduce(Column.__or__, told), F.lit(state)) for state, told in sorted(ways.items())
-    ]
-    found = F.array_compact(F.array(*texts))
-    return F.when(F.size(found) > 0, found)
+def packed(phase: int, micros: Column, state: str) -> Column:
+    return F.lit(phase << PHASE_SHIFT | STATES.index(state)) + F.shiftleft(micros, STATE_BITS)
+
+
+def _settled(number: Column) -> Column:
+    """What two messages are compared by: phase and moment, then the place, then the state."""
+    rank = number.bitwiseAND(F.lit((1 << STATE_BITS) - 1)).cast("int")
+    cell = F.struct(
+        F.shiftright(number, STATE_BITS).alias("when"),
+        F.col("seq").alias("seq"),
+        rank.alias("rank"),
+    )
+    return F.when(number.isNotNull(), cell)
+
+
+def unpacked(cell: str) -> Column:
+    """A state cell as (phase, at, seq, state)."""
+    number = F.col(f"{cell}.when")
+    bits = PHASE_SHIFT - STATE_BITS
+    names = F.array(*map(F.lit, STATES))
+    shown = F.struct(
+        F.shiftright(number, bits).cast("int").alias("phase"),
+        F.timestamp_micros(number.bitwiseAND(F.lit((1 << bits) - 1))).alias("at"),
+        F.col(f"{cell}.seq").alias("seq"),
+        F.element_at(names, F.col(f"{cell}.rank") + 1).alias("state"),
+    )
+    return F.when(number.isNotNull(), shown)
 
 
 def message_cells(entity: Entity) -> dict[str, Column]:
     """What one message of the archive says of its run or activity, by field."""
-    moves, fields = _rules(entity)
-    cells = {"state": _state(moves), "ends": _ends(moves)}
-    for field, rules in fields.items():
+    cells = {"state": _settled(F.col(NUMBER))}
+    for field, rules in _rules(entity)[1].items():
+        if field not in NEEDED[entity]:
+            continue
         values = [_value(each) for each in rules]
         match MERGES[field]:
             case "min":
@@ -170,35 +215,9 @@ def message_cells(entity: Entity) -> dict[str, Column]:
                 cells[field] = _stamped(value, value)
             case _:
                 cells[field] = F.coalesce(*values)
-    is_alone = F.col("activity").isNull()
-    is_own = is_alone if entity == "run" else ~is_alone
-    ahead = F.when(is_own, F.col("told.ahead_us"))
-    cells["ahead"] = ahead
-    cells["ahead_at"] = F.when(ahead.isNotNull(), F.col("seq"))
     if entity == "run":
-        nameless = F.col("told.nameless") | F.exists("plan", lambda task: task.id.isNull())
-        cells["nameless_at"] = F.when(nameless, F.col("seq"))
-        cells["undated_at"] = F.when(F.col("told.undated"), F.col("seq"))
         cells["plan"] = F.when(F.col("plan").isNotNull(), F.lit(1))
-    cells["over"] = _over(entity, fields)
     return cells
-
-
-def _over(entity: Entity, fields: dict[str, list[Moved]]) -> Column:
-    def names(*, alone: bool) -> Column:
-        kept = sorted(
-            field
-            for field, rules in fields.items()
-            if all(
-                not isinstance(each.rule, FieldRule) or alone or not each.rule.alone
-                for each in rules
-            )
-        )
-        return F.array_intersect("told.over", F.array(*map(F.lit, kept)))
-
-    if entity == "activity":
-        return names(alone=True)
-    return F.when(F.col("activity").isNull(), names(alone=True)).otherwise(names(alone=False))
 
 
 def _stamped(value: Column, said: Column) -> Column:
@@ -211,12 +230,7 @@ def planned_cells(messages: DataFrame) -> DataFrame:
     tasks = messages.where("plan IS NOT NULL").select(
         "run", "seq", "at", F.explode("plan").alias("task")
     )
-    planned = F.struct(
-        F.lit(EXPECTED).alias("phase"),
-        F.col("at").alias("at"),
-        F.col("seq").alias("seq"),
-        F.lit("planned").alias("state"),
-    )
+    planned = _settled(packed(EXPECTED, F.unix_micros("at"), "planned"))
     return tasks.where("task.id IS NOT NULL").select(
         "run",
         F.col("task.id").alias("activity"),
@@ -227,21 +241,22 @@ def planned_cells(messages: DataFrame) -> DataFrame:
             "external_bytes"
         ),
         F.col("task.parents").alias("parents"),
-        F.when(F.col("task.open"), F.lit(1)).alias("open"),
     )
 
 
 def cells_of(messages: DataFrame, entity: Entity) -> DataFrame:
     """The cells of each message of the archive that tells of a run, one row a message."""
     keys = KEYS[entity]
+    received_us = F.unix_micros("received")
     telling = messages.where("run IS NOT NULL AND told IS NOT NULL")
-    cells = {column_of(field): cell for field, cell in message_cells(entity).items()}
-    if entity == "run":
-        return telling.select(*keys, *(cell.alias(name) for name, cell in cells.items()))
-    cells["open"] = F.lit(None).cast("int")
-    rows = telling.where("activity IS NOT NULL").select(
-        *keys, *(cell.alias(name) for name, cell in cells.items())
+    stamped = telling.withColumns({RECEIVED_US: received_us, LIMIT_US: received_us + AHEAD_US})
+    if entity == "activity":
+        stamped = stamped.where("activity IS NOT NULL")
+    rows = stamped.withColumn(NUMBER, state_number(entity)).select(
+        *keys, *(cell.alias(column_of(field)) for field, cell in message_cells(entity).items())
     )
+    if entity == "run":
+        return rows
     return rows.unionByName(planned_cells(telling), allowMissingColumns=True)
 
 
@@ -254,24 +269,34 @@ def folded(cells: DataFrame, entity: Entity, partitions: int) -> DataFrame:
         .repartition(partitions, HASH)
         .sortWithinPartitions(HASH, *keys)
     )
-    return spread.groupBy(HASH, *keys).agg(
+    merged = spread.groupBy(HASH, *keys).agg(
         *(_merged(name, F.col(name)).alias(name) for name in names)
     )
+    unions = [name for name in names if _MERGE_OF[name] == "union"]
+    for tidied in (_flat, _fitting):
+        merged = merged.withColumns({name: tidied(name) for name in unions})
+    return merged
 
 
 def _merged(column: str, cell: Column) -> Column:
-    """All cells of a field as one."""
+    """All cells of a field as one; of a union, what is to be united."""
     how: Merge = _MERGE_OF[column]
     if how == "union":
-        return _united(column, F.collect_set(cell))
+        return F.collect_set(cell)
     return F.min(cell) if how == "min" else F.max(cell)
 
 
-def _united(field: str, sets: Column) -> Column:
-    """The texts of all, sorted; of too many the shortest, as `monitor.unions` keeps them."""
-    texts = F.array_sort(F.array_distinct(F.flatten(sets)))
-    bytes_max = BYTES_MAX_OF.get(field, BYTES_MAX)
-    sized = F.array_sort(
+def _flat(column: str) -> Column:
+    """The texts of all, each once, sorted."""
+    texts = F.sort_array(F.array_distinct(F.flatten(column)))
+    return F.when(F.size(column) > 0, texts)
+
+
+def _fitting(column: str) -> Column:
+    """The texts; of too many the shortest, as `monitor.unions` keeps them."""
+    texts = F.col(column)
+    bytes_max = BYTES_MAX_OF.get(column, BYTES_MAX)
+    sized = F.sort_array(
         F.transform(texts, lambda text: F.struct(F.octet_length(text).alias("n"), text.alias("t")))
     )
     start = F.struct(
@@ -282,15 +307,8 @@ def _united(field: str, sets: Column) -> Column:
         start,
         lambda had, one: F.when(
             had.n + one.n <= bytes_max,
-            F.struct(
-                (had.n + one.n).alias("n"),
-                F.concat(had.kept, F.array(one.t)).alias("kept"),
-            ),
+            F.struct((had.n + one.n).alias("n"), F.concat(had.kept, F.array(one.t)).alias("kept")),
         ).otherwise(F.struct(F.lit(bytes_max + 1).cast("long").alias("n"), had.kept.alias("kept"))),
     ).kept
-    total = F.aggregate(
-        texts, F.lit(0).cast("long"), lambda sum_, text: sum_ + F.octet_length(text)
-    )
-    fits = (F.size(texts) <= ITEMS_MAX) & (total <= bytes_max)
-    united = F.when(fits, texts).otherwise(F.array_sort(fitting))
-    return F.when(F.size(texts) > 0, united)
+    fits = (F.size(texts) <= ITEMS_MAX) & (F.octet_length(F.array_join(texts, "")) <= bytes_max)
+    return F.when(texts.isNull() | fits, texts).otherwise(F.sort_array(fitting))

@@ -13,6 +13,7 @@ from tocsin.monitor.records import ACTIVITY_STATES, ENDED_RUN
 from tocsin.monitor.rules import ENDING, PEAKS, SUMMED
 from tocsin.monitor.states import HEARTBEAT_S_MAX, HEARTBEATS_MISSED_MAX
 from tocsin.pipeline.attempts import is_zone_apart, seconds_between, value
+from tocsin.pipeline.fold import unpacked
 
 PLANNED_MAX: Final = 1_000_000_000
 PROGRESS_DIGITS: Final = 4
@@ -24,7 +25,8 @@ _TEXTS: Final = (
 
 def run_rows(cells: DataFrame, now: datetime, silence_s: float) -> DataFrame:
     """One row a run, but for what its activities add up to: see `with_activities`."""
-    rows = cells.withColumns({"told_state": _told_state(), "began": _began()})
+    rows = cells.withColumn("state", unpacked("state"))
+    rows = rows.withColumns({"told_state": _told_state(), "began": _began()})
     rows = rows.withColumn("shown", _shown_state(F.lit(now), silence_s))
     over = F.col("shown").isin(*sorted(ENDED_RUN))
     until = (

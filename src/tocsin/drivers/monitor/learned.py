@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -34,6 +34,7 @@ LOOK_EVERY_S: Final = 2.0  # whether there is a new version: a file of some kB i
 ROWS_MAX: Final = 1_000_000  # of one table: some 500 MB in memory
 BYTES_MAX: Final = 256 << 20  # of one table on disk
 BINS_MAX: Final = 1_000  # of one histogram that is shown
+KEYS_KEPT_MAX: Final = 5_000  # activities whose rows stay objects, once they were asked for
 REMEDY: Final = "Make them anew with `tocsin pipeline run --anew`."
 
 _WHOLE: Final = frozenset({"runs", "count", "failed", "cancelled"})
@@ -149,17 +150,17 @@ class Tables:
 class LazyRows(Mapping[Key, Sequence[T]], Generic[T]):
     """Rows of an Arrow table by workflow and activity, made into objects when they are wanted."""
 
-    def __init__(self, table: pa.Table, make: Callable[[pa.Table, int], T]) -> None:
-        self._table = table
-        self._make = make
+    def __init__(self, table: pa.Table, make: Callable[[pa.Table, list[int]], list[T]]) -> None:
         self._places: dict[Key, list[int]] = {}
         named = (table.column(name).to_pylist() for name in ("workflow", "activity"))
         for place, (workflow, activity) in enumerate(zip(*named, strict=True)):
             if activity:
                 self._places.setdefault((workflow or "", activity), []).append(place)
+        # Of a run under way the same ones are wanted again and again.
+        self._rows = lru_cache(KEYS_KEPT_MAX)(lambda key: tuple(make(table, self._places[key])))
 
     def __getitem__(self, key: Key) -> Sequence[T]:
-        return [self._make(self._table, place) for place in self._places[key]]
+        return self._rows(key)
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._places)
@@ -170,8 +171,14 @@ class LazyRows(Mapping[Key, Sequence[T]], Generic[T]):
 
 def _learned(found: Published) -> Learned:
     """The version that was found; NoTables if it is none that the monitor can use."""
+    import pyarrow as pa
+
     stats, models = _table(found, STATS), _table(found, MODELS)
-    by_key = LazyRows(stats, _stats_row)
+    for name in ("first_ended", "last_ended"):
+        # As numbers: a moment of a wrong clock may be beyond what Python's dates can hold.
+        whole = stats.column(name).cast(pa.int64())
+        stats = stats.set_column(stats.schema.get_field_index(name), name, whole)
+    by_key = LazyRows(stats, _stats_rows)
     workflows: dict[str, list[str]] = {}
     for workflow, activity in sorted(by_key):
         workflows.setdefault(activity, []).append(workflow)
@@ -180,7 +187,7 @@ def _learned(found: Published) -> Learned:
         int(found.made.timestamp() * NS_PER_S),
         found.through,
         by_key,
-        LazyRows(models, _cost_model),
+        LazyRows(models, _cost_models),
         workflows,
     )
 
@@ -200,38 +207,44 @@ def _table(found: Published, name: str) -> pa.Table:
             f"the table {name} has {table.num_rows:,} rows, and should have {facts.rows:,}",
             remedy=REMEDY,
         )
-    return table
+    return table.combine_chunks()
 
 
-def _stats_row(table: pa.Table, place: int) -> StatsRow:
-    value = partial(_value, table, place)
-    numbers: dict[str, Any] = {name: _number(value(name)) for name in _STATS}
+def _stats_rows(table: pa.Table, places: list[int]) -> list[StatsRow]:
+    histograms = table.column("histogram")
+    told = table.drop_columns(["histogram"]).take(places).to_pylist()
+    return [
+        _stats_row(row, partial(_bins, histograms, place))
+        for row, place in zip(told, places, strict=True)
+    ]
+
+
+def _stats_row(row: dict[str, Any], bins: Callable[[], tuple[Bin, ...]]) -> StatsRow:
+    numbers: dict[str, Any] = {name: _number(row[name]) for name in _STATS}
     numbers |= {name: int(numbers[name] or 0) for name in _WHOLE}
     return StatsRow(
-        workflow=value("workflow") or "",
-        activity=value("activity"),
-        version=value("version") or "",
-        first_ended_ns=_moment_ns(table, "first_ended", place),
-        last_ended_ns=_moment_ns(table, "last_ended", place),
-        bins=partial(_bins, table, place),
+        workflow=row["workflow"] or "",
+        activity=row["activity"],
+        version=row["version"] or "",
+        first_ended_ns=_moment_ns(row["first_ended"]),
+        last_ended_ns=_moment_ns(row["last_ended"]),
+        bins=bins,
         **numbers,
     )
 
 
-def _cost_model(table: pa.Table, place: int) -> CostModel:
-    value = partial(_value, table, place)
-    return CostModel(
-        workflow=value("workflow") or "",
-        activity=value("activity"),
-        version=value("version") or "",
-        target=value("target") or "",
-        count=int(_number(value("count")) or 0),
-        **{name: _number(value(name), is_signed=True) for name in _MODELS},
-    )
-
-
-def _value(table: pa.Table, place: int, name: str) -> Any:
-    return table.column(name)[place].as_py()
+def _cost_models(table: pa.Table, places: list[int]) -> list[CostModel]:
+    return [
+        CostModel(
+            workflow=row["workflow"] or "",
+            activity=row["activity"],
+            version=row["version"] or "",
+            target=row["target"] or "",
+            count=int(_number(row["count"]) or 0),
+            **{name: _number(row[name], is_signed=True) for name in _MODELS},
+        )
+        for row in table.take(places).to_pylist()
+    ]
 
 
 def _number(value: float | None, *, is_signed: bool = False) -> float | None:
@@ -241,16 +254,12 @@ def _number(value: float | None, *, is_signed: bool = False) -> float | None:
     return value
 
 
-def _moment_ns(table: pa.Table, name: str, place: int) -> int | None:
-    """In integers: a moment of a wrong clock may be beyond what Python's dates can hold."""
-    import pyarrow as pa
-
-    micros: int | None = table.column(name)[place].cast(pa.int64()).as_py()
+def _moment_ns(micros: int | None) -> int | None:
     return None if micros is None else micros * NS_PER_US
 
 
-def _bins(table: pa.Table, place: int) -> tuple[Bin, ...]:
-    told = _value(table, place, "histogram") or ()
+def _bins(histograms: pa.ChunkedArray, place: int) -> tuple[Bin, ...]:
+    told = histograms[place].as_py() or ()
     found: list[Bin] = []
     for each in told[:BINS_MAX]:
         low_s, high_s = _number(each["low_s"]), _number(each["high_s"])

@@ -195,13 +195,16 @@ class Making:
             .filter(pl.any_horizontal(pl.col(name).is_not_null() for name in lists))
         )
         planned = self._tasks().select("run", "id", "attempt", "parents")
-        planned = planned.filter(pl.col("parents").list.len() > 0)
+        planned = planned.filter(pl.col("parents").is_not_null())
         both = pl.concat([rows, planned], how="diagonal")
         united = {name: pl.col(name).explode().drop_nulls().unique().sort() for name in lists}
+        was_told = {f"has_{name}": pl.col(name).is_not_null().any() for name in lists}
+        # A list that was told to be empty is one; a list of which nothing was told is none.
         return (
             both.group_by(states.ATTEMPT)
-            .agg(**united)
-            .with_columns(pl.when(pl.col(name).list.len() > 0).then(pl.col(name)) for name in lists)
+            .agg(**united, **was_told)
+            .with_columns(pl.when(f"has_{name}").then(pl.col(name)).alias(name) for name in lists)
+            .drop(was_told)
         )
 
     def _derived(self, attempts: pl.LazyFrame) -> Iterator[tuple[str, pl.LazyFrame]]:

@@ -12,7 +12,7 @@ WITH told AS (
     UNION ALL BY NAME
     SELECT run, task.id AS id, 1 AS attempt, task.parents AS parents
     FROM (SELECT run, unnest(plan) AS task FROM messages WHERE plan IS NOT NULL)
-    WHERE task.id IS NOT NULL AND len(task.parents) > 0
+    WHERE task.id IS NOT NULL AND task.parents IS NOT NULL
 )
 SELECT
     run, id, attempt,

@@ -20,7 +20,7 @@ CREATE TEMP MACRO fitting(sizes) AS
         IF list_sum([y.n FOR y IN sizes[1:i]]) <= $union_bytes_max
     ]);
 CREATE TEMP MACRO kept(texts) AS CASE
-    WHEN len(texts) = 0 THEN NULL
+    WHEN len(texts) = 0 THEN texts
     WHEN len(texts) <= $union_items_max
         AND list_sum([strlen(t) FOR t IN texts]) <= $union_bytes_max THEN texts
     ELSE fitting(sized(texts)) END;

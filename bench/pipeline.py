@@ -40,6 +40,10 @@ PEERS: Final = ("duckdb", "polars")
 RATIO_MAX: Final = {"10M": 5.0, "50M": 4.0}
 GROWTH_SIZES: Final = ("10M", "50M")  # at most five times as long
 
+LIMITS: Final = (
+    "Two threads each. Memory: DuckDB at most 12 GB, and spills beyond; Polars has no setting for "
+    "it; Spark's heap is what `tocsin pipeline` takes by itself, and it spills."
+)
 # What our job keeps between runs, in the order in which it is made, before any table.
 KEPT: Final = ("quarantine", "keys", "events", "notes", "attempts", "runs")
 
@@ -247,11 +251,14 @@ def main() -> None:
     results = [
         measure(each, arguments.engines, check=arguments.check or arguments.quick) for each in sizes
     ]
+    print(f"\n{LIMITS}")
     grown = growth(results)
     for engine, times in grown.items():
         print(f"{engine}: {times} times as long for {GROWTH_SIZES[1]} as for {GROWTH_SIZES[0]}")
     if arguments.json:
-        report.write("pipeline", {"sizes": results, "growth": grown}, arguments.json)
+        report.write(
+            "pipeline", {"sizes": results, "growth": grown, "limits": LIMITS}, arguments.json
+        )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ WITH failed AS (
     FROM attempts
     WHERE state IN ('failed', 'retrying')
     WINDOW same AS (PARTITION BY fault)
-), numbered AS (
+), numbered AS MATERIALIZED (
     SELECT
         run, seq, "at", type, activity,
         row_number() OVER (PARTITION BY run ORDER BY seq) AS number

@@ -45,6 +45,9 @@ class Making:
     def make(self) -> Iterator[tuple[str, int]]:
         yield "quarantine", self._write("quarantine", self._quarantine())
         yield "events", self._write("events", self._events())
+        # What is under way is seen as it was when the last event was received.
+        latest = self._table("events").select(pl.col("received").max()).collect()
+        self._now = pl.lit(latest.item()).cast(states.MOMENT)
         runs = self._keep("told_runs", states.told_runs(self._run_cells(), self._now))
         yield "activities", self._write("activities", self._activities(runs))
         attempts = self._table("activities")
@@ -102,8 +105,6 @@ class Making:
             PLACE, "file", "seq", "received", "id", "source", "type", "reason", "data"
         ).collect(engine="streaming")
         self._aside = found[PLACE]
-        latest = self._clean().select(pl.col("received").max()).collect(engine="streaming")
-        self._now = pl.lit(latest.item()).cast(states.MOMENT)
         excerpts = [_excerpt(data) for data in found["data"]]
         return found.lazy().with_columns(
             *(pl.col(name).str.slice(0, EXCERPT_CHARS) for name in ("id", "source", "type")),

@@ -16,3 +16,6 @@ SELECT
     * EXCLUDE (told, plan), told.WorkflowName AS workflow,
     greatest(seconds_between("at", received), 0) AS late_s
 FROM clean ANTI JOIN repeated_events USING (seq);
+
+-- What is under way is seen as it was when the last event was received.
+SET VARIABLE now = (SELECT max(received) FROM events);

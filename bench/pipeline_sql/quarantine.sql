@@ -67,5 +67,3 @@ WHERE raw.seq > 0 AND raw.id <> '' AND raw.source <> '' AND raw.type <> ''
 -- What tells of runs, our own words apart: those are no news.
 CREATE TEMP VIEW messages AS
 SELECT * FROM clean WHERE run IS NOT NULL AND source <> '$source';
-
-SET VARIABLE now = (SELECT max(received) FROM clean);

@@ -58,19 +58,24 @@ def reason_at_a_glance(now: Column) -> Column:
     ).when(ahead, F.lit("it was received in the future"))
 
 
-def _is_no_message() -> Column:
-    """A message of the blackboard that says nothing, because it cannot be read."""
+def _says_nothing() -> Column:
+    """A message of the blackboard of which nothing was heard. (`told` is null then; but to ask for
+    that, Spark would read all of its hundred members.)"""
     is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
+    members = (F.col(f"told.{name}").isNull() for name in ("WorkflowName", "evolution"))
+    return reduce(Column.__and__, (is_message, F.col("run").isNull(), *members))
+
+
+def _is_no_message() -> Column:
+    """It cannot be read."""
     is_text = F.is_valid_utf8(F.col("data").cast("string"))
     is_object = F.ltrim(_text()).startswith("{") & F.get_json_object(_text(), "$").isNotNull()
-    return is_message & F.col("told").isNull() & ~F.coalesce(is_text & is_object, F.lit(False))
+    return _says_nothing() & ~F.coalesce(is_text & is_object, F.lit(False))
 
 
 def _is_nobodys() -> Column:
     """It says of which run it is, and nobody could ask for a run of that name."""
-    named = F.get_json_object(_text(), "$.RunId")
-    is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
-    return is_message & F.col("told").isNull() & named.isNotNull()
+    return _says_nothing() & F.get_json_object(_text(), "$.RunId").isNotNull()
 
 
 def _text() -> Column:

@@ -24,7 +24,7 @@ from tocsin.pipeline.derive.discoveries import discoveries
 from tocsin.pipeline.derive.estimates import estimates
 from tocsin.pipeline.derive.evolution import evolution
 from tocsin.pipeline.derive.failures import failures
-from tocsin.pipeline.derive.schemas import fitted, spark_schema
+from tocsin.pipeline.derive.schemas import fitted, spark_schema, table_schema
 from tocsin.pipeline.derive.stats import activity_stats
 from tocsin.pipeline.derive.usage import activity_usage, host_usage
 from tocsin.pipeline.partial import Sizes, read, write
@@ -75,7 +75,7 @@ class Making:
 
     def table(self, name: str) -> DataFrame:
         """A table of this edition, as far as it is made."""
-        return self._spark.read.parquet(str(self._edition.place(name)))
+        return self._spark.read.schema(table_schema(name)).parquet(str(self._edition.place(name)))
 
     def _make_all(self, as_of: datetime, step: Step) -> None:
         step("activities")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,7 @@ from tocsin.pipeline.clean import (
 )
 from tocsin.pipeline.fold import HASH, cells_of, folded
 from tocsin.pipeline.state import Partial, PartialFacts, State
+from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CELLS: Final = "cells"
@@ -67,19 +69,48 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
     """Clean, fold and keep. Returns the part, on disk."""
     place = state.new_place()
     records = _without_repeated_seq(input.records)
-    now = F.lit(input.now)
-    judged = records.withColumn("reason", reason(now))
+    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull()).drop("file")
+    seen = Observation()
+
+    def fold(name: str, entity: Entity) -> dict[str, int]:
+        cells = folded(cells_of(glanced, entity), entity, sizes.partitions)
+        write_cells(cells, entity, place / name)
+        return {}
+
+    work: list[Callable[[], dict[str, int]]] = [
+        lambda: _clean(spark, state, input, records, place, sizes, seen),
+        *(partial(fold, name, entity) for name, entity in ENTITIES.items()),
+    ]
+    cleaned = together(work)[0]
+    found = seen.get
+    counts = {**input.counts, **cleaned, "events": found["events"], "late": found["late"]}
+    as_of = _moment(found["as_of_us"])
+    return state.keep(place, PartialFacts(input.first, input.last, as_of, counts))
+
+
+def _clean(
+    spark: SparkSession,
+    state: State,
+    input: Input,
+    records: DataFrame,
+    place: Path,
+    sizes: Sizes,
+    seen: Observation,
+) -> dict[str, int]:
+    """Set aside what cannot be used, and write the rest, each event once. Returns what it met."""
+    judged = records.withColumn("reason", reason(F.lit(input.now)))
     bad = set_aside(judged.where("reason IS NOT NULL"))
     write(bad.unionByName(_as_rows(spark, bad, input.bad_files)), place / "quarantine", 1)
-    aside = spark.read.parquet(str(place / "quarantine"))
-    glanced = records.where(reason_at_a_glance(now).isNull()).drop("file")
+    aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
+    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull()).drop("file")
     usable = glanced.join(aside.select("seq").where("seq > 0"), "seq", "left_anti")
-    write(keys_of(usable), place / "keys", sizes.files)
+    keys = keys_of(usable)
+    write(keys, place / "keys", sizes.files)
     former = [each for each in state.partials() if each.facts.last < input.first]
     repeated = repetitions(
-        spark.read.parquet(str(place / "keys")), read(spark, former, "keys") if former else None
+        spark.read.schema(keys.schema).parquet(str(place / "keys")),
+        read(spark, former, "keys") if former else None,
     ).persist()
-    seen = Observation()
     try:
         clean = judged.where("reason IS NULL").drop("reason", "file")
         events = events_of(clean, repeated).observe(
@@ -89,17 +120,11 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
             F.max(F.unix_micros("received")).alias("as_of_us"),
         )
         write(events, place / "events", sizes.files)
-        counts = {**input.counts, "duplicates": repeated.count(), "set_aside": aside.count()}
+        once = usable.join(repeated, "seq", "left_anti")
+        write(notes_of(once), place / "notes", sizes.files)
+        return {"duplicates": repeated.count(), "set_aside": aside.count()}
     finally:
         repeated.unpersist()
-    write(notes_of(usable), place / "notes", sizes.files)
-    for name, entity in ENTITIES.items():
-        cells = folded(cells_of(glanced, entity), entity, sizes.partitions)
-        write_cells(cells, entity, place / name)
-    found = seen.get
-    counts |= {"events": found["events"], "late": found["late"]}
-    as_of = _moment(found["as_of_us"])
-    return state.keep(place, PartialFacts(input.first, input.last, as_of, counts))
 
 
 def _moment(micros: int | None) -> datetime | None:

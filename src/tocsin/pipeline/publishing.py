@@ -23,7 +23,7 @@ from tocsin.archive.published import (
     published,
 )
 from tocsin.archive.tables import TABLES
-from tocsin.errors.pipeline import PipelineFailed
+from tocsin.errors.pipeline import PipelineFailed, QualityFailed
 from tocsin.pipeline.state import UNFINISHED, sync_directory, sync_tree, write_whole
 
 VERSIONS_KEPT: Final = 2  # the one that stands, and one for whoever is still reading it
@@ -96,12 +96,21 @@ class Edition:
                 path.unlink()
         (place / SUCCESS).touch()
         try:
-            rows = sum(pq.read_metadata(each).num_rows for each in files)
+            footers = [pq.read_metadata(each) for each in files]
         except (OSError, pa.ArrowException) as error:
             raise PipelineFailed(
                 f"what was written of {name} cannot be read: {error}",
                 remedy="Look at the disk; the tables are as they were before.",
             ) from error
+        rows = sum(each.num_rows for each in footers)
+        for footer in footers:
+            columns = footer.schema.to_arrow_schema().names
+            if columns != TABLES[name].names:
+                odd = ", ".join(sorted(set(columns) ^ set(TABLES[name].names))) or "their order"
+                raise QualityFailed(
+                    f"table {name}: its columns are not those it is documented with: {odd}",
+                    remedy="Nothing was published. Make it anew with `pipeline run --anew`.",
+                )
         return TableFacts(
             rows, sum(each.stat().st_size for each in files), tuple(each.name for each in files)
         )

@@ -13,7 +13,6 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import QualityFailed
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.pipeline.together import together
@@ -169,23 +168,8 @@ KEYS: Final = (
 ADDS_UP: Final = "its counts add up to the attempts that ended"
 
 
-def columns_are_right(tables: Tables) -> list[Finding]:
-    """Every table has exactly the columns it is documented with."""
-    found: list[Finding] = []
-    for name, schema in TABLES.items():
-        columns = tables(name).columns
-        if columns != schema.names:
-            odd = sorted(set(columns) ^ set(schema.names))
-            words = (f"columns that differ: {', '.join(odd) or 'their order'}",)
-            found.append(Finding(name, "its columns are those it is documented with", 1, words))
-    return found
-
-
 def findings(tables: Tables) -> list[Finding]:
     """What every check found."""
-    found = columns_are_right(tables)
-    if found:
-        return found
     tested = dict.fromkeys(check.table for check in CHECKS)
     work: list[Callable[[], list[Finding]]] = [
         *(partial(_rows_hold, tables, table) for table in tested),

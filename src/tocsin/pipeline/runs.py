@@ -170,5 +170,5 @@ def _progress() -> Column:
     return (
         F.when((state == "completed") & (F.col("n_lost") == 0), F.lit(1.0))
         .when(F.col("planned").isNull() & (state != "completed"), told)
-        .when(whole > 0, F.round(done / whole, PROGRESS_DIGITS))
+        .when(whole > 0, F.bround(done / whole, PROGRESS_DIGITS))
     )

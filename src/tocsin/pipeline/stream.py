@@ -111,6 +111,9 @@ class Streaming:
             self._spark.readStream.format("tocsin")
             .option("after", self._state.through())
             .option("rows_per_trigger", self._pace.rows_max)
+            .option("nulls", "keep")  # what lacks an id is set aside, and the rest of its file not
+            .option("bad_files", "skip")
+            .option("holes", "skip")
             .load(self._job.archive)
             .withWatermark("at", f"{self._pace.watermark_s:.0f} seconds")
         )

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from tocsin.archive.members import MEMBERS
+from tocsin.archive.record import SCHEMA
 from tocsin.archive.tables import USE
 from tocsin.monitor.alerts import SOURCE
 from tocsin.monitor.fold import AHEAD_NS_MAX, Reading
@@ -315,3 +318,14 @@ def _fitting(column: str) -> Column:
     ).kept
     fits = (F.size(texts) <= ITEMS_MAX) & (F.octet_length(F.array_join(texts, "")) <= bytes_max)
     return F.when(texts.isNull() | fits, texts).otherwise(F.sort_array(fitting))
+
+
+@cache
+def cell_schema(entity: Entity) -> StructType:
+    """The columns of folded cells, but for the hash."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    nothing = spark.createDataFrame([], from_arrow_schema(SCHEMA))
+    return StructType(
+        [each for each in folded(cells_of(nothing, entity), entity, 1).schema if each.name != HASH]
+    )

@@ -24,14 +24,13 @@ from tocsin.pipeline.clean import (
     repetitions,
     set_aside,
 )
-from tocsin.pipeline.fold import HASH, cells_of, folded
+from tocsin.pipeline.fold import HASH, cell_schema, cells_of, folded
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CELLS: Final = "cells"
-ROW: Final = "row"
-"""The attempt as its cells let it stand, beside them: not worked out again if none changes."""
+_JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
 ENTITIES: Final[dict[str, Entity]] = {"attempts": "activity", "runs": "run"}
 
 
@@ -132,14 +131,21 @@ def _moment(micros: int | None) -> datetime | None:
 
 
 def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
-    """Write cells; of attempts, also how they stand."""
+    """Write cells; of attempts, also how they stand, which is what is read of them mostly."""
     if entity == "activity":
         named = [name for name in cells.columns if name != HASH]
-        packed = cells.withColumn(CELLS, F.struct(*named))
-        rows = attempt_rows(packed, HASH, CELLS)
-        own = [name for name in rows.columns if name not in (HASH, CELLS)]
-        cells = rows.select(HASH, CELLS, F.struct(*own).alias(ROW))
+        rows = attempt_rows(cells.withColumn(CELLS, F.struct(*named)), HASH, CELLS)
+        # Two hundred columns, most of them null, would take longer to write than to make. As text
+        # they are one, and are read again only for attempts of which more is told.
+        cells = rows.withColumn(CELLS, F.to_json(CELLS, _JSON))
     write(cells, out, None)
+
+
+def attempt_cells(frame: DataFrame) -> DataFrame:
+    """The cells of attempts, as they were before they were written."""
+    return frame.select(F.from_json(CELLS, cell_schema("activity"), _JSON).alias(CELLS)).select(
+        f"{CELLS}.*"
+    )
 
 
 def write(frame: DataFrame, out: Path, files: int | None) -> None:

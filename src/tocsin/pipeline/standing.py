@@ -7,6 +7,7 @@ folded anew of which a later part tells, and the rest is taken as it stands.
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +15,16 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.monitor.rules import Entity
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.fold import HASH, folded
-from tocsin.pipeline.partial import CELLS, ENTITIES, ROW, Sizes, read, write, write_cells
+from tocsin.pipeline.partial import (
+    CELLS,
+    Sizes,
+    attempt_cells,
+    read,
+    write,
+    write_cells,
+)
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
 PARTS_MAX: Final = 12  # beyond it they become one
@@ -28,34 +35,29 @@ def standing_attempts(spark: SparkSession, parts: Sequence[Partial], sizes: Size
     """One row an attempt, as all parts together let it stand."""
     first = read(spark, parts[:1], "attempts")
     if len(parts) == 1:
-        return first.select(f"{ROW}.*")
-    later = read(spark, parts[1:], "attempts").select(HASH, CELLS)
-    spoken_of = later.select(HASH).distinct()
-    again = first.select(HASH, CELLS).join(spoken_of, HASH, "left_semi").unionByName(later)
-    anew = attempt_rows(folded(again.select(f"{CELLS}.*"), "activity", sizes.partitions))
-    untouched = first.join(spoken_of, HASH, "left_anti").select(f"{ROW}.*")
-    return untouched.unionByName(anew)
+        return first.drop(HASH, CELLS)
+    again, untouched = _spoken_of(spark, parts, "attempts")
+    anew = attempt_rows(folded(attempt_cells(again), "activity", sizes.partitions))
+    return untouched.drop(HASH, CELLS).unionByName(anew)
 
 
 def standing_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
     """The cells of every run."""
     if len(parts) == 1:
         return read(spark, parts, "runs")
-    return _cells(spark, parts, "runs", "run", sizes)
-
-
-def _cells(
-    spark: SparkSession, parts: Sequence[Partial], name: str, entity: Entity, sizes: Sizes
-) -> DataFrame:
-    """Every cell, merged; attempts and runs of which no later part tells are not touched."""
-    first, later = read(spark, parts[:1], name), read(spark, parts[1:], name)
-    spoken_of = later.select(HASH).distinct()
-    again = first.join(spoken_of, HASH, "left_semi").unionByName(later)
-    if entity == "activity":
-        first, again = first.select(HASH, f"{CELLS}.*"), again.select(f"{CELLS}.*")
-    untouched = first.join(spoken_of, HASH, "left_anti")
-    anew = folded(again.drop(HASH), entity, sizes.partitions)
+    again, untouched = _spoken_of(spark, parts, "runs")
+    anew = folded(again.drop(HASH), "run", sizes.partitions)
     return untouched.unionByName(anew.select(*untouched.columns))
+
+
+def _spoken_of(
+    spark: SparkSession, parts: Sequence[Partial], name: str
+) -> tuple[DataFrame, DataFrame]:
+    """What is to be folded anew, because a later part tells of it; and the rest of the first."""
+    first, later = read(spark, parts[:1], name), read(spark, parts[1:], name)
+    hashes = later.select(HASH).distinct()
+    again = first.join(hashes, HASH, "left_semi").unionByName(later)
+    return again, first.join(hashes, HASH, "left_anti")
 
 
 def is_due(parts: Sequence[Partial]) -> bool:
@@ -70,13 +72,12 @@ def compacted(spark: SparkSession, state: State, sizes: Sizes) -> Partial:
     """One part in place of all."""
     parts = state.partials()
     place = state.new_place()
-    for name, entity in ENTITIES.items():
-        cells = _cells(spark, parts, name, entity, sizes)
-        if entity == "activity":
-            cells = cells.repartition(sizes.partitions, HASH).sortWithinPartitions(
-                HASH, "run", "activity", "attempt"
-            )
-        write_cells(cells, entity, place / name)
+    again, untouched = _spoken_of(spark, parts, "attempts")
+    write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
+    anew = spark.read.schema(untouched.schema).parquet(str(place / "a"))
+    write(untouched.unionByName(anew), place / "attempts", None)
+    shutil.rmtree(place / "a")
+    write(standing_runs(spark, parts, sizes), place / "runs", None)
     for name in ("keys", "quarantine", "notes", "events"):
         _gathered(spark, parts, name, place / name, sizes)
     facts = PartialFacts(

@@ -1,0 +1,211 @@
+"""The job: incremental, idempotent, whole or not at all, and not stopped by what is broken."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.sameness import ORDER, assert_same, rows
+from tocsin.archive.published import published, require
+from tocsin.archive.synth.plan import Plan
+from tocsin.archive.synth.synthesis import synthesize
+from tocsin.archive.tables import TABLES
+from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
+from tocsin.pipeline import making, quality
+from tocsin.pipeline.job import SETTINGS, Job, run
+from tocsin.pipeline.state import State
+from tocsin.pipeline.stream import Pace, Streaming
+
+EVENTS = 3_000
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some thousand events in several files."""
+    directory = tmp_path_factory.mktemp("job") / "archive"
+    synthesize(Plan(events=EVENTS, seed=3, files_of=500), directory, lambda done: None)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def ready(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the settings of the job."""
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        if value is not None:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="module")
+def at_once(ready: SparkSession, archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of the whole archive, made in one go."""
+    tables = tmp_path_factory.mktemp("at-once")
+    run(ready, Job(str(archive), tables))
+    return tables
+
+
+def files(archive: Path) -> list[Path]:
+    return sorted(archive.glob("date=*/*.parquet"), key=lambda path: path.name)
+
+
+def part_of(archive: Path, directory: Path, count: int) -> Path:
+    """An archive with the first files of another only."""
+    for path in files(archive)[:count]:
+        target = directory / path.relative_to(archive)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    for name in ("_deliveries", "_deadletters", "_discoveries"):
+        if (archive / name).exists() and not (directory / name).exists():
+            shutil.copytree(archive / name, directory / name)
+    return directory
+
+
+def test_running_it_again_changes_nothing(
+    ready: SparkSession, archive: Path, at_once: Path
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in at_once.rglob("*") if path.is_file()}
+
+    done = run(ready, Job(str(archive), at_once))
+
+    assert not done.is_new
+    assert before == {
+        path: path.stat().st_mtime_ns for path in at_once.rglob("*") if path.is_file()
+    }
+
+
+def test_what_came_in_parts_makes_the_same_tables_as_all_at_once(
+    ready: SparkSession, archive: Path, at_once: Path, tmp_path: Path
+) -> None:
+    growing, tables = tmp_path / "growing", tmp_path / "tables"
+    many = len(files(archive))
+
+    for count in (many // 3, many - 1, many):
+        part_of(archive, growing, count)
+        run(ready, Job(str(growing), tables))
+
+    assert len(State(tables).partials()) <= 3
+    for name in TABLES:
+        if name != "quarantine":  # which names the file, and that is elsewhere
+            assert_same(rows(at_once, name), rows(tables, name), name)
+
+
+def test_the_stream_makes_the_same_tables(
+    ready: SparkSession, archive: Path, at_once: Path, tmp_path: Path
+) -> None:
+    pace = Pace(once=True, rows_max=1_300)
+    told = []
+
+    Streaming(ready, Job(str(archive), tmp_path), pace, told.append).run()
+    Streaming(ready, Job(str(archive), tmp_path), pace, told.append).run()
+
+    assert [each.kind for each in told if each.kind == "tables"] == ["tables"]
+    for name in TABLES:
+        if name != "quarantine":
+            assert_same(rows(at_once, name), rows(tmp_path, name), name)
+
+
+def test_files_that_cannot_be_read_are_set_aside_and_named(
+    ready: SparkSession, archive: Path, tmp_path: Path
+) -> None:
+    hurt = part_of(archive, tmp_path / "hurt", 4)
+    good, cut, foreign, flipped = files(hurt)
+    cut.write_bytes(cut.read_bytes()[:-500])
+    pq.write_table(pq.read_table(good).select(["id"]), foreign)
+    content = bytearray(flipped.read_bytes())
+    content[len(content) // 3 : len(content) // 3 + 200] = b"\xff" * 200
+    flipped.write_bytes(content)
+    (good.parent / "notes.parquet").write_bytes(b"mine")
+
+    done = run(ready, Job(str(hurt), tmp_path / "tables"))
+
+    assert {Path(each.path).name for each in done.bad_files} == {
+        cut.name,
+        foreign.name,
+        flipped.name,
+        "notes.parquet",
+    }
+    aside = rows(tmp_path / "tables", "quarantine").to_pylist()
+    assert {
+        Path(row["file"]).name for row in aside if row["seq"] is None and row["id"] is None
+    } >= {
+        cut.name,
+        foreign.name,
+        flipped.name,
+    }
+    assert all(row["reason"] for row in aside)
+    assert rows(tmp_path / "tables", "events").num_rows > 0
+
+
+def test_a_failed_check_publishes_nothing_and_says_which_rows(
+    ready: SparkSession, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing, tables = part_of(archive, tmp_path / "growing", 1), tmp_path / "tables"
+    run(ready, Job(str(growing), tables))
+    before = require(tables).version
+    part_of(archive, growing, 2)
+    odd = quality.Check("runs", "every run is called r", "run <> 'r'", ("run",))
+    monkeypatch.setattr(quality, "CHECKS", (odd,))
+
+    with pytest.raises(QualityFailed, match=r"table runs: .* every run is called r: .*run='"):
+        run(ready, Job(str(growing), tables))
+
+    assert require(tables).version == before
+    assert not list((tables / ".versions").glob(".tmp-*"))
+
+
+def test_other_engines_read_a_whole_version_and_nothing_else(at_once: Path) -> None:
+    for name in TABLES:
+        (count,) = duckdb.sql(f"SELECT count(*) FROM '{at_once}/{name}/*.parquet'").fetchall()[0]
+        assert count == rows(at_once, name).num_rows
+        assert (at_once / name / "_SUCCESS").exists()
+        assert (at_once / name / "_manifest.json").exists()
+
+
+def test_what_is_broken_off_leaves_the_tables_as_they_were(
+    ready: SparkSession, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    growing, tables = part_of(archive, tmp_path / "growing", 2), tmp_path / "tables"
+    run(ready, Job(str(growing), tables))
+    before = rows(tables, "activities")
+    part_of(archive, growing, 4)
+    monkeypatch.setattr(making, "findings", lambda tables: _give_up())
+
+    with pytest.raises(KeyboardInterrupt):
+        run(ready, Job(str(growing), tables))
+
+    assert_same(before, rows(tables, "activities"), "activities")
+    monkeypatch.undo()
+    assert run(ready, Job(str(growing), tables)).is_new
+
+
+def _give_up() -> list[quality.Finding]:
+    raise KeyboardInterrupt
+
+
+def test_another_window_needs_other_tables(
+    ready: SparkSession, archive: Path, at_once: Path
+) -> None:
+    with pytest.raises(BadPipelineOption, match="made of"):
+        run(ready, Job(str(archive), at_once, since=datetime(2026, 1, 2, tzinfo=UTC)))
+
+
+def test_two_pipelines_do_not_write_the_same_tables(
+    ready: SparkSession, archive: Path, at_once: Path
+) -> None:
+    with State(at_once).held(), pytest.raises(PipelineBusy):
+        run(ready, Job(str(archive), at_once))
+
+
+def test_an_empty_place_has_no_tables(tmp_path: Path) -> None:
+    assert published(tmp_path) is None
+    assert ORDER.keys() == TABLES.keys()

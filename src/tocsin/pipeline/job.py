@@ -36,6 +36,7 @@ BYTES_A_FILE: Final = 128 << 20
 PARTITIONS_MAX: Final = 2_000
 
 _FILE_NAMED: Final = re.compile(r"(?:file:(?://)?)?(/\S+?\.parquet)")
+_SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
 
 Tell = Callable[[str], None]
 
@@ -103,7 +104,7 @@ def _take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[B
         try:
             _fold(spark, state, job, found)
             return found.bad_files
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             bad = _file_named_by(error, found)
             if bad is None or len(without) >= BAD_FILES_MAX:
                 raise
@@ -120,21 +121,24 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
         records.write.mode("overwrite").parquet(str(landed / "landed"))
         records = spark.read.schema(records.schema).parquet(str(landed / "landed"))
     try:
-        input = Input(records, found.first, found.last, now, found.bad_files)
+        file = found.file if landed is None else f"'{job.archive}'"
+        input = Input(records, found.first, found.last, now, found.bad_files, file)
         make_partial(spark, state, input, sizes)
     finally:
         if landed is not None:
             shutil.rmtree(landed, ignore_errors=True)
 
 
-def _file_named_by(error: PySparkException, found: Found) -> BadFile | None:
+def _file_named_by(error: Exception, found: Found) -> BadFile | None:
     """The file of the archive because of which Spark gave up, if it was one."""
-    text = str(error)
-    named = set(_FILE_NAMED.findall(text)) & set(found.files)
-    if not named:
-        return None
-    first_line = next((line for line in text.splitlines() if line.strip()), text)
-    return BadFile(min(named), first_line[:300])
+    named = set(_FILE_NAMED.findall(str(error))) & set(found.files)
+    return BadFile(min(named), _in_a_line(error)[:300]) if named else None
+
+
+def _in_a_line(error: Exception) -> str:
+    """What Spark says, without the trace and without what is only about how it was called."""
+    lines = (_SPOKEN_BEFORE.sub("", line).strip() for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)
 
 
 def sizes_of(archive_bytes: int) -> Sizes:
@@ -159,9 +163,8 @@ def told_plainly() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise PipelineFailed(
-            f"Spark gave up: {lines[0][:400] if lines else type(error).__name__}",
+            f"Spark gave up: {_in_a_line(error)[:400]}",
             remedy="The tables are as they were. Run it again with --verbose for the whole story.",
         ) from error
     except OSError as error:

@@ -44,13 +44,15 @@ class BadFile:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The records of the archive that shall become a part, with the `file` that each is from."""
+    """The records of the archive that shall become a part."""
 
     records: DataFrame
     first: int
     last: int
     now: datetime
     bad_files: Sequence[BadFile] = ()
+    file: str = "''"
+    """An expression for the file that a record is from."""
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -67,8 +69,8 @@ class Sizes:
 def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) -> Partial:
     """Clean, fold and keep. Returns the part, on disk."""
     place = state.new_place()
-    records = _without_repeated_seq(input.records)
-    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull()).drop("file")
+    records, file = _without_repeated_seq(input)
+    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull())
     seen = Observation()
 
     def fold(name: str, entity: Entity) -> dict[str, int]:
@@ -77,7 +79,7 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
         return {}
 
     work: list[Callable[[], dict[str, int]]] = [
-        lambda: _clean(spark, state, input, records, place, sizes, seen),
+        lambda: _clean(spark, state, input, (records, file), place, sizes, seen),
         *(partial(fold, name, entity) for name, entity in ENTITIES.items()),
     ]
     cleaned = together(work)[0]
@@ -91,17 +93,18 @@ def _clean(
     spark: SparkSession,
     state: State,
     input: Input,
-    records: DataFrame,
+    named: tuple[DataFrame, str],
     place: Path,
     sizes: Sizes,
     seen: Observation,
 ) -> dict[str, int]:
     """Set aside what cannot be used, and write the rest, each event once. Returns what it met."""
+    records, file = named
     judged = records.withColumn("reason", reason(F.lit(input.now)))
-    bad = set_aside(judged.where("reason IS NOT NULL"))
+    bad = set_aside(judged.where("reason IS NOT NULL").withColumn("file", F.expr(file)))
     write(bad.unionByName(_as_rows(spark, bad, input.bad_files)), place / "quarantine", 1)
     aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
-    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull()).drop("file")
+    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull())
     usable = glanced.join(aside.select("seq").where("seq > 0"), "seq", "left_anti")
     keys = keys_of(usable)
     write(keys, place / "keys", sizes.files)
@@ -111,7 +114,7 @@ def _clean(
         read(spark, former, "keys") if former else None,
     ).persist()
     try:
-        clean = judged.where("reason IS NULL").drop("reason", "file")
+        clean = judged.where("reason IS NULL").drop("reason")
         events = events_of(clean, repeated).observe(
             seen,
             F.count("*").alias("events"),
@@ -160,9 +163,12 @@ def read(spark: SparkSession, partials: Sequence[Partial], name: str) -> DataFra
     return spark.read.parquet(*(str(each.directory / name) for each in partials))
 
 
-def _without_repeated_seq(records: DataFrame) -> DataFrame:
-    """A number stands for one record only. A bitmap shows at a glance whether that holds."""
-    number = F.col("seq")
+def _without_repeated_seq(input: Input) -> tuple[DataFrame, str]:
+    """A number stands for one record only. A bitmap shows at a glance whether that holds.
+
+    Returns the records, and what tells the file of each.
+    """
+    records, number = input.records, F.col("seq")
     spread = (
         records.where("seq > 0")
         .groupBy(F.bitmap_bucket_number(number).alias("bucket"))
@@ -173,13 +179,14 @@ def _without_repeated_seq(records: DataFrame) -> DataFrame:
     )
     crowded = [each.bucket for each in spread.where("rows > numbers").collect()]
     if not crowded:
-        return records
+        return records, input.file
+    named = records.withColumn("file", F.expr(input.file))
     is_crowded = F.coalesce(F.bitmap_bucket_number(number).isin(crowded), F.lit(False))
     order = Window.partitionBy("seq").orderBy("received", "source", "id")
-    some = records.where(is_crowded).withColumn("place", F.row_number().over(order))
+    some = named.where(is_crowded).withColumn("place", F.row_number().over(order))
     # Without a number of its own, which is what `reason` sets aside.
     own = F.when(F.col("place") == 1, number).otherwise(F.lit(None))
-    return records.where(~is_crowded).unionByName(some.withColumn("seq", own).drop("place"))
+    return named.where(~is_crowded).unionByName(some.withColumn("seq", own).drop("place")), "file"
 
 
 def _as_rows(spark: SparkSession, like: DataFrame, bad: Sequence[BadFile]) -> DataFrame:

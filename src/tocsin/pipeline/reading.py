@@ -19,6 +19,8 @@ from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.partial import BadFile
 from tocsin.pipeline.state import Window
 
+# Not input_file_name(): below it, Spark reads every member of a struct of which one is asked for.
+FILE_NAMED: Final = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 FOOTERS_AT_ONCE: Final = 8  # files whose ends are looked at, at a time
 
 
@@ -32,6 +34,8 @@ class Found:
     files: tuple[str, ...] = ()
     bad_files: tuple[BadFile, ...] = ()
     bytes: int = 0
+    file: str = "''"
+    """An expression for the file that a record is from."""
 
 
 def is_broker(archive: str) -> bool:
@@ -81,6 +85,7 @@ def _from_directory(
         tuple(each.path for each in good),
         (*bad, *foreign),
         sum(each.bytes for each in good),
+        FILE_NAMED if good else "''",
     )
 
 
@@ -118,9 +123,8 @@ def _may_be_in(piece: Piece, window: Window) -> bool:
 def _records(spark: SparkSession, paths: list[str], window: Window, after: int) -> DataFrame:
     schema = spark_schema(SCHEMA)
     if not paths:
-        return spark.createDataFrame([], schema).withColumn("file", F.lit(""))
-    rows = spark.read.schema(schema).parquet(*paths).withColumn("file", F.input_file_name())
-    return _within(rows, window, after)
+        return spark.createDataFrame([], schema)
+    return _within(spark.read.schema(schema).parquet(*paths), window, after)
 
 
 def _within(rows: DataFrame, window: Window, after: int) -> DataFrame:
@@ -139,7 +143,7 @@ def _from_elsewhere(spark: SparkSession, archive: str, after: int, window: Windo
         rows = spark.read.format("tocsin").option("after", after).load(archive)
     else:
         rows = spark.read.schema(spark_schema(SCHEMA)).parquet(archive.rstrip("/") + "/date=*")
-    rows = _within(rows, window, after).withColumn("file", F.lit(archive))
+    rows = _within(rows, window, after)
     last = rows.agg(F.max("seq")).first()
     if last is None or last[0] is None:
         return None

@@ -131,8 +131,7 @@ class Streaming:
         begun_s = time.monotonic()
         with self._turn:
             through = self._state.through()
-            rows = batch.where(F.col("seq") > through).withColumn("file", F.lit(""))
-            rows = rows.persist()
+            rows = batch.where(F.coalesce(F.col("seq") > through, F.lit(True))).persist()
             try:
                 found = rows.agg(
                     F.min("seq"), F.max("seq"), F.count("*"), F.max(F.unix_micros("received"))

@@ -34,6 +34,8 @@ BENCHMARKS = (
     ("xpath", "XPath filters", False),
     ("gma_codec", "The producer/consumer codec", True),
     ("gma_flow", "Performance events, end to end, and 1,000 hosts", False),
+    ("source", "The Spark source beside Spark's own", False),
+    ("pipeline", "The pipeline's tables beside DuckDB and Polars", False),
 )
 
 # Ratios that have a target: where they stand in the JSON, and what they must reach.

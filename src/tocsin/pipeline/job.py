@@ -20,7 +20,7 @@ from tocsin.errors.pipeline import PipelineFailed
 from tocsin.pipeline.making import Making
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.reading import Found, directory_of, is_broker, is_directory, new_records
-from tocsin.pipeline.standing import compacted, is_due
+from tocsin.pipeline.standing import added, compacted, is_due
 from tocsin.pipeline.state import State, Window
 
 # One aggregation has a union among sixty columns. With objects in a hash table it would first fill
@@ -28,6 +28,10 @@ from tocsin.pipeline.state import State, Window
 SETTINGS: Final = {
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     "spark.sql.files.maxPartitionBytes": "64m",
+    # `told` has more members than Spark generates code for by default: it would read row by row.
+    "spark.sql.codegen.maxFields": "2000",
+    # What is longer is never compiled by Java; smaller pieces of code are.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 SILENCE_S: Final = 6 * 3600.0  # as the monitor has it: longer without news, and a run is lost
 BAD_FILES_MAX: Final = 100  # that turn out to be unreadable while they are read, one after another
@@ -76,7 +80,7 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
         state.agree_on(job.window)
         bad = _take_in(spark, state, job, tell)
         standing = published(job.tables)
-        if standing is not None and not job.anew and standing.through >= state.through() > 0:
+        if standing is not None and not job.anew and _has_all(standing.manifest, state):
             return Done(standing.manifest, False, bad)
         sizes = sizes_for(state)
         if is_due(state.partials()):
@@ -84,6 +88,12 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
             compacted(spark, state, sizes)
         manifest = make_tables(spark, state, job, sizes, tell)
         return Done(manifest, True, bad)
+
+
+def _has_all(manifest: Manifest, state: State) -> bool:
+    """True if the tables were made of what is in the state, which may have been started over."""
+    parts = state.partials()
+    return bool(parts) and manifest.through >= state.through() and manifest.counts == added(parts)
 
 
 def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell: Tell) -> Manifest:

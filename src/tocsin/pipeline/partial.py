@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -67,8 +68,18 @@ class Sizes:
 
 
 def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) -> Partial:
-    """Clean, fold and keep. Returns the part, on disk."""
+    """Clean, fold and keep. Returns the part, on disk; if that fails, nothing is left of it."""
     place = state.new_place()
+    try:
+        return state.keep(place, _made(spark, state, input, sizes, place))
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)  # where the disk is full, its room is needed
+        raise
+
+
+def _made(
+    spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path
+) -> PartialFacts:
     records, file = _without_repeated_seq(input)
     glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull())
     seen = Observation()
@@ -86,7 +97,7 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
     found = seen.get
     counts = {**input.counts, **cleaned, "events": found["events"], "late": found["late"]}
     as_of = _moment(found["as_of_us"])
-    return state.keep(place, PartialFacts(input.first, input.last, as_of, counts))
+    return PartialFacts(input.first, input.last, as_of, counts)
 
 
 def _clean(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -40,7 +41,8 @@ class Edition:
             shutil.rmtree(path, ignore_errors=True)
         found = published(tables)
         self.number = 1 + max((0 if found is None else found.version, *self._numbers()))
-        self.directory = self._versions / f"{UNFINISHED}{self.number:06d}"
+        # A name of its own: a Spark whose command was killed may still be writing into the last.
+        self.directory = self._versions / f"{UNFINISHED}{self.number:06d}-{uuid.uuid4().hex}"
         self.directory.mkdir()
 
     def place(self, table: str) -> Path:

@@ -30,6 +30,7 @@ PARTIALS: Final = "partials"
 UNFINISHED: Final = ".tmp-"
 FACTS: Final = "_partial.json"
 WINDOW: Final = "_window.json"
+CHECKPOINT: Final = "checkpoint"
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -147,7 +148,7 @@ class State:
         name = format_range(facts.first, facts.last).removesuffix(".parquet")
         target = self.partials_directory / name
         if target.exists():
-            shutil.rmtree(target)
+            self._remove(target)
         os.rename(place, target)
         sync_directory(self.partials_directory)
         self._remove_covered(facts, target)
@@ -159,14 +160,23 @@ class State:
             if covered is None or path == but:
                 continue
             if facts.first <= covered[0] and covered[1] <= facts.last:
-                shutil.rmtree(path, ignore_errors=True)
+                self._remove(path)
 
     def forget(self) -> None:
         """Start over: nothing was ever folded."""
-        shutil.rmtree(self.partials_directory, ignore_errors=True)
+        # The checkpoint first: with it and without the parts, a stream would go on in the middle.
+        self._remove(self.directory / CHECKPOINT)
+        self._remove(self.partials_directory)
         self.partials_directory.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             (self.directory / WINDOW).unlink()
+
+    def _remove(self, path: Path) -> None:
+        """Gone at once, whenever we are killed: what is half removed has a name nobody reads."""
+        leaving = self.directory / f"{UNFINISHED}{uuid.uuid4().hex}"
+        with suppress(FileNotFoundError):
+            os.rename(path, leaving)
+            shutil.rmtree(leaving, ignore_errors=True)
 
 
 def _told(window: Window) -> str:

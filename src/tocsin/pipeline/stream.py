@@ -8,13 +8,11 @@ watermark only says from when on an event is called late.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,9 +23,8 @@ from tocsin.pipeline.job import Job, make_tables, sizes_for, told_plainly
 from tocsin.pipeline.partial import Input, Sizes, make_partial
 from tocsin.pipeline.source import register
 from tocsin.pipeline.standing import compacted, is_due
-from tocsin.pipeline.state import State
+from tocsin.pipeline.state import CHECKPOINT, State
 
-CHECKPOINT: Final = "checkpoint"
 LOOK_S: Final = 1
 STREAM_PARTITIONS: Final = 4  # the checkpoint freezes it
 
@@ -84,7 +81,7 @@ class Streaming:
         """Keep up until stopped; with `once`, until everything is done."""
         with self._state.held(), told_plainly():
             if self._job.anew:
-                self._forget()
+                self._state.forget()
             self._state.agree_on(self._job.window)
             query = self._start()
             try:
@@ -94,14 +91,6 @@ class Streaming:
                     query.stop()
             if self._pending_since is not None:
                 self._refresh()
-
-    def _forget(self) -> None:
-        self._state.forget()
-        shutil.rmtree(self._checkpoint, ignore_errors=True)
-
-    @property
-    def _checkpoint(self) -> Path:
-        return self._state.directory / CHECKPOINT
 
     def _start(self) -> StreamingQuery:
         register(self._spark)
@@ -119,7 +108,7 @@ class Streaming:
         )
         writer = (
             events.writeStream.foreachBatch(self._take)
-            .option("checkpointLocation", str(self._checkpoint))
+            .option("checkpointLocation", str(self._state.directory / CHECKPOINT))
             .queryName("tocsin")
         )
         if self._pace.once:
@@ -133,19 +122,20 @@ class Streaming:
             through = self._state.through()
             rows = batch.where(F.coalesce(F.col("seq") > through, F.lit(True))).persist()
             try:
-                found = rows.agg(
-                    F.min("seq"), F.max("seq"), F.count("*"), F.max(F.unix_micros("received"))
-                ).first()
-                if found is None or not found[2]:
-                    return
                 now = datetime.now(UTC)
+                believed = F.when(F.col("received") <= F.lit(now), F.col("received"))
+                found = rows.agg(
+                    F.min("seq"), F.max("seq"), F.count("*"), F.max(F.unix_micros(believed))
+                ).first()
+                if found is None or found[1] is None:  # only what was given before
+                    return
                 input = Input(rows, through + 1, found[1], now)
                 make_partial(self._spark, self._state, input, self._sizes)
             finally:
                 rows.unpersist()
             if self._pending_since is None:
                 self._pending_since = begun_s
-        age_s = now.timestamp() - found[3] / 1e6
+        age_s = None if found[3] is None else now.timestamp() - found[3] / 1e6
         self._tell(Progress("batch", found[1], found[2], time.monotonic() - begun_s, age_s))
 
     def _watch(self, query: StreamingQuery) -> None:

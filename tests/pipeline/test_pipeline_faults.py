@@ -1,0 +1,233 @@
+"""Bad records, old and new files, kills and full disks: what is lost is named, nothing is half."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.damage import (
+    NS_PER_S,
+    add_file,
+    as_newer,
+    as_older,
+    as_table,
+    ended,
+    message,
+    pipeline,
+    version_read_whole,
+)
+from pipeline.sameness import assert_same, rows
+from tocsin.archive.published import require
+from tocsin.archive.synth.plan import Plan
+from tocsin.archive.synth.synthesis import synthesize
+from tocsin.archive.tables import TABLES
+from tocsin.monitor.values import NAME_CHARS_MAX
+from tocsin.pipeline.job import SETTINGS, Job, run
+from tocsin.pipeline.stream import Pace, Progress, Streaming
+
+MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
+MOMENT_TEXT = "2026-02-01T12:00:00Z"
+MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S
+LONG = "x" * (1 << 20)
+HAND_MADE_USABLE = 6  # an old one, a new one, two of clocks, two of many words
+KILLED_WITHIN_S = 8.0  # some batches, and a new edition or two
+
+
+@pytest.fixture(scope="module")
+def ready(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the settings of the job."""
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        if value is not None:
+            spark.conf.set(name, value)
+
+
+@pytest.fixture(scope="module")
+def hurt(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """An archive with every kind of bad record, files of other versions, and what is true of it."""
+    archive = tmp_path_factory.mktemp("faults") / "archive"
+    plan = Plan(events=3_000, seed=11, broken=0.02, files_of=500)
+    truth = synthesize(plan, archive, lambda done: None)
+    seq = truth["last_seq"] + 1
+    old = [message(seq, ended("old", MOMENT_TEXT), subject="step-1")]
+    seq = add_file(archive, as_older(as_table(old, seq, [MOMENT_NS]), "ExitCode"), seq, version=0)
+    new = [message(seq, ended("new", MOMENT_TEXT))]
+    seq = add_file(archive, as_newer(as_table(new, seq, [MOMENT_NS])), seq, version=2)
+    seq = add_file(archive, _clocks(seq), seq)
+    add_file(archive, _megabytes(seq), seq)
+    return archive, truth
+
+
+def _clocks(seq: int) -> Any:
+    """Two of publishers whose clocks are years off, two of brokers whose clocks are."""
+    future_ns = int((datetime.now(UTC) + timedelta(days=800)).timestamp()) * NS_PER_S
+    long_ago_ns = int(datetime(1999, 1, 1, tzinfo=UTC).timestamp()) * NS_PER_S
+    past, ahead = "1970-01-02T00:00:00Z", "2099-01-01T00:00:00Z"
+    events = [
+        message(seq, ended("past", past), time=past),
+        message(seq + 1, ended("ahead", ahead), time=ahead),
+        message(seq + 2, ended("early-broker", MOMENT_TEXT)),
+        message(seq + 3, ended("late-broker", MOMENT_TEXT)),
+    ]
+    return as_table(events, seq, [MOMENT_NS, MOMENT_NS, long_ago_ns, future_ns])
+
+
+def _megabytes(seq: int) -> Any:
+    """Two with names of a megabyte, and two that say a megabyte where one may."""
+    told = ended("wordy", MOMENT_TEXT)
+    events = [
+        message(seq, told, id=LONG),
+        message(seq + 1, told, topic=LONG),
+        message(seq + 2, {**told, "ErrorMessage": LONG * 3, "Command": LONG}),
+        message(seq + 3, {**told, "ActivityId": LONG}),
+    ]
+    return as_table(events, seq, [MOMENT_NS] * len(events))
+
+
+def expected_aside(truth: dict[str, Any]) -> Counter[str]:
+    """Why how many records cannot be used, by what was broken."""
+    broken = truth["broken"]
+    no_object = ("not_json", "not_utf8", "not_an_object")
+    return Counter(
+        {
+            "it should be a message, and its data is no JSON object": sum(
+                broken[kind] for kind in no_object
+            ),
+            "its RunId is too long or not printable": broken["bad_run"],
+            "it has no sequence number": broken["seq_repeats"],
+            **{f"it has no {name}": broken[f"null_{name}"] for name in ("id", "source", "type")},
+            **{f"it has no time ({name})": broken[f"null_{name}"] for name in ("received", "at")},
+            "it was received before there was a broker": 1,
+            "it was received in the future": 1,
+            "its id is too long to be one": 1,
+            "its topic is too long": 1,
+        }
+    )
+
+
+def aside(tables: Path) -> Counter[str]:
+    return Counter(rows(tables, "quarantine")["reason"].to_pylist())
+
+
+@pytest.fixture(scope="module")
+def made(
+    ready: SparkSession,
+    hurt: tuple[Path, dict[str, Any]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """The tables of that archive."""
+    tables = tmp_path_factory.mktemp("made")
+    run(ready, Job(str(hurt[0]), tables))
+    return tables
+
+
+def test_bad_records_are_set_aside_with_their_reason_and_all_others_are_there(
+    hurt: tuple[Path, dict[str, Any]], made: Path
+) -> None:
+    _, truth = hurt
+    usable = sum(truth["broken"][kind] for kind in ("no_run", "bad_time", "bad_number", "huge"))
+
+    manifest = require(made).manifest
+
+    assert aside(made) == expected_aside(truth)
+    assert manifest.counts["set_aside"] == expected_aside(truth).total()
+    assert manifest.counts["duplicates"] == truth["duplicates"]
+    assert rows(made, "events").num_rows == truth["events_once"] + usable + HAND_MADE_USABLE
+    assert all(len(each or "") <= 200 for each in rows(made, "quarantine")["id"].to_pylist())
+
+
+def test_files_of_other_versions_and_clocks_years_off_are_read(made: Path) -> None:
+    steps = {row["run"]: row for row in rows(made, "activities").to_pylist()}
+    late = {row["run"]: row["late_s"] for row in rows(made, "events").to_pylist()}
+
+    assert {steps[name]["state"] for name in ("old", "new", "past", "ahead")} == {"succeeded"}
+    assert (steps["old"]["exit_code"], steps["new"]["exit_code"]) == (None, 0)
+    assert late["past"] > 50 * 365 * 86_400
+    assert late["ahead"] == 0
+    assert "early-broker" not in steps
+    assert "late-broker" not in steps
+
+
+def test_megabytes_of_text_do_not_become_names(made: Path) -> None:
+    wordy = [row for row in rows(made, "activities").to_pylist() if row["run"] == "wordy"]
+
+    assert len(wordy) == 2
+    assert max(len(row["id"]) for row in wordy) == NAME_CHARS_MAX
+    assert max(len(row["error"] or "") for row in wordy) < len(LONG)
+
+
+def test_a_stream_sets_the_same_records_aside(
+    ready: SparkSession, hurt: tuple[Path, dict[str, Any]], made: Path, tmp_path: Path
+) -> None:
+    told: list[Progress] = []
+
+    Streaming(ready, Job(str(hurt[0]), tmp_path), Pace(once=True), told.append).run()
+
+    assert aside(tmp_path) == aside(made)
+    assert all(each.age_s is None or each.age_s >= 0 for each in told)
+    assert_same(rows(made, "activities"), rows(tmp_path, "activities"), "activities")
+
+
+def killed_stream(
+    archive: Path, tables: Path, chance: Random, *, alone: bool, refresh_s: float = 1.0
+) -> None:
+    """A stream that is killed somewhere in its work; what it published meanwhile can be read."""
+    options = ("--archive", str(archive), "--tables", str(tables), "--rows", "1200")
+    pace = ("--trigger", "0.2", "--refresh", str(refresh_s))
+    with pipeline("stream", *options, *pace, errors=tables.with_suffix(".err")) as command:
+        begun_s = time.monotonic()
+        while not list(tables.glob("_state/partials/.tmp-*")) and time.monotonic() < begun_s + 60:
+            assert command.process.poll() is None, command.errors()
+            time.sleep(0.05)
+        until_s = time.monotonic() + chance.uniform(0.2, KILLED_WITHIN_S)
+        while time.monotonic() < until_s:
+            version_read_whole(tables)
+            time.sleep(0.1)
+        command.kill(alone=alone)
+    version_read_whole(tables)
+
+
+def same_after_kills(spark: SparkSession, directory: Path, kills: int, seed: int) -> None:
+    archive, tables = directory / "archive", directory / "tables"
+    synthesize(Plan(events=3_000, seed=seed, files_of=500), archive, lambda done: None)
+    chance = Random(seed)
+
+    for number in range(kills):
+        killed_stream(archive, tables, chance, alone=number % 2 == 1)
+    options = ("--archive", str(archive), "--tables", str(tables), "--rows", "1200", "--once")
+    with pipeline("stream", *options, errors=directory / "last.err") as command:
+        complaints = command.errors()
+        assert command.process.returncode == 0, complaints
+
+    run(spark, Job(str(archive), directory / "plain"))
+    for name in TABLES:
+        if name != "quarantine":  # which names the file, if Spark read it itself
+            assert_same(rows(directory / "plain", name), rows(tables, name), name)
+    assert aside(tables) == aside(directory / "plain")
+    assert not list(tables.glob("_state/partials/.tmp-*"))
+
+
+@pytest.mark.timeout(400)
+def test_a_stream_killed_twice_loses_and_doubles_nothing(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    same_after_kills(ready, tmp_path, kills=2, seed=12)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+def test_a_stream_killed_many_times_loses_and_doubles_nothing(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    same_after_kills(ready, tmp_path, kills=8, seed=13)

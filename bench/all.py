@@ -140,8 +140,11 @@ def _ratio(
     if not path.exists():
         return None
     value = json.loads(path.read_text())["results"]
-    for step in where:
-        value = value[step]
+    try:
+        for step in where:
+            value = value[step]
+    except IndexError:
+        return None  # a short run leaves the larger sizes out
     return label, float(value), target, more_is_better
 
 

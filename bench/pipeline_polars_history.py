@@ -228,7 +228,7 @@ def _linked(versions: pl.LazyFrame) -> pl.LazyFrame:
     is_another = (recorded != pl.col("version")) & (recorded != "")
     return versions.sort("workflow", "first_seen", "version").with_columns(
         previous=pl.when(pl.col("saved_seq").is_null())
-        .then(pl.col("version").shift(1).over("workflow"))
+        .then(pl.col("version").shift(1).over("workflow").replace("", None))
         .when(is_another)
         .then(recorded)
     )

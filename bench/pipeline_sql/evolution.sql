@@ -36,7 +36,7 @@ WITH told AS (
 ), linked AS (
     SELECT * EXCLUDE (saved), CASE
         WHEN saved IS NULL
-            THEN lag(version) OVER (PARTITION BY workflow ORDER BY first_seen, version)
+            THEN nullif(lag(version) OVER (PARTITION BY workflow ORDER BY first_seen, version), '')
         WHEN saved.previous <> version THEN nullif(saved.previous, '') END AS previous
     FROM versions
 ), changes AS (

@@ -13,7 +13,7 @@ from tocsin.archive.members import MOMENT
 from tocsin.console.pipeline_report.scales import Period, period
 from tocsin.console.pipeline_report.source import Source
 
-ASTRAY = 0.002  # at most this share of all attempts may lie outside of the period
+ASTRAY = 0.05  # so much may lie far outside of the period: one host in twenty with a wrong clock
 NEAR = 0.25  # of the period's length: what is no farther off still belongs to it
 PARTS_MAX = 60  # more columns than that cannot be told apart
 

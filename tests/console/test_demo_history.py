@@ -54,6 +54,7 @@ def test_without_java_the_scene_says_what_to_install_and_the_demo_goes_on(
     assert "there is no Java" in stage.results["history"]["left_out"]
 
 
+@pytest.mark.slow
 def test_the_broker_answers_from_tables_that_spark_made_of_its_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

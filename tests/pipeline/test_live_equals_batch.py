@@ -116,7 +116,9 @@ def both_say_the_same(
         kept.close()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
+)
 def test_whatever_is_said_in_whatever_order_both_say_the_same(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -34,6 +34,8 @@ from tocsin.wire.blackboard.normal import to_event
 from tocsin.wire.pegasus import Cutter
 from tocsin.wire.pegasus.framing import read_record
 
+pytestmark = pytest.mark.slow  # a minute of Spark; what the project carries is in every run
+
 WORDS = built_in()
 FILE_EVENTS = 20_000
 NEIGHBOURS = 2_000  # messages overtake each other, and the monitor's are in memory together

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.damage import (
+    END_S,
     NS_PER_S,
     add_file,
     as_newer,
@@ -25,7 +27,7 @@ from pipeline.damage import (
     version_read_whole,
 )
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.published import require
+from tocsin.archive.published import published, require
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
@@ -180,37 +182,60 @@ def test_a_stream_sets_the_same_records_aside(
 
 
 def killed_stream(
-    archive: Path, tables: Path, chance: Random, *, alone: bool, refresh_s: float = 1.0
-) -> None:
-    """A stream that is killed somewhere in its work; what it published meanwhile can be read."""
+    archive: Path, tables: Path, more: Sequence[Path], chance: Random, *, alone: bool
+) -> int:
+    """A stream that is killed while it works on more files; what stands can be read all the time.
+
+    Returns how often a version was read.
+    """
     options = ("--archive", str(archive), "--tables", str(tables), "--rows", "1200")
-    pace = ("--trigger", "0.2", "--refresh", str(refresh_s))
+    pace = ("--trigger", "0.2", "--refresh", "0.5")
+    readings = 0
     with pipeline("stream", *options, *pace, errors=tables.with_suffix(".err")) as command:
-        begun_s = time.monotonic()
-        while not list(tables.glob("_state/partials/.tmp-*")) and time.monotonic() < begun_s + 60:
+        deadline_s = time.monotonic() + END_S
+        while not any(each["kind"] == "tables" for each in command.lines) and not (
+            published(tables) and list(tables.glob("_state/partials/.tmp-*"))
+        ):
             assert command.process.poll() is None, command.errors()
+            assert time.monotonic() < deadline_s
             time.sleep(0.05)
+        for path in more:
+            path.rename(archive / path.parent.name / path.name)
         until_s = time.monotonic() + chance.uniform(0.2, KILLED_WITHIN_S)
         while time.monotonic() < until_s:
-            version_read_whole(tables)
+            readings += version_read_whole(tables) > 0
             time.sleep(0.1)
         command.kill(alone=alone)
-    version_read_whole(tables)
+    assert version_read_whole(tables) > 0
+    return readings
+
+
+def held_back(archive: Path, directory: Path, shares: int) -> list[list[Path]]:
+    """All files but the first two, moved away, in so many shares."""
+    files = sorted(archive.glob("date=*/*.parquet"), key=lambda path: path.name)[2:]
+    moved = []
+    for path in files:
+        target = directory / path.parent.name / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        moved.append(path.rename(target))
+    bounds = [len(moved) * number // shares for number in range(shares + 1)]
+    return [moved[low:high] for low, high in pairwise(bounds)]
 
 
 def same_after_kills(spark: SparkSession, directory: Path, kills: int, seed: int) -> None:
     archive, tables = directory / "archive", directory / "tables"
     synthesize(Plan(events=3_000, seed=seed, files_of=500), archive, lambda done: None)
-    chance = Random(seed)
+    run(spark, Job(str(archive), directory / "plain"))
+    chance, readings = Random(seed), 0
 
-    for number in range(kills):
-        killed_stream(archive, tables, chance, alone=number % 2 == 1)
-    options = ("--archive", str(archive), "--tables", str(tables), "--rows", "1200", "--once")
+    for number, more in enumerate(held_back(archive, directory / "later", kills)):
+        readings += killed_stream(archive, tables, more, chance, alone=number % 2 == 1)
+    options = ("--archive", str(archive), "--tables", str(tables), "--once")
     with pipeline("stream", *options, errors=directory / "last.err") as command:
         complaints = command.errors()
         assert command.process.returncode == 0, complaints
 
-    run(spark, Job(str(archive), directory / "plain"))
+    assert readings > 0
     for name in TABLES:
         if name != "quarantine":  # which names the file, if Spark read it itself
             assert_same(rows(directory / "plain", name), rows(tables, name), name)

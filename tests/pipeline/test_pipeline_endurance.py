@@ -50,7 +50,14 @@ def synthesized(directory: Path, events: int = 3_000) -> Path:
 def executors(workers: list[int]) -> list[psutil.Process]:
     """The executors among the descendants of these processes."""
     found = (child for pid in workers for child in psutil.Process(pid).children(recursive=True))
-    return [each for each in found if any(EXECUTOR in word for word in each.cmdline())]
+    return [each for each in found if _is_executor(each)]
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return any(EXECUTOR in word for word in process.cmdline())
+    except psutil.NoSuchProcess:  # it has just ended
+        return False
 
 
 def test_a_job_survives_the_kill_of_an_executor(spark: SparkSession, tmp_path: Path) -> None:

@@ -243,6 +243,7 @@ def same_after_kills(spark: SparkSession, directory: Path, kills: int, seed: int
     assert not list(tables.glob("_state/partials/.tmp-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_stream_killed_twice_loses_and_doubles_nothing(
     ready: SparkSession, tmp_path: Path

@@ -20,6 +20,7 @@ from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
 from tocsin.pipeline import making, quality
 from tocsin.pipeline.job import SETTINGS, Job, run
+from tocsin.pipeline.reading import unreadable
 from tocsin.pipeline.state import State
 from tocsin.pipeline.stream import Pace, Streaming
 
@@ -144,6 +145,17 @@ def test_files_that_cannot_be_read_are_set_aside_and_named(
     }
     assert all(row["reason"] for row in aside)
     assert rows(tmp_path / "tables", "events").num_rows > 0
+
+
+def test_a_stream_names_the_files_it_passes_over_once(archive: Path, tmp_path: Path) -> None:
+    hurt = part_of(archive, tmp_path / "hurt", 3)
+    _, cut, _ = files(hurt)
+    cut.write_bytes(cut.read_bytes()[:-500])
+    first = int(cut.name[:20])
+
+    assert [each.path for each in unreadable(str(hurt), 0, first)] == [str(cut)]
+    assert not unreadable(str(hurt), first, first + 10_000)
+    assert not unreadable("http://127.0.0.1:8400", 0, first)
 
 
 def test_a_failed_check_publishes_nothing_and_says_which_rows(

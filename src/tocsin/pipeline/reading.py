@@ -110,6 +110,14 @@ def _looked_at(
     return good, [bad for bad in found if bad is not None]
 
 
+def unreadable(archive: str, after: int, last: int) -> list[BadFile]:
+    """The files of a directory that begin in (after, last] and cannot be read, by their ends."""
+    if not is_directory(archive):
+        return []
+    pieces = Catalog(directory_of(archive)).pieces()
+    return _looked_at([each for each in pieces if after < each.first <= last], ())[1]
+
+
 def _may_be_in(piece: Piece, window: Window) -> bool:
     """By the date in a sealed file's path; a fresh one may be of any."""
     if piece.is_fresh:

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tocsin.pipeline.job import Job, make_tables, sizes_for, told_plainly
 from tocsin.pipeline.partial import Input, Sizes, make_partial
+from tocsin.pipeline.reading import unreadable
 from tocsin.pipeline.source import register
 from tocsin.pipeline.standing import compacted, is_due
 from tocsin.pipeline.state import CHECKPOINT, State
@@ -129,7 +130,8 @@ class Streaming:
                 ).first()
                 if found is None or found[1] is None:  # only what was given before
                     return
-                input = Input(rows, through + 1, found[1], now)
+                bad_files = unreadable(self._job.archive, through, found[1])
+                input = Input(rows, through + 1, found[1], now, bad_files)
                 make_partial(self._spark, self._state, input, self._sizes)
             finally:
                 rows.unpersist()

@@ -25,8 +25,12 @@ $(ENV): pyproject.toml
 demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (STAY=1 keeps it running)
 	@$(BIN)/tocsin demo $(if $(STAY),--keep)
 
+# Those of the pipeline wait for Java, and the others for much else: side by side they fit two cores.
 test: check ## what CI runs: checks and all tests but the long ones
-	@$(BIN)/python -m pytest -m 'not slow'
+	@mkdir -p out; rm -f out/test-pipeline.code; \
+	($(BIN)/python -m pytest -m 'not slow' tests/pipeline >out/test-pipeline.log 2>&1; echo $$? >out/test-pipeline.code) & \
+	$(BIN)/python -m pytest -m 'not slow' --ignore=tests/pipeline; others=$$?; wait; \
+	cat out/test-pipeline.log; exit $$((others | $$(cat out/test-pipeline.code)))
 
 test-all: check ## also the long proofs: 1,000 kills, 10,000 seeds
 	@$(BIN)/python -m pytest

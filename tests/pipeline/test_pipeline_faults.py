@@ -169,6 +169,7 @@ def test_megabytes_of_text_do_not_become_names(made: Path) -> None:
     assert max(len(row["error"] or "") for row in wordy) < len(LONG)
 
 
+@pytest.mark.slow
 def test_a_stream_sets_the_same_records_aside(
     ready: SparkSession, hurt: tuple[Path, dict[str, Any]], made: Path, tmp_path: Path
 ) -> None:

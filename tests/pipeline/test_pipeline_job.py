@@ -90,11 +90,11 @@ def test_what_came_in_parts_makes_the_same_tables_as_all_at_once(
     growing, tables = tmp_path / "growing", tmp_path / "tables"
     many = len(files(archive))
 
-    for count in (many // 3, many - 1, many):
+    for count in (many - 1, many):
         part_of(archive, growing, count)
         run(ready, Job(str(growing), tables))
 
-    assert len(State(tables).partials()) <= 3
+    assert len(State(tables).partials()) == 2  # the later one is small, and stands beside
     for name in TABLES:
         if name != "quarantine":  # which names the file, and that is elsewhere
             assert_same(rows(at_once, name), rows(tables, name), name)
@@ -183,6 +183,7 @@ def test_other_engines_read_a_whole_version_and_nothing_else(at_once: Path) -> N
         assert (at_once / name / "_manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_what_is_broken_off_leaves_the_tables_as_they_were(
     ready: SparkSession, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

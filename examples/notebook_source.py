@@ -31,16 +31,8 @@ print(f"{ends.count()} activities ended, {failed.count()} of them in failure")
 failed.orderBy("at").show(5)
 
 # The same as a stream. Run it again with the same checkpoint and it goes on with what is new.
+stream = spark.readStream.format("tocsin").option("columns", "seq, type, topic, run").load(where)
 with tempfile.TemporaryDirectory() as scratch:
-    query = (
-        spark.readStream.format("tocsin")
-        .option("columns", "seq, received, type, topic, run")
-        .load(where)
-        .writeStream.format("parquet")
-        .option("path", f"{scratch}/events")
-        .option("checkpointLocation", f"{scratch}/checkpoint")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    out = stream.writeStream.format("parquet").option("checkpointLocation", f"{scratch}/checkpoint")
+    out.trigger(availableNow=True).start(f"{scratch}/events").awaitTermination()
     print(f"{spark.read.parquet(f'{scratch}/events').count()} events went through the stream")

@@ -300,7 +300,10 @@ def report(arguments: Namespace) -> int:
         title=arguments.title or TITLE,
         now=datetime.now(UTC),
     )
-    if out is None:
+    if arguments.json:
+        told = {"file": None if out is None else str(out), "bytes": len(page.encode())}
+        show_json(told if out is not None else {**told, "html": page})
+    elif out is None:
         sys.stdout.write(page)
     else:
         say(f"{out}: {len(page.encode()) / 1024:,.0f} KiB; open it in a browser")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tocsin.errors.root import TocsinError
 
+RESTORE = "Restore it from a copy, or move it out of the archive and do without it."
+
 
 class BadArchiveFile(TocsinError):
     """A file in the archive cannot be used: cut short, damaged, or not written by a Tocsin.
@@ -14,11 +16,8 @@ class BadArchiveFile(TocsinError):
 
     code = "T410"
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(
-            f"{path}: {reason}",
-            remedy="Restore it from a copy, or move it out of the archive and do without it.",
-        )
+    def __init__(self, path: str, reason: str = "", *, remedy: str = RESTORE) -> None:
+        super().__init__(f"{path}: {reason}" if reason else path, remedy=remedy)
         self.path = path
         self.reason = reason
 

@@ -29,6 +29,14 @@ SHOW_EXAMPLES = """
   tocsin pipeline show runs --where 'state = failed' --limit 20
   tocsin pipeline show cost_models --columns activity,target,slope,median_error --json
 """
+QUALITY_EXAMPLES = """
+  tocsin pipeline quality
+  tocsin pipeline quality --tables out --json
+"""
+REPORT_EXAMPLES = """
+  tocsin pipeline report --html report.html
+  tocsin pipeline report --tables out --html march.html --title 'March'
+"""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -47,17 +55,19 @@ def add_arguments(parser: Parser) -> None:
     show = actions.add_parser("show", examples=SHOW_EXAMPLES, help="print rows of a table")
     _add_show(show)
     quality = actions.add_parser(
-        "quality", examples=EXAMPLES, help="run every check of the tables; exit 1 if one fails"
+        "quality",
+        examples=QUALITY_EXAMPLES,
+        help="run every check of the tables; exit 1 if one fails",
     )
     quality.add_argument("--master", metavar="URL", default="local[*]", help="(local[*])")
-    report = actions.add_parser("report", examples=EXAMPLES, help="one page with plots")
+    report = actions.add_parser("report", examples=REPORT_EXAMPLES, help="one page with plots")
     report.add_argument("--html", metavar="FILE", help="where to write it (standard output)")
     report.add_argument("--title", metavar="TEXT", help="what it is called")
     for each in (run, stream, show, quality, report):
         each.add_argument(
             "--tables", metavar="DIR", help="where the tables are (`tables` in the data directory)"
         )
-    for each in (run, stream, show, quality):
+    for each in (run, stream, show, quality, report):
         add_json(each)
 
 

@@ -99,11 +99,17 @@ def rows(folder: Path) -> list[dict[str, object]]:
     ]
 
 
-def kill_now_and_then(rounds: int, seed: int) -> None:
-    """Publish while the broker, or the process that fills its archive, is killed."""
+Numbered = list[tuple[int, str]]
+
+
+def kill_now_and_then(rounds: int, seed: int) -> tuple[Numbered, Numbered, bool]:
+    """Publish while the broker, or the process that fills its archive, is killed.
+
+    Returns what was acknowledged, what is in the archive, and whether that is sound.
+    """
     dice = random.Random(seed)
     with served(env={**SOON, "TOCSIN_ARCHIVE__ROLL_EVENTS": "1"}) as broker:
-        expected: list[tuple[int, str]] = []
+        expected: Numbered = []
         for number in range(rounds):
             until_s = time.monotonic() + dice.uniform(0.5, 2.5)
             while time.monotonic() < until_s:
@@ -123,19 +129,25 @@ def kill_now_and_then(rounds: int, seed: int) -> None:
         wait_until_archived(broker, len(expected) + 1)
         broker.stop()
 
-        assert archived(broker)[:-1] == expected
-        assert verify(str(broker.directory / "archive")).ok
+        is_sound = verify(str(broker.directory / "archive")).ok
+        return expected, archived(broker)[:-1], is_sound
 
 
 def test_kills_of_the_broker_and_of_the_filling_process_lose_and_double_nothing() -> None:
-    kill_now_and_then(rounds=4, seed=1)
+    acknowledged, in_archive, is_sound = kill_now_and_then(rounds=4, seed=1)
+
+    assert in_archive == acknowledged
+    assert is_sound
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_many_kills_lose_and_double_nothing() -> None:
     for seed in range(5):
-        kill_now_and_then(rounds=20, seed=seed)
+        acknowledged, in_archive, is_sound = kill_now_and_then(rounds=20, seed=seed)
+
+        assert in_archive == acknowledged, seed
+        assert is_sound, seed
 
 
 def test_an_archive_of_another_log_is_left_alone_and_that_is_told() -> None:

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import SparkSession
 
+from tocsin.pipeline.job import SETTINGS
 from tocsin.pipeline.session import session
 
 
@@ -19,3 +20,15 @@ def spark() -> Iterator[SparkSession]:
     shared = session("local[2]", purpose="fast")
     yield shared
     shared.stop()
+
+
+@pytest.fixture(scope="module")
+def ready(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with the settings of the job."""
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        if value is not None:
+            spark.conf.set(name, value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
 from tocsin.pipeline import making, quality
-from tocsin.pipeline.job import SETTINGS, Job, run
+from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.reading import unreadable
 from tocsin.pipeline.state import State
 from tocsin.pipeline.stream import Pace, Streaming
@@ -33,18 +32,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("job") / "archive"
     synthesize(Plan(events=EVENTS, seed=3, files_of=500), directory, lambda done: None)
     return directory
-
-
-@pytest.fixture(scope="module")
-def ready(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session with the settings of the job."""
-    before = {name: spark.conf.get(name, None) for name in SETTINGS}
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        if value is not None:
-            spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="module")

@@ -131,12 +131,18 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
         records.write.mode("overwrite").parquet(str(landed / "landed"))
         records = spark.read.schema(records.schema).parquet(str(landed / "landed"))
     try:
-        file = found.file if landed is None else f"'{job.archive}'"
+        file = found.file if landed is None else _quoted(job.archive)
         input = Input(records, found.first, found.last, now, found.bad_files, file)
         make_partial(spark, state, input, sizes)
     finally:
         if landed is not None:
             shutil.rmtree(landed, ignore_errors=True)
+
+
+def _quoted(text: str) -> str:
+    """A text as Spark's SQL writes one."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _file_named_by(error: Exception, found: Found) -> BadFile | None:

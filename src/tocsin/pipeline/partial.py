@@ -193,7 +193,9 @@ def _without_repeated_seq(input: Input) -> tuple[DataFrame, str]:
         return records, input.file
     named = records.withColumn("file", F.expr(input.file))
     is_crowded = F.coalesce(F.bitmap_bucket_number(number).isin(crowded), F.lit(False))
-    order = Window.partitionBy("seq").orderBy("received", "source", "id")
+    # Of several, one that can be used keeps the number.
+    is_bad = reason(F.lit(input.now)).isNotNull()
+    order = Window.partitionBy("seq").orderBy(is_bad, "received", "source", "id")
     some = named.where(is_crowded).withColumn("place", F.row_number().over(order))
     # Without a number of its own, which is what `reason` sets aside.
     own = F.when(F.col("place") == 1, number).otherwise(F.lit(None))

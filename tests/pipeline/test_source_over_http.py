@@ -1,0 +1,185 @@
+"""What the source `tocsin` makes of a broker's answers, whole, broken off or none of ours."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from pipeline.archives import batch_of
+from pipeline.reading import batch_reader, numbers, stream_reader
+from served import served
+from tocsin.archive.catalog import Catalog
+from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
+from tocsin.errors.spark import EventsGone, NotArrow
+from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+
+
+def test_a_broker_gives_what_its_directory_gives_and_survives_being_killed() -> None:
+    with served(env={"TOCSIN_ARCHIVE__ROLL_S": "1"}) as broker:
+        broker.publish(*({"data": {"RunId": f"r{n}"}} for n in range(1_000)))
+        archive = broker.directory / "archive"
+        until = time.monotonic() + 30
+        while Catalog(archive).through() < 1_000:
+            assert time.monotonic() < until, broker.said()
+            time.sleep(0.1)
+        broker.publish(*({"data": {"RunId": f"s{n}"}} for n in range(500)))
+        reader = batch_reader(broker.url, columns="id,run,seq", rows_per_partition=400)
+        shares = reader.partitions()
+        assert len(shares) == 4
+
+        broker.kill()
+        starting = threading.Timer(1.0, broker.start)
+        starting.start()
+        found = pa.Table.from_batches([b for share in shares for b in reader.read(share)])
+        starting.join()
+
+        assert found["seq"].to_pylist() == list(range(1, 1_501))
+        direct = batch_reader(archive, columns="id,run,seq", through=1_000)
+        files = pa.Table.from_batches([b for s in direct.partitions() for b in direct.read(s)])
+        assert found.slice(0, files.num_rows).equals(files)
+        stream = stream_reader(broker.url)
+        assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"seq": 1_500}
+
+
+Answer = Callable[[BaseHTTPRequestHandler, int], None]
+
+
+class Pretender:
+    """Something at an address that answers as it is told, and counts how often it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        asked = self.asked = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                answer(self, len(asked))
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    asked: list[str]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def give(
+    handler: BaseHTTPRequestHandler,
+    body: bytes,
+    *,
+    status: int = 200,
+    kind: str = MEDIA_TYPE,
+    first: int = 1,
+    next_: int = 40,
+    cut: int | None = None,
+) -> None:
+    handler.send_response(status)
+    handler.send_header("content-type", kind)
+    handler.send_header("content-length", str(len(body)))
+    for name, number in ((FIRST, first), (NEXT, next_), (HEAD, 40)):
+        handler.send_header(name, str(number))
+    handler.end_headers()
+    handler.wfile.write(body[:cut])
+
+
+def stream_of(*batches: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read_from(answer: Answer, *, retries: int = 2, **options: object) -> tuple[list[int], int]:
+    pretender = Pretender(answer)
+    try:
+        reader = batch_reader(pretender.url, retries=retries, timeout_s=5, **options)
+        return numbers(reader), len(pretender.asked)
+    finally:
+        pretender.close()
+
+
+def test_an_answer_that_breaks_off_is_taken_up_after_the_last_event_that_came() -> None:
+    whole = stream_of(*(batch_of(n, n + 9) for n in range(1, 41, 10)))
+    rest = {f"after={n}": stream_of(batch_of(n + 1, 40)) for n in range(40)}
+
+    def broken(handler: BaseHTTPRequestHandler, count: int) -> None:
+        if count <= 2:  # how far it goes, twice: for the extent, and for the shares
+            give(handler, whole)
+        elif count == 3:
+            give(handler, whole, cut=len(whole) * 3 // 5)
+        elif count == 4:
+            give(handler, b"busy", status=503, kind="text/plain")
+        else:
+            query = handler.path.partition("?")[2].split("&")[0]
+            give(handler, rest[query])
+
+    found, asked = read_from(broken)
+
+    assert found == list(range(1, 41))
+    assert asked == 5
+
+
+def html(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"<html>", kind="text/html")
+
+
+def not_found(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"nothing here", status=404, kind="text/plain")
+
+
+def refuses(handler: BaseHTTPRequestHandler, count: int) -> None:
+    body = b'{"detail": "no", "remedy": "Ask for less.", "code": "T201"}'
+    give(handler, body, status=400, kind="application/problem+json")
+
+
+def always_busy(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"", status=503)
+
+
+def trimmed(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, stream_of(batch_of(21, 40)), first=1 if count <= 2 else 21)
+
+
+def garbage(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, b"\xff" * 100)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (html, NotArrow, "answers with text/html"),
+        (not_found, NotArrow, "404"),
+        (refuses, BrokerRefused, "Ask for less"),
+        (always_busy, CannotReachBroker, "did not answer in 2 tries: it answered 503"),
+        (trimmed, EventsGone, "events 1 to 20 are not in http"),
+        (garbage, CannotReachBroker, "its answer broke off"),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_said(
+    answer: Answer, error: type[TocsinError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        read_from(answer, retries=1)
+
+
+def test_a_hole_that_opens_while_a_broker_is_read_is_passed_over_when_asked() -> None:
+    found, _ = read_from(trimmed, holes="skip")
+
+    assert found == list(range(21, 41))
+
+
+def test_a_broker_that_is_not_there_is_said_to_be_away() -> None:
+    with pytest.raises(CannotReachBroker, match=r"127.0.0.1:9 did not answer in 1 tries"):
+        batch_reader("http://127.0.0.1:9", retries=0).partitions()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -39,6 +39,17 @@ class Foreign:
 
     path: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Files of an archive in order, and those that are left out of it."""
+
+    pieces: list[Piece]
+    """Ascending, each event in one of them at most."""
+    superseded: list[Piece]
+    """Fresh ones whose events a sealed one holds as well."""
+    overlaps: list[Foreign]
 
 
 @dataclass(slots=True)
@@ -120,22 +131,28 @@ class Catalog:
         return _read_folder(path, folder, is_fresh=name == FRESH)
 
     def _sort(self) -> list[Piece]:
-        found = [each for folder in self._folders.values() for each in folder.pieces.values()]
-        sealed = [each for each in found if not each.is_fresh]
-        self._overlaps = []
-        kept = self._without_overlaps(sealed)
-        fresh, self._superseded = _not_held(kept, [each for each in found if each.is_fresh])
-        return self._without_overlaps(kept + fresh)
+        order = arranged([p for folder in self._folders.values() for p in folder.pieces.values()])
+        self._superseded, self._overlaps = order.superseded, order.overlaps
+        return order.pieces
 
-    def _without_overlaps(self, pieces: list[Piece]) -> list[Piece]:
-        kept: list[Piece] = []
-        for piece in sorted(pieces, key=lambda each: (each.first, -each.last)):
-            if kept and piece.first <= kept[-1].last:
-                reason = f"its sequence numbers overlap those of {kept[-1].path}"
-                self._overlaps.append(Foreign(piece.path, reason))
-            else:
-                kept.append(piece)
-        return kept
+
+def arranged(found: Sequence[Piece]) -> Arranged:
+    """What was found, wherever that was, in order."""
+    overlaps: list[Foreign] = []
+    sealed = _without_overlaps([each for each in found if not each.is_fresh], overlaps)
+    fresh, superseded = _not_held(sealed, [each for each in found if each.is_fresh])
+    return Arranged(_without_overlaps(sealed + fresh, overlaps), superseded, overlaps)
+
+
+def _without_overlaps(pieces: list[Piece], overlaps: list[Foreign]) -> list[Piece]:
+    kept: list[Piece] = []
+    for piece in sorted(pieces, key=lambda each: (each.first, -each.last)):
+        if kept and piece.first <= kept[-1].last:
+            reason = f"its sequence numbers overlap those of {kept[-1].path}"
+            overlaps.append(Foreign(piece.path, reason))
+        else:
+            kept.append(piece)
+    return kept
 
 
 def _not_held(sealed: list[Piece], fresh: list[Piece]) -> tuple[list[Piece], list[Piece]]:
@@ -174,13 +191,18 @@ def _read_folder(path: str, folder: _Folder, *, is_fresh: bool) -> bool:
 
 def _look_at(folder: str, name: str, *, is_fresh: bool) -> Piece | Foreign | None:
     path = os.path.join(folder, name)
-    covered = parse_range(name)
-    if covered is None:
-        return Foreign(path, "its name is not that of a file of the archive")
     try:
         size = os.stat(path).st_size
     except FileNotFoundError:
         return None
+    return named(name, path, size, is_fresh=is_fresh)
+
+
+def named(name: str, path: str, size: int, *, is_fresh: bool) -> Piece | Foreign:
+    """What a file is, by its name."""
+    covered = parse_range(name)
+    if covered is None:
+        return Foreign(path, "its name is not that of a file of the archive")
     return Piece(*covered, path, is_fresh, size)
 
 

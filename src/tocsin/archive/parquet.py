@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,9 +39,12 @@ class Footer:
     version: int
 
 
-def read_footer(piece: Piece) -> Footer:
-    """Read the end of a file only. Raises BadArchiveFile."""
-    with _opened(piece) as file:
+def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
+    """Read the end of a file only. Raises BadArchiveFile.
+
+    `source` is the file opened by other means, where its path is none of this machine.
+    """
+    with _opened(piece, source) as file:
         metadata = file.schema_arrow.metadata
         version, date = metadata[VERSION_KEY], metadata.get(DATE_KEY, b"")
         return Footer(file.metadata.num_rows, date.decode(), int(version))
@@ -108,12 +111,15 @@ def read_range(
 
 
 @contextmanager
-def _opened(piece: Piece) -> Iterator[pq.ParquetFile]:
+def _opened(piece: Piece, source: BinaryIO | None = None) -> Iterator[pq.ParquetFile]:
     """The open file, proven to be what its name says; its damage told as BadArchiveFile."""
     try:
         # Not mapped into memory: a file cut short meanwhile would end the process by a signal.
         with pq.ParquetFile(
-            piece.path, memory_map=False, pre_buffer=False, page_checksum_verification=True
+            piece.path if source is None else source,
+            memory_map=False,
+            pre_buffer=False,
+            page_checksum_verification=True,
         ) as file:
             _must_be_ours(piece, file)
             yield file

@@ -106,7 +106,7 @@ def _session(arguments: Namespace, job: Job) -> SparkSession:
 def _size(job: Job) -> int:
     """How many bytes the archive has and the state has; of what is elsewhere nothing is known."""
     from tocsin.archive.catalog import Catalog
-    from tocsin.pipeline.reading import directory_of, is_directory
+    from tocsin.pipeline.places import directory_of, is_directory
 
     if not is_directory(job.archive):
         return SMALL_BYTES

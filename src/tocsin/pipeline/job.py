@@ -17,9 +17,11 @@ from pyspark.sql import SparkSession
 
 from tocsin.archive.published import Manifest, published
 from tocsin.errors.pipeline import PipelineFailed
+from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
-from tocsin.pipeline.reading import Found, directory_of, is_broker, is_directory, new_records
+from tocsin.pipeline.places import has_files, is_broker
+from tocsin.pipeline.reading import new_records
 from tocsin.pipeline.standing import added, compacted, is_due
 from tocsin.pipeline.state import State, Window
 
@@ -39,7 +41,6 @@ BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB o
 BYTES_A_FILE: Final = 128 << 20
 PARTITIONS_MAX: Final = 2_000
 
-_FILE_NAMED: Final = re.compile(r"(?:file:(?://)?)?(/\S+?\.parquet)")
 _SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
 
 Tell = Callable[[str], None]
@@ -98,7 +99,7 @@ def _has_all(manifest: Manifest, state: State) -> bool:
 
 def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell: Tell) -> Manifest:
     """A new edition of every table from what is in the state."""
-    samples = str(directory_of(job.archive)) if is_directory(job.archive) else None
+    samples = job.archive if has_files(job.archive) else None
     making = Making(spark, state, samples, sizes, job.silence_s)
     return making.make(datetime.now(UTC), tell)
 
@@ -147,7 +148,9 @@ def _quoted(text: str) -> str:
 
 def _file_named_by(error: Exception, found: Found) -> BadFile | None:
     """The file of the archive because of which Spark gave up, if it was one."""
-    named = set(_FILE_NAMED.findall(str(error))) & set(found.files)
+    # By its name, which is that of no other: a file system may know it under another address.
+    words = str(error)
+    named = [each for each in found.files if each.rpartition("/")[2] in words]
     return BadFile(min(named), _in_a_line(error)[:300]) if named else None
 
 

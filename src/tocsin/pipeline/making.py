@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +29,7 @@ from tocsin.pipeline.derive.usage import activity_usage, host_usage
 from tocsin.pipeline.partial import Sizes, read, write
 from tocsin.pipeline.publishing import Edition
 from tocsin.pipeline.quality import findings, require
+from tocsin.pipeline.reading import sample_files
 from tocsin.pipeline.runs import run_rows, with_activities, with_runs
 from tocsin.pipeline.standing import added, standing_attempts, standing_runs
 from tocsin.pipeline.state import Partial, State
@@ -125,10 +125,10 @@ class Making:
     def _sample(self, name: str) -> DataFrame:
         """What the archive keeps beside events; none, where there is nothing."""
         schema = spark_schema(SAMPLES[name])
-        place = None if self._samples is None else Path(self._samples) / name
-        if place is None or not any(place.glob("*/*.parquet")):
+        archive = self._samples
+        files = [] if archive is None else sample_files(self._spark, archive, name)
+        if not files:
             return self._spark.createDataFrame([], schema)
-        files = sorted(str(each) for each in place.glob("*/*.parquet"))
         return self._spark.read.schema(schema).parquet(*files)
 
     def _write(self, name: str, rows: DataFrame, files: int | None) -> None:

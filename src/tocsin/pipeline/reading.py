@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import PurePosixPath
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tocsin.archive.catalog import Catalog, Piece
+from tocsin.archive.catalog import Catalog, Foreign, Piece
 from tocsin.archive.parquet import read_footer
 from tocsin.archive.record import SCHEMA
-from tocsin.errors.archive import BadArchiveFile, NoArchive
+from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.pipeline.derive.schemas import spark_schema
+from tocsin.pipeline.found import Found, within
+from tocsin.pipeline.hadoop import kept_beside, listed, opened
 from tocsin.pipeline.partial import BadFile
+from tocsin.pipeline.places import directory_of, is_broker, is_directory
 from tocsin.pipeline.state import Window
 
 # Not input_file_name(): below it, Spark reads every member of a struct of which one is asked for.
 FILE_NAMED: Final = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 FOOTERS_AT_ONCE: Final = 8  # files whose ends are looked at, at a time
+MERGES_SEEN_MAX: Final = 5  # how often files may be merged while they are looked at
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Records that the tables do not have: those of (after, last]."""
-
-    records: DataFrame
-    first: int
-    last: int
-    files: tuple[str, ...] = ()
-    bad_files: tuple[BadFile, ...] = ()
-    bytes: int = 0
-    file: str = "''"
-    """An expression for the file that a record is from."""
-
-
-def is_broker(archive: str) -> bool:
-    return archive.startswith(("http://", "https://"))
-
-
-def is_directory(archive: str) -> bool:
-    """True if the archive is on a disk of this machine."""
-    return "://" not in archive or archive.startswith("file://")
-
-
-def directory_of(archive: str) -> Path:
-    return Path(archive.removeprefix("file://"))
+Look = Callable[[Piece], None]
+"""Reads the end of a file. Raises BadArchiveFile."""
 
 
 def new_records(
@@ -58,28 +38,37 @@ def new_records(
 
     `without` are files that turned out to be unreadable while they were read.
     """
+    if is_broker(archive):
+        return _from_broker(spark, archive, after, window)
+    merges = 0
+    while True:
+        try:
+            return _from_files(spark, archive, after, window, without)
+        except ArchiveFileGone:
+            merges += 1
+            if merges > MERGES_SEEN_MAX:
+                raise
+
+
+def sample_files(spark: SparkSession, archive: str, name: str) -> list[str]:
+    """The files of what an archive keeps beside events."""
     if is_directory(archive):
-        return _from_directory(spark, directory_of(archive), after, window, without)
-    return _from_elsewhere(spark, archive, after, window)
+        return sorted(str(each) for each in (directory_of(archive) / name).glob("*/*.parquet"))
+    return kept_beside(spark, archive, name)
 
 
-def _from_directory(
-    spark: SparkSession, directory: Path, after: int, window: Window, without: Sequence[BadFile]
+def _from_files(
+    spark: SparkSession, archive: str, after: int, window: Window, without: Sequence[BadFile]
 ) -> Found | None:
-    if not directory.is_dir():
-        raise NoArchive(
-            f"there is no directory {directory}",
-            remedy="Name an archive with --archive; `tocsin synth` makes one to try with.",
-        )
-    catalog = Catalog(directory)
-    pieces = [each for each in catalog.pieces() if each.last > after and _may_be_in(each, window)]
-    foreign = [BadFile(each.path, each.reason) for each in catalog.foreign()] if not after else []
-    good, bad = _looked_at(pieces, without)
+    found, left_out = _files(spark, archive, window)
+    pieces = [each for each in found if each.last > after and _may_be_in(each, window)]
     if not pieces:
         return None
-    records = _records(spark, [each.path for each in good], window, after)
+    foreign = [BadFile(each.path, each.reason) for each in left_out] if not after else []
+    look = _look if is_directory(archive) else partial(_look_elsewhere, spark)
+    good, bad = _looked_at(pieces, without, look)
     return Found(
-        records,
+        _records(spark, [each.path for each in good], window, after),
         after + 1,
         pieces[-1].last,
         tuple(each.path for each in good),
@@ -89,23 +78,55 @@ def _from_directory(
     )
 
 
+def _files(spark: SparkSession, archive: str, window: Window) -> tuple[list[Piece], list[Foreign]]:
+    """The files of the archive, ascending, and those left out."""
+    if not is_directory(archive):
+        listing = listed(spark, archive, window)
+        return listing.pieces, listing.foreign
+    directory = directory_of(archive)
+    if not directory.is_dir():
+        raise NoArchive(
+            f"there is no directory {directory}",
+            remedy="Name an archive with --archive; `tocsin synth` makes one to try with.",
+        )
+    catalog = Catalog(directory)
+    return catalog.pieces(), catalog.foreign()
+
+
+def _look(piece: Piece) -> None:
+    read_footer(piece)
+
+
+def _look_elsewhere(spark: SparkSession, piece: Piece) -> None:
+    try:
+        with opened(spark, piece) as source:
+            read_footer(piece, source)
+    except FileNotFoundError as error:
+        raise ArchiveFileGone(piece.path, "it is no longer there") from error
+
+
 def _looked_at(
-    pieces: list[Piece], without: Sequence[BadFile]
+    pieces: list[Piece], without: Sequence[BadFile], look: Look = _look
 ) -> tuple[list[Piece], list[BadFile]]:
-    """Those that can be read, by what their ends say, and those that cannot and why."""
+    """Those that can be read, by what their ends say, and those that cannot and why.
+
+    Raises ArchiveFileGone for one that was merged into another meanwhile.
+    """
     known = {each.path: each for each in without}
 
-    def look(piece: Piece) -> BadFile | None:
+    def judged(piece: Piece) -> BadFile | None:
         if piece.path in known:
             return known[piece.path]
         try:
-            read_footer(piece)
+            look(piece)
+        except ArchiveFileGone:
+            raise
         except BadArchiveFile as error:
             return BadFile(piece.path, error.reason)
         return None
 
     with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
-        found = list(pool.map(look, pieces))
+        found = list(pool.map(judged, pieces))
     good = [piece for piece, bad in zip(pieces, found, strict=True) if bad is None]
     return good, [bad for bad in found if bad is not None]
 
@@ -115,43 +136,28 @@ def unreadable(archive: str, after: int, last: int) -> list[BadFile]:
     if not is_directory(archive):
         return []
     pieces = Catalog(directory_of(archive)).pieces()
-    return _looked_at([each for each in pieces if after < each.first <= last], ())[1]
+    try:
+        return _looked_at([each for each in pieces if after < each.first <= last], ())[1]
+    except ArchiveFileGone:  # merged a moment ago: the files there are now hold the same events
+        return unreadable(archive, after, last)
 
 
 def _may_be_in(piece: Piece, window: Window) -> bool:
     """By the date in a sealed file's path; a fresh one may be of any."""
-    if piece.is_fresh:
-        return True
-    date = Path(piece.path).parent.name.removeprefix("date=")
-    since = window.since.date().isoformat() if window.since else date
-    until = window.until.date().isoformat() if window.until else date
-    return since <= date <= until
+    date = PurePosixPath(piece.path).parent.name.removeprefix("date=")
+    return piece.is_fresh or window.has_date(date)
 
 
 def _records(spark: SparkSession, paths: list[str], window: Window, after: int) -> DataFrame:
     schema = spark_schema(SCHEMA)
     if not paths:
         return spark.createDataFrame([], schema)
-    return _within(spark.read.schema(schema).parquet(*paths), window, after)
+    return within(spark.read.schema(schema).parquet(*paths), window, after)
 
 
-def _within(rows: DataFrame, window: Window, after: int) -> DataFrame:
-    if after:
-        rows = rows.where(F.coalesce(F.col("seq") > after, F.lit(True)))
-    if window.since is not None:
-        rows = rows.where(F.col("received") >= F.lit(window.since))
-    if window.until is not None:
-        rows = rows.where(F.col("received") < F.lit(window.until))
-    return rows
-
-
-def _from_elsewhere(spark: SparkSession, archive: str, after: int, window: Window) -> Found | None:
-    """A running broker's log, or an object store."""
-    if is_broker(archive):
-        rows = spark.read.format("tocsin").option("after", after).load(archive)
-    else:
-        rows = spark.read.schema(spark_schema(SCHEMA)).parquet(archive.rstrip("/") + "/date=*")
-    rows = _within(rows, window, after)
+def _from_broker(spark: SparkSession, archive: str, after: int, window: Window) -> Found | None:
+    rows = spark.read.format("tocsin").option("after", after).load(archive)
+    rows = within(rows, window, after)
     last = rows.agg(F.max("seq")).first()
     if last is None or last[0] is None:
         return None

@@ -40,6 +40,12 @@ class Window(msgspec.Struct, frozen=True):
     until: datetime | None = None
     archive: str = ""
 
+    def has_date(self, date: str) -> bool:
+        """True if any of this day, as 2026-11-16, may be in."""
+        since = self.since.date().isoformat() if self.since else date
+        until = self.until.date().isoformat() if self.until else date
+        return since <= date <= until
+
 
 class PartialFacts(msgspec.Struct, frozen=True):
     """What a part was made of."""

@@ -1,0 +1,41 @@
+"""Found: what an archive has and the tables do not have yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tocsin.pipeline.partial import BadFile
+from tocsin.pipeline.state import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Records that the tables do not have: those of [first, last]."""
+
+    records: DataFrame
+    first: int
+    last: int
+    files: tuple[str, ...] = ()
+    bad_files: tuple[BadFile, ...] = ()
+    bytes: int = 0
+    file: str = "''"
+    """An expression for the file that a record is from."""
+    aside: DataFrame | None = None
+    """Rows of the quarantine: messages that are no events."""
+    positions: Mapping[str, int] = field(default_factory=dict)
+    """Where to go on, partition by partition, where one number cannot say it."""
+
+
+def within(rows: DataFrame, window: Window, after: int) -> DataFrame:
+    """Those received in the window that came after that event."""
+    if after:
+        rows = rows.where(F.coalesce(F.col("seq") > after, F.lit(True)))
+    if window.since is not None:
+        rows = rows.where(F.col("received") >= F.lit(window.since))
+    if window.until is not None:
+        rows = rows.where(F.col("received") < F.lit(window.until))
+    return rows

@@ -19,7 +19,7 @@ from tocsin.archive.tables import TABLES
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.places import KafkaPlace, has_files, is_directory
+from tocsin.pipeline.places import KafkaPlace, has_files, is_directory, shown
 from tocsin.pipeline.reading import new_records
 from tocsin.pipeline.state import State, Window
 
@@ -148,6 +148,12 @@ def test_an_address_says_what_kind_of_place_it_is() -> None:
     assert has_files("s3a://bucket/archive")
     assert not has_files("http://127.0.0.1:8400")
     assert not has_files("kafka://one/topic")
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    assert shown("s3://key:secret@bucket/a?b=c@d") == "s3://bucket/a?b=c@d"
+    assert shown("abfs://container@account/path") == "abfs://container@account/path"
+    assert shown("/data/a@b") == "/data/a@b"
 
 
 def test_an_address_of_kafka_is_hosts_and_a_topic() -> None:

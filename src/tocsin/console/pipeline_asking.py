@@ -49,20 +49,24 @@ def archive_place(named: str | None) -> str:
 def run(arguments: Namespace) -> int:
     begun_s = time.monotonic()
     job = _job(arguments)
+    from tocsin.console.pipeline_outlet import Outlet
     from tocsin.pipeline.job import run as run_job
 
     spark = _session(arguments, job)
     started_s = time.monotonic() - begun_s
+    out = Outlet(spark, job, arguments.publish)
     try:
         with _steps(quiet=arguments.json) as tell:
             done = _plainly(lambda: run_job(spark, job, tell), verbose=arguments.verbose)
+            sent = out.send_held()
     finally:
         spark.stop()
     took_s = time.monotonic() - begun_s
     if arguments.json:
-        show_json(_done_json(done, started_s, took_s))
+        show_json(_done_json(done, started_s, took_s) | out.told(sent))
     else:
         _tell_done(done, job, started_s, took_s)
+        out.say(sent)
     return 0
 
 
@@ -191,6 +195,7 @@ def stream(arguments: Namespace) -> int:
     for name in ("trigger", "refresh", "rows", "watermark"):
         if getattr(arguments, name) <= 0:
             raise BadPipelineOption(f"--{name} must be above zero", remedy="Give another number.")
+    from tocsin.console.pipeline_outlet import Outlet
     from tocsin.pipeline.stream import Pace, Streaming
 
     pace = Pace(
@@ -201,11 +206,14 @@ def stream(arguments: Namespace) -> int:
         once=arguments.once,
     )
     spark = _session(arguments, job)
-    streaming = Streaming(spark, job, pace, _told_json if arguments.json else _told)
+    out = Outlet(spark, job, arguments.publish)
+    tell = _told_json if arguments.json else _told
+    streaming = Streaming(spark, job, pace, tell, out.send_or_complain)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: streaming.stop())
     try:
         _plainly(streaming.run, verbose=arguments.verbose)
+        out.must_be_done()
     finally:
         spark.stop()
     return 0

@@ -63,9 +63,11 @@ from tocsin.errors.events import (
 from tocsin.errors.evolution import BadWorkflowFile
 from tocsin.errors.pipeline import (
     BadPipelineOption,
+    ConnectorMissing,
     NoTables,
     PipelineBusy,
     PipelineFailed,
+    PublicationFailed,
     QualityFailed,
 )
 from tocsin.errors.requests import (
@@ -137,6 +139,7 @@ __all__ = [
     "Busy",
     "CannotMeasure",
     "CannotReachBroker",
+    "ConnectorMissing",
     "CorruptLog",
     "DataDirectoryInUse",
     "DataDirectoryUnusable",
@@ -166,6 +169,7 @@ __all__ = [
     "PeerFailed",
     "PipelineBusy",
     "PipelineFailed",
+    "PublicationFailed",
     "QualityFailed",
     "RedriveFailed",
     "ShuttingDown",

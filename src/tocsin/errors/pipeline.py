@@ -38,6 +38,26 @@ class PipelineFailed(TocsinError):
     code = "T764"
 
 
+class ConnectorMissing(TocsinError):
+    """What connects Spark to a place is not on its class path.
+
+    Spark fetches it where it is told to: the message says with which `--conf`. Where nothing can
+    be fetched, name the jars themselves with `--conf spark.jars=A.jar,B.jar`.
+    """
+
+    code = "T766"
+    exit_code = 2
+
+
+class PublicationFailed(TocsinError):
+    """The tables were made, and could not be copied out (`--publish`). They stand here as they are.
+
+    The next run tries again, also if there is nothing new by then.
+    """
+
+    code = "T767"
+
+
 class BadPipelineOption(TocsinError):
     """An option of the pipeline is none it can have."""
 

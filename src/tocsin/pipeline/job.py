@@ -20,8 +20,8 @@ from tocsin.errors.pipeline import PipelineFailed
 from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
-from tocsin.pipeline.places import has_files, is_broker
-from tocsin.pipeline.reading import new_records
+from tocsin.pipeline.places import has_files
+from tocsin.pipeline.reading import land, new_records
 from tocsin.pipeline.standing import added, compacted, is_due
 from tocsin.pipeline.state import State, Window
 
@@ -56,6 +56,8 @@ class Job:
     until: datetime | None = None
     anew: bool = False
     silence_s: float = SILENCE_S
+    rows_max: int | None = None
+    """About so many are taken at a time, where that can be chosen."""
 
     @property
     def window(self) -> Window:
@@ -79,7 +81,7 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
         if job.anew:
             state.forget()
         state.agree_on(job.window)
-        bad = _take_in(spark, state, job, tell)
+        bad = take_in(spark, state, job, tell)
         standing = published(job.tables)
         if standing is not None and not job.anew and _has_all(standing.manifest, state):
             return Done(standing.manifest, False, bad)
@@ -104,11 +106,19 @@ def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell:
     return making.make(datetime.now(UTC), tell)
 
 
-def _take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[BadFile, ...]:
+def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[BadFile, ...]:
     """Fold what is new. A file that cannot be read is set aside, and the rest is not lost by it."""
     without: list[BadFile] = []
     while True:
-        found = new_records(spark, job.archive, state.through(), job.window, without)
+        found = new_records(
+            spark,
+            job.archive,
+            state.through(),
+            job.window,
+            without,
+            state.positions(),
+            job.rows_max,
+        )
         if found is None:
             return ()
         tell("events")
@@ -124,26 +134,25 @@ def _take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[B
 
 def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
     now = datetime.now(UTC)
-    sizes = sizes_of(found.bytes)
-    records = found.records
     landed: Path | None = None
-    if is_broker(job.archive):  # asked once: each step would ask it again
-        landed = state.new_place()
-        records.write.mode("overwrite").parquet(str(landed / "landed"))
-        records = spark.read.schema(records.schema).parquet(str(landed / "landed"))
     try:
-        file = found.file if landed is None else _quoted(job.archive)
-        input = Input(records, found.first, found.last, now, found.bad_files, file)
-        make_partial(spark, state, input, sizes)
+        if not has_files(job.archive):
+            landed = state.new_place()
+            found = land(spark, job.archive, found, landed)
+        input = Input(
+            found.records,
+            found.first,
+            found.last,
+            now,
+            found.bad_files,
+            found.file,
+            aside=found.aside,
+            positions=found.positions,
+        )
+        make_partial(spark, state, input, sizes_of(found.bytes))
     finally:
         if landed is not None:
             shutil.rmtree(landed, ignore_errors=True)
-
-
-def _quoted(text: str) -> str:
-    """A text as Spark's SQL writes one."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _file_named_by(error: Exception, found: Found) -> BadFile | None:

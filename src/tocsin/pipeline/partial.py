@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -55,6 +55,10 @@ class Input:
     file: str = "''"
     """An expression for the file that a record is from."""
     counts: dict[str, int] = field(default_factory=dict)
+    aside: DataFrame | None = None
+    """Rows of the quarantine besides: messages that are no events."""
+    positions: Mapping[str, int] = field(default_factory=dict)
+    """Where to go on afterwards, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def _made(
     found = seen.get
     counts = {**input.counts, **cleaned, "events": found["events"], "late": found["late"]}
     as_of = _moment(found["as_of_us"])
-    return PartialFacts(input.first, input.last, as_of, counts)
+    return PartialFacts(input.first, input.last, as_of, counts, dict(input.positions))
 
 
 def _clean(
@@ -113,7 +117,10 @@ def _clean(
     records, file = named
     judged = records.withColumn("reason", reason(F.lit(input.now)))
     bad = set_aside(judged.where("reason IS NOT NULL").withColumn("file", F.expr(file)))
-    write(bad.unionByName(_as_rows(spark, bad, input.bad_files)), place / "quarantine", 1)
+    others = _as_rows(spark, bad, input.bad_files)
+    if input.aside is not None:
+        others = others.unionByName(input.aside)
+    write(bad.unionByName(others), place / "quarantine", 1)
     aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
     glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull())
     usable = glanced.join(aside.select("seq").where("seq > 0"), "seq", "left_anti")

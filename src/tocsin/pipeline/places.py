@@ -38,6 +38,15 @@ def directory_of(archive: str) -> Path:
     return Path(archive.removeprefix("file://"))
 
 
+def shown(place: str) -> str:
+    """An address as it may be shown: who says it, and by which password, is left out."""
+    scheme, separator, rest = place.partition("://")
+    authority, slash, path = rest.partition("/")
+    if not separator or scheme in ("abfs", "abfss"):  # there, a container stands before the @
+        return place
+    return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaPlace:
     """Where Kafka is, and a topic of it, or how the names of several begin."""

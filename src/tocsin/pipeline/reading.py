@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,8 +19,9 @@ from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.found import Found, within
 from tocsin.pipeline.hadoop import kept_beside, listed, opened
+from tocsin.pipeline.kafka import new_messages, parted
 from tocsin.pipeline.partial import BadFile
-from tocsin.pipeline.places import directory_of, is_broker, is_directory
+from tocsin.pipeline.places import directory_of, is_broker, is_directory, is_kafka
 from tocsin.pipeline.state import Window
 
 # Not input_file_name(): below it, Spark reads every member of a struct of which one is asked for.
@@ -27,23 +29,34 @@ FILE_NAMED: Final = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 FOOTERS_AT_ONCE: Final = 8  # files whose ends are looked at, at a time
 MERGES_SEEN_MAX: Final = 5  # how often files may be merged while they are looked at
 
+NOTHING_TAKEN: Final[Mapping[str, int]] = {}
+
 Look = Callable[[Piece], None]
 """Reads the end of a file. Raises BadArchiveFile."""
 
 
 def new_records(
-    spark: SparkSession, archive: str, after: int, window: Window, without: Sequence[BadFile] = ()
+    spark: SparkSession,
+    archive: str,
+    after: int,
+    window: Window,
+    without: Sequence[BadFile] = (),
+    taken: Mapping[str, int] = NOTHING_TAKEN,
+    rows_max: int | None = None,
 ) -> Found | None:
     """What came after that event; None if nothing did.
 
-    `without` are files that turned out to be unreadable while they were read.
+    `without` are files that turned out to be unreadable while they were read, `taken` is how far
+    the partitions of a topic were read, and `rows_max` about how much to take at a time.
     """
+    if is_kafka(archive):
+        return new_messages(spark, archive, after, window, taken, rows_max)
     if is_broker(archive):
         return _from_broker(spark, archive, after, window)
     merges = 0
     while True:
         try:
-            return _from_files(spark, archive, after, window, without)
+            return _from_files(spark, archive, after, window, without, rows_max)
         except ArchiveFileGone:
             merges += 1
             if merges > MERGES_SEEN_MAX:
@@ -57,11 +70,36 @@ def sample_files(spark: SparkSession, archive: str, name: str) -> list[str]:
     return kept_beside(spark, archive, name)
 
 
+def land(spark: SparkSession, archive: str, found: Found, place: Path) -> Found:
+    """What something that runs has told, written down: each step would ask for it again."""
+    out = place / "landed"
+    found.records.write.mode("overwrite").parquet(str(out))
+    records = spark.read.schema(found.records.schema).parquet(str(out))
+    size = sum(each.stat().st_size for each in out.glob("*.parquet"))
+    if is_kafka(archive):
+        events, aside = parted(records, found.file)
+        return replace(found, records=events, aside=aside, bytes=size)
+    return replace(found, records=records, bytes=size, file=_quoted(archive))
+
+
+def _quoted(text: str) -> str:
+    """A text as Spark's SQL writes one."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def _from_files(
-    spark: SparkSession, archive: str, after: int, window: Window, without: Sequence[BadFile]
+    spark: SparkSession,
+    archive: str,
+    after: int,
+    window: Window,
+    without: Sequence[BadFile],
+    rows_max: int | None,
 ) -> Found | None:
     found, left_out = _files(spark, archive, window)
     pieces = [each for each in found if each.last > after and _may_be_in(each, window)]
+    if rows_max is not None:
+        pieces = _first_of(pieces, after + rows_max)
     if not pieces:
         return None
     foreign = [BadFile(each.path, each.reason) for each in left_out] if not after else []
@@ -91,6 +129,11 @@ def _files(spark: SparkSession, archive: str, window: Window) -> tuple[list[Piec
         )
     catalog = Catalog(directory)
     return catalog.pieces(), catalog.foreign()
+
+
+def _first_of(pieces: list[Piece], last: int) -> list[Piece]:
+    """Those that end by then, and one in any case."""
+    return [each for each in pieces if each.last <= last] or pieces[:1]
 
 
 def _look(piece: Piece) -> None:

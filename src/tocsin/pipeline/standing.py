@@ -85,6 +85,7 @@ def compacted(spark: SparkSession, state: State, sizes: Sizes) -> Partial:
         last=max(each.facts.last for each in parts),
         as_of=max((each.facts.as_of for each in parts if each.facts.as_of), default=None),
         counts=added(parts),
+        positions=state.positions(),
     )
     return state.keep(place, facts)
 

@@ -54,6 +54,8 @@ class PartialFacts(msgspec.Struct, frozen=True):
     last: int
     as_of: datetime | None = None
     counts: dict[str, int] = {}
+    positions: dict[str, int] = {}
+    """Where to go on, by partition, if the archive is a topic of Kafka: see kafka_plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,14 @@ class State:
     def through(self) -> int:
         """Every event up to this one is in a part."""
         return max((each.facts.last for each in self.partials()), default=0)
+
+    def positions(self) -> dict[str, int]:
+        """Where to go on in each partition of a topic; its offsets only grow."""
+        found: dict[str, int] = {}
+        for each in self.partials():
+            for partition, offset in each.facts.positions.items():
+                found[partition] = max(offset, found.get(partition, 0))
+        return found
 
     def new_place(self) -> Path:
         """Where a part is made before it is whole."""

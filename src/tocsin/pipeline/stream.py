@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tocsin.pipeline.job import Job, make_tables, sizes_for, told_plainly
+from tocsin.pipeline.job import Job, make_tables, sizes_for, take_in, told_plainly
 from tocsin.pipeline.partial import Input, Sizes, make_partial
+from tocsin.pipeline.places import is_broker, is_directory
 from tocsin.pipeline.reading import unreadable
 from tocsin.pipeline.source import register
 from tocsin.pipeline.standing import compacted, is_due
@@ -60,14 +61,26 @@ class Progress:
 Tell = Callable[[Progress], None]
 
 
+def _nothing_more() -> None:
+    """What is done about a new edition if nobody says."""
+
+
 class Streaming:
     """A pipeline that keeps up, until it is stopped."""
 
-    def __init__(self, spark: SparkSession, job: Job, pace: Pace, tell: Tell) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: Job,
+        pace: Pace,
+        tell: Tell,
+        send: Callable[[], None] = _nothing_more,
+    ) -> None:
         self._spark = spark
-        self._job = job
+        self._job = replace(job, rows_max=pace.rows_max)
         self._pace = pace
         self._tell = tell
+        self._send = send
         self._state = State(job.tables)
         self._turn = threading.Lock()  # a batch and a new edition do not meet
         self._pending_since: float | None = None
@@ -84,14 +97,48 @@ class Streaming:
             if self._job.anew:
                 self._state.forget()
             self._state.agree_on(self._job.window)
-            query = self._start()
-            try:
-                self._watch(query)
-            finally:
-                if query.isActive:
-                    query.stop()
+            self._send()  # what another run made, and could not send
+            if is_directory(self._job.archive) or is_broker(self._job.archive):
+                self._follow()
+            else:
+                self._ask_again_and_again()
             if self._pending_since is not None:
                 self._refresh()
+
+    def _follow(self) -> None:
+        """As a stream of Spark's."""
+        query = self._start()
+        try:
+            self._watch(query)
+        finally:
+            if query.isActive:
+                query.stop()
+
+    def _ask_again_and_again(self) -> None:
+        """As the job does, for what our source does not read. The state is all that it goes by."""
+        while not self._stopping.is_set():
+            is_news = self._take_new()
+            if not is_news and self._pace.once:
+                return
+            self._refresh_if_due()
+            if not is_news:
+                self._stopping.wait(self._pace.trigger_s)
+
+    def _take_new(self) -> bool:
+        """Make one part of what is new. False if nothing is."""
+        begun_s, before = time.monotonic(), self._state.through()
+        with self._turn:
+            take_in(self._spark, self._state, self._job, lambda step: None)
+        parts = self._state.partials()
+        if not parts or parts[-1].facts.last == before:
+            return False
+        if self._pending_since is None:
+            self._pending_since = begun_s
+        facts, took_s = parts[-1].facts, time.monotonic() - begun_s
+        age_s = None if facts.as_of is None else (datetime.now(UTC) - facts.as_of).total_seconds()
+        events = facts.counts.get("events", 0)
+        self._tell(Progress("batch", facts.last, events, took_s, age_s))
+        return True
 
     def _start(self) -> StreamingQuery:
         register(self._spark)
@@ -144,9 +191,12 @@ class Streaming:
         while not self._stopping.is_set():
             if query.awaitTermination(LOOK_S):
                 return
-            since = self._pending_since
-            if since is not None and time.monotonic() - since >= self._pace.refresh_s:
-                self._refresh()
+            self._refresh_if_due()
+
+    def _refresh_if_due(self) -> None:
+        since = self._pending_since
+        if since is not None and time.monotonic() - since >= self._pace.refresh_s:
+            self._refresh()
 
     def _refresh(self) -> None:
         """A new edition of the tables, of all that was taken so far."""
@@ -157,6 +207,7 @@ class Streaming:
                 compacted(self._spark, self._state, sizes)
             manifest = make_tables(self._spark, self._state, self._job, sizes, lambda step: None)
             self._pending_since = None
+            self._send()
         age_s = None
         if manifest.as_of is not None:
             age_s = (datetime.now(UTC) - manifest.as_of).total_seconds()

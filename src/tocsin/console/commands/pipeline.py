@@ -18,6 +18,7 @@ RUN_EXAMPLES = """
   tocsin pipeline run --archive made --tables out      another archive, other tables
   tocsin pipeline run --since 30d --tables last-month
   tocsin pipeline run --master spark://head:7077 --conf spark.executor.memory=4g
+  tocsin pipeline run --archive kafka://one:9092,two:9092/runs --publish s3://bucket/tables
 """
 STREAM_EXAMPLES = """
   tocsin pipeline stream                               until it is stopped; goes on where it was
@@ -73,7 +74,12 @@ def add_arguments(parser: Parser) -> None:
 
 def _add_input(parser: Parser) -> None:
     option = parser.add_argument
-    option("--archive", metavar="PLACE", help="a directory, a broker's URL, or an object store's")
+    option(
+        "--archive", metavar="PLACE", help="a directory, a broker, s3a://..., kafka://HOST/TOPIC"
+    )
+    option(
+        "--publish", metavar="PLACE", help="copy each version there: s3://..., kafka://HOST/PREFIX"
+    )
     option("--master", metavar="URL", default="local[*]", help="where Spark runs (local[*])")
     option("--conf", metavar="K=V", action="append", default=[], help="a setting of Spark")
     option("--anew", action="store_true", help="forget what was made, and make it again")

@@ -1,0 +1,119 @@
+"""Sending to Kafka: the rows of the tables that are summaries, each table to a topic of its own.
+
+    PREFIX.activity_stats    key: what a row is one of, as JSON; value: the row, as JSON
+    PREFIX.manifest          the edition they are of, when all of its rows are sent
+
+Every message has the header `tocsin_version`. If it breaks off, all rows are sent again: a reader
+that keeps the last value of each key, as a compacted topic does, is right in the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tocsin.archive.published import Published
+from tocsin.pipeline.derive.schemas import table_schema
+from tocsin.pipeline.kafka_client import client_settings
+from tocsin.pipeline.places import KafkaPlace
+from tocsin.pipeline.state import State, write_whole
+
+# Which tables, and what a row of each is known by. Not `events`, which Kafka may have had before,
+# nor `activities` and `quarantine`: they grow with the events, and are for files.
+KEYS: Final = {
+    "runs": ("run",),
+    "activity_stats": ("workflow", "activity", "version"),
+    "cost_models": ("workflow", "activity", "version", "target"),
+    "estimates": ("run",),
+    "failures": ("run", "id", "attempt"),
+    "evolution": ("workflow", "version"),
+    "host_usage": ("host", "hour"),
+    "activity_usage": ("workflow", "activity", "hour"),
+    "deliveries": ("subscription",),
+    "discoveries": ("model", "request"),
+}
+MANIFEST: Final = "manifest"
+VERSION: Final = "tocsin_version"
+_JSON: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX",
+    "timeZone": "UTC",
+    "ignoreNullFields": "false",  # every row has every column
+}
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """Which edition was sent there last."""
+
+    url: str
+    version: int
+    made: datetime
+
+
+def send_rows(spark: SparkSession, tables: Path, found: Published, url: str) -> bool:
+    """Send an edition. False if it was sent there before. May OSError."""
+    sent = Sent(url, found.version, found.made)
+    known = State(tables).directory / f"sent-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
+    if _read(known) == sent:
+        return False
+    place = KafkaPlace.parse(url)
+    with _as_os_error():
+        rows = [_messages(spark, found, name, place.topic) for name in KEYS]
+        _write(spark, reduce(DataFrame.unionByName, rows), place, found.version)
+        last = spark.createDataFrame(
+            [(f"{place.topic}.{MANIFEST}", MANIFEST, msgspec.json.encode(found.manifest).decode())],
+            "topic STRING, key STRING, value STRING",
+        )
+        _write(spark, last, place, found.version)
+    write_whole(known, msgspec.json.encode(sent))
+    return True
+
+
+def _read(path: Path) -> Sent | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Sent)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _messages(spark: SparkSession, found: Published, name: str, prefix: str) -> DataFrame:
+    files = [str(found.directory / name / each) for each in found.tables[name].files]
+    rows = spark.read.schema(table_schema(name)).parquet(*files)
+    return rows.select(
+        F.lit(f"{prefix}.{name}").alias("topic"),
+        F.to_json(F.struct(*KEYS[name]), _JSON).alias("key"),
+        F.to_json(F.struct("*"), _JSON).alias("value"),
+    )
+
+
+def _write(spark: SparkSession, messages: DataFrame, place: KafkaPlace, version: int) -> None:
+    header = F.struct(
+        F.lit(VERSION).alias("key"), F.lit(str(version)).cast("binary").alias("value")
+    )
+    writer = messages.withColumn("headers", F.array(header)).write.format("kafka")
+    settings = client_settings(spark, place)
+    settings.pop("isolation.level")  # which is a reader's
+    for name, value in settings.items():
+        writer = writer.option(f"kafka.{name}", value)
+    writer.save()
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """What went wrong with the other side, as what goes wrong with any."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        causes = [line for line in lines if line.startswith("Caused by:")]
+        raise OSError((causes or lines or [type(error).__name__])[-1 if causes else 0]) from error

@@ -1,0 +1,205 @@
+"""A real Kafka as the archive: the same tables, each message once, and nothing lost in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("kafka")
+
+from kafka import KafkaConsumer, KafkaProducer
+
+from pipeline.archives import TELLER
+from pipeline.damage import pipeline
+from pipeline.kafka_broker import connector, kafka, new_topic
+from pipeline.sameness import assert_same, rows
+from tocsin.archive.filling import Filler, SealLimits, stretches
+from tocsin.archive.parquet import read_range
+from tocsin.archive.published import require
+from tocsin.archive.record import to_batch, to_events
+from tocsin.archive.synth.plan import Plan
+from tocsin.archive.synth.synthesis import synthesize
+from tocsin.archive.tables import TABLES
+from tocsin.event.stored import Stored
+from tocsin.pipeline.sending_kafka import KEYS
+from tocsin.pipeline.state import State
+from tocsin.wire.cloudevents import structured_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+PARTITIONS = 3
+NS_PER_MS = 1_000_000
+NO_EVENTS = (b"hello", b'{"id": 1}', b"")
+COMPARED = (
+    *("activities", "runs", "activity_stats", "cost_models", "estimates", "evolution"),
+    *("host_usage", "activity_usage"),
+)
+
+
+@pytest.fixture(scope="module")
+def jars(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return connector(tmp_path_factory.mktemp("connector"))
+
+
+@pytest.fixture(scope="module")
+def address(jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with kafka(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
+    """Events of runs, received at times that Kafka can tell: it counts milliseconds."""
+    made = tmp_path_factory.mktemp("made")
+    synthesize(Plan(events=1_200, seed=7), made, lambda done: None)
+    found = [each for batch in read_range(made, through=10_000) for each in to_events(batch)]
+    return [
+        Stored(number, each.received_ns // NS_PER_MS * NS_PER_MS, each.event)
+        for number, each in enumerate(found, 1)
+    ]
+
+
+def archived(events: Sequence[Stored], directory: Path) -> Path:
+    filler = Filler(str(directory), SealLimits())
+    for stretch in stretches([to_batch(events, TELLER)], 1, len(events)):
+        filler.write_fresh(stretch)
+    return directory
+
+
+def as_header(value: object) -> bytes:
+    return (value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+def binary(stored: Stored) -> tuple[list[tuple[str, bytes]], bytes | None]:
+    """As a client of Kafka sends it in binary mode."""
+    members = json.loads(structured_of(stored))
+    for name in ("data", "data_base64", "datacontenttype"):
+        members.pop(name, None)
+    headers = [(f"ce_{name}", as_header(value)) for name, value in members.items()]
+    if stored.event.datacontenttype:
+        headers.append(("content-type", stored.event.datacontenttype.encode()))
+    return headers, stored.event.data
+
+
+def send(address: str, topic: str, events: Sequence[Stored], *others: bytes) -> None:
+    """Events in both modes, and messages that are none, over all partitions."""
+    with closing(KafkaProducer(bootstrap_servers=address)) as producer:
+        for number, each in enumerate(events):
+            headers, value = binary(each)
+            # What a door made of XML travels in its own way.
+            if number % 2 or each.event.attributes:
+                headers = [("content-type", b"application/cloudevents+json")]
+                value = structured_of(each)
+            producer.send(
+                topic,
+                key=each.event.id.encode(),
+                value=value,
+                headers=headers,
+                partition=number % PARTITIONS,
+                timestamp_ms=each.received_ns // NS_PER_MS,
+            )
+        for value in others:
+            producer.send(topic, value=value, partition=1)
+        producer.flush()
+
+
+def told(*arguments: str, errors: Path) -> dict[str, Any]:
+    """What a command of the pipeline says at its end."""
+    with pipeline(*arguments, errors=errors) as command:
+        complaints = command.errors()
+    assert command.lines, complaints[-3000:]
+    return command.lines[-1]
+
+
+def but_numbers(tables: Path, name: str) -> pa.Table:
+    """The rows of a table without sequence numbers, which are the tables' own."""
+    found = rows(tables, name)
+    return found.drop_columns([each for each in found.column_names if each.endswith("seq")])
+
+
+def assert_sent(address: str, prefix: str, tables: Path) -> None:
+    """Each row of each summary is in its topic, once, and the manifest came last."""
+    found = require(tables)
+    topics = {f"{prefix}.{name}": name for name in KEYS if found.tables[name].rows}
+    with closing(
+        KafkaConsumer(
+            *topics,
+            f"{prefix}.manifest",
+            bootstrap_servers=address,
+            auto_offset_reset="earliest",
+            consumer_timeout_ms=10_000,
+        )
+    ) as consumer:
+        came = list(consumer)
+    assert {bytes(dict(each.headers)["tocsin_version"]) for each in came} == {
+        str(found.version).encode()
+    }
+    (last,) = (each for each in came if each.topic == f"{prefix}.manifest")
+    assert json.loads(last.value)["through"] == found.through
+    for topic, name in topics.items():
+        rows_sent = [json.loads(each.value) for each in came if each.topic == topic]
+        assert len(rows_sent) == found.tables[name].rows, name
+        assert all(list(row) == TABLES[name].names for row in rows_sent)
+    runs = {json.loads(each.key)["run"] for each in came if each.topic == f"{prefix}.runs"}
+    assert runs == set(rows(tables, "runs").column("run").to_pylist())
+
+
+def test_a_stream_takes_a_topic_in_batches_and_goes_on_where_it_was(
+    address: str, jars: str, events: list[Stored], tmp_path: Path
+) -> None:
+    url, errors = f"kafka://{address}/streamed", tmp_path / "errors"
+    options = ("--archive", url, "--tables", str(tmp_path / "tables"))
+    settings = ("--conf", f"spark.jars={jars}")
+    pace = ("--once", "--rows", "250", "--refresh", "600")
+    new_topic(address, "streamed", PARTITIONS)
+    send(address, "streamed", events[:600])
+    told("run", *options, *settings, errors=errors)
+    send(address, "streamed", events[600:])
+
+    with pipeline("stream", *options, *settings, *pace, errors=errors) as command:
+        complaints = command.errors()
+
+    kinds = [each["kind"] for each in command.lines]
+    assert kinds == ["batch", "batch", "batch", "tables"], complaints[-3000:]
+    assert command.lines[-1]["through"] == len(events)
+    assert sum(State(tmp_path / "tables").positions().values()) == len(events)
+
+
+def test_a_topic_makes_the_tables_that_an_archive_makes_in_parts_and_each_message_once(
+    address: str, jars: str, events: list[Stored], tmp_path: Path
+) -> None:
+    url, errors = f"kafka://{address}/runs", tmp_path / "errors"
+    tables = ("--tables", str(tmp_path / "there"))
+    command = ("run", "--archive", url, *tables, "--conf", f"spark.jars={jars}")
+    new_topic(address, "runs", PARTITIONS)
+
+    send(address, "runs", events[:1000], *NO_EVENTS)
+    first = told(*command, errors=errors)
+    send(address, "runs", events[1000:])
+    second = told(*command, "--publish", f"kafka://{address}/out", errors=errors)
+    third = told(*command, "--publish", f"kafka://{address}/out", errors=errors)
+
+    assert first["counts"]["set_aside"] >= len(NO_EVENTS)
+    met = (second["counts"][name] for name in ("events", "duplicates", "set_aside"))
+    assert sum(met) == len(events) + len(NO_EVENTS)
+    assert (second["new"], third["new"]) == (True, False)
+    assert second["through"] == third["through"] == len(events) + len(NO_EVENTS)
+    found = rows(tmp_path / "there", "quarantine").to_pylist()
+    aside = [each for each in found if "it is no CloudEvent" in each["reason"]]
+    assert {each["file"] for each in aside} == {f"{url}/1/{333 + n}" for n in range(3)}
+    assert "hello" in {each["excerpt"] for each in aside}
+    assert sum(State(tmp_path / "there").positions().values()) == len(events) + len(NO_EVENTS)
+    assert (second["published"]["new"], third["published"]["new"]) == (True, False)
+    assert_sent(address, "out", tmp_path / "there")
+    archive = archived(events, tmp_path / "archive")
+    told("run", "--archive", str(archive), "--tables", str(tmp_path / "here"), errors=errors)
+    for name in COMPARED:
+        assert_same(
+            but_numbers(tmp_path / "here", name), but_numbers(tmp_path / "there", name), name
+        )

@@ -1,0 +1,135 @@
+"""Tables copied out: whole or not at all, once each, and tried again after a failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import boto3
+import pyarrow.parquet as pq
+import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from tocsin.archive.published import Manifest, require
+from tocsin.archive.tables import TABLES
+from tocsin.errors import BadPipelineOption, ConnectorMissing, PublicationFailed
+from tocsin.pipeline.publishing import Edition
+from tocsin.pipeline.sending import check_place, send
+from tocsin.pipeline.sending_files import opened
+from tocsin.pipeline.sending_kafka import KEYS
+
+BEGAN = datetime(2026, 11, 16, 12, tzinfo=UTC)
+NO_SPARK = cast(SparkSession, None)  # files are copied without it
+
+
+def edition(tables: Path, number: int) -> Manifest:
+    """One more version of the tables, with a row that tells which."""
+    made = Edition(tables)
+    place = made.place("discoveries")
+    place.mkdir()
+    row = {"model": "directory", "request": f"edition {number}"}
+    table = TABLES["discoveries"].empty_table().from_pylist([row], TABLES["discoveries"])
+    pq.write_table(table, place / "part-0.parquet")
+    return made.publish(BEGAN + timedelta(hours=number), number, BEGAN, {"events": number})
+
+
+def standing(url: str) -> tuple[dict[str, Any], str]:
+    """What a reader finds: the manifest, and the row of the edition that it names."""
+    files, root = opened(url)
+    with files.open_input_stream(f"{root}/_manifest.json") as stream:
+        manifest = json.loads(stream.read())
+    place = f"{root}/{manifest['directory']}/discoveries"
+    table = pq.read_table(place, filesystem=files)
+    return manifest, table.column("request")[0].as_py()
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """The address of an object store's bucket, as pyarrow takes it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "region_name": "us-east-1"}
+        with closing(boto3.client("s3", endpoint_url=f"http://{host}:{port}", **keys)) as client:
+            client.create_bucket(Bucket="kept")
+        yield f"s3://k:s@kept/tables?scheme=http&endpoint_override={host}:{port}"
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["directory", "file", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "s3":
+        return str(request.getfixturevalue("s3"))
+    return ("" if request.param == "directory" else "file://") + str(tmp_path / "out")
+
+
+def test_each_edition_is_copied_once_and_readers_find_the_last(place: str, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+
+    assert not send(NO_SPARK, tables, place)  # there is none yet
+    for number in (1, 2, 3):
+        made = edition(tables, number)
+        assert send(NO_SPARK, tables, place)
+        assert not send(NO_SPARK, tables, place)
+
+        manifest, row = standing(place)
+        assert (manifest["version"], row) == (made.version, f"edition {number}")
+        assert manifest["tables"].keys() == TABLES.keys()
+    files, root = opened(place)
+    kept = [each.base_name for each in files.get_file_info(fs.FileSelector(root))]
+    assert sorted(kept) == ["000002-20261116T140000Z", "000003-20261116T150000Z", "_manifest.json"]
+
+
+def test_what_cannot_be_copied_leaves_both_sides_as_they_were_and_is_tried_again(
+    tmp_path: Path,
+) -> None:
+    tables, out = tmp_path / "tables", tmp_path / "out"
+    edition(tables, 1)
+    send(NO_SPARK, tables, str(out))
+    made = edition(tables, 2)
+    in_the_way = out / "000002-20261116T140000Z"
+    in_the_way.write_text("mine")
+
+    with pytest.raises(PublicationFailed, match=r"version 2 could not be copied .* tries again"):
+        send(NO_SPARK, tables, str(out))
+
+    assert require(tables).manifest == made
+    assert standing(str(out))[1] == "edition 1"
+    in_the_way.unlink()
+    assert send(NO_SPARK, tables, str(out))
+    assert standing(str(out))[1] == "edition 2"
+
+
+def test_an_object_store_that_is_not_there_is_an_error_that_says_so(tmp_path: Path) -> None:
+    edition(tmp_path, 1)
+    nowhere = "s3://k:s@kept/t?scheme=http&endpoint_override=127.0.0.1:1&region=us-east-1"
+
+    with pytest.raises(PublicationFailed, match="could not be copied to s3://kept/t"):
+        send(NO_SPARK, tmp_path, nowhere)
+
+
+def test_a_place_that_cannot_take_tables_is_refused_before_any_are_made(
+    ready: SparkSession,
+) -> None:
+    check_place(ready, "s3://bucket/tables")
+    check_place(ready, "/data/out")
+    with pytest.raises(BadPipelineOption, match=r"http://there.*s3"):
+        check_place(ready, "http://there/tables")
+    with pytest.raises(BadPipelineOption, match="topic"):
+        check_place(ready, "kafka://one")
+    with pytest.raises(ConnectorMissing):
+        check_place(ready, "kafka://one/prefix")
+
+
+def test_what_goes_to_kafka_is_known_by_columns_that_the_tables_have() -> None:
+    assert TABLES.keys() - KEYS.keys() == {"events", "activities", "quarantine"}
+    for name, key in KEYS.items():
+        assert set(key) <= set(TABLES[name].names)

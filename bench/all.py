@@ -36,6 +36,7 @@ BENCHMARKS = (
     ("gma_flow", "Performance events, end to end, and 1,000 hosts", False),
     ("source", "The Spark source beside Spark's own", False),
     ("pipeline", "The pipeline's tables beside DuckDB and Polars", False),
+    ("stream", "The pipeline as a stream, and the age of its answers", False),
 )
 
 # Ratios that have a target: where they stand in the JSON, and what they must reach.
@@ -69,6 +70,16 @@ RATIOS = (
     ("performance events decoded / bare lxml walk", "gma_codec", ("decode_over_lxml",), 0.8, True),
     ("... encoded / lxml's tree builder", "gma_codec", ("encode_over_lxml",), 3.0, True),
     ("... routed / decoded", "gma_codec", ("route_over_decode",), 1.5, True),
+    ("rows/s of format(tocsin) / Spark's Parquet source", "source", ("ratio_min",), 0.8, True),
+    ("0.2 s / a poll of 20,000 files", "source", ("poll_target_over_it",), 1.0, True),
+    (
+        "all tables of 10M events / the faster of DuckDB and Polars",
+        "pipeline",
+        ("sizes", 1, "spark_over_faster"),
+        5.0,
+        False,
+    ),
+    ("... of 50M events", "pipeline", ("sizes", 2, "spark_over_faster"), 4.0, False),
     (
         "`tocsin pub --help` / bare interpreter",
         "startup",

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,7 @@ PLACE: Final = HERE.parent / "out" / "pipeline"
 TOCSIN: Final = Path(sys.executable).with_name("tocsin")
 SEED: Final = 7
 SAMPLE_S: Final = 0.2
+MEMORY_MAX: Final = int(psutil.virtual_memory().total * 0.85)  # beyond it an engine has failed
 ENGINES: Final = ("spark", "duckdb", "polars")
 PEERS: Final = ("duckdb", "polars")
 # Spark beside the faster of the others.
@@ -57,6 +59,8 @@ class Taken:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     peak_mib: float = 0.0
+    failed: str = ""
+    """Why it did not come to an end."""
     tables_s: dict[str, float] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
@@ -91,6 +95,14 @@ class Watch:
                     continue
                 self._cpu_s[each.pid] = times.user + times.system
             self.peak_bytes = max(self.peak_bytes, resident)
+            if resident > MEMORY_MAX:
+                self._kill(family)
+
+    def _kill(self, family: list[psutil.Process]) -> None:
+        """Before it takes the machine with it."""
+        for each in family:
+            with suppress(psutil.Error):
+                each.kill()
 
     def stop(self) -> None:
         self._over.set()
@@ -137,11 +149,14 @@ def run(engine: str, archive: Path, tables: Path) -> Taken:
     watch = Watch(process.pid)
     assert process.stdout is not None
     lines = [json.loads(line) for line in process.stdout if line.startswith("{")]
-    if process.wait():
-        raise SystemExit(f"{engine} failed with exit code {process.returncode}")
+    code = process.wait()
     all_s = time.time() - began_s
     watch.stop()
     taken.cpu_s, taken.peak_mib = watch.cpu_s, watch.peak_bytes / (1 << 20)
+    if code:
+        is_memory = watch.peak_bytes > MEMORY_MAX
+        taken.failed = "out of memory" if is_memory else f"exit code {code}"
+        return taken
     if engine == "spark":
         taken.start_s = lines[-1]["started_s"]
         taken.rows = lines[-1]["tables"]
@@ -185,18 +200,18 @@ def measure(events: str, engines: list[str], *, check: bool) -> dict[str, Any]:
     taken = [run(engine, archive, places[engine]) for engine in engines]
     show(events, taken)
     found: dict[str, Any] = {"events": events, "engines": [asdict(each) for each in taken]}
-    by_engine = {each.engine: each.wall_s for each in taken}
+    by_engine = {each.engine: each.wall_s for each in taken if not each.failed}
     peers = [by_engine[each] for each in PEERS if each in by_engine]
     if "spark" in by_engine and peers:
         found["spark_over_faster"] = round(by_engine["spark"] / min(peers), 2)
         bound = RATIO_MAX.get(events)
         words = f" (at most {bound:g})" if bound else ""
         print(f"\nSpark over the faster of the others: {found['spark_over_faster']}{words}")
-    if check:
+    if check and "duckdb" in by_engine:
         found["checks"] = [
             {"engine": engine, **_checked(places[engine], places["duckdb"], engine)}
             for engine in engines
-            if engine != "duckdb" and "duckdb" in engines
+            if engine != "duckdb" and engine in by_engine
         ]
     return found
 
@@ -216,17 +231,22 @@ def show(events: str, taken: list[Taken]) -> None:
     rows: list[tuple[object, ...]] = [
         ("start", *(each.start_s for each in taken)),
         *((name, *(each.tables_s.get(name) for each in taken)) for name in names),
-        ("all tables", *(each.wall_s for each in taken)),
+        ("all tables", *(None if each.failed else each.wall_s for each in taken)),
         ("processor time", *(each.cpu_s for each in taken)),
         ("peak memory, MiB", *(each.peak_mib for each in taken)),
     ]
     report.table(headers, rows)
+    for each in taken:
+        if each.failed:
+            print(f"{each.engine} did not come to an end: {each.failed}")
 
 
 def growth(results: list[dict[str, Any]]) -> dict[str, float]:
     """How many times longer five times as much takes, by engine."""
     walls = {
-        each["events"]: {engine["engine"]: engine["wall_s"] for engine in each["engines"]}
+        each["events"]: {
+            engine["engine"]: engine["wall_s"] for engine in each["engines"] if not engine["failed"]
+        }
         for each in results
     }
     small, large = GROWTH_SIZES

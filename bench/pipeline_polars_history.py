@@ -120,7 +120,7 @@ def _points(live: pl.LazyFrame, past: pl.LazyFrame, stages: pl.LazyFrame) -> pl.
     return at_stage.select(
         "run",
         left=pl.max_horizontal(left, 0) / US_PER_S,
-        is_alike=lasted > pl.col("waited"),
+        is_alike=lasted >= pl.col("waited"),
         is_as_large=is_as_large,
     )
 

@@ -63,7 +63,7 @@ WITH under_way AS (
 ), points AS (
     SELECT
         run, greatest(finished - end_us - waited_us, 0) / 1e6 AS left_s,
-        coalesce(next_us, finished) - end_us > waited_us AS is_alike, is_as_large
+        coalesce(next_us, finished) - end_us >= waited_us AS is_alike, is_as_large
     FROM pairs JOIN stages USING (past, stage)
 ), weighed AS (
     SELECT

@@ -12,6 +12,7 @@ from tocsin.archive.tables import EVENTS, QUARANTINE
 from tocsin.monitor.alerts import SOURCE
 from tocsin.monitor.rules import CURRENT, GROWING
 from tocsin.pipeline.attempts import seconds_between
+from tocsin.pipeline.few import Few
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 NOTE_COLUMNS: Final = (
@@ -97,15 +98,16 @@ def keys_of(clean: DataFrame) -> DataFrame:
     )
 
 
-def repetitions(keys: DataFrame, former: DataFrame | None) -> DataFrame:
+def repetitions(keys: DataFrame, former: DataFrame | None, few: Few) -> DataFrame:
     """The sequence numbers of events that were there before, in this part or in a former one."""
     same = ["key", "check"]
     firsts = keys.groupBy(*same).agg(F.min("seq").alias("first"), F.count("*").alias("times"))
-    again = keys.join(firsts.where("times > 1"), same).where("seq > first").select("seq")
-    if former is None:
-        return again
-    known = keys.join(former.select(*same).distinct(), same, "left_semi").select("seq")
-    return again.unionByName(known).distinct()
+    twice = few.keep(firsts.where("times > 1").drop("times"))
+    again = keys.join(twice, same).where("seq > first").select("seq")
+    if former is not None:
+        known = keys.join(former.select(*same).distinct(), same, "left_semi").select("seq")
+        again = again.unionByName(known).distinct()
+    return few.keep(again)
 
 
 def notes_of(usable: DataFrame) -> DataFrame:
@@ -119,9 +121,8 @@ def notes_of(usable: DataFrame) -> DataFrame:
     return kept.select(*NOTE_COLUMNS, slim.alias("told"))
 
 
-def events_of(clean: DataFrame, repeated: DataFrame) -> DataFrame:
-    """The table of events: each once."""
+def events_of(once: DataFrame) -> DataFrame:
+    """The table of events."""
     late_s = F.greatest(seconds_between(F.col("at"), F.col("received")), F.lit(0.0))
     columns = {"workflow": F.col("told.WorkflowName"), "late_s": late_s}
-    kept = clean.join(repeated, "seq", "left_anti")
-    return kept.withColumns(columns).select(*EVENTS.names)
+    return once.withColumns(columns).select(*EVENTS.names)

@@ -225,7 +225,8 @@ def message_cells(entity: Entity) -> dict[str, Column]:
 
 
 def _stamped(value: Column, said: Column) -> Column:
-    cell = F.struct(F.col("at").alias("at"), F.col("seq").alias("seq"), value.alias("value"))
+    at_us = F.unix_micros("at")  # a number: it is compared and kept, and never shown
+    cell = F.struct(at_us.alias("at_us"), F.col("seq").alias("seq"), value.alias("value"))
     return F.when(said.isNotNull(), cell)
 
 

@@ -19,6 +19,7 @@ from tocsin.archive.published import Manifest, published
 from tocsin.errors.pipeline import PipelineFailed
 from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
+from tocsin.pipeline.numbers import OF_FILES
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.places import has_files
 from tocsin.pipeline.reading import land, new_records
@@ -86,6 +87,7 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
         if standing is not None and not job.anew and _has_all(standing.manifest, state):
             return Done(standing.manifest, False, bad)
         sizes = sizes_for(state)
+        _divide(spark, sizes)
         if is_due(state.partials()):
             tell("compaction")
             compacted(spark, state, sizes)
@@ -139,6 +141,9 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
         if not has_files(job.archive):
             landed = state.new_place()
             found = land(spark, job.archive, found, landed)
+        row = OF_FILES if found.files or landed is not None else "0L"
+        sizes = sizes_of(found.bytes)
+        _divide(spark, sizes)
         input = Input(
             found.records,
             found.first,
@@ -146,10 +151,11 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
             now,
             found.bad_files,
             found.file,
+            row,
             aside=found.aside,
             positions=found.positions,
         )
-        make_partial(spark, state, input, sizes_of(found.bytes))
+        make_partial(spark, state, input, sizes)
     finally:
         if landed is not None:
             shutil.rmtree(landed, ignore_errors=True)
@@ -173,6 +179,12 @@ def sizes_of(archive_bytes: int) -> Sizes:
     """How to divide the work on so much of an archive."""
     partitions = min(PARTITIONS_MAX, max(2, -(-archive_bytes // BYTES_A_PARTITION)))
     return Sizes(partitions, max(1, -(-archive_bytes // BYTES_A_FILE)))
+
+
+def _divide(spark: SparkSession, sizes: Sizes) -> None:
+    """Also what is not divided by hand: two hundred parts of little are mostly beginnings."""
+    parts = max(sizes.partitions, 2 * spark.sparkContext.defaultParallelism)
+    spark.conf.set("spark.sql.shuffle.partitions", str(parts))
 
 
 def sizes_for(state: State) -> Sizes:

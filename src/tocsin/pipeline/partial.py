@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, Observation, SparkSession, Window
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from tocsin.monitor.rules import Entity
 from tocsin.pipeline.attempts import attempt_rows
@@ -25,13 +26,17 @@ from tocsin.pipeline.clean import (
     repetitions,
     set_aside,
 )
-from tocsin.pipeline.fold import HASH, cell_schema, cells_of, folded
+from tocsin.pipeline.few import Few
+from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded
+from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CELLS: Final = "cells"
 _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX", "timeZone": "UTC"}
+# No two of them are alike: looking for those that are would take as long as to write them.
+_UNLIKE: Final = (CELLS, HASH, "id", "data", "seq", "key")
 ENTITIES: Final[dict[str, Entity]] = {"attempts": "activity", "runs": "run"}
 
 
@@ -54,6 +59,8 @@ class Input:
     bad_files: Sequence[BadFile] = ()
     file: str = "''"
     """An expression for the file that a record is from."""
+    row: str = "monotonically_increasing_id()"
+    """One that tells apart records that have the same number."""
     counts: dict[str, int] = field(default_factory=dict)
     aside: DataFrame | None = None
     """Rows of the quarantine besides: messages that are no events."""
@@ -75,18 +82,34 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
     """Clean, fold and keep. Returns the part, on disk; if that fails, nothing is left of it."""
     place = state.new_place()
     try:
-        return state.keep(place, _made(spark, state, input, sizes, place))
+        with Few() as few:
+            facts = _made(spark, state, input, sizes, place, few)
+        return state.keep(place, facts)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)  # where the disk is full, its room is needed
         raise
 
 
 def _made(
-    spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path
+    spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path, few: Few
 ) -> PartialFacts:
-    records, file = _without_repeated_seq(input)
-    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull())
+    now = F.lit(input.now)
+    records = input.records.withColumns({"file": F.expr(input.file), ROW: F.expr(input.row)})
+    wrong = misnumbered(records, now, few)
+    glanced = numbered(records, wrong).where(reason_at_a_glance(now).isNull())
     seen = Observation()
+
+    def clean() -> dict[str, int]:
+        judged = unnumbered(records, wrong).withColumn("reason", reason(now))
+        bad = set_aside(judged.where("reason IS NOT NULL"))
+        others = _as_rows(spark, bad, input.bad_files)
+        if input.aside is not None:
+            others = others.unionByName(input.aside)
+        write(bad.unionByName(others), place / "quarantine", 1)
+        aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
+        usable = glanced.join(few.keep(aside.select("seq").where("seq > 0")), "seq", "left_anti")
+        met = _write_once(spark, state, input, usable, place, sizes, seen, few)
+        return {**met, "set_aside": aside.count()}
 
     def fold(name: str, entity: Entity) -> dict[str, int]:
         cells = folded(cells_of(glanced, entity), entity, sizes.partitions)
@@ -94,7 +117,7 @@ def _made(
         return {}
 
     work: list[Callable[[], dict[str, int]]] = [
-        lambda: _clean(spark, state, input, (records, file), place, sizes, seen),
+        clean,
         *(partial(fold, name, entity) for name, entity in ENTITIES.items()),
     ]
     cleaned = together(work)[0]
@@ -104,47 +127,35 @@ def _made(
     return PartialFacts(input.first, input.last, as_of, counts, dict(input.positions))
 
 
-def _clean(
+def _write_once(
     spark: SparkSession,
     state: State,
     input: Input,
-    named: tuple[DataFrame, str],
+    usable: DataFrame,
     place: Path,
     sizes: Sizes,
     seen: Observation,
+    few: Few,
 ) -> dict[str, int]:
-    """Set aside what cannot be used, and write the rest, each event once. Returns what it met."""
-    records, file = named
-    judged = records.withColumn("reason", reason(F.lit(input.now)))
-    bad = set_aside(judged.where("reason IS NOT NULL").withColumn("file", F.expr(file)))
-    others = _as_rows(spark, bad, input.bad_files)
-    if input.aside is not None:
-        others = others.unionByName(input.aside)
-    write(bad.unionByName(others), place / "quarantine", 1)
-    aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
-    glanced = records.where(reason_at_a_glance(F.lit(input.now)).isNull())
-    usable = glanced.join(aside.select("seq").where("seq > 0"), "seq", "left_anti")
+    """Write what can be used, each event once. Returns what it met."""
     keys = keys_of(usable)
     write(keys, place / "keys", sizes.files)
     former = [each for each in state.partials() if each.facts.last < input.first]
     repeated = repetitions(
         spark.read.schema(keys.schema).parquet(str(place / "keys")),
         read(spark, former, "keys") if former else None,
-    ).persist()
-    try:
-        clean = judged.where("reason IS NULL").drop("reason")
-        events = events_of(clean, repeated).observe(
-            seen,
-            F.count("*").alias("events"),
-            F.count_if(F.col("late_s") > LATE_S).alias("late"),
-            F.max(F.unix_micros("received")).alias("as_of_us"),
-        )
-        write(events, place / "events", sizes.files)
-        once = usable.join(repeated, "seq", "left_anti")
-        write(notes_of(once), place / "notes", sizes.files)
-        return {"duplicates": repeated.count(), "set_aside": aside.count()}
-    finally:
-        repeated.unpersist()
+        few,
+    )
+    once = usable.join(repeated, "seq", "left_anti")
+    events = events_of(once).observe(
+        seen,
+        F.count("*").alias("events"),
+        F.count_if(F.col("late_s") > LATE_S).alias("late"),
+        F.max(F.unix_micros("received")).alias("as_of_us"),
+    )
+    write(events, place / "events", sizes.files)
+    write(notes_of(once), place / "notes", sizes.files)
+    return {"duplicates": repeated.count()}
 
 
 def _moment(micros: int | None) -> datetime | None:
@@ -154,7 +165,7 @@ def _moment(micros: int | None) -> datetime | None:
 def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
     """Write cells; of attempts, also how they stand, which is what is read of them mostly."""
     if entity == "activity":
-        named = [name for name in cells.columns if name != HASH]
+        named = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
         rows = attempt_rows(cells.withColumn(CELLS, F.struct(*named)), HASH, CELLS)
         # Two hundred columns, most of them null, would take longer to write than to make. As text
         # they are one, and are read again only for attempts of which more is told.
@@ -164,49 +175,26 @@ def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
 
 def attempt_cells(frame: DataFrame) -> DataFrame:
     """The cells of attempts, as they were before they were written."""
-    return frame.select(F.from_json(CELLS, cell_schema("activity"), _JSON).alias(CELLS)).select(
-        f"{CELLS}.*"
-    )
+    schema = StructType([each for each in cell_schema("activity") if each.name not in ATTEMPT_KEY])
+    return frame.select(
+        *("run", F.col("id").alias("activity"), "attempt"),
+        F.from_json(CELLS, schema, _JSON).alias(CELLS),
+    ).select(*ATTEMPT_KEY, f"{CELLS}.*")
 
 
 def write(frame: DataFrame, out: Path, files: int | None) -> None:
     """As Parquet; in so many files at most, or as the partitions are."""
-    if files is not None:
+    if files == 1:
+        frame = frame.repartition(1)  # made by as many tasks as ever, and written by one
+    elif files is not None:
         frame = frame.coalesce(files)
-    frame.write.mode("overwrite").parquet(str(out))
+    options = {f"parquet.enable.dictionary#{name}": "false" for name in _UNLIKE}
+    frame.write.mode("overwrite").options(**options).parquet(str(out))
 
 
 def read(spark: SparkSession, partials: Sequence[Partial], name: str) -> DataFrame:
     """One of the tables of some parts, as one."""
     return spark.read.parquet(*(str(each.directory / name) for each in partials))
-
-
-def _without_repeated_seq(input: Input) -> tuple[DataFrame, str]:
-    """A number stands for one record only. A bitmap shows at a glance whether that holds.
-
-    Returns the records, and what tells the file of each.
-    """
-    records, number = input.records, F.col("seq")
-    spread = (
-        records.where("seq > 0")
-        .groupBy(F.bitmap_bucket_number(number).alias("bucket"))
-        .agg(
-            F.count("*").alias("rows"),
-            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position(number))).alias("numbers"),
-        )
-    )
-    crowded = [each.bucket for each in spread.where("rows > numbers").collect()]
-    if not crowded:
-        return records, input.file
-    named = records.withColumn("file", F.expr(input.file))
-    is_crowded = F.coalesce(F.bitmap_bucket_number(number).isin(crowded), F.lit(False))
-    # Of several, one that can be used keeps the number.
-    is_bad = reason(F.lit(input.now)).isNotNull()
-    order = Window.partitionBy("seq").orderBy(is_bad, "received", "source", "id")
-    some = named.where(is_crowded).withColumn("place", F.row_number().over(order))
-    # Without a number of its own, which is what `reason` sets aside.
-    own = F.when(F.col("place") == 1, number).otherwise(F.lit(None))
-    return named.where(~is_crowded).unionByName(some.withColumn("seq", own).drop("place")), "file"
 
 
 def _as_rows(spark: SparkSession, like: DataFrame, bad: Sequence[BadFile]) -> DataFrame:

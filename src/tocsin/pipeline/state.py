@@ -31,6 +31,7 @@ UNFINISHED: Final = ".tmp-"
 FACTS: Final = "_partial.json"
 WINDOW: Final = "_window.json"
 CHECKPOINT: Final = "checkpoint"
+FORMAT: Final = 2  # of the parts; grows with every change after which old ones cannot be read
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -39,6 +40,7 @@ class Window(msgspec.Struct, frozen=True):
     since: datetime | None = None
     until: datetime | None = None
     archive: str = ""
+    format: int = 1
 
     def has_date(self, date: str) -> bool:
         """True if any of this day, as 2026-11-16, may be in."""
@@ -106,8 +108,14 @@ class State:
     def agree_on(self, window: Window) -> None:
         """Remember what the tables are made of. Raises if they were made of something else."""
         path = self.directory / WINDOW
+        window = msgspec.structs.replace(window, format=FORMAT)
         if path.exists() and self.partials():
             had = msgspec.json.decode(path.read_bytes(), type=Window)
+            if had.format != FORMAT:
+                raise BadPipelineOption(
+                    f"what is kept for the tables in {self.tables} is of another version",
+                    remedy="Say --anew to make them again, or name another directory.",
+                )
             if had != window:
                 raise BadPipelineOption(
                     f"the tables in {self.tables} are made of {_told(had)}, "

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tocsin.pipeline.job import Job, make_tables, sizes_for, take_in, told_plainly
+from tocsin.pipeline.numbers import ROW
 from tocsin.pipeline.partial import Input, Sizes, make_partial
 from tocsin.pipeline.places import is_broker, is_directory
 from tocsin.pipeline.reading import unreadable
@@ -168,7 +169,8 @@ class Streaming:
         begun_s = time.monotonic()
         with self._turn:
             through = self._state.through()
-            rows = batch.where(F.coalesce(F.col("seq") > through, F.lit(True))).persist()
+            rows = batch.where(F.coalesce(F.col("seq") > through, F.lit(True)))
+            rows = rows.withColumn(ROW, F.monotonically_increasing_id()).persist()
             try:
                 now = datetime.now(UTC)
                 believed = F.when(F.col("received") <= F.lit(now), F.col("received"))
@@ -178,7 +180,7 @@ class Streaming:
                 if found is None or found[1] is None:  # only what was given before
                     return
                 bad_files = unreadable(self._job.archive, through, found[1])
-                input = Input(rows, through + 1, found[1], now, bad_files)
+                input = Input(rows, through + 1, found[1], now, bad_files, row=ROW)
                 make_partial(self._spark, self._state, input, self._sizes)
             finally:
                 rows.unpersist()

@@ -1,0 +1,55 @@
+"""Numbers: a sequence number stands for one record. Which records stand under another's?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from tocsin.pipeline.clean import reason
+from tocsin.pipeline.few import Few
+
+ROW: Final = "row"
+"""What tells two records apart that have the same number."""
+OF_FILES: Final = "xxhash64(_metadata.file_path, _metadata.row_index)"
+"""An expression for it, where the records are read from files."""
+
+
+def misnumbered(records: DataFrame, now: Column, few: Few) -> DataFrame | None:
+    """The (seq, row) of each record whose number is another's; None if there is none.
+
+    A bitmap for each 32,768 numbers shows at a glance where that can be.
+    """
+    number = F.col("seq")
+    spread = (
+        records.where("seq > 0")
+        .groupBy(F.bitmap_bucket_number(number).alias("bucket"))
+        .agg(
+            F.count("*").alias("rows"),
+            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position(number))).alias("numbers"),
+        )
+    )
+    crowded = [each.bucket for each in spread.where("rows > numbers").collect()]
+    if not crowded:
+        return None
+    some = records.where(F.bitmap_bucket_number(number).isin(crowded) & (number > 0))
+    twice = few.keep(some.groupBy("seq").agg(F.count("*").alias("n")).where("n > 1"))
+    # Of several, one that can be used keeps the number.
+    is_bad = reason(now).isNotNull()
+    order = Window.partitionBy("seq").orderBy(is_bad, "received", "source", "id", ROW)
+    placed = some.join(twice, "seq", "left_semi").withColumn("place", F.row_number().over(order))
+    return few.keep(placed.where("place > 1").select("seq", ROW))
+
+
+def numbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:
+    """Only those records that have a number of their own, or none at all."""
+    return records if wrong is None else records.join(wrong, ["seq", ROW], "left_anti")
+
+
+def unnumbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:
+    """All records; those that have another's number, without one."""
+    if wrong is None:
+        return records
+    marked = records.join(wrong.withColumn("wrong", F.lit(True)), ["seq", ROW], "left")
+    return marked.withColumn("seq", F.when(F.col("wrong").isNull(), F.col("seq"))).drop("wrong")

@@ -62,6 +62,8 @@ def test_what_kafka_let_go_before_it_was_read_is_told() -> None:
 def test_a_topic_that_ends_before_what_was_read_is_another_topic() -> None:
     with pytest.raises(EventsGone, match=r"ends at offset 2, .* read up to 4.*--anew"):
         plan({"0": 4}, {0: 0}, {0: 2}, 4, None)
+    with pytest.raises(EventsGone, match="there is no partition 1"):
+        plan({"0": 4, "1": 1}, {0: 0}, {0: 5}, 5, None)
 
 
 @given(

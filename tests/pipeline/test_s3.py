@@ -75,7 +75,7 @@ def test_an_archive_in_s3_makes_the_same_tables_and_they_are_published_there(
     endpoint: str, settings: list[str], tmp_path: Path
 ) -> None:
     archive, errors = tmp_path / "archive", tmp_path / "errors"
-    synthesize(Plan(events=1_000, seed=3, files_of=200), archive, lambda done: None)
+    synthesize(Plan(events=1_500, seed=11, files_of=300), archive, lambda done: None)
     there = f"s3://k:s@kept?scheme=http&endpoint_override={endpoint}"
     store, _ = fs.FileSystem.from_uri(there)
     fs.copy_files(str(archive), "kept/archive", destination_filesystem=store)

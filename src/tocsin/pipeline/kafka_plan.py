@@ -58,14 +58,15 @@ def plan(
     """
     whole: dict[int, tuple[int, int]] = {}
     lost: list[Lost] = []
+    if gone := {int(each) for each in taken} - ends.keys():
+        raise _another_topic(f"there is no partition {min(gone)}, and these tables have read it")
     for partition in sorted(ends):
         begin, end = begins[partition], ends[partition]
         position = taken.get(str(partition), begin)
         if position > end:
-            raise EventsGone(
+            raise _another_topic(
                 f"partition {partition} ends at offset {end}, and these tables have read up to "
-                f"{position}: it is not the topic that they were made of",
-                remedy="Name other tables with --tables, or say --anew to start over.",
+                f"{position}"
             )
         if position < begin:
             lost.append(Lost(partition, position, begin))
@@ -73,6 +74,13 @@ def plan(
     cut = _cut(whole, messages_max)
     positions = {str(partition): end for partition, (_, end) in cut.items()}
     return KafkaPlan(_numbered(cut, after), tuple(lost), {**taken, **positions})
+
+
+def _another_topic(how: str) -> EventsGone:
+    return EventsGone(
+        f"{how}: it is not the topic that they were made of",
+        remedy="Name other tables with --tables, or say --anew to start over.",
+    )
 
 
 def _cut(whole: dict[int, tuple[int, int]], messages_max: int | None) -> dict[int, tuple[int, int]]:

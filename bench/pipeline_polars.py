@@ -78,15 +78,6 @@ class Making:
 
     def _quarantine(self) -> pl.LazyFrame:
         raw = self._raw()
-        numbers = raw.select("seq", PLACE, "received", "source", "id").filter(pl.col("seq") > 0)
-        twice = raw.select("seq").group_by("seq").len().filter(pl.col("len") > 1).select("seq")
-        again = (
-            numbers.join(twice, on="seq", how="semi")
-            .sort("seq", "received", "source", "id")
-            .filter(pl.int_range(pl.len()).over("seq") > 0)
-            .select(PLACE)
-            .collect(engine="streaming")[PLACE]
-        )
         silent = (
             raw.filter(
                 pl.col("type").str.starts_with(TYPE_PREFIX),
@@ -98,6 +89,17 @@ class Making:
         )
         reasons = pl.Series("why", [_why(data) for data in silent["data"]], pl.String)
         unheard = silent.select(PLACE).with_columns(reasons).drop_nulls()
+        bad = _reason(pl.Series(PLACE, [], pl.UInt32), unheard).is_not_null()
+        twice = raw.select("seq").group_by("seq").len().filter(pl.col("len") > 1).select("seq")
+        again = (
+            raw.filter(pl.col("seq") > 0)
+            .select("seq", PLACE, "received", "source", "id", bad=bad)
+            .join(twice, on="seq", how="semi")
+            .sort("seq", "bad", "received", "source", "id")
+            .filter(pl.int_range(pl.len()).over("seq") > 0)
+            .select(PLACE)
+            .collect(engine="streaming")[PLACE]
+        )
         judged = raw.with_columns(reason=_reason(again, unheard)).filter(
             pl.col("reason").is_not_null()
         )
@@ -109,7 +111,6 @@ class Making:
         return found.lazy().with_columns(
             *(pl.col(name).str.slice(0, EXCERPT_CHARS) for name in ("id", "source", "type")),
             seq=pl.when(~pl.col(PLACE).is_in(again.implode())).then("seq"),
-            file="file://" + pl.col("file"),
             excerpt=pl.Series(excerpts, dtype=pl.String),
         )
 

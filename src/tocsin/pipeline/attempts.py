@@ -15,6 +15,7 @@ from tocsin.monitor.states import ZONE_SLACK_S, ZONE_STEP_S, ZONE_STEPS
 from tocsin.pipeline.fold import cell_is_stamped, unpacked
 
 US_PER_S: Final = 1_000_000
+STANDS: Final = "stands"  # a column: the state of an attempt, in a word
 # As in `monitor.faults`, in Java's words: what differs between two occurrences of the same.
 _VARIES: Final = r"(?iU)0x[0-9a-f]+|[0-9a-f]{8,}|\d+|/[^\s'\":,]+"
 _LINES: Final = r"\r\n|[\n\r\u000B\f\u001C-\u001E\u0085\u2028\u2029]"
@@ -38,11 +39,11 @@ def value(name: str) -> Column:
     return F.col(f"{name}.value") if cell_is_stamped(name) else F.col(name)
 
 
-def attempt_rows(cells: DataFrame, *beside: str) -> DataFrame:
+def attempt_rows(cells: DataFrame, *beside: Column) -> DataFrame:
     """One row an attempt: its state, times and what it used, but for what its run says of it.
 
     The cells come grouped by (run, activity), as `fold` leaves them: the windows need no shuffle.
-    `beside` are further columns to keep.
+    `beside` are further columns, made of the cells as they are.
     """
     return _timed(_inherited(cells)).select(
         *beside,
@@ -50,9 +51,9 @@ def attempt_rows(cells: DataFrame, *beside: str) -> DataFrame:
         F.col("activity").alias("id"),
         "attempt",
         "last",
-        "state",
-        "type",
-        value("version").alias("version"),
+        F.col(STANDS).alias("state"),
+        F.col(_shared("type")).getField("value").alias("type"),
+        F.col(_shared("version")).getField("value").alias("version"),
         "queued",
         F.col("began").alias("started"),
         F.col("over_at").alias("ended"),
@@ -64,26 +65,34 @@ def attempt_rows(cells: DataFrame, *beside: str) -> DataFrame:
             value(name).alias(name)
             for name in ("host", "exit_code", "error", "trace", "command", "log_file", "job")
         ),
-        value("container").alias("container"),
+        F.col(_shared("container")).getField("value").alias("container"),
         _fault().alias("fault"),
-        "inputs",
-        "outputs",
-        "parents",
-        *(value(name).alias(name) for name in ("input_bytes", "output_bytes", "external_bytes")),
+        *(F.col(_shared(name)).alias(name) for name in ("inputs", "outputs", "parents")),
+        *(value(name).alias(name) for name in ("input_bytes", "output_bytes")),
+        F.col(_shared("external_bytes")).getField("value").alias("external_bytes"),
         "skewed",
         F.col("settled.seq").alias("settled_seq"),
         *(value(name).alias(name) for name in USED),
     )
 
 
+def _shared(name: str) -> str:
+    """The column of what all attempts of an activity have in common."""
+    return f"shared_{name}"
+
+
 def _inherited(cells: DataFrame) -> DataFrame:
-    """What is true of every attempt, as the latest of those up to this one that tells it says."""
-    whole = Window.partitionBy("hash", "run", "activity")
-    so_far = whole.orderBy("attempt").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    """What is true of every attempt, as the latest of those up to this one that tells it says.
+
+    Both windows go by the same order, so that Spark passes over the rows once.
+    """
+    in_order = Window.partitionBy("hash", "run", "activity").orderBy("attempt")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     told = [name for name in INHERITED if name not in ("type", "open")]
-    columns = {name: F.last(name, ignorenulls=True).over(so_far) for name in told}
-    columns["type"] = F.max("type").over(whole).getField("value")
-    columns["last"] = F.col("attempt") == F.max("attempt").over(whole)
+    columns = {_shared(name): F.last(name, ignorenulls=True).over(so_far) for name in told}
+    columns[_shared("type")] = F.max("type").over(whole)
+    columns["last"] = F.lead("attempt").over(in_order).isNull()
     return cells.withColumns(columns)
 
 
@@ -129,7 +138,7 @@ def _timed(cells: DataFrame) -> DataFrame:
                 is_off | (is_told & F.col("own_s").isNull()), F.col("told_s")
             ).otherwise(F.col("own_s")),
             "skewed": F.col("skewed") | is_off,
-            "state": _state(),
+            STANDS: _state(),
         }
     )
 
@@ -175,5 +184,6 @@ def _fault() -> Column:
     short = F.substring(F.coalesce(line, F.lit("")), 1, WORDS_CHARS_MAX)
     plain = F.lower(F.regexp_replace(F.regexp_replace(short, _VARIES, "#"), _AROUND, ""))
     exit_code = F.coalesce(value("exit_code").cast("string"), F.lit("None"))
-    text = F.concat_ws("\0", F.coalesce("type", F.lit("")), exit_code, plain)
-    return F.when(F.col("state").isin("failed", "retrying"), F.crc32(F.encode(text, "utf-8")))
+    kind = F.coalesce(F.col(_shared("type")).getField("value"), F.lit(""))
+    text = F.concat_ws("\0", kind, exit_code, plain)
+    return F.when(F.col(STANDS).isin("failed", "retrying"), F.crc32(F.encode(text, "utf-8")))

@@ -10,18 +10,15 @@ from pyspark.sql import functions as F
 
 from tocsin.archive.tables import EVENTS, QUARANTINE
 from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.rules import CURRENT, GROWING
 from tocsin.pipeline.attempts import seconds_between
+from tocsin.pipeline.derive.usage import WATCHED
 from tocsin.pipeline.few import Few
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
-NOTE_COLUMNS: Final = (
-    *("seq", "received", "at", "id", "source", "type", "topic", "subject", "attributes", "data"),
-    *("run", "activity", "attempt"),
-)
+NOTE_COLUMNS: Final = ("seq", "at", "id", "source", "type", "run", "attributes", "plan")
 NOTED: Final = (
-    *("WorkflowName", "WorkflowVersion", "PreviousVersion", "ChangeDetail", "evolution", "Host"),
-    *("ActivityType", *GROWING, *CURRENT),
+    *("WorkflowName", "WorkflowVersion", "PreviousVersion", "ChangeDetail", "evolution"),
+    "ActivityType",
 )
 NAME_BYTES_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 EXCERPT_CHARS: Final = 200
@@ -34,14 +31,14 @@ LATE_S: Final = 600.0  # an event that comes so long after it happened counts as
 def reason(now: Column) -> Column:
     """Why a record of the archive cannot be used; null for one that can."""
     return F.coalesce(
-        reason_at_a_glance(now),
+        _at_a_glance(now),
         F.when(
             _is_no_message(), F.lit("it should be a message, and its data is no JSON object")
         ).when(_is_nobodys(), F.lit("its RunId is too long or not printable")),
     )
 
 
-def reason_at_a_glance(now: Column) -> Column:
+def _at_a_glance(now: Column) -> Column:
     """The same, as far as that can be told without the data, which is most of what is read."""
     earliest = F.lit(EARLIEST).cast("timestamp")
     ahead = F.col("received") > now + F.expr(f"INTERVAL {AHEAD_S_MAX} SECONDS")
@@ -111,14 +108,11 @@ def repetitions(keys: DataFrame, former: DataFrame | None, few: Few) -> DataFram
 
 
 def notes_of(usable: DataFrame) -> DataFrame:
-    """What later steps ask of single messages: samples of hosts, and how workflows evolved."""
-    told = F.col("told")
-    measured = reduce(Column.__or__, (told[name].isNotNull() for name in CURRENT))
-    noted = (told["Host"].isNotNull() & measured) | told["evolution"].isNotNull()
-    watched = F.col("run").isNull() & F.col("attributes").isNotNull()
-    kept = usable.where(F.coalesce(noted, F.lit(False)) | watched)
-    slim = F.struct(*(told[name].alias(name) for name in NOTED))
-    return kept.select(*NOTE_COLUMNS, slim.alias("told"))
+    """What later steps ask of single messages: samples of hosts, how workflows evolved, plans."""
+    noted = F.col("type").isin(*WATCHED) | F.col("told.evolution").isNotNull()
+    told = F.struct(*(F.col(f"told.{name}").alias(name) for name in NOTED))
+    kept = (F.col("run").isNull() & noted) | F.col("plan").isNotNull()
+    return usable.where(kept).select(*NOTE_COLUMNS, told.alias("told"))
 
 
 def events_of(once: DataFrame) -> DataFrame:

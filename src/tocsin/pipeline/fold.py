@@ -249,13 +249,21 @@ def planned_cells(messages: DataFrame) -> DataFrame:
     )
 
 
-def cells_of(messages: DataFrame, entity: Entity) -> DataFrame:
-    """The cells of each message of the archive that tells of a run, one row a message."""
+def is_telling() -> Column:
+    """True of a message that tells of a run. What we said ourselves is no news. (`told` is null
+    then; but to ask for that, Spark would read all of its hundred members.)"""
+    return F.col("run").isNotNull() & (F.col("source") != SOURCE)
+
+
+def cells_of(messages: DataFrame, entity: Entity, plans: DataFrame | None = None) -> DataFrame:
+    """The cells of each message of the archive that tells of a run, one row a message.
+
+    `plans` are those of the messages in which tasks are announced, where they are kept apart: to
+    look for these few, Spark would read all messages once more.
+    """
     keys = KEYS[entity]
     received_us = F.unix_micros("received")
-    # What we said ourselves is no news. (`told` is null then; but to ask for that, Spark would read
-    # all of its hundred members.)
-    telling = messages.where(F.col("run").isNotNull() & (F.col("source") != SOURCE))
+    telling = messages.where(is_telling())
     stamped = telling.withColumns({RECEIVED_US: received_us, LIMIT_US: received_us + AHEAD_US})
     if entity == "activity":
         stamped = stamped.where("activity IS NOT NULL")
@@ -264,7 +272,8 @@ def cells_of(messages: DataFrame, entity: Entity) -> DataFrame:
     )
     if entity == "run":
         return rows
-    return rows.unionByName(planned_cells(telling), allowMissingColumns=True)
+    announced = telling if plans is None else plans.where(is_telling())
+    return rows.unionByName(planned_cells(announced), allowMissingColumns=True)
 
 
 def folded(cells: DataFrame, entity: Entity, partitions: int) -> DataFrame:

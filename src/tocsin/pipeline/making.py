@@ -26,7 +26,8 @@ from tocsin.pipeline.derive.failures import failures
 from tocsin.pipeline.derive.schemas import fitted, spark_schema, table_schema
 from tocsin.pipeline.derive.stats import activity_stats
 from tocsin.pipeline.derive.usage import activity_usage, host_usage
-from tocsin.pipeline.partial import Sizes, read, write
+from tocsin.pipeline.parquet import read, write, write_few
+from tocsin.pipeline.partial import Sizes
 from tocsin.pipeline.publishing import Edition
 from tocsin.pipeline.quality import findings, require
 from tocsin.pipeline.reading import sample_files
@@ -35,7 +36,6 @@ from tocsin.pipeline.standing import added, standing_attempts, standing_runs
 from tocsin.pipeline.state import Partial, State
 from tocsin.pipeline.together import together
 
-SMALL: Final = 1  # files of a table that is a summary
 QUARANTINE_ROWS_MAX: Final = 1_000_000  # of which each is shown; the rest is counted
 
 Step = Callable[[str], None]
@@ -84,10 +84,11 @@ class Making:
         )
         runs = runs.persist()
         attempts = standing_attempts(self._spark, self._parts, self._sizes)
-        self._write("activities", with_runs(attempts, runs), None)
+        everything = fitted(with_runs(attempts, runs), "activities")
+        write(everything, self._edition.place("activities"), None)
         activities = self.table("activities")
         step("runs")
-        self._write("runs", with_activities(runs, activities), SMALL)
+        self._write("runs", with_activities(runs, activities))
         runs.unpersist()
         step("events")
         self._edition.link("events", [f for each in self._parts for f in each.files("events")])
@@ -111,12 +112,12 @@ class Making:
         }
         first = "activity_stats"  # what the evolution of workflows is told by
         step(first)
-        self._write(first, steps.pop(first)(), SMALL)
+        self._write(first, steps.pop(first)())
         together(partial(self._make, name, made, step) for name, made in steps.items())
 
     def _make(self, name: str, made: Callable[[], DataFrame], step: Step) -> None:
         step(name)
-        self._write(name, made(), SMALL)
+        self._write(name, made())
 
     def _quarantine(self) -> DataFrame:
         aside = read(self._spark, self._parts, "quarantine")
@@ -131,5 +132,5 @@ class Making:
             return self._spark.createDataFrame([], schema)
         return self._spark.read.schema(schema).parquet(*files)
 
-    def _write(self, name: str, rows: DataFrame, files: int | None) -> None:
-        write(fitted(rows, name), self._edition.place(name), files)
+    def _write(self, name: str, rows: DataFrame) -> None:
+        write_few(fitted(rows, name), self._edition.place(name))

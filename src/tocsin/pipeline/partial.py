@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,22 +21,19 @@ from tocsin.pipeline.clean import (
     keys_of,
     notes_of,
     reason,
-    reason_at_a_glance,
     repetitions,
     set_aside,
 )
 from tocsin.pipeline.few import Few
 from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
+from tocsin.pipeline.parquet import read, write, write_few
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CELLS: Final = "cells"
 _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX", "timeZone": "UTC"}
-# No two of them are alike: looking for those that are would take as long as to write them.
-_UNLIKE: Final = (CELLS, HASH, "id", "data", "seq", "key")
-ENTITIES: Final[dict[str, Entity]] = {"attempts": "activity", "runs": "run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +92,39 @@ def _made(
     now = F.lit(input.now)
     records = input.records.withColumns({"file": F.expr(input.file), ROW: F.expr(input.row)})
     wrong = misnumbered(records, now, few)
-    glanced = numbered(records, wrong).where(reason_at_a_glance(now).isNull())
+    judged = unnumbered(records, wrong).withColumn("reason", reason(now))
+    bad = set_aside(judged.where("reason IS NOT NULL"))
+    others = _as_rows(spark, bad, input.bad_files)
+    if input.aside is not None:
+        others = others.unionByName(input.aside)
+    write_few(bad.unionByName(others), place / "quarantine")
+    aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
+    # By their numbers: to judge them again, each step would read all that they are judged by.
+    numbers = few.keep(aside.select("seq").where("seq > 0"))
+    usable = numbered(records, wrong).where("seq > 0").join(numbers, "seq", "left_anti")
     seen = Observation()
 
-    def clean() -> dict[str, int]:
-        judged = unnumbered(records, wrong).withColumn("reason", reason(now))
-        bad = set_aside(judged.where("reason IS NOT NULL"))
-        others = _as_rows(spark, bad, input.bad_files)
-        if input.aside is not None:
-            others = others.unionByName(input.aside)
-        write(bad.unionByName(others), place / "quarantine", 1)
-        aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
-        usable = glanced.join(few.keep(aside.select("seq").where("seq > 0")), "seq", "left_anti")
-        met = _write_once(spark, state, input, usable, place, sizes, seen, few)
-        return {**met, "set_aside": aside.count()}
-
-    def fold(name: str, entity: Entity) -> dict[str, int]:
-        cells = folded(cells_of(glanced, entity), entity, sizes.partitions)
+    def fold(name: str, entity: Entity, plans: DataFrame | None = None) -> dict[str, int]:
+        cells = folded(cells_of(usable, entity, plans), entity, sizes.partitions)
         write_cells(cells, entity, place / name)
         return {}
 
-    work: list[Callable[[], dict[str, int]]] = [
-        clean,
-        *(partial(fold, name, entity) for name, entity in ENTITIES.items()),
-    ]
-    cleaned = together(work)[0]
+    met, _ = together(
+        [
+            lambda: _write_once(spark, state, input, usable, place, sizes, seen, few),
+            lambda: fold("runs", "run"),
+        ]
+    )
+    notes = spark.read.schema(notes_of(usable).schema).parquet(str(place / "notes"))
+    fold("attempts", "activity", notes)
     found = seen.get
-    counts = {**input.counts, **cleaned, "events": found["events"], "late": found["late"]}
+    counts = {
+        **input.counts,
+        **met,
+        "set_aside": aside.count(),
+        "events": found["events"],
+        "late": found["late"],
+    }
     as_of = _moment(found["as_of_us"])
     return PartialFacts(input.first, input.last, as_of, counts, dict(input.positions))
 
@@ -166,10 +168,10 @@ def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
     """Write cells; of attempts, also how they stand, which is what is read of them mostly."""
     if entity == "activity":
         named = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
-        rows = attempt_rows(cells.withColumn(CELLS, F.struct(*named)), HASH, CELLS)
         # Two hundred columns, most of them null, would take longer to write than to make. As text
         # they are one, and are read again only for attempts of which more is told.
-        cells = rows.withColumn(CELLS, F.to_json(CELLS, _JSON))
+        as_text = F.to_json(F.struct(*named), _JSON).alias(CELLS)
+        cells = attempt_rows(cells, F.col(HASH), as_text)
     write(cells, out, None)
 
 
@@ -180,21 +182,6 @@ def attempt_cells(frame: DataFrame) -> DataFrame:
         *("run", F.col("id").alias("activity"), "attempt"),
         F.from_json(CELLS, schema, _JSON).alias(CELLS),
     ).select(*ATTEMPT_KEY, f"{CELLS}.*")
-
-
-def write(frame: DataFrame, out: Path, files: int | None) -> None:
-    """As Parquet; in so many files at most, or as the partitions are."""
-    if files == 1:
-        frame = frame.repartition(1)  # made by as many tasks as ever, and written by one
-    elif files is not None:
-        frame = frame.coalesce(files)
-    options = {f"parquet.enable.dictionary#{name}": "false" for name in _UNLIKE}
-    frame.write.mode("overwrite").options(**options).parquet(str(out))
-
-
-def read(spark: SparkSession, partials: Sequence[Partial], name: str) -> DataFrame:
-    """One of the tables of some parts, as one."""
-    return spark.read.parquet(*(str(each.directory / name) for each in partials))
 
 
 def _as_rows(spark: SparkSession, like: DataFrame, bad: Sequence[BadFile]) -> DataFrame:

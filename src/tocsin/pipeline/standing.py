@@ -17,14 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.fold import HASH, folded
-from tocsin.pipeline.partial import (
-    CELLS,
-    Sizes,
-    attempt_cells,
-    read,
-    write,
-    write_cells,
-)
+from tocsin.pipeline.parquet import read, write
+from tocsin.pipeline.partial import CELLS, Sizes, attempt_cells, write_cells
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
 PARTS_MAX: Final = 12  # beyond it they become one

@@ -147,12 +147,14 @@ def _miss(target: str) -> Column:
 def _errors(missed: DataFrame) -> DataFrame:
     key = ("no", "place")
     share = F.when(F.col("y") > 0, F.try_divide(F.abs("miss"), F.col("y")))
-    whole = Window.partitionBy(*key)
+    in_order = Window.partitionBy(*key).orderBy(F.col("share").asc_nulls_last())
+    # In the same order, though it does not matter: so both are found in one pass.
+    whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     ranked = missed.select(*key, "miss", share.alias("share")).select(
         *key,
         "miss",
         "share",
-        F.row_number().over(whole.orderBy(F.col("share").asc_nulls_last())).alias("rank"),
+        F.row_number().over(in_order).alias("rank"),
         F.count("share").over(whole).alias("shares"),
     )
     middle = (F.col("rank") * 2 >= F.col("shares")) & (F.col("rank") * 2 <= F.col("shares") + 2)

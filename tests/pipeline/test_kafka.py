@@ -13,7 +13,8 @@ import pytest
 
 pytest.importorskip("kafka")
 
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from pipeline.archives import TELLER
 from pipeline.damage import pipeline
@@ -203,3 +204,62 @@ def test_a_topic_makes_the_tables_that_an_archive_makes_in_parts_and_each_messag
         assert_same(
             but_numbers(tmp_path / "here", name), but_numbers(tmp_path / "there", name), name
         )
+
+
+def test_what_was_given_up_is_not_read_and_what_kafka_let_go_is_told(
+    address: str, jars: str, events: list[Stored], tmp_path: Path
+) -> None:
+    url, errors = f"kafka://{address}/let-go", tmp_path / "errors"
+    options = ("--archive", url, "--tables", str(tmp_path / "tables"))
+    command = ("run", *options, "--conf", f"spark.jars={jars}")
+    new_topic(address, "let-go", PARTITIONS)
+    give_up(address, "let-go", events[:3])
+    send(address, "let-go", events[:30])
+
+    first = told(*command, errors=errors)
+    send(address, "let-go", events[30:60])
+    end = State(tmp_path / "tables").positions()["0"] + 4
+    with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
+        admin.delete_records({TopicPartition("let-go", 0): end})
+    second = told(*command, errors=errors)
+
+    assert first["counts"]["events"] + first["counts"]["duplicates"] == 30
+    assert second["counts"]["events"] + second["counts"]["duplicates"] == 60 - 4
+    (lost,) = second["bad_files"]
+    assert lost["file"] == f"{url}/0/{end - 4}"
+    assert "were gone from Kafka before they were read" in lost["reason"]
+
+
+def give_up(address: str, topic: str, events: Sequence[Stored]) -> None:
+    """Send in a transaction, and then take it all back."""
+    with closing(KafkaProducer(bootstrap_servers=address, transactional_id="t")) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        for each in events:
+            producer.send(topic, key=b"k", value=structured_of(each), partition=0)
+        producer.flush()
+        producer.abort_transaction()
+
+
+def test_what_is_not_there_is_said_and_what_could_not_be_sent_is_sent_by_the_next_run(
+    address: str, jars: str, events: list[Stored], tmp_path: Path
+) -> None:
+    errors, tables = tmp_path / "errors", tmp_path / "tables"
+    archive = archived(events[:100], tmp_path / "archive")
+    settings = ("--conf", f"spark.jars={jars}", "--conf", "spark.tocsin.kafka.max.block.ms=3000")
+    command = ("run", "--archive", str(archive), "--tables", str(tables), *settings)
+
+    with pipeline(*command, "--publish", "kafka://127.0.0.1:1/sent", errors=errors) as failing:
+        complaints = failing.errors()
+    assert failing.process.returncode == 1
+    assert "T767" in complaints
+    assert require(tables).version == 1
+    again = told(*command, "--publish", f"kafka://{address}/sent", errors=errors)
+    missing = ("run", "--archive", f"kafka://{address}/none", "--tables", str(tmp_path / "none"))
+    with pipeline(*missing, *settings, errors=errors) as failing:
+        complaints = failing.errors()
+
+    assert (again["new"], again["published"]["new"]) == (False, True)
+    assert_sent(address, "sent", tables)
+    assert "T412" in complaints
+    assert "has no topic none" in complaints

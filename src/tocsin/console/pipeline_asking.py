@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 STEPS: Final = 16  # about so many things are done one after another
 # Below it, starting and compiling take longer than the work: a session for small queries is faster.
 SMALL_BYTES: Final = 48 << 20
+BYTES_AN_EVENT: Final = 85  # in an archive, compressed
 
 
 def tables_directory(named: str | None) -> Path:
@@ -108,10 +109,15 @@ def _session(arguments: Namespace, job: Job) -> SparkSession:
 
 
 def _size(job: Job) -> int:
-    """How many bytes the archive has and the state has; of what is elsewhere nothing is known."""
+    """How many bytes the archive has, about; of an object store or a topic nothing is known."""
     from tocsin.archive.catalog import Catalog
-    from tocsin.pipeline.places import directory_of, is_directory
+    from tocsin.pipeline.places import directory_of, is_broker, is_directory
+    from tocsin.pipeline.source.broker import Broker
+    from tocsin.pipeline.source.options import Options
 
+    if is_broker(job.archive):
+        extent = Broker(Options.parse({"path": job.archive})).extent()
+        return (extent.head - extent.first + 1) * BYTES_AN_EVENT
     if not is_directory(job.archive):
         return SMALL_BYTES
     return sum(piece.bytes for piece in Catalog(directory_of(job.archive)).pieces())

@@ -44,12 +44,24 @@ def misnumbered(records: DataFrame, now: Column, few: Few) -> DataFrame | None:
 
 def numbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:
     """Only those records that have a number of their own, or none at all."""
-    return records if wrong is None else records.join(wrong, ["seq", ROW], "left_anti")
+    if wrong is None:
+        return records
+    return records.alias("r").join(wrong.alias("w"), _are_the_same("r", "w"), "left_anti")
 
 
 def unnumbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:
     """All records; those that have another's number, without one."""
     if wrong is None:
         return records
-    marked = records.join(wrong.withColumn("wrong", F.lit(True)), ["seq", ROW], "left")
-    return marked.withColumn("seq", F.when(F.col("wrong").isNull(), F.col("seq"))).drop("wrong")
+    marked = records.alias("r").join(wrong.alias("w"), _are_the_same("r", "w"), "left")
+    own = F.when(F.col("w.seq").isNull(), F.col("r.seq"))
+    return marked.select(
+        *(own.alias(name) if name == "seq" else F.col(f"r.{name}") for name in records.columns)
+    )
+
+
+def _are_the_same(one: str, other: str) -> Column:
+    """By the number first, and by the row only where that is the same: looking for one number is
+    quicker than looking for two."""
+    of_row = F.col(f"{one}.{ROW}").bitwiseXOR(F.col(f"{other}.{ROW}"))
+    return (F.col(f"{one}.seq") == F.col(f"{other}.seq")) & (of_row == 0)

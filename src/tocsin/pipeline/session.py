@@ -37,6 +37,8 @@ FAST_MIB: Final = 1_024
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
+    # The default of 3 takes half as long again, and makes files a few percent smaller.
+    "spark.hadoop.parquet.compression.codec.zstd.level": "1",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # as everybody else writes them
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

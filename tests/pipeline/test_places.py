@@ -120,6 +120,21 @@ def test_only_files_that_may_have_something_new_are_read_and_fresh_ones_are(
     assert new_records(ready, url, 70, Window()) is None
 
 
+def test_a_stream_takes_some_files_at_a_time_and_one_in_any_case(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    add_sealed(tmp_path, 1, 40)
+    add_sealed(tmp_path, 41, 60)
+    add_fresh(tmp_path, 61, 70)
+    url = mounted(ready, tmp_path)
+
+    def ends(after: int, rows_max: int) -> int | None:
+        found = new_records(ready, url, after, Window(), rows_max=rows_max)
+        return None if found is None else found.last
+
+    assert [ends(0, 5), ends(0, 60), ends(40, 30), ends(70, 30)] == [40, 60, 70, None]
+
+
 def test_dates_outside_of_the_window_are_not_even_listed(
     ready: SparkSession, archive: Path, tmp_path: Path
 ) -> None:

@@ -202,6 +202,11 @@ def test_the_same_seed_makes_the_same_columns_and_another_one_others(tmp_path: P
     assert not first[0].equals(other[0])
 
 
+def test_a_day_on_which_nothing_came_is_a_day_like_any_other(tmp_path: Path) -> None:
+    truth = synthesize(Plan(events=1_000, seed=3, files_of=200), tmp_path / "made", lambda _: None)
+    assert truth["last_seq"] >= 990
+
+
 def test_a_directory_that_has_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("important")
 

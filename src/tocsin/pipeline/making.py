@@ -6,7 +6,7 @@ read again: a table on disk, with the columns that a step asks for, is read fast
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -110,10 +110,16 @@ class Making:
             "discoveries": lambda: discoveries(self._sample(DISCOVERIES)),
             "quarantine": self._quarantine,
         }
-        first = "activity_stats"  # what the evolution of workflows is told by
-        step(first)
-        self._write(first, steps.pop(first)())
-        together(partial(self._make, name, made, step) for name, made in steps.items())
+        in_turn = ("activity_stats", "evolution")  # the latter is told by the former
+        alone = [name for name in steps if name not in in_turn]
+        together(
+            partial(self._make_each, {name: steps[name] for name in names}, step)
+            for names in (in_turn, *((name,) for name in alone))
+        )
+
+    def _make_each(self, steps: Mapping[str, Callable[[], DataFrame]], step: Step) -> None:
+        for name, made in steps.items():
+            self._make(name, made, step)
 
     def _make(self, name: str, made: Callable[[], DataFrame], step: Step) -> None:
         step(name)

@@ -76,6 +76,8 @@ class Samples:
         return found
 
     def _dead_letters(self, begin_us: int, before: int, after: int) -> list[dict[str, Any]]:
+        if after <= before:  # a day on which nothing came
+            return []
         moments = begin_us + np.sort(self.chance.integers(1, HOURS * US_PER_HOUR, DEAD_A_DAY))
         places = np.sort(self.chance.integers(before + 1, after + 1, DEAD_A_DAY))
         self._dead += DEAD_A_DAY

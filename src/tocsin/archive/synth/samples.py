@@ -115,6 +115,8 @@ class Samples:
         ]
 
     def _write(self, kind: str, rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            return
         self.counts[kind] += len(rows)
         at_us, schema = rows[0]["at"], SCHEMAS[kind]
         folder = self.directory / kind / format_date(date_of(at_us))

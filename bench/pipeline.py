@@ -46,7 +46,7 @@ RATIO_MAX: Final = {"10M": 5.0, "50M": 4.0}
 GROWTH_SIZES: Final = ("10M", "50M")  # at most five times as long
 
 LIMITS: Final = (
-    "Two threads each. Memory: DuckDB at most 12 GB, and spills beyond; Polars has no setting for "
+    "Two threads each. Memory: DuckDB at most 16 GB, and spills beyond; Polars has no setting for "
     "it; Spark's heap is what `tocsin pipeline` takes by itself, and it spills."
 )
 # What our job keeps between runs, in the order in which it is made, before any table.

@@ -37,7 +37,7 @@ from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 SQL: Final = Path(__file__).parent / "pipeline_sql"
 THREADS: Final = 2
-MEMORY: Final = "12GB"  # half of the machine's; the rest is for what the other half caches
+MEMORY: Final = "16GB"  # with 12, it gave up at 50M events; the rest is for the disk's cache
 NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 
 BEFORE_MAX: Final = 10  # events that are shown with a failure

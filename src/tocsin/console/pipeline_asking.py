@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
 import traceback
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tocsin.pipeline.job import Done, Job
+    from tocsin.pipeline.session import Purpose
     from tocsin.pipeline.stream import Progress
 
 STEPS: Final = 16  # about so many things are done one after another
 # Below it, starting and compiling take longer than the work: a session for small queries is faster.
 SMALL_BYTES: Final = 48 << 20
+_AGO: Final = re.compile(r"[0-9.]+\s*[a-z]*")  # 30d, 12h
 BYTES_AN_EVENT: Final = 85  # in an archive, compressed
 
 
@@ -73,27 +76,53 @@ def run(arguments: Namespace) -> int:
 
 def _job(arguments: Namespace) -> Job:
     from tocsin.pipeline.job import Job
+    from tocsin.pipeline.places import KafkaPlace, is_kafka
 
+    archive = archive_place(arguments.archive)
+    if is_kafka(archive):
+        KafkaPlace.parse(archive)  # before Java is started for nothing
+    asked = {name: getattr(arguments, name, None) for name in ("since", "until")}
+    since, until = (_moment(text, f"--{name}") for name, text in asked.items())
+    if since is not None and until is not None and since >= until:
+        raise BadPipelineOption(
+            f"--since {asked['since']} is not before --until {asked['until']}",
+            remedy="Exchange them, or leave one out.",
+        )
     return Job(
-        archive_place(arguments.archive),
+        archive,
         tables_directory(arguments.tables).absolute(),
-        since=_moment(getattr(arguments, "since", None), "--since"),
-        until=_moment(getattr(arguments, "until", None), "--until"),
+        since=since,
+        until=until,
         anew=arguments.anew,
+        moves=any(text is not None and _is_ago(text) for text in asked.values()),
     )
 
 
+def _is_ago(text: str) -> bool:
+    return _AGO.fullmatch(text) is not None
+
+
 def _moment(text: str | None, option: str) -> datetime | None:
+    """A moment. One that goes with the time is that of the beginning of its hour, or of its day:
+    so that who asks twice asks for the same."""
     if text is None:
         return None
     from tocsin.console.archive_replay import read_moment_ns
 
-    return datetime.fromtimestamp(read_moment_ns(text, option) / 1e9, UTC)
+    try:
+        moment = datetime.fromtimestamp(read_moment_ns(text, option) / 1e9, UTC)
+    except (ValueError, OverflowError) as error:
+        raise BadPipelineOption(
+            f"{option} {text!r} is out of range", remedy="Write a moment of the years 1 to 9999."
+        ) from error
+    if not _is_ago(text):
+        return moment
+    hour = moment.replace(minute=0, second=0, microsecond=0)
+    return hour.replace(hour=0) if text.endswith(("d", "w")) else hour
 
 
 def _session(arguments: Namespace, job: Job) -> SparkSession:
     from tocsin.pipeline.job import SETTINGS
-    from tocsin.pipeline.session import session
 
     extra = dict(SETTINGS)
     for setting in arguments.conf:
@@ -105,7 +134,22 @@ def _session(arguments: Namespace, job: Job) -> SparkSession:
             )
         extra[name] = value
     is_small = arguments.master.startswith("local") and _size(job) < SMALL_BYTES
-    return session(arguments.master, purpose="fast" if is_small else "work", extra=extra)
+    return _started(arguments, "fast" if is_small else "work", extra)
+
+
+def _started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) -> SparkSession:
+    from pyspark.errors import PySparkException
+
+    from tocsin.pipeline.session import session
+
+    try:
+        return session(arguments.master, purpose=purpose, extra=extra)
+    except (PySparkException, OSError) as error:
+        raise PipelineFailed(
+            f"Spark does not start with --master {arguments.master}: "
+            f"{str(error).splitlines()[0][:300]}",
+            remedy="Look at --master and --conf; what Spark said stands above.",
+        ) from error
 
 
 def _size(job: Job) -> int:
@@ -184,6 +228,7 @@ def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
                 ("events", "events"),
                 ("duplicates", "repetitions left out"),
                 ("late", "late"),
+                ("missing", "missing in the archive (archive verify)"),
                 ("set_aside", "set aside (pipeline show quarantine)"),
             )
             if counts.get(name)
@@ -280,12 +325,13 @@ def quality(arguments: Namespace) -> int:
     from tocsin.archive.published import require
 
     found = require(tables_directory(arguments.tables))
+    from tocsin.pipeline.job import told_plainly
     from tocsin.pipeline.quality import findings
-    from tocsin.pipeline.session import session
 
-    spark = session(arguments.master, purpose="fast")
+    spark = _started(arguments, "fast", {})
     try:
-        checks = findings(lambda name: spark.read.parquet(str(found.directory / name)))
+        with told_plainly():
+            checks = findings(lambda name: spark.read.parquet(str(found.directory / name)))
     finally:
         spark.stop()
     if arguments.json:
@@ -308,12 +354,18 @@ def report(arguments: Namespace) -> int:
     from tocsin.console.pipeline_report import report as make_report
 
     out = None if arguments.html is None else Path(arguments.html)
-    page = make_report(
-        tables_directory(arguments.tables),
-        out=out,
-        title=arguments.title or TITLE,
-        now=datetime.now(UTC),
-    )
+    try:
+        page = make_report(
+            tables_directory(arguments.tables),
+            out=out,
+            title=arguments.title or TITLE,
+            now=datetime.now(UTC),
+        )
+    except OSError as error:
+        raise BadPipelineOption(
+            f"the report cannot be written to {out}: {error.strerror or error}",
+            remedy="Name a file in a directory that is there, with --html.",
+        ) from error
     if arguments.json:
         told = {"file": None if out is None else str(out), "bytes": len(page.encode())}
         show_json(told if out is not None else {**told, "html": page})

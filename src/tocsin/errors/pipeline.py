@@ -19,8 +19,8 @@ class NoTables(TocsinError):
 class QualityFailed(TocsinError):
     """A check of the tables failed, so they were not published: what was there before stands.
 
-    The message names the check, the table and the first rows. `tocsin pipeline quality` shows
-    every check and what it found.
+    The message names the check, the table and the first rows, and what else does not hold.
+    (`tocsin pipeline quality` runs every check on the tables that stand.)
     """
 
     code = "T762"

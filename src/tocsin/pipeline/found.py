@@ -24,6 +24,8 @@ class Found:
     bytes: int = 0
     file: str = "''"
     """An expression for the file that a record is from."""
+    missing: int = 0
+    """Numbers between the files that no file has."""
     aside: DataFrame | None = None
     """Rows of the quarantine: messages that are no events."""
     positions: Mapping[str, int] = field(default_factory=dict)

@@ -60,6 +60,9 @@ class Job:
     rows_max: int | None = None
     """About so many are taken at a time, where that can be chosen."""
 
+    moves: bool = False
+    """The window goes with the time: where it has moved, the tables are made anew."""
+
     @property
     def window(self) -> Window:
         return Window(self.since, self.until, self.archive)
@@ -78,8 +81,8 @@ class Done:
 def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
     """Bring the tables up to date. Running it again changes nothing."""
     state = State(job.tables)
-    with state.held(), told_plainly():
-        if job.anew:
+    with told_plainly(), state.held():
+        if job.anew or (job.moves and state.has_other(job.window)):
             state.forget()
         state.agree_on(job.window)
         bad = take_in(spark, state, job, tell)
@@ -111,6 +114,7 @@ def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell:
 def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[BadFile, ...]:
     """Fold what is new. A file that cannot be read is set aside, and the rest is not lost by it."""
     without: list[BadFile] = []
+    suspects: set[str] = set()
     while True:
         found = new_records(
             spark,
@@ -131,7 +135,10 @@ def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[Ba
             bad = _file_named_by(error, found)
             if bad is None or len(without) >= BAD_FILES_MAX:
                 raise
-            without.append(bad)
+            # An outage is over when it is tried again; a file that is broken is not mended by it.
+            if bad.path in suspects:
+                without.append(bad)
+            suspects.add(bad.path)
 
 
 def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
@@ -152,6 +159,7 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
             found.bad_files,
             found.file,
             row,
+            counts={"missing": found.missing} if found.missing else {},
             aside=found.aside,
             positions=found.positions,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +27,7 @@ from tocsin.pipeline.derive.schemas import fitted, spark_schema, table_schema
 from tocsin.pipeline.derive.stats import activity_stats
 from tocsin.pipeline.derive.usage import activity_usage, host_usage
 from tocsin.pipeline.parquet import read, write, write_few
-from tocsin.pipeline.partial import Sizes
+from tocsin.pipeline.partial import BadFile, Sizes
 from tocsin.pipeline.publishing import Edition
 from tocsin.pipeline.quality import findings, require
 from tocsin.pipeline.reading import sample_files
@@ -98,6 +98,7 @@ class Making:
         self, activities: DataFrame, runs: DataFrame, as_of: datetime, step: Step
     ) -> None:
         events, notes = self.table("events"), read(self._spark, self._parts, "notes")
+        assert self._sample_files.keys() == SAMPLES.keys()  # listed here, before many ask
         steps: dict[str, Callable[[], DataFrame]] = {
             "activity_stats": lambda: activity_stats(activities),
             "cost_models": lambda: cost_models(activities),
@@ -126,17 +127,29 @@ class Making:
         self._write(name, made())
 
     def _quarantine(self) -> DataFrame:
-        aside = read(self._spark, self._parts, "quarantine")
-        return aside.select(*QUARANTINE.names).limit(QUARANTINE_ROWS_MAX)
+        aside = read(self._spark, self._parts, "quarantine").select(*QUARANTINE.names)
+        bad = [bad for name in SAMPLES for bad in self._sample_files[name][1]]
+        rows = [{"file": each.path, "reason": each.reason} for each in bad]
+        named = self._spark.createDataFrame(rows, spark_schema(QUARANTINE))
+        return named.unionByName(aside).limit(QUARANTINE_ROWS_MAX)
+
+    @cached_property
+    def _sample_files(self) -> dict[str, tuple[list[str], list[BadFile]]]:
+        """The files of each kind of sample, and those that cannot be read."""
+        archive = self._samples
+        if archive is None:
+            return {name: ([], []) for name in SAMPLES}
+        return {name: sample_files(self._spark, archive, name) for name in SAMPLES}
 
     def _sample(self, name: str) -> DataFrame:
         """What the archive keeps beside events; none, where there is nothing."""
         schema = spark_schema(SAMPLES[name])
-        archive = self._samples
-        files = [] if archive is None else sample_files(self._spark, archive, name)
+        files, _ = self._sample_files[name]
         if not files:
             return self._spark.createDataFrame([], schema)
-        return self._spark.read.schema(schema).parquet(*files)
+        # They tell how things went, and stop nothing: what is broken inside is passed over.
+        reader = self._spark.read.schema(schema).option("ignoreCorruptFiles", "true")
+        return reader.parquet(*files)
 
     def _write(self, name: str, rows: DataFrame) -> None:
         write_few(fitted(rows, name), self._edition.place(name))

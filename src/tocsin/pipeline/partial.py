@@ -57,6 +57,8 @@ class Input:
     """An expression for the file that a record is from."""
     row: str = "monotonically_increasing_id()"
     """One that tells apart records that have the same number."""
+    late_s: float = LATE_S
+    """An event that comes so long after it happened counts as late."""
     counts: dict[str, int] = field(default_factory=dict)
     aside: DataFrame | None = None
     """Rows of the quarantine besides: messages that are no events."""
@@ -152,7 +154,7 @@ def _write_once(
     events = events_of(once).observe(
         seen,
         F.count("*").alias("events"),
-        F.count_if(F.col("late_s") > LATE_S).alias("late"),
+        F.count_if(F.col("late_s") > input.late_s).alias("late"),
         F.max(F.unix_micros("received")).alias("as_of_us"),
     )
     write(events, place / "events", sizes.files)

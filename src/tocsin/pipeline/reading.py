@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pyarrow.lib import ArrowException
+from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +18,7 @@ from tocsin.archive.catalog import Catalog, Foreign, Piece
 from tocsin.archive.parquet import read_footer
 from tocsin.archive.record import SCHEMA
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
+from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.found import Found, within
 from tocsin.pipeline.hadoop import kept_beside, listed, opened
@@ -63,11 +66,20 @@ def new_records(
                 raise
 
 
-def sample_files(spark: SparkSession, archive: str, name: str) -> list[str]:
-    """The files of what an archive keeps beside events."""
-    if is_directory(archive):
-        return sorted(str(each) for each in (directory_of(archive) / name).glob("*/*.parquet"))
-    return kept_beside(spark, archive, name)
+def sample_files(spark: SparkSession, archive: str, name: str) -> tuple[list[str], list[BadFile]]:
+    """The files of what an archive keeps beside events, and those of them that cannot be read."""
+    if not is_directory(archive):
+        return kept_beside(spark, archive, name), []
+    good: list[str] = []
+    bad: list[BadFile] = []
+    for path in sorted((directory_of(archive) / name).glob("*/*.parquet")):
+        try:
+            read_metadata(path)
+        except (OSError, ArrowException) as error:
+            bad.append(BadFile(str(path), f"it cannot be read: {str(error).splitlines()[0]}"))
+        else:
+            good.append(str(path))
+    return good, bad
 
 
 def land(spark: SparkSession, archive: str, found: Found, place: Path) -> Found:
@@ -97,6 +109,12 @@ def _from_files(
     rows_max: int | None,
 ) -> Found | None:
     found, left_out = _files(spark, archive, window)
+    if is_directory(archive) and found and found[-1].last < after:
+        raise BadPipelineOption(
+            f"the archive {archive} ends with event {found[-1].last}, and the tables have events "
+            f"up to {after}: it was started over",
+            remedy="Make tables of what is there with --anew, or name another directory.",
+        )
     pieces = [each for each in found if each.last > after and _may_be_in(each, window)]
     if rows_max is not None:
         pieces = _first_of(pieces, after + rows_max)
@@ -113,7 +131,17 @@ def _from_files(
         (*bad, *foreign),
         sum(each.bytes for each in good),
         FILE_NAMED if good else "''",
+        _missing(pieces, after) if window.since is None and window.until is None else 0,
     )
+
+
+def _missing(pieces: Sequence[Piece], after: int) -> int:
+    """How many numbers there are between the files. What was let go before the first is no hole."""
+    reached, missing = after or pieces[0].first - 1, 0
+    for each in pieces:
+        missing += max(0, each.first - 1 - reached)
+        reached = max(reached, each.last)
+    return missing
 
 
 def _files(spark: SparkSession, archive: str, window: Window) -> tuple[list[Piece], list[Foreign]]:

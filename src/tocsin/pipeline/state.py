@@ -105,6 +105,14 @@ class State:
             for path in place.glob(f"{UNFINISHED}*"):
                 shutil.rmtree(path, ignore_errors=True)
 
+    def has_other(self, window: Window) -> bool:
+        """True if what is kept was made of another part of the archive."""
+        path = self.directory / WINDOW
+        if not path.exists():
+            return False
+        had = msgspec.json.decode(path.read_bytes(), type=Window)
+        return (had.since, had.until) != (window.since, window.until)
+
     def agree_on(self, window: Window) -> None:
         """Remember what the tables are made of. Raises if they were made of something else."""
         path = self.directory / WINDOW

@@ -180,7 +180,15 @@ class Streaming:
                 if found is None or found[1] is None:  # only what was given before
                     return
                 bad_files = unreadable(self._job.archive, through, found[1])
-                input = Input(rows, through + 1, found[1], now, bad_files, row=ROW)
+                input = Input(
+                    rows,
+                    through + 1,
+                    found[1],
+                    now,
+                    bad_files,
+                    row=ROW,
+                    late_s=self._pace.watermark_s,
+                )
                 make_partial(self._spark, self._state, input, self._sizes)
             finally:
                 rows.unpersist()

@@ -1,0 +1,86 @@
+"""What happens in the life of a grid, and stops no table: clocks, holes, files that are cut off."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
+from pipeline.sameness import rows
+from tocsin.archive.published import require
+from tocsin.errors.pipeline import BadPipelineOption
+from tocsin.pipeline.job import Done, Job, run
+
+MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
+MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S
+
+
+def _at(seconds: float) -> str:
+    return (MOMENT + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+
+
+def _told(archive: Path, first: int, *said: dict[str, str]) -> int:
+    """A file of these messages. Returns the number after its last."""
+    archive.mkdir(exist_ok=True)
+    events = [message(first + n, pairs) for n, pairs in enumerate(said)]
+    return add_file(archive, as_table(events, first, [MOMENT_NS] * len(events)), first)
+
+
+def _made(spark: SparkSession, archive: Path) -> Done:
+    return run(spark, Job(str(archive), archive.with_name("tables")))
+
+
+def test_attempts_without_an_end_and_clocks_that_disagree_stop_no_table(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    whose = {"RunId": "r", "WorkflowName": "w", "ActivityId": "a", "ActivityType": "a"}
+    began = {"ActivityExecuting": _at(10)}
+    late = {**whose, "ActivityId": "b", "ActivityType": "b"}
+    _told(
+        archive,
+        1,
+        {**whose, "Attempt": "1", "ActivityExecuting": _at(0)},
+        {**whose, "Attempt": "2", **began},
+        {**whose, "Attempt": "2", "ActivitySucceeded": _at(20)},
+        {**late, **began},
+        {**late, "ActivitySucceeded": _at(8), "Duration": "3"},
+    )
+    _made(ready, archive)
+    kinds = {
+        each["activity"]: each for each in rows(tmp_path / "tables", "activity_stats").to_pylist()
+    }
+    assert kinds["a"]["count"] == 2
+    assert kinds["b"]["mean_s"] == 3.0
+
+
+def test_numbers_that_no_file_has_are_counted_and_what_lies_broken_beside_is_named(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    _told(archive, 1, *(ended(f"run-{n}", _at(n)) for n in range(5)))
+    _told(archive, 11, *(ended(f"run-{n}", _at(n)) for n in range(10, 12)))
+    cut = archive / "_deliveries" / "date=2026-02-01" / "1.parquet"
+    cut.parent.mkdir(parents=True)
+    cut.write_bytes(b"PAR1 and no more")
+    assert _made(ready, archive).manifest.counts["missing"] == 5
+    assert str(cut) in {each["file"] for each in rows(tables, "quarantine").to_pylist()}
+    _told(archive, 20, ended("run-20", _at(20)))  # retention was faster than the next run
+    assert _made(ready, archive).manifest.counts["missing"] == 5 + 7
+    assert require(tables).tables["runs"].rows == 8
+
+
+def test_an_archive_that_was_started_over_is_not_taken_for_the_one_before(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    _told(archive, 1, *(ended(f"run-{n}", _at(n)) for n in range(5)))
+    _made(ready, archive)
+    for path in archive.glob("date=*/*.parquet"):
+        path.unlink()
+    _told(archive, 1, ended("another", _at(0)))
+    with pytest.raises(BadPipelineOption, match="started over"):
+        _made(ready, archive)

@@ -28,7 +28,7 @@ demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (ST
 # Those of the pipeline wait for Java, and the others for much else: side by side they fit two cores.
 test: check ## what CI runs: checks and all tests but the long ones
 	@mkdir -p out; rm -f out/test-pipeline.code; \
-	($(BIN)/python -m pytest -m 'not slow' tests/pipeline >out/test-pipeline.log 2>&1; echo $$? >out/test-pipeline.code) & \
+	(nice -n 5 $(BIN)/python -m pytest -m 'not slow' tests/pipeline >out/test-pipeline.log 2>&1; echo $$? >out/test-pipeline.code) & \
 	$(BIN)/python -m pytest -m 'not slow' --ignore=tests/pipeline; others=$$?; wait; \
 	cat out/test-pipeline.log; exit $$((others | $$(cat out/test-pipeline.code)))
 

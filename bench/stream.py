@@ -1,6 +1,6 @@
 """`tocsin pipeline stream`: events a second from archive to tables, and how old an answer is.
 
-    python bench/stream.py [--events 1M] [--rates 100 1000] [--seconds 120] [--json FILE]
+    python bench/stream.py [--events 1M] [--rates 100 1000] [--seconds 180] [--json FILE]
 
 `catching up` gives the stream an archive that is there (`tocsin synth`) and lets it end when all of
 it is in the tables; beside it stands `tocsin pipeline run` on the same archive, which makes the
@@ -83,16 +83,19 @@ def catching_up(archive: Path, place: Path) -> dict[str, Any]:
 def keeping_up(archive: Path, place: Path, rate: float, seconds: float) -> dict[str, Any]:
     pieces = Catalog(archive).pieces()
     with served(env={"TOCSIN_ARCHIVE__ROLL_S": "2"}) as broker:
-        paced = ["--trigger", str(TRIGGER_S), "--refresh", str(REFRESH_S)]
-        command = stream_command(str(broker.directory / "archive"), place, *paced)
-        stream = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         replay = subprocess.Popen(
             [
                 *(str(pipeline.TOCSIN), "archive", "replay", str(archive)),
-                *("--speed", f"{rate / own_rate(pieces):g}x", "--broker", broker.url, "--json"),
+                *("--speed", f"{rate / own_rate(pieces):g}x", "--broker", broker.url),
+                *("--keep-going", "--json"),
             ],
             stdout=subprocess.DEVNULL,
         )
+        live = broker.directory / "archive"
+        wait_for(live)
+        paced = ["--trigger", str(TRIGGER_S), "--refresh", str(REFRESH_S)]
+        command = stream_command(str(live), place, *paced)
+        stream = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         editions: list[tuple[float, dict[str, Any]]] = []
         until = time.time() + seconds
         for at_s, each in told(stream):
@@ -106,6 +109,15 @@ def keeping_up(archive: Path, place: Path, rate: float, seconds: float) -> dict[
     return {"rate": rate, **ages(editions)}
 
 
+def wait_for(archive: Path) -> None:
+    """Until the broker has archived something."""
+    until = time.monotonic() + STOP_S
+    while not (archive.is_dir() and Catalog(archive).pieces()):
+        if time.monotonic() > until:
+            raise SystemExit("the broker archives nothing")
+        time.sleep(0.2)
+
+
 def own_rate(pieces: list[Any]) -> float:
     """Events a second, as they came when they were archived."""
     days = len({Path(each.path).parent.name for each in pieces})
@@ -115,6 +127,8 @@ def own_rate(pieces: list[Any]) -> float:
 def ages(editions: list[tuple[float, dict[str, Any]]]) -> dict[str, Any]:
     """How old answers were: when they were new, and just before the next."""
     warm = editions[WARM_EDITIONS:]
+    if len(warm) < 2:
+        raise SystemExit(f"only {len(editions)} times tables were made: give it more --seconds")
     young = [each["age_s"] for _, each in warm]
     old = [
         earlier["age_s"] + later_s - earlier_s
@@ -152,11 +166,11 @@ def main() -> None:
     parser.add_argument("--events", default="1M", metavar="N")
     parser.add_argument("--rates", nargs="*", type=float, default=[100.0, 1000.0], metavar="R")
     parser.add_argument("--seconds", type=float, default=180.0, help="at each rate (180)")
-    parser.add_argument("--quick", action="store_true", help="100k events, one rate, a minute")
+    parser.add_argument("--quick", action="store_true", help="100k events, one rate")
     parser.add_argument("--json", metavar="FILE", help="keep the figures there")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.events, arguments.rates, arguments.seconds = "100k", [100.0], 60.0
+        arguments.events, arguments.rates, arguments.seconds = "100k", [100.0], 180.0
     archive = pipeline.archive_of(arguments.events)
     place = Path(tempfile.mkdtemp(prefix="tocsin-stream-"))
     try:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
 from pipeline.sameness import rows
 from tocsin.archive.published import require
+from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.job import Done, Job, run
+from tocsin.pipeline.state import State
+from tocsin.pipeline.stream import Pace, Streaming
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S
@@ -27,6 +33,11 @@ def _told(archive: Path, first: int, *said: dict[str, str]) -> int:
     archive.mkdir(exist_ok=True)
     events = [message(first + n, pairs) for n, pairs in enumerate(said)]
     return add_file(archive, as_table(events, first, [MOMENT_NS] * len(events)), first)
+
+
+def _streamed(spark: SparkSession, archive: Path) -> None:
+    job = Job(str(archive), archive.with_name("tables"))
+    Streaming(spark, job, Pace(once=True), lambda progress: None).run()
 
 
 def _made(spark: SparkSession, archive: Path) -> Done:
@@ -84,3 +95,34 @@ def test_an_archive_that_was_started_over_is_not_taken_for_the_one_before(
     _told(archive, 1, ended("another", _at(0)))
     with pytest.raises(BadPipelineOption, match="started over"):
         _made(ready, archive)
+
+
+@pytest.mark.parametrize("made", [_made, _streamed])
+def test_a_number_beyond_its_file_is_believed_by_nobody(
+    ready: SparkSession, tmp_path: Path, made: Callable[[SparkSession, Path], object]
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    _told(archive, 1, *(ended(f"run-{n}", _at(n)) for n in range(3)))
+    (path,) = archive.glob("date=*/*.parquet")
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index("seq")
+    table = table.set_column(place, table.schema.field(place), pa.array([1, 2**62, 3]))
+    pq.write_table(table, path)
+    made(ready, archive)
+    assert require(tables).manifest.through == 3
+    _told(archive, 4, ended("run-4", _at(4)))
+    made(ready, archive)
+    assert require(tables).tables["events"].rows == 3
+    assert require(tables).tables["quarantine"].rows == 1
+
+
+def test_what_is_kept_is_not_forgotten_for_an_archive_that_is_not_there(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    _told(archive, 1, ended("run", _at(0)))
+    _made(ready, archive)
+    archive.rename(tmp_path / "elsewhere")
+    with pytest.raises(NoArchive):
+        run(ready, Job(str(archive), tables, anew=True))
+    assert [each.facts.last for each in State(tables).partials()] == [1]

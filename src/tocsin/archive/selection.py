@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tocsin.archive.catalog import Piece
 from tocsin.archive.parquet import (
@@ -96,12 +97,24 @@ def read_selected(
         size = _rows_a_batch(file, rows)
         for batch in file.iter_batches(size, row_groups=list(groups), columns=paths(read)):
             found = _fitted(piece, batch, read)
-            if not keeps_nulls:
+            if keeps_nulls:
+                found = _own_numbers(found, piece.last)
+            else:
                 _must_be_whole(piece, found)
             if is_cut:
                 found = _within(found, after, through).select(wanted.names)
             if found.num_rows:
                 yield found.replace_schema_metadata(SCHEMA.metadata)
+
+
+def _own_numbers(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:
+    """A number beyond those of the file is none: a stream that believed it would go on after it."""
+    place = batch.schema.get_field_index("seq")
+    if place < 0:
+        return batch
+    numbers = batch.column(place)
+    own = pc.if_else(pc.greater(numbers, last), pa.scalar(None, numbers.type), numbers)
+    return batch.set_column(place, batch.schema.field(place), own)
 
 
 def cut_to(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

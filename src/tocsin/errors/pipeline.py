@@ -20,7 +20,7 @@ class QualityFailed(TocsinError):
     """A check of the tables failed, so they were not published: what was there before stands.
 
     The message names the check, the table and the first rows, and what else does not hold.
-    (`tocsin pipeline quality` runs every check on the tables that stand.)
+    To run every check on the tables that stand: `tocsin pipeline quality`.
     """
 
     code = "T762"

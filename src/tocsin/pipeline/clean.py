@@ -12,7 +12,7 @@ from tocsin.archive.tables import EVENTS, QUARANTINE
 from tocsin.monitor.alerts import SOURCE
 from tocsin.pipeline.attempts import seconds_between
 from tocsin.pipeline.derive.usage import WATCHED
-from tocsin.pipeline.few import Few
+from tocsin.pipeline.few import Keep
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 NOTE_COLUMNS: Final = ("seq", "at", "id", "source", "type", "run", "attributes", "plan")
@@ -95,16 +95,16 @@ def keys_of(clean: DataFrame) -> DataFrame:
     )
 
 
-def repetitions(keys: DataFrame, former: DataFrame | None, few: Few) -> DataFrame:
+def repetitions(keys: DataFrame, former: DataFrame | None, keep: Keep) -> DataFrame:
     """The sequence numbers of events that were there before, in this part or in a former one."""
     same = ["key", "check"]
     firsts = keys.groupBy(*same).agg(F.min("seq").alias("first"), F.count("*").alias("times"))
-    twice = few.keep(firsts.where("times > 1").drop("times"))
+    twice = keep(firsts.where("times > 1").drop("times"))
     again = keys.join(twice, same).where("seq > first").select("seq")
     if former is not None:
         known = keys.join(former.select(*same).distinct(), same, "left_semi").select("seq")
         again = again.unionByName(known).distinct()
-    return few.keep(again)
+    return keep(again)
 
 
 def notes_of(usable: DataFrame) -> DataFrame:

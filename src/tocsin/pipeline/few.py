@@ -5,7 +5,8 @@ Joined in any other way, every one of the many rows would be written, sorted and
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -13,27 +14,18 @@ from pyspark.sql import functions as F
 
 ROWS_MAX: Final = 2_000_000  # some 100 MB in each process that has them
 
+Keep = Callable[[DataFrame], DataFrame]
 
-class Few:
-    """Keeps rows as long as it is open."""
 
-    def __init__(self) -> None:
-        self._kept: list[DataFrame] = []
+@contextmanager
+def few() -> Iterator[Keep]:
+    """A function that keeps rows, made once, until this ends. If they turn out to be too many, a
+    join treats them as any."""
+    with ExitStack() as kept:
 
-    def __enter__(self) -> Few:
-        return self
+        def keep(rows: DataFrame) -> DataFrame:
+            rows = rows.persist()
+            kept.callback(rows.unpersist)
+            return F.broadcast(rows) if rows.count() <= ROWS_MAX else rows
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for each in self._kept:
-            each.unpersist()
-
-    def keep(self, rows: DataFrame) -> DataFrame:
-        """The rows, made once. If they turn out to be too many, a join treats them as any."""
-        rows = rows.persist()
-        self._kept.append(rows)
-        return F.broadcast(rows) if rows.count() <= ROWS_MAX else rows
+        yield keep

@@ -83,7 +83,7 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
     state = State(job.tables)
     with told_plainly(), state.held():
         if job.anew or (job.moves and state.has_other(job.window)):
-            state.forget()
+            start_over(spark, state, job)
         state.agree_on(job.window)
         bad = take_in(spark, state, job, tell)
         standing = published(job.tables)
@@ -96,6 +96,13 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
             compacted(spark, state, sizes)
         manifest = make_tables(spark, state, job, sizes, tell)
         return Done(manifest, True, bad)
+
+
+def start_over(spark: SparkSession, state: State, job: Job) -> None:
+    """Forget what is kept, once the archive is seen to be there: what is kept may be all there is
+    of what an archive let go."""
+    new_records(spark, job.archive, 0, job.window, (), {}, job.rows_max)
+    state.forget()
 
 
 def _has_all(manifest: Manifest, state: State) -> bool:
@@ -156,9 +163,9 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
             found.first,
             found.last,
             now,
+            row,
             found.bad_files,
             found.file,
-            row,
             counts={"missing": found.missing} if found.missing else {},
             aside=found.aside,
             positions=found.positions,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,7 @@ from tocsin.pipeline.together import together
 QUARANTINE_ROWS_MAX: Final = 1_000_000  # of which each is shown; the rest is counted
 
 Step = Callable[[str], None]
+Beside = Mapping[str, tuple[list[str], list[BadFile]]]
 
 
 class Making:
@@ -98,7 +99,7 @@ class Making:
         self, activities: DataFrame, runs: DataFrame, as_of: datetime, step: Step
     ) -> None:
         events, notes = self.table("events"), read(self._spark, self._parts, "notes")
-        assert self._sample_files.keys() == SAMPLES.keys()  # listed here, before many ask
+        beside = self._samples_beside()
         steps: dict[str, Callable[[], DataFrame]] = {
             "activity_stats": lambda: activity_stats(activities),
             "cost_models": lambda: cost_models(activities),
@@ -107,9 +108,11 @@ class Making:
             "evolution": lambda: evolution(runs, self.table("activity_stats"), notes),
             "host_usage": lambda: host_usage(notes, activities),
             "activity_usage": lambda: activity_usage(activities),
-            "deliveries": lambda: deliveries(self._sample(DELIVERIES), self._sample(DEADLETTERS)),
-            "discoveries": lambda: discoveries(self._sample(DISCOVERIES)),
-            "quarantine": self._quarantine,
+            "deliveries": lambda: deliveries(
+                self._sample(beside, DELIVERIES), self._sample(beside, DEADLETTERS)
+            ),
+            "discoveries": lambda: discoveries(self._sample(beside, DISCOVERIES)),
+            "quarantine": lambda: self._quarantine(beside),
         }
         in_turn = ("activity_stats", "evolution")  # the latter is told by the former
         alone = [name for name in steps if name not in in_turn]
@@ -126,25 +129,24 @@ class Making:
         step(name)
         self._write(name, made())
 
-    def _quarantine(self) -> DataFrame:
+    def _quarantine(self, beside: Beside) -> DataFrame:
         aside = read(self._spark, self._parts, "quarantine").select(*QUARANTINE.names)
-        bad = [bad for name in SAMPLES for bad in self._sample_files[name][1]]
+        bad = [each for _, some in beside.values() for each in some]
         rows = [{"file": each.path, "reason": each.reason} for each in bad]
         named = self._spark.createDataFrame(rows, spark_schema(QUARANTINE))
         return named.unionByName(aside).limit(QUARANTINE_ROWS_MAX)
 
-    @cached_property
-    def _sample_files(self) -> dict[str, tuple[list[str], list[BadFile]]]:
+    def _samples_beside(self) -> Beside:
         """The files of each kind of sample, and those that cannot be read."""
         archive = self._samples
         if archive is None:
             return {name: ([], []) for name in SAMPLES}
         return {name: sample_files(self._spark, archive, name) for name in SAMPLES}
 
-    def _sample(self, name: str) -> DataFrame:
+    def _sample(self, beside: Beside, name: str) -> DataFrame:
         """What the archive keeps beside events; none, where there is nothing."""
         schema = spark_schema(SAMPLES[name])
-        files, _ = self._sample_files[name]
+        files, _ = beside[name]
         if not files:
             return self._spark.createDataFrame([], schema)
         # They tell how things went, and stop nothing: what is broken inside is passed over.

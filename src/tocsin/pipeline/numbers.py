@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tocsin.pipeline.clean import reason
-from tocsin.pipeline.few import Few
+from tocsin.pipeline.few import Keep
 
 ROW: Final = "row"
 """What tells two records apart that have the same number."""
@@ -16,7 +16,7 @@ OF_FILES: Final = "xxhash64(_metadata.file_path, _metadata.row_index)"
 """An expression for it, where the records are read from files."""
 
 
-def misnumbered(records: DataFrame, now: Column, few: Few) -> DataFrame | None:
+def misnumbered(records: DataFrame, now: Column, keep: Keep) -> DataFrame | None:
     """The (seq, row) of each record whose number is another's; None if there is none.
 
     A bitmap for each 32,768 numbers shows at a glance where that can be.
@@ -34,12 +34,12 @@ def misnumbered(records: DataFrame, now: Column, few: Few) -> DataFrame | None:
     if not crowded:
         return None
     some = records.where(F.bitmap_bucket_number(number).isin(crowded) & (number > 0))
-    twice = few.keep(some.groupBy("seq").agg(F.count("*").alias("n")).where("n > 1"))
+    twice = keep(some.groupBy("seq").agg(F.count("*").alias("n")).where("n > 1"))
     # Of several, one that can be used keeps the number.
     is_bad = reason(now).isNotNull()
     order = Window.partitionBy("seq").orderBy(is_bad, "received", "source", "id", ROW)
     placed = some.join(twice, "seq", "left_semi").withColumn("place", F.row_number().over(order))
-    return few.keep(placed.where("place > 1").select("seq", ROW))
+    return keep(placed.where("place > 1").select("seq", ROW))
 
 
 def numbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:

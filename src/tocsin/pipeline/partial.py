@@ -24,7 +24,7 @@ from tocsin.pipeline.clean import (
     repetitions,
     set_aside,
 )
-from tocsin.pipeline.few import Few
+from tocsin.pipeline.few import Keep, few
 from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.parquet import read, write, write_few
@@ -33,6 +33,8 @@ from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CELLS: Final = "cells"
+# With it, the next part would begin in the middle of this one.
+NOT_ITS_NUMBER: Final = "its number is beyond those of its file"
 _JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX", "timeZone": "UTC"}
 
 
@@ -52,11 +54,11 @@ class Input:
     first: int
     last: int
     now: datetime
+    row: str
+    """An expression that tells apart records that have the same number."""
     bad_files: Sequence[BadFile] = ()
     file: str = "''"
-    """An expression for the file that a record is from."""
-    row: str = "monotonically_increasing_id()"
-    """One that tells apart records that have the same number."""
+    """One for the file that a record is from."""
     late_s: float = LATE_S
     """An event that comes so long after it happened counts as late."""
     counts: dict[str, int] = field(default_factory=dict)
@@ -80,8 +82,8 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
     """Clean, fold and keep. Returns the part, on disk; if that fails, nothing is left of it."""
     place = state.new_place()
     try:
-        with Few() as few:
-            facts = _made(spark, state, input, sizes, place, few)
+        with few() as keep:
+            facts = _made(spark, state, input, sizes, place, keep)
         return state.keep(place, facts)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)  # where the disk is full, its room is needed
@@ -89,12 +91,13 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
 
 
 def _made(
-    spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path, few: Few
+    spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path, keep: Keep
 ) -> PartialFacts:
     now = F.lit(input.now)
     records = input.records.withColumns({"file": F.expr(input.file), ROW: F.expr(input.row)})
-    wrong = misnumbered(records, now, few)
-    judged = unnumbered(records, wrong).withColumn("reason", reason(now))
+    wrong = misnumbered(records, now, keep)
+    why = F.coalesce(reason(now), F.when(F.col("seq") > input.last, F.lit(NOT_ITS_NUMBER)))
+    judged = unnumbered(records, wrong).withColumn("reason", why)
     bad = set_aside(judged.where("reason IS NOT NULL"))
     others = _as_rows(spark, bad, input.bad_files)
     if input.aside is not None:
@@ -102,7 +105,7 @@ def _made(
     write_few(bad.unionByName(others), place / "quarantine")
     aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
     # By their numbers: to judge them again, each step would read all that they are judged by.
-    numbers = few.keep(aside.select("seq").where("seq > 0"))
+    numbers = keep(aside.select("seq").where("seq > 0"))
     usable = numbered(records, wrong).where("seq > 0").join(numbers, "seq", "left_anti")
     seen = Observation()
 
@@ -113,7 +116,7 @@ def _made(
 
     met, _ = together(
         [
-            lambda: _write_once(spark, state, input, usable, place, sizes, seen, few),
+            lambda: _write_once(spark, state, input, usable, place, sizes, seen, keep),
             lambda: fold("runs", "run"),
         ]
     )
@@ -139,7 +142,7 @@ def _write_once(
     place: Path,
     sizes: Sizes,
     seen: Observation,
-    few: Few,
+    keep: Keep,
 ) -> dict[str, int]:
     """Write what can be used, each event once. Returns what it met."""
     keys = keys_of(usable)
@@ -148,7 +151,7 @@ def _write_once(
     repeated = repetitions(
         spark.read.schema(keys.schema).parquet(str(place / "keys")),
         read(spark, former, "keys") if former else None,
-        few,
+        keep,
     )
     once = usable.join(repeated, "seq", "left_anti")
     events = events_of(once).observe(

@@ -73,5 +73,5 @@ def _with_port(server: str) -> str:
 
 def _unreadable(url: str, why: str) -> BadPipelineOption:
     return BadPipelineOption(
-        f"{url} {why}", remedy="Write it as kafka://host:9092/topic, several hosts by comma."
+        f"{shown(url)} {why}", remedy="Write it as kafka://host:9092/topic, several hosts by comma."
     )

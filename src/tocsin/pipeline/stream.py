@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tocsin.pipeline.job import Job, make_tables, sizes_for, take_in, told_plainly
+from tocsin.pipeline.job import Job, make_tables, sizes_for, start_over, take_in, told_plainly
 from tocsin.pipeline.numbers import ROW
 from tocsin.pipeline.partial import Input, Sizes, make_partial
 from tocsin.pipeline.places import is_broker, is_directory
@@ -94,9 +94,9 @@ class Streaming:
 
     def run(self) -> None:
         """Keep up until stopped; with `once`, until everything is done."""
-        with self._state.held(), told_plainly():
+        with told_plainly(), self._state.held():
             if self._job.anew:
-                self._state.forget()
+                start_over(self._spark, self._state, self._job)
             self._state.agree_on(self._job.window)
             self._send()  # what another run made, and could not send
             if is_directory(self._job.archive) or is_broker(self._job.archive):
@@ -185,8 +185,8 @@ class Streaming:
                     through + 1,
                     found[1],
                     now,
+                    ROW,
                     bad_files,
-                    row=ROW,
                     late_s=self._pace.watermark_s,
                 )
                 make_partial(self._spark, self._state, input, self._sizes)

@@ -37,6 +37,8 @@ class Footer:
     count: int
     date: str
     version: int
+    told: frozenset[str]
+    """The members of `told` that any of its events has."""
 
 
 def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
@@ -47,7 +49,25 @@ def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
     with _opened(piece, source) as file:
         metadata = file.schema_arrow.metadata
         version, date = metadata[VERSION_KEY], metadata.get(DATE_KEY, b"")
-        return Footer(file.metadata.num_rows, date.decode(), int(version))
+        told = _members_told(file.metadata)
+        return Footer(file.metadata.num_rows, date.decode(), int(version), told)
+
+
+def _members_told(metadata: pq.FileMetaData) -> frozenset[str]:
+    """By what is counted for each column; one of which that is not known may have something."""
+    chunks = (
+        metadata.row_group(group).column(place)
+        for group in range(metadata.num_row_groups)
+        for place in range(metadata.num_columns)
+        if metadata.schema.column(place).path.startswith("told.")
+    )
+    return frozenset(
+        chunk.path_in_schema.split(".")[1]
+        for chunk in chunks
+        if chunk.statistics is None
+        or not chunk.statistics.has_null_count
+        or chunk.statistics.null_count < chunk.num_values
+    )
 
 
 def read_piece(

@@ -124,8 +124,21 @@ def cell_is_stamped(column: str) -> bool:
     return _MERGE_OF[column] == "latest"
 
 
+Members = frozenset[str]
+"""Those of `told` that the messages have: what none of them tells is not even a column."""
+
+
 def _told(concept: str, kind: str) -> Column:
     return F.col(f"told.{_MEMBER[concept, kind]}")
+
+
+def _is_told(moved: Moved, members: Members) -> bool:
+    """True if a message can come under the rule."""
+    if moved.concept == ANY:
+        return True
+    kind = moved.rule.kind if isinstance(moved.rule, FieldRule) else "time"
+    is_event = kind in ("received", "order", "time")
+    return _MEMBER[moved.concept, "moment" if is_event else kind] in members
 
 
 def _believed(micros: Column) -> Column:
@@ -158,11 +171,13 @@ def _first_of(values: Iterable[Column], choose: str) -> Column:
     return F.least(*columns) if choose == _SMALLEST else F.greatest(*columns)
 
 
-def state_number(entity: Entity) -> Column:
+def state_number(entity: Entity, members: Members) -> Column:
     """Of the events that a message tells, the one that stands: phase, moment and state in one
     number, in the order in which they decide."""
-    numbers = []
+    numbers = [F.lit(None).cast("long")] * 2  # there may be no other
     for moved in _rules(entity)[0]:
+        if not _is_told(moved, members):
+            continue
         assert isinstance(moved.rule, StateRule)
         moment = _told(moved.concept, "moment")
         number = packed(moved.rule.phase, _believed(F.unix_micros(moment)), moved.rule.state)
@@ -199,13 +214,13 @@ def unpacked(cell: str) -> Column:
     return F.when(number.isNotNull(), shown)
 
 
-def message_cells(entity: Entity) -> dict[str, Column]:
+def message_cells(entity: Entity, members: Members) -> dict[str, Column]:
     """What one message of the archive says of its run or activity, by field."""
     cells = {"state": _settled(F.col(NUMBER))}
     for field, rules in _rules(entity)[1].items():
-        if field not in NEEDED[entity]:
+        values = [_value(each) for each in rules if _is_told(each, members)]
+        if field not in NEEDED[entity] or not values:
             continue
-        values = [_value(each) for each in rules]
         match MERGES[field]:
             case "min":
                 cells[field] = _first_of(values, _SMALLEST)
@@ -262,18 +277,37 @@ def cells_of(messages: DataFrame, entity: Entity, plans: DataFrame | None = None
     look for these few, Spark would read all messages once more.
     """
     keys = KEYS[entity]
+    members = _members(messages)
     received_us = F.unix_micros("received")
     telling = messages.where(is_telling())
     stamped = telling.withColumns({RECEIVED_US: received_us, LIMIT_US: received_us + AHEAD_US})
     if entity == "activity":
         stamped = stamped.where("activity IS NOT NULL")
-    rows = stamped.withColumn(NUMBER, state_number(entity)).select(
-        *keys, *(cell.alias(column_of(field)) for field, cell in message_cells(entity).items())
+    rows = stamped.withColumn(NUMBER, state_number(entity, members)).select(
+        *keys,
+        *(cell.alias(column_of(field)) for field, cell in message_cells(entity, members).items()),
     )
     if entity == "run":
         return rows
     announced = telling if plans is None else plans.where(is_telling())
     return rows.unionByName(planned_cells(announced), allowMissingColumns=True)
+
+
+def _members(messages: DataFrame) -> Members:
+    told = messages.schema["told"].dataType
+    assert isinstance(told, StructType)
+    return frozenset(told.names)
+
+
+def with_all_cells(folded: DataFrame, entity: Entity) -> DataFrame:
+    """With those that no message told as well."""
+    there = set(folded.columns)
+    none = [
+        F.lit(None).cast(each.dataType).alias(each.name)
+        for each in cell_schema(folded.sparkSession, entity)
+        if each.name not in there
+    ]
+    return folded.select("*", *none)
 
 
 def folded(cells: DataFrame, entity: Entity, partitions: int) -> DataFrame:
@@ -331,11 +365,7 @@ def _fitting(column: str) -> Column:
 
 
 @cache
-def cell_schema(entity: Entity) -> StructType:
-    """The columns of folded cells, but for the hash."""
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
+def cell_schema(spark: SparkSession, entity: Entity) -> StructType:
+    """The columns of folded cells."""
     nothing = spark.createDataFrame([], from_arrow_schema(SCHEMA))
-    return StructType(
-        [each for each in folded(cells_of(nothing, entity), entity, 1).schema if each.name != HASH]
-    )
+    return folded(cells_of(nothing, entity), entity, 1).schema

@@ -12,7 +12,7 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 from tocsin.pipeline.state import Partial
 
 # Words of which no two are alike: looking for those that are takes as long as to write them.
-UNLIKE: Final = ("cells", "id")
+UNLIKE: Final = ("id",)
 
 
 def write_few(frame: DataFrame, out: Path) -> None:
@@ -29,9 +29,12 @@ def write(frame: DataFrame, out: Path, files: int | None) -> None:
     writer.options(**options).parquet(str(out))
 
 
-def read(spark: SparkSession, partials: Sequence[Partial], name: str) -> DataFrame:
-    """One of the tables of some parts, as one."""
-    return spark.read.parquet(*(str(each.directory / name) for each in partials))
+def read(
+    spark: SparkSession, partials: Sequence[Partial], name: str, schema: StructType | None = None
+) -> DataFrame:
+    """One of the tables of some parts, as one; with that schema, if parts may differ in theirs."""
+    reader = spark.read if schema is None else spark.read.schema(schema)
+    return reader.parquet(*(str(each.directory / name) for each in partials))
 
 
 def _repeating(schema: StructType, before: str = "") -> Iterator[str]:

@@ -11,7 +11,6 @@ from typing import Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from tocsin.monitor.rules import Entity
 from tocsin.pipeline.attempts import attempt_rows
@@ -25,7 +24,7 @@ from tocsin.pipeline.clean import (
     set_aside,
 )
 from tocsin.pipeline.few import Keep, few
-from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded
+from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded, with_all_cells
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.parquet import read, write, write_few
 from tocsin.pipeline.state import Partial, PartialFacts, State
@@ -35,7 +34,6 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 CELLS: Final = "cells"
 # With it, the next part would begin in the middle of this one.
 NOT_ITS_NUMBER: Final = "its number is beyond those of its file"
-_JSON: Final = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX", "timeZone": "UTC"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,23 +168,26 @@ def _moment(micros: int | None) -> datetime | None:
 
 
 def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
-    """Write cells; of attempts, also how they stand, which is what is read of them mostly."""
-    if entity == "activity":
-        named = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
-        # Two hundred columns, most of them null, would take longer to write than to make. As text
-        # they are one, and are read again only for attempts of which more is told.
-        as_text = F.to_json(F.struct(*named), _JSON).alias(CELLS)
-        cells = attempt_rows(cells, F.col(HASH), as_text)
-    write(cells, out, None)
+    """Write cells; of attempts, how they stand, which is what is read of them mostly, and beside it
+    those cells that something was told of."""
+    write(_attempts(cells) if entity == "activity" else with_all_cells(cells, entity), out, None)
+
+
+def _attempts(cells: DataFrame) -> DataFrame:
+    told = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
+    whole = with_all_cells(cells, "activity")
+    return attempt_rows(whole, F.col(HASH), F.struct(*told).alias(CELLS))
+
+
+def read_attempts(spark: SparkSession, partials: Sequence[Partial]) -> DataFrame:
+    """As they were written, with those cells as well of which nothing was told then."""
+    nothing = spark.createDataFrame([], cell_schema(spark, "activity"))
+    return read(spark, partials, "attempts", _attempts(nothing).schema)
 
 
 def attempt_cells(frame: DataFrame) -> DataFrame:
     """The cells of attempts, as they were before they were written."""
-    schema = StructType([each for each in cell_schema("activity") if each.name not in ATTEMPT_KEY])
-    return frame.select(
-        *("run", F.col("id").alias("activity"), "attempt"),
-        F.from_json(CELLS, schema, _JSON).alias(CELLS),
-    ).select(*ATTEMPT_KEY, f"{CELLS}.*")
+    return frame.select("run", F.col("id").alias("activity"), "attempt", f"{CELLS}.*")
 
 
 def _as_rows(spark: SparkSession, like: DataFrame, bad: Sequence[BadFile]) -> DataFrame:

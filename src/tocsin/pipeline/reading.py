@@ -13,12 +13,14 @@ from pyarrow.lib import ArrowException
 from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from tocsin.archive.catalog import Catalog, Foreign, Piece
-from tocsin.archive.parquet import read_footer
+from tocsin.archive.parquet import Footer, read_footer
 from tocsin.archive.record import SCHEMA
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
+from tocsin.pipeline.clean import NOTED
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.found import Found, within
 from tocsin.pipeline.hadoop import kept_beside, listed, opened
@@ -34,7 +36,7 @@ MERGES_SEEN_MAX: Final = 5  # how often files may be merged while they are looke
 
 NOTHING_TAKEN: Final[Mapping[str, int]] = {}
 
-Look = Callable[[Piece], None]
+Look = Callable[[Piece], Footer]
 """Reads the end of a file. Raises BadArchiveFile."""
 
 
@@ -121,10 +123,10 @@ def _from_files(
     if not pieces:
         return None
     foreign = [BadFile(each.path, each.reason) for each in left_out] if not after else []
-    look = _look if is_directory(archive) else partial(_look_elsewhere, spark)
-    good, bad = _looked_at(pieces, without, look)
+    look = read_footer if is_directory(archive) else partial(_look_elsewhere, spark)
+    good, bad, told = _looked_at(pieces, without, look)
     return Found(
-        _records(spark, [each.path for each in good], window, after),
+        within(_records(spark, [each.path for each in good], told), window, after),
         after + 1,
         pieces[-1].last,
         tuple(each.path for each in good),
@@ -164,42 +166,39 @@ def _first_of(pieces: list[Piece], last: int) -> list[Piece]:
     return [each for each in pieces if each.last <= last] or pieces[:1]
 
 
-def _look(piece: Piece) -> None:
-    read_footer(piece)
-
-
-def _look_elsewhere(spark: SparkSession, piece: Piece) -> None:
+def _look_elsewhere(spark: SparkSession, piece: Piece) -> Footer:
     try:
         with opened(spark, piece) as source:
-            read_footer(piece, source)
+            return read_footer(piece, source)
     except FileNotFoundError as error:
         raise ArchiveFileGone(piece.path, "it is no longer there") from error
 
 
 def _looked_at(
-    pieces: list[Piece], without: Sequence[BadFile], look: Look = _look
-) -> tuple[list[Piece], list[BadFile]]:
-    """Those that can be read, by what their ends say, and those that cannot and why.
+    pieces: list[Piece], without: Sequence[BadFile], look: Look = read_footer
+) -> tuple[list[Piece], list[BadFile], frozenset[str]]:
+    """Those that can be read, by what their ends say, those that cannot and why, and what of a
+    message the former tell.
 
     Raises ArchiveFileGone for one that was merged into another meanwhile.
     """
     known = {each.path: each for each in without}
 
-    def judged(piece: Piece) -> BadFile | None:
+    def judged(piece: Piece) -> Footer | BadFile:
         if piece.path in known:
             return known[piece.path]
         try:
-            look(piece)
+            return look(piece)
         except ArchiveFileGone:
             raise
         except BadArchiveFile as error:
             return BadFile(piece.path, error.reason)
-        return None
 
     with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
         found = list(pool.map(judged, pieces))
-    good = [piece for piece, bad in zip(pieces, found, strict=True) if bad is None]
-    return good, [bad for bad in found if bad is not None]
+    good = [piece for piece, end in zip(pieces, found, strict=True) if isinstance(end, Footer)]
+    told = frozenset[str]().union(*(end.told for end in found if isinstance(end, Footer)))
+    return good, [bad for bad in found if isinstance(bad, BadFile)], told
 
 
 def unreadable(archive: str, after: int, last: int) -> list[BadFile]:
@@ -219,11 +218,17 @@ def _may_be_in(piece: Piece, window: Window) -> bool:
     return piece.is_fresh or window.has_date(date)
 
 
-def _records(spark: SparkSession, paths: list[str], window: Window, after: int) -> DataFrame:
+def _records(spark: SparkSession, paths: list[str], told: frozenset[str]) -> DataFrame:
+    """What the files hold. Of the hundred things that a message may tell, those that one does:
+    each engine tells some, and to read, sort and fold the others takes longer than the rest."""
     schema = spark_schema(SCHEMA)
     if not paths:
         return spark.createDataFrame([], schema)
-    return within(spark.read.schema(schema).parquet(*paths), window, after)
+    members = schema["told"].dataType
+    assert isinstance(members, StructType)
+    kept = {*told, *NOTED, *(f"{name}_moment" for name in told)}
+    schema["told"].dataType = StructType([each for each in members if each.name in kept])
+    return spark.read.schema(schema).parquet(*paths)
 
 
 def _from_broker(spark: SparkSession, archive: str, after: int, window: Window) -> Found | None:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.fold import HASH, folded
 from tocsin.pipeline.parquet import read, write
-from tocsin.pipeline.partial import CELLS, Sizes, attempt_cells, write_cells
+from tocsin.pipeline.partial import CELLS, Sizes, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
 PARTS_MAX: Final = 12  # beyond it they become one
@@ -27,10 +27,9 @@ SHARE_MAX: Final = 0.25  # or when the later parts have so much of what the firs
 
 def standing_attempts(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
     """One row an attempt, as all parts together let it stand."""
-    first = read(spark, parts[:1], "attempts")
     if len(parts) == 1:
-        return first.drop(HASH, CELLS)
-    again, untouched = _spoken_of(spark, parts, "attempts")
+        return read_attempts(spark, parts).drop(HASH, CELLS)
+    again, untouched = _spoken_of(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
     anew = attempt_rows(folded(attempt_cells(again), "activity", sizes.partitions))
     return untouched.drop(HASH, CELLS).unionByName(anew)
 
@@ -39,16 +38,13 @@ def standing_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -
     """The cells of every run."""
     if len(parts) == 1:
         return read(spark, parts, "runs")
-    again, untouched = _spoken_of(spark, parts, "runs")
+    again, untouched = _spoken_of(read(spark, parts[:1], "runs"), read(spark, parts[1:], "runs"))
     anew = folded(again.drop(HASH), "run", sizes.partitions)
     return untouched.unionByName(anew.select(*untouched.columns))
 
 
-def _spoken_of(
-    spark: SparkSession, parts: Sequence[Partial], name: str
-) -> tuple[DataFrame, DataFrame]:
+def _spoken_of(first: DataFrame, later: DataFrame) -> tuple[DataFrame, DataFrame]:
     """What is to be folded anew, because a later part tells of it; and the rest of the first."""
-    first, later = read(spark, parts[:1], name), read(spark, parts[1:], name)
     hashes = later.select(HASH).distinct()
     again = first.join(hashes, HASH, "left_semi").unionByName(later)
     return again, first.join(hashes, HASH, "left_anti")
@@ -66,7 +62,7 @@ def compacted(spark: SparkSession, state: State, sizes: Sizes) -> Partial:
     """One part in place of all."""
     parts = state.partials()
     place = state.new_place()
-    again, untouched = _spoken_of(spark, parts, "attempts")
+    again, untouched = _spoken_of(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
     write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
     anew = spark.read.schema(untouched.schema).parquet(str(place / "a"))
     write(untouched.unionByName(anew), place / "attempts", None)

@@ -110,6 +110,9 @@ def test_an_archive_is_verified_and_damage_is_told_with_what_to_do(
     subprocess.run(["cp", "-r", archive, copy], check=True)
     (sealed,) = copy.glob("date=*/*.parquet")
     sealed.write_bytes(sealed.read_bytes()[:5_000])
+    sample = copy / "_deliveries" / "date=2026-09-21" / "1.parquet"
+    sample.parent.mkdir(parents=True, exist_ok=True)
+    sample.write_bytes(b"PAR1 and no more")
 
     whole = tocsin("verify", archive)
     broken = tocsin("verify", copy)
@@ -120,6 +123,7 @@ def test_an_archive_is_verified_and_damage_is_told_with_what_to_do(
     assert "all is well" in whole.stderr
     assert broken.returncode == 1
     assert str(sealed) in broken.stdout
+    assert str(sample) in broken.stdout
     assert "Restore it from a copy" in broken.stdout
     assert told.returncode == 1
     assert json.loads(told.stdout)["events"] == 300
@@ -156,6 +160,13 @@ def test_a_part_is_replayed_by_numbers_times_and_a_filter(archive: Path) -> None
         *(f"e{n}" for n in range(401, 411)),
         *(f"e{n}" for n in (1, 3, 5, 7)),
     ]
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(archive: Path) -> None:
+    refused = tocsin("replay", archive, "--from-seq", 20, "--to-seq", 10)
+
+    assert refused.returncode == 2
+    assert "--to-seq 10 is before --from-seq 20" in refused.stderr
 
 
 def test_a_replay_goes_on_where_it_was_interrupted(archive: Path, tmp_path: Path) -> None:

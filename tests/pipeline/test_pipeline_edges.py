@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
-from pipeline.sameness import rows
+from pipeline.sameness import assert_same, rows
 from tocsin.archive.published import require
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
@@ -35,6 +35,11 @@ def _told(archive: Path, first: int, *said: dict[str, str]) -> int:
     return add_file(archive, as_table(events, first, [MOMENT_NS] * len(events)), first)
 
 
+def _step(number: int, **more: str) -> dict[str, str]:
+    whose = {"RunId": "r", "WorkflowName": "w", "ActivityId": f"a{number}", "ActivityType": "a"}
+    return {**whose, **more}
+
+
 def _streamed(spark: SparkSession, archive: Path) -> None:
     job = Job(str(archive), archive.with_name("tables"))
     Streaming(spark, job, Pace(once=True), lambda progress: None).run()
@@ -48,9 +53,9 @@ def test_attempts_without_an_end_and_clocks_that_disagree_stop_no_table(
     ready: SparkSession, tmp_path: Path
 ) -> None:
     archive = tmp_path / "archive"
-    whose = {"RunId": "r", "WorkflowName": "w", "ActivityId": "a", "ActivityType": "a"}
+    whose = _step(0)
     began = {"ActivityExecuting": _at(10)}
-    late = {**whose, "ActivityId": "b", "ActivityType": "b"}
+    late = _step(1, ActivityType="b")
     _told(
         archive,
         1,
@@ -126,3 +131,56 @@ def test_what_is_kept_is_not_forgotten_for_an_archive_that_is_not_there(
     with pytest.raises(NoArchive):
         run(ready, Job(str(archive), tables, anew=True))
     assert [each.facts.last for each in State(tables).partials()] == [1]
+
+
+def test_what_nobody_told_before_is_added_where_somebody_does(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    """Of what no message tells, the job keeps nothing, not even a column."""
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    last = _told(archive, 1, *(_step(n, ActivityExecuting=_at(n), Host="h") for n in range(20)))
+    assert _made(ready, archive).is_new
+    last = _told(
+        archive,
+        last,
+        _step(3, ActivityFailed=_at(30), ExitCode="3", ErrorMessage="no", Container="c"),
+        {"RunId": "r", "EngineName": "e", "Cost": "2.5", "WorkflowCompleted": _at(99)},
+    )
+    assert _made(ready, archive).is_new
+    assert len(State(tables).partials()) == 2
+    _told(archive, last, *(_step(n, ActivitySucceeded=_at(40), MemoryPeak="7") for n in range(20)))
+    assert _made(ready, archive).is_new
+    assert len(State(tables).partials()) == 1  # that many are made one
+
+    run(ready, Job(str(archive), tmp_path / "at once"))
+
+    for name in ("activities", "runs", "failures"):
+        assert_same(rows(tables, name), rows(tmp_path / "at once", name), name)
+    third = next(each for each in rows(tables, "activities").to_pylist() if each["id"] == "a3")
+    assert (third["host"], third["container"], third["exit_code"]) == ("h", "c", 3)
+
+
+def test_a_clock_that_is_ahead_lets_no_other_run_be_lost(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, now = tmp_path / "archive", datetime.now(UTC)
+    archive.mkdir()
+    begun = [{"RunId": run, "WorkflowStarted": now.isoformat()} for run in ("here", "ahead")]
+    received = [int((now + timedelta(hours=hours)).timestamp()) * NS_PER_S for hours in (0, 12)]
+    events = [message(number, pairs) for number, pairs in enumerate(begun, 1)]
+    add_file(archive, as_table(events, 1, received), 1)
+
+    as_of = _made(ready, archive).manifest.as_of
+
+    assert as_of is not None
+    assert as_of <= now
+    states = {each["run"]: each["state"] for each in rows(tmp_path / "tables", "runs").to_pylist()}
+    assert states == {"here": "running", "ahead": "running"}
+
+
+def test_of_an_archive_without_events_there_is_one_version(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    assert [_made(ready, archive).is_new for _ in range(2)] == [True, False]

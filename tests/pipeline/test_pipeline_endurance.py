@@ -35,7 +35,7 @@ from tocsin.pipeline.job import Job, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-ACTIVITIES = 300_000  # of one run
+ACTIVITIES = 1_000_000  # of one run
 A_FILE = 100_000
 MOMENT_NS = 1_790_000_000 * NS_PER_S
 EXECUTOR = "CoarseGrainedExecutorBackend"

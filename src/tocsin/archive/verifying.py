@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, Literal
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.filling import DAMAGED
 from tocsin.archive.naming import date_of, parse_date
 from tocsin.archive.parquet import read_footer, read_piece
 from tocsin.archive.record import VERSION
+from tocsin.archive.samples import SCHEMAS
 from tocsin.errors.archive import BadArchiveFile
 
 MOVE_IT: Final = "Restore it from a copy, or move it out of the archive and do without it."
@@ -76,9 +80,20 @@ def verify(directory: str, progress: Progress | None = None) -> Report:
         done += piece.bytes
         if progress is not None:
             progress(done, report.size_bytes)
-    for finding in _leftovers(directory, catalog):
+    for finding in (*_broken_samples(directory), *_leftovers(directory, catalog)):
         report.add(finding)
     return report
+
+
+def _broken_samples(directory: str) -> Iterator[Finding]:
+    """What is kept beside the events, and cannot be read."""
+    for name in SCHEMAS:
+        for path in sorted(Path(directory, name).glob("*/*.parquet")):
+            try:
+                pq.read_table(path, partitioning=None).validate()
+            except (OSError, pa.ArrowException) as error:
+                reason = f"it cannot be read: {str(error).splitlines()[0]}"
+                yield Finding("damage", reason, str(path), MOVE_IT)
 
 
 def _gaps(pieces: list[Piece]) -> Iterator[Finding]:

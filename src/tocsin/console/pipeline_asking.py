@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -244,8 +245,10 @@ def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
 def stream(arguments: Namespace) -> int:
     job = _job(arguments)
     for name in ("trigger", "refresh", "rows", "watermark"):
-        if getattr(arguments, name) <= 0:
-            raise BadPipelineOption(f"--{name} must be above zero", remedy="Give another number.")
+        if not 0 < getattr(arguments, name) < math.inf:
+            raise BadPipelineOption(
+                f"--{name} must be a number above zero", remedy="Give another number."
+            )
     from tocsin.console.pipeline_outlet import Outlet
     from tocsin.pipeline.stream import Pace, Streaming
 

@@ -107,8 +107,8 @@ def start_over(spark: SparkSession, state: State, job: Job) -> None:
 
 def _has_all(manifest: Manifest, state: State) -> bool:
     """True if the tables were made of what is in the state, which may have been started over."""
-    parts = state.partials()
-    return bool(parts) and manifest.through >= state.through() and manifest.counts == added(parts)
+    has_counted = manifest.counts == added(state.partials())
+    return has_counted and manifest.through >= state.through()
 
 
 def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell: Tell) -> Manifest:

@@ -232,9 +232,12 @@ def _records(spark: SparkSession, paths: list[str], told: frozenset[str]) -> Dat
 
 
 def _from_broker(spark: SparkSession, archive: str, after: int, window: Window) -> Found | None:
-    rows = spark.read.format("tocsin").option("after", after).load(archive)
-    rows = within(rows, window, after)
-    last = rows.agg(F.max("seq")).first()
-    if last is None or last[0] is None:
+    everything = spark.read.format("tocsin").option("after", after).option("holes", "skip")
+    rows = within(everything.load(archive), window, after)
+    found = rows.agg(F.min("seq"), F.max("seq"), F.count("*")).first()
+    if found is None or found[1] is None:
         return None
-    return Found(rows.where(F.col("seq") <= last[0]), after + 1, last[0])
+    first, last, count = found
+    is_whole = window.since is None and window.until is None
+    missing = last - (after or first - 1) - count if is_whole else 0
+    return Found(rows.where(F.col("seq") <= last), after + 1, last, missing=missing)

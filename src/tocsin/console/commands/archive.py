@@ -78,8 +78,14 @@ def run(arguments: Namespace) -> int:
 
 def _replay(directory: str, arguments: Namespace) -> int:
     from tocsin.console.archive_replay import Wanted, read_moment_ns, read_speed, replay
+    from tocsin.errors import BadSetting
     from tocsin.event.filter_text import parse_filter
 
+    if arguments.to_seq is not None and arguments.to_seq < arguments.from_seq:
+        raise BadSetting(
+            f"--to-seq {arguments.to_seq} is before --from-seq {arguments.from_seq}",
+            remedy="Exchange them, or leave one out.",
+        )
     since, until = (
         None if text is None else read_moment_ns(text, option)
         for option, text in (("--since", arguments.since), ("--until", arguments.until))

@@ -101,6 +101,13 @@ class Period:
         days = hours // 24
         return {1: "day", 7: "week"}.get(days, f"{days} days")
 
+    def spoken(self) -> str:
+        """The same in a sentence: `a day`, `an hour`, `6 hours`."""
+        words = self.words()
+        if words[0].isdigit():
+            return words
+        return f"an {words}" if words == "hour" else f"a {words}"
+
     def named(self, part: int) -> str:
         begins = self.begins(part)
         return f"{begins:%Y-%m-%d %H:%M}" if self.step_s < 86_400 else f"{begins:%Y-%m-%d}"
@@ -126,14 +133,16 @@ def time_ticks(span: Period, ticks_max: int) -> list[tuple[int, str]]:
     """Which parts are named on the axis, and how; the year where it changes."""
     chosen = _steady(range(span.parts), ticks_max)
     found: list[tuple[int, str]] = []
-    year = None
+    year, day = None, None
     for part in chosen:
         begins = span.begins(part)
         if span.step_s < 86_400 and span.parts * span.step_s <= 2 * 86_400:
             name = f"{begins:%H:%M}"
+        elif begins.date() == day:  # several parts of one day: it is named once
+            continue
         else:
             name = f"{begins.day} {begins:%b}" + (f" {begins:%Y}" if begins.year != year else "")
-        year = begins.year
+        year, day = begins.year, begins.date()
         found.append((part, name))
     return found
 

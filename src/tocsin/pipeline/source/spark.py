@@ -116,7 +116,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise EventsGone(
                 f"{self._options.path} ends at event {self._head}, and this query has already "
                 f"read through {begin}: these are other events than before",
-                remedy="Start the query on them with a new checkpoint, or name the old place.",
+                remedy="Start on them with a new checkpoint (`pipeline stream --anew`), or name "
+                "the old place.",
             )
         through = self._options.through
         return self._head if through is None else min(self._head, through)

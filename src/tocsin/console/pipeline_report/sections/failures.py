@@ -123,7 +123,7 @@ def _over_time(source: Source, when: When, rows: list[Row], words: dict[int | No
     ]
     if any(rest):
         series.append(Series("all others", rest, REST))
-    title = f"Attempts that failed, a column a {when.span.words()}"
+    title = f"Attempts that failed, one column for {when.span.spoken()}"
     listed = [
         [when.span.named(part), *(count(each.values[part]) for each in series)]
         for part in range(when.span.parts)

@@ -79,7 +79,7 @@ def _under_way(source: Source, when: When, names: Sequence[str], rows: list[Row]
     cells = _empty(names, when.span.parts)
     for row in _by_part(source, when, names, False).to_pylist():
         cells[row["host"]][row["part"]] = (row["busy_s_sum"] or 0.0) / when.span.step_s
-    title = f"Attempts under way on each host, on average over a {when.span.words()}"
+    title = f"Attempts under way on each host, on average over {when.span.spoken()}"
     drawing, shades = heat_map(title, when.span, list(cells.items()), _tenths)
     listed = [
         [
@@ -107,7 +107,7 @@ def _cpu(source: Source, when: When, names: Sequence[str]) -> Html | None:
     if not told:
         return None
     known = {name: values for name, values in cells.items() if any(v is not None for v in values)}
-    title = f"Processor use of each host, mean over a {when.span.words()}, as told by its agent"
+    title = f"Processor use of each host, mean over {when.span.spoken()}, as told by its agent"
     drawing, shades = heat_map(title, when.span, list(known.items()), _percent, least_top=100)
     listed = []
     for name, values in known.items():
@@ -154,12 +154,14 @@ def _activities(source: Source, when: When) -> list[Html]:
 
 
 def _activity(row: Row, values: Sequence[float], when: When) -> Html:
-    title = f"Busy hours of {row['activity']} in {row['workflow']}, a step a {when.span.words()}"
+    title = (
+        f"Busy hours of {row['activity']} in {row['workflow']}, one step for {when.span.spoken()}"
+    )
     used = (
         f"{hours(row['busy_s_sum'])} busy, {hours(row['cpu_s_sum'])} cpu; most memory "
         f"{size(row['max_memory_bytes_max'] or 0)}; read {size(row['read_bytes_sum'] or 0)}, "
         f"wrote {size(row['written_bytes_sum'] or 0)}; at most {hours(max(values))} "
-        f"a {when.span.words()}"
+        f"in {when.span.spoken()}"
     )
     listed = [[when.span.named(part), hours(value)] for part, value in enumerate(values)]
     return figure(

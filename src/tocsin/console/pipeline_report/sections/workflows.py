@@ -144,7 +144,7 @@ def _over_time(source: Source, when: When) -> Html:
         for name, colour in ENDS
         if any(values[name])
     ]
-    title = f"Runs by when they started, a column a {when.span.words()}"
+    title = f"Runs by when they started, one column for {when.span.spoken()}"
     if not total(table, "run_count"):
         return nothing("No run tells when it started.")
     listed: list[list[Any]] = [

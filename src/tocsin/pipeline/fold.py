@@ -228,7 +228,7 @@ def message_cells(entity: Entity, members: Members) -> dict[str, Column]:
                 cells[field] = _first_of(values, "greatest")
             case "latest" if field in _TIMES:
                 text = _TIMES[field]
-                cells[field] = _stamped(F.col(f"told.{text}_moment"), F.col(f"told.{text}"))
+                cells[field] = _stamped(_time_in(text, members), F.col(f"told.{text}"))
             case "latest":
                 value = _first_of(values, "greatest")
                 cells[field] = _stamped(value, value)
@@ -237,6 +237,12 @@ def message_cells(entity: Entity, members: Members) -> dict[str, Column]:
     if entity == "run":
         cells["plan"] = F.when(F.col("plan").isNotNull(), F.lit(1))
     return cells
+
+
+def _time_in(text: str, members: Members) -> Column:
+    """The moment that a text is. If none of them is one, there is none to be read."""
+    name = f"{text}_moment"
+    return F.col(f"told.{name}") if name in members else F.lit(None).cast("timestamp")
 
 
 def _stamped(value: Column, said: Column) -> Column:

@@ -226,8 +226,8 @@ def _records(spark: SparkSession, paths: list[str], told: frozenset[str]) -> Dat
         return spark.createDataFrame([], schema)
     members = schema["told"].dataType
     assert isinstance(members, StructType)
-    kept = {*told, *NOTED, *(f"{name}_moment" for name in told)}
-    schema["told"].dataType = StructType([each for each in members if each.name in kept])
+    kept = [each for each in members if each.name in told or each.name in NOTED]
+    schema["told"].dataType = StructType(kept)
     return spark.read.schema(schema).parquet(*paths)
 
 

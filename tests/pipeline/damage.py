@@ -95,6 +95,20 @@ def add_file(archive: Path, table: pa.Table, first: int, *, version: int = 1) ->
     return last + 1
 
 
+def spoil(good: Path, cut: Path, foreign: Path, flipped: Path) -> None:
+    """Three files of an archive, each broken in its own way, and a fourth beside them."""
+    cut.write_bytes(cut.read_bytes()[:-500])
+    pq.write_table(pq.read_table(good).select(["id"]), foreign)
+    # In a column that everybody reads: what is broken where nobody looks hurts nobody.
+    group = pq.ParquetFile(flipped).metadata.row_group(0)
+    places = {group.column(n).path_in_schema: n for n in range(group.num_columns)}
+    begin = group.column(places["received"]).data_page_offset
+    content = bytearray(flipped.read_bytes())
+    content[begin : begin + 200] = b"\xff" * 200
+    flipped.write_bytes(content)
+    (good.parent / "notes.parquet").write_bytes(b"mine")
+
+
 def version_read_whole(tables: Path) -> int:
     """The number of the version that stands, read by two engines; 0 if there is none."""
     found = published(tables)

@@ -30,6 +30,7 @@ def pipeline(*arguments: str, package: Path | None = None) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_cluster_of_two_workers_makes_the_tables_that_one_machine_makes(tmp_path: Path) -> None:
     archive = tmp_path / "archive"

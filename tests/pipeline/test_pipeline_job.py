@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pipeline.damage import spoil
 from pipeline.sameness import ORDER, assert_same, rows
 from tocsin.archive.published import published, require
 from tocsin.archive.synth.plan import Plan
@@ -107,12 +107,7 @@ def test_files_that_cannot_be_read_are_set_aside_and_named(
 ) -> None:
     hurt = part_of(archive, tmp_path / "hurt", 4)
     good, cut, foreign, flipped = files(hurt)
-    cut.write_bytes(cut.read_bytes()[:-500])
-    pq.write_table(pq.read_table(good).select(["id"]), foreign)
-    content = bytearray(flipped.read_bytes())
-    content[len(content) // 3 : len(content) // 3 + 200] = b"\xff" * 200
-    flipped.write_bytes(content)
-    (good.parent / "notes.parquet").write_bytes(b"mine")
+    spoil(good, cut, foreign, flipped)
 
     done = run(ready, Job(str(hurt), tmp_path / "tables"))
 

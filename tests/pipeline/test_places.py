@@ -7,11 +7,11 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.archives import add_fresh, add_sealed
+from pipeline.damage import spoil
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
@@ -84,12 +84,7 @@ def test_files_elsewhere_that_cannot_be_read_are_set_aside_and_named(
 ) -> None:
     hurt = copied(archive, tmp_path / "hurt", 4)
     good, cut, foreign, flipped = files(hurt)
-    cut.write_bytes(cut.read_bytes()[:-500])
-    pq.write_table(pq.read_table(good).select(["id"]), foreign)
-    content = bytearray(flipped.read_bytes())
-    content[len(content) // 3 : len(content) // 3 + 200] = b"\xff" * 200
-    flipped.write_bytes(content)
-    (good.parent / "notes.parquet").write_bytes(b"mine")
+    spoil(good, cut, foreign, flipped)
     (good.parent / ".unfinished.parquet").write_bytes(b"")
 
     done = run(ready, Job(mounted(ready, hurt), tmp_path / "tables"))

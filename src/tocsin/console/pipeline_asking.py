@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 STEPS: Final = 16  # about so many things are done one after another
 # Below it, starting and compiling take longer than the work: a session for small queries is faster.
 SMALL_BYTES: Final = 48 << 20
+TINY_BYTES: Final = 5 << 20  # below it, that is also true of the code that Spark generates
 _AGO: Final = re.compile(r"[0-9.]+\s*[a-z]*")  # 30d, 12h
 BYTES_AN_EVENT: Final = 85  # in an archive, compressed
 
@@ -124,8 +125,11 @@ def _moment(text: str | None, option: str) -> datetime | None:
 
 def _session(arguments: Namespace, job: Job) -> SparkSession:
     from tocsin.pipeline.job import SETTINGS
+    from tocsin.pipeline.session import GENERATED
 
-    extra = dict(SETTINGS)
+    size = _size(job)
+    is_small = arguments.master.startswith("local") and size < SMALL_BYTES
+    extra = {**SETTINGS, **(GENERATED if is_small and size >= TINY_BYTES else {})}
     for setting in arguments.conf:
         name, equals, value = setting.partition("=")
         if not equals or not name.startswith("spark."):
@@ -134,7 +138,6 @@ def _session(arguments: Namespace, job: Job) -> SparkSession:
                 remedy="Write it as --conf spark.executor.memory=4g.",
             )
         extra[name] = value
-    is_small = arguments.master.startswith("local") and _size(job) < SMALL_BYTES
     return _started(arguments, "fast" if is_small else "work", extra)
 
 

@@ -55,6 +55,11 @@ FAST: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+# What a job of some 50,000 events and more makes good again.
+GENERATED: Final[Mapping[str, str]] = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
 # With the quick compiler only, Java keeps room for 48 MB of compiled code. Two runs of the job fill
 # it; from then on nothing is compiled any more, and everything takes several times as long.
 FAST_FLAGS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"

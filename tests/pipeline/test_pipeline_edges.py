@@ -18,7 +18,7 @@ from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.job import Done, Job, run
 from tocsin.pipeline.state import State
-from tocsin.pipeline.stream import Pace, Streaming
+from tocsin.pipeline.stream import Pace, Progress, Streaming
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S
@@ -184,3 +184,24 @@ def test_of_an_archive_without_events_there_is_one_version(
     archive = tmp_path / "archive"
     archive.mkdir()
     assert [_made(ready, archive).is_new for _ in range(2)] == [True, False]
+
+
+def test_a_stream_that_is_told_to_stop_ends_after_the_batch_under_way(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    for number in range(3):
+        _told(archive, 1 + 2 * number, *(ended(f"run-{number}-{n}", _at(n)) for n in range(2)))
+    heard: list[Progress] = []
+
+    def stop_at_the_first(progress: Progress) -> None:
+        heard.append(progress)
+        stream.stop()
+
+    pace = Pace(trigger_s=0.1, rows_max=2)
+    stream = Streaming(ready, Job(str(archive), tables), pace, stop_at_the_first)
+    stream.run()
+
+    assert [(each.kind, each.through) for each in heard] == [("batch", 2), ("tables", 2)]
+    _streamed(ready, archive)
+    assert require(tables).tables["runs"].rows == 6

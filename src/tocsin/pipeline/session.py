@@ -64,8 +64,6 @@ GENERATED: Final[Mapping[str, str]] = {
 # it; from then on nothing is compiled any more, and everything takes several times as long.
 FAST_FLAGS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 WORK_FLAGS: Final = "-XX:+UseParallelGC"
-# Plans of a hundred columns are long texts. A stream's thread overflowed its stack over a pattern.
-STACK: Final = "-Xss4m"
 
 
 def session(
@@ -122,7 +120,6 @@ def _flags(java: Java, purpose: Purpose) -> str:
     return " ".join(
         (
             FAST_FLAGS if purpose == "fast" else WORK_FLAGS,
-            STACK,
             "-Duser.timezone=UTC",
             f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}",
             class_archive_flags(java, purpose, jars) if jars.is_dir() else "",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -60,6 +61,10 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
+
+
+class _Stopped(Exception):
+    """A batch that began after the stream was told to end. Spark will give it again."""
 
 
 def _nothing_more() -> None:
@@ -111,6 +116,9 @@ class Streaming:
         query = self._start()
         try:
             self._watch(query)
+        except StreamingQueryException as error:
+            if _Stopped.__name__ not in str(error):
+                raise
         finally:
             if query.isActive:
                 query.stop()
@@ -168,6 +176,8 @@ class Streaming:
         """Make one part of a batch, unless the state has it."""
         begun_s = time.monotonic()
         with self._turn:
+            if self._stopping.is_set():
+                raise _Stopped
             through = self._state.through()
             rows = batch.where(F.coalesce(F.col("seq") > through, F.lit(True)))
             rows = rows.withColumn(ROW, F.monotonically_increasing_id()).persist()
@@ -198,10 +208,12 @@ class Streaming:
         self._tell(Progress("batch", found[1], found[2], time.monotonic() - begun_s, age_s))
 
     def _watch(self, query: StreamingQuery) -> None:
-        while not self._stopping.is_set():
-            if query.awaitTermination(LOOK_S):
+        while not query.awaitTermination(LOOK_S):
+            if not self._stopping.is_set():
+                self._refresh_if_due()
+            # Spark would break off a batch: it is waited for, and the next one does not begin.
+            elif not query.status["isTriggerActive"]:
                 return
-            self._refresh_if_due()
 
     def _refresh_if_due(self) -> None:
         since = self._pending_since

@@ -91,6 +91,8 @@ def test_an_event_comes_back_to_the_byte_and_a_range_is_cut_out(tmp_path: Path) 
 
     assert whole == events(1, 900)
     assert cut.to_pydict() == {"id": ["e399", "e400"]}
+    ids = [each for b in read_range(str(tmp_path), ["id"], after=298, through=302) for each in b[0]]
+    assert [each.as_py() for each in ids] == ["e299", "e300", "e301", "e302"]
     assert next(read_piece(piece)).schema.equals(SCHEMA)
 
 

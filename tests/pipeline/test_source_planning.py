@@ -163,6 +163,9 @@ def test_a_record_without_what_it_must_have_spoils_its_file_unless_it_is_kept(
 
     with pytest.raises(BadArchiveFile, match="column 'type' has nulls"):
         numbers(batch_reader(tmp_path))
+    own = from_arrow_schema(pa.schema([("type", pa.string()), ("seq", pa.int64())]))
+    with pytest.raises(BadArchiveFile, match="column 'type' has nulls"):
+        numbers(source(tmp_path).reader(own))
 
     kept = batch_reader(tmp_path, nulls="keep")
     found = pa.Table.from_batches([b for s in kept.partitions() for b in kept.read(s)])

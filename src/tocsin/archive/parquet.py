@@ -6,7 +6,8 @@ made to fit is one error that names the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.record import SCHEMA, VERSION_KEY
+from tocsin.archive.selection import paths, select
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 
 FIRST_KEY: Final = b"tocsin.first"
@@ -49,11 +51,11 @@ def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
     with _opened(piece, source) as file:
         metadata = file.schema_arrow.metadata
         version, date = metadata[VERSION_KEY], metadata.get(DATE_KEY, b"")
-        told = _members_told(file.metadata)
+        told = members_told(file.metadata)
         return Footer(file.metadata.num_rows, date.decode(), int(version), told)
 
 
-def _members_told(metadata: pq.FileMetaData) -> frozenset[str]:
+def members_told(metadata: pq.FileMetaData) -> frozenset[str]:
     """By what is counted for each column; one of which that is not known may have something."""
     chunks = (
         metadata.row_group(group).column(place)
@@ -82,20 +84,40 @@ def read_piece(
 
     `after` and `through` leave out what lies outside (after, through]. Raises BadArchiveFile.
     """
-    wanted = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
+    wanted = SCHEMA if columns is None else select(columns)
+    return read_selected(piece, wanted, after=after, through=through, rows=rows)
+
+
+def read_selected(
+    piece: Piece,
+    wanted: pa.Schema,
+    *,
+    after: int = 0,
+    through: int | None = None,
+    rows: int = BATCH_ROWS,
+    keeps_nulls: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """The events of a file in (after, through] as batches of a selected schema.
+
+    With `keeps_nulls` a record without what it must have is given as it is, for somebody who sets
+    it aside; else the file is bad. Raises BadArchiveFile.
+    """
     is_cut = after >= piece.first or (through is not None and through < piece.last)
     read = wanted if not is_cut or "seq" in wanted.names else wanted.append(SCHEMA.field("seq"))
+    # Whoever asks may take nulls everywhere, as a schema of Spark does: that makes no file whole.
+    judged = read if keeps_nulls else pa.schema([SCHEMA.field(name) for name in read.names])
     with _opened(piece) as file:
-        fits = _same_layout(file.schema_arrow, read)
-        held = [name for name in read.names if name in file.schema_arrow.names]
-        _must_have_required(piece, read, held)
+        _must_have_required(piece, judged, file.schema_arrow.names)
         groups = _groups_within(file, after, through) if is_cut else range(file.num_row_groups)
         if not groups:
             return
         size = _rows_a_batch(file, rows)
-        for batch in file.iter_batches(size, row_groups=list(groups), columns=held):
-            found = batch if fits else _fitted(piece, batch, read)
-            _must_be_whole(piece, found)
+        for batch in file.iter_batches(size, row_groups=list(groups), columns=paths(read)):
+            found = batch if batch.schema.equals(read) else _fitted(batch, read)
+            if keeps_nulls:
+                found = _own_numbers(found, piece.last)
+            else:
+                _must_be_whole(piece, found, judged)
             if is_cut:
                 found = _within(found, after, through).select(wanted.names)
             if found.num_rows:
@@ -110,24 +132,40 @@ def read_range(
     through: int,
     rows: int = BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """The archived events in (after, through], also while files are merged meanwhile.
-
-    `columns` must have "seq", if given.
-    """
-    assert columns is None or "seq" in columns
+    """The archived events in (after, through], also while files are merged meanwhile."""
     catalog = directory if isinstance(directory, Catalog) else Catalog(directory)
-    merges = 0
-    while True:
+
+    def listed(reached: int) -> Iterator[Piece]:
+        return overlapping(catalog.pieces(), reached, through)
+
+    def read(piece: Piece, reached: int) -> Iterator[pa.RecordBatch]:
+        return read_piece(piece, columns, after=reached, through=through, rows=rows)
+
+    return in_turn(listed(after), after, read, listed)
+
+
+def in_turn(
+    pieces: Iterable[Piece],
+    after: int,
+    read: Callable[[Piece, int], Iterator[pa.RecordBatch]],
+    list_again: Callable[[int], Iterable[Piece]],
+) -> Iterator[pa.RecordBatch]:
+    """What `read` gives of each file after an event, also while files are merged meanwhile.
+
+    `list_again` gives the files of what is left when one was.
+    """
+    waiting, merges = deque(pieces), 0
+    while waiting:
+        piece = waiting.popleft()
         try:
-            for piece in overlapping(catalog.pieces(), after, through):
-                for batch in read_piece(piece, columns, after=after, through=through, rows=rows):
-                    after = batch.column("seq")[-1].as_py()
-                    yield batch
-            return
+            yield from read(piece, after)
+            after = max(after, piece.last)
         except ArchiveFileGone:
             merges += 1
             if merges > MERGES_SEEN_MAX:
                 raise
+            # Nothing of it was given yet: a file that is open stays readable when removed.
+            waiting = deque(list_again(after))
 
 
 @contextmanager
@@ -163,23 +201,16 @@ def _must_be_ours(piece: Piece, file: pq.ParquetFile) -> None:
         )
 
 
-def _must_have_required(piece: Piece, read: pa.Schema, held: Sequence[str]) -> None:
-    missing = [each.name for each in read if not each.nullable and each.name not in held]
+def _must_have_required(piece: Piece, judged: pa.Schema, held: Sequence[str]) -> None:
+    missing = [each.name for each in judged if not each.nullable and each.name not in held]
     if missing:
         raise BadArchiveFile(piece.path, f"it has no column {missing[0]!r}")
 
 
-def _must_be_whole(piece: Piece, batch: pa.RecordBatch) -> None:
-    for field, column in zip(batch.schema, batch.columns, strict=True):
+def _must_be_whole(piece: Piece, batch: pa.RecordBatch, judged: pa.Schema) -> None:
+    for field, column in zip(judged, batch.columns, strict=True):
         if not field.nullable and column.null_count:
             raise BadArchiveFile(piece.path, f"column {field.name!r} has nulls, and may have none")
-
-
-def _same_layout(have: pa.Schema, want: pa.Schema) -> bool:
-    return all(
-        field.name in have.names and have.field(field.name).equals(field, check_metadata=False)
-        for field in want
-    )
 
 
 def _rows_a_batch(file: pq.ParquetFile, rows: int) -> int:
@@ -216,7 +247,17 @@ def _within(batch: pa.RecordBatch, after: int, through: int | None) -> pa.Record
     return batch if pc.all(keep).as_py() else batch.filter(keep)
 
 
-def _fitted(piece: Piece, batch: pa.RecordBatch, want: pa.Schema) -> pa.RecordBatch:
+def _own_numbers(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:
+    """A number beyond those of the file is none: a stream that believed it would go on after it."""
+    place = batch.schema.get_field_index("seq")
+    if place < 0:
+        return batch
+    numbers = batch.column(place)
+    own = pc.if_else(pc.greater(numbers, last), pa.scalar(None, numbers.type), numbers)
+    return batch.set_column(place, batch.schema.field(place), own)
+
+
+def _fitted(batch: pa.RecordBatch, want: pa.Schema) -> pa.RecordBatch:
     names = batch.schema.names
     arrays = [
         _fit(batch.column(field.name), field.type)

@@ -7,23 +7,10 @@ alone is ten times faster than reading all. A selection is written as `seq, run,
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tocsin.archive.catalog import Piece
-from tocsin.archive.parquet import (
-    BATCH_ROWS,
-    _fitted,
-    _groups_within,
-    _must_be_whole,
-    _must_have_required,
-    _opened,
-    _rows_a_batch,
-    _within,
-    read_piece,
-)
 from tocsin.archive.record import SCHEMA
 
 
@@ -67,54 +54,6 @@ def paths(wanted: pa.Schema) -> list[str]:
             else [f"{field.name}.{member.name}" for member in field.type]
         )
     ]
-
-
-def read_selected(
-    piece: Piece,
-    wanted: pa.Schema,
-    *,
-    after: int = 0,
-    through: int | None = None,
-    rows: int = BATCH_ROWS,
-    keeps_nulls: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """The events of a file in (after, through] as batches of a selected schema.
-
-    With `keeps_nulls` a record without what it must have is given as it is, for somebody who sets
-    it aside; else the file is bad. Raises BadArchiveFile.
-    """
-    if not keeps_nulls and all(_is_whole(field) for field in wanted):
-        yield from read_piece(piece, wanted.names, after=after, through=through, rows=rows)
-        return
-    is_cut = after >= piece.first or (through is not None and through < piece.last)
-    read = wanted if not is_cut or "seq" in wanted.names else wanted.append(SCHEMA.field("seq"))
-    with _opened(piece) as file:
-        held = [name for name in read.names if name in file.schema_arrow.names]
-        _must_have_required(piece, read, held)
-        groups = _groups_within(file, after, through) if is_cut else range(file.num_row_groups)
-        if not groups:
-            return
-        size = _rows_a_batch(file, rows)
-        for batch in file.iter_batches(size, row_groups=list(groups), columns=paths(read)):
-            found = _fitted(piece, batch, read)
-            if keeps_nulls:
-                found = _own_numbers(found, piece.last)
-            else:
-                _must_be_whole(piece, found)
-            if is_cut:
-                found = _within(found, after, through).select(wanted.names)
-            if found.num_rows:
-                yield found.replace_schema_metadata(SCHEMA.metadata)
-
-
-def _own_numbers(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:
-    """A number beyond those of the file is none: a stream that believed it would go on after it."""
-    place = batch.schema.get_field_index("seq")
-    if place < 0:
-        return batch
-    numbers = batch.column(place)
-    own = pc.if_else(pc.greater(numbers, last), pa.scalar(None, numbers.type), numbers)
-    return batch.set_column(place, batch.schema.field(place), own)
 
 
 def cut_to(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

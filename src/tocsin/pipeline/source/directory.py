@@ -12,12 +12,11 @@ from typing import Final
 import pyarrow as pa
 
 from tocsin.archive.catalog import Catalog, Piece, overlapping
-from tocsin.archive.selection import read_selected
+from tocsin.archive.parquet import in_turn, read_selected
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.plan import Extent, Share, gone, holes, share_out
 
-MERGES_SEEN_MAX: Final = 5  # how often files may be merged under one task; a merge takes seconds
 # A file up to this size is decoded into memory to see whether it is whole; a larger one twice.
 HELD_BYTES_MAX: Final = 8 << 20
 
@@ -57,27 +56,29 @@ class Directory:
         return list(share_out(within, after, through, self._options.rows_per_partition))
 
     def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-        after, waiting, merges = share.after, share.pieces, 0
-        while waiting:
-            piece, *rest = waiting
-            waiting = tuple(rest)
-            try:
-                yield from self._read(piece, wanted, after, share.through)
-                after = max(after, piece.last)
-            except ArchiveFileGone:
-                merges += 1
-                if merges > MERGES_SEEN_MAX:
-                    raise
-                # Nothing of it was given yet: a file that is open stays readable when removed.
-                waiting = self._again(after, share.through)
-            except BadArchiveFile as error:
-                if not self._options.skips_bad_files:
-                    error.add_note("Or read what is left without it: option bad_files=skip.")
-                    raise
-                self._tell(f"a file was passed over: {error.path}: {error.reason}")
-                after = max(after, piece.last)
+        def read(piece: Piece, after: int) -> Iterator[pa.RecordBatch]:
+            return self._read(piece, wanted, after, share.through)
+
+        def list_again(after: int) -> list[Piece]:
+            return self._again(after, share.through)
+
+        return in_turn(share.pieces, share.after, read, list_again)
 
     def _read(
+        self, piece: Piece, wanted: pa.Schema, after: int, through: int
+    ) -> Iterator[pa.RecordBatch]:
+        """What a file has of it, or nothing if it is bad and that is to be passed over."""
+        try:
+            yield from self._whole(piece, wanted, after, through)
+        except ArchiveFileGone:
+            raise
+        except BadArchiveFile as error:
+            if not self._options.skips_bad_files:
+                error.add_note("Or read what is left without it: option bad_files=skip.")
+                raise
+            self._tell(f"a file was passed over: {error.path}: {error.reason}")
+
+    def _whole(
         self, piece: Piece, wanted: pa.Schema, after: int, through: int
     ) -> Iterator[pa.RecordBatch]:
         read = partial(
@@ -99,13 +100,13 @@ class Directory:
                 pass
             yield from read()
 
-    def _again(self, after: int, through: int) -> tuple[Piece, ...]:
+    def _again(self, after: int, through: int) -> list[Piece]:
         """The files of what is left, after some were merged."""
         pieces = list(overlapping(Catalog(self._where).pieces(), after, through))
         missing = holes(pieces, after, through)
         if missing and not self._options.skips_holes:
             raise gone(self._where, missing)
-        return tuple(pieces)
+        return pieces
 
     def _pieces(self) -> list[Piece]:
         if self._catalog is None:

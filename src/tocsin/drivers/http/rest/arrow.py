@@ -21,8 +21,9 @@ from starlette.responses import Response, StreamingResponse
 
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.members import Teller
+from tocsin.archive.parquet import read_selected
 from tocsin.archive.record import SCHEMA, to_batch
-from tocsin.archive.selection import NoSuchColumn, cut_to, read_selected, select
+from tocsin.archive.selection import NoSuchColumn, cut_to, select
 from tocsin.errors import BadRequest, Busy, ShuttingDown
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event.stored import Stored

@@ -17,7 +17,7 @@ from pipeline.reading import batch_reader, numbers, source, stream_reader
 from tocsin.archive.catalog import Piece
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import select
-from tocsin.errors.archive import BadArchiveFile, NoArchive
+from tocsin.errors.archive import ArchiveFileNotRead, BadArchiveFile, NoArchive
 from tocsin.errors.spark import BadSourceOption, EventsGone
 from tocsin.pipeline.source.plan import holes, share_out
 
@@ -148,6 +148,22 @@ def test_a_bad_file_is_named_with_what_to_do_or_passed_over_and_logged(
     assert numbers(batch_reader(tmp_path, badFiles="SKIP")) == [*range(1, 51), *range(101, 121)]
     assert f"a file was passed over: {bad}" in caplog.text
     assert "notes.parquet: its name" in caplog.text
+
+
+def test_a_file_that_the_machine_does_not_read_is_named_and_not_passed_over(
+    tmp_path: Path,
+) -> None:
+    add_sealed(tmp_path, 1, 50)
+    path = add_sealed(tmp_path, 51, 100)
+    reader = batch_reader(tmp_path, bad_files="skip")
+    shares = reader.partitions()
+    path.unlink()
+    path.symlink_to(path)
+
+    with pytest.raises(ArchiveFileNotRead, match="symbolic links") as caught:
+        [batch for share in shares for batch in reader.read(share)]
+
+    assert str(path) in str(caught.value)
 
 
 def test_a_record_without_what_it_must_have_spoils_its_file_unless_it_is_kept(

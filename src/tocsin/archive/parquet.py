@@ -1,11 +1,13 @@
 """Parquet: reading a file of the archive, whichever version of Tocsin wrote it.
 
 What an older one did not know is null, what a newer one added is left out, and what cannot be
-made to fit is one error that names the file.
+made to fit is one error that names the file. What the machine does not read is another: the file
+may be sound, and nobody may set it aside for that.
 """
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +22,7 @@ import pyarrow.parquet as pq
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.record import SCHEMA, VERSION_KEY
 from tocsin.archive.selection import paths, select
-from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
+from tocsin.errors.archive import ArchiveFileGone, ArchiveFileNotRead, BadArchiveFile
 
 FIRST_KEY: Final = b"tocsin.first"
 LAST_KEY: Final = b"tocsin.last"
@@ -44,7 +46,7 @@ class Footer:
 
 
 def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
-    """Read the end of a file only. Raises BadArchiveFile.
+    """Read the end of a file only. Raises BadArchiveFile, ArchiveFileNotRead.
 
     `source` is the file opened by other means, where its path is none of this machine.
     """
@@ -82,7 +84,8 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch]:
     """The events of a file as batches of SCHEMA, or of some of its columns in the order given.
 
-    `after` and `through` leave out what lies outside (after, through]. Raises BadArchiveFile.
+    `after` and `through` leave out what lies outside (after, through]. Raises BadArchiveFile,
+    ArchiveFileNotRead.
     """
     wanted = SCHEMA if columns is None else select(columns)
     return read_selected(piece, wanted, after=after, through=through, rows=rows)
@@ -100,7 +103,7 @@ def read_selected(
     """The events of a file in (after, through] as batches of a selected schema.
 
     With `keeps_nulls` a record without what it must have is given as it is, for somebody who sets
-    it aside; else the file is bad. Raises BadArchiveFile.
+    it aside; else the file is bad. Raises BadArchiveFile, ArchiveFileNotRead.
     """
     is_cut = after >= piece.first or (through is not None and through < piece.last)
     read = wanted if not is_cut or "seq" in wanted.names else wanted.append(SCHEMA.field("seq"))
@@ -170,7 +173,10 @@ def in_turn(
 
 @contextmanager
 def _opened(piece: Piece, source: BinaryIO | None = None) -> Iterator[pq.ParquetFile]:
-    """The open file, proven to be what its name says; its damage told as BadArchiveFile."""
+    """The open file, proven to be what its name says; its damage told as BadArchiveFile.
+
+    What the machine does not read is told as ArchiveFileNotRead.
+    """
     try:
         # Not mapped into memory: a file cut short meanwhile would end the process by a signal.
         with pq.ParquetFile(
@@ -183,7 +189,12 @@ def _opened(piece: Piece, source: BinaryIO | None = None) -> Iterator[pq.Parquet
             yield file
     except FileNotFoundError as error:
         raise ArchiveFileGone(piece.path, "it is no longer there") from error
+    except MemoryError as error:
+        raise ArchiveFileNotRead(piece.path, "there is not enough memory") from error
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        # pyarrow raises OSError for content as well, and then without a number of the system's.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise ArchiveFileNotRead(piece.path, os.strerror(error.errno)) from error
         raise BadArchiveFile(piece.path, _told_shortly(error)) from error
 
 

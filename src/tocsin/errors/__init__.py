@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tocsin.errors.archive import (
     ArchiveFileGone,
+    ArchiveFileNotRead,
     ArchiveInUse,
     ArchiveOfAnotherLog,
     BadArchiveFile,
@@ -112,6 +113,7 @@ from tocsin.errors.subscriptions import (
 
 __all__ = [
     "ArchiveFileGone",
+    "ArchiveFileNotRead",
     "ArchiveInUse",
     "ArchiveOfAnotherLog",
     "BadArchiveFile",

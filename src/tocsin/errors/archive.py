@@ -34,6 +34,29 @@ class ArchiveFileGone(BadArchiveFile):
     code = "T411"
 
 
+class ArchiveFileNotRead(TocsinError):
+    """The machine did not read a file of the archive. Nothing is known to be wrong with the file.
+
+    The message says why: a permission, the disk, a network file system, too many open files, or
+    too little memory. Nothing was set aside or passed over. Mend that, and try again.
+    """
+
+    code = "T415"
+    http_status = 500
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path} could not be read: {reason}",
+            remedy="Check the disk, the file's permissions, and what is left of memory and open "
+            "files; then try again.",
+        )
+        self.path = path
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[ArchiveFileNotRead], tuple[str, str]]:
+        return type(self), (self.path, self.reason)
+
+
 class NoArchive(TocsinError):
     """There is no archive where one was looked for."""
 

@@ -33,7 +33,8 @@ class EventsGone(TocsinError):
     """Events that were asked for are no longer there: trimmed, or removed by hand.
 
     Nothing was skipped in silence: the read was stopped. To go on with what there is, say so:
-    begin later with `after`, or set the option `holes` to `skip`, which counts and logs them.
+    begin later with `after`, or set the option `holes` to `skip`, which passes over them and says
+    in the log which they are.
     """
 
     code = "T754"

@@ -1,0 +1,84 @@
+"""Files that the machine does not read: they may be sound, and stay where they are."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.archives import add_fresh
+from tocsin.archive.catalog import Piece
+from tocsin.archive.filling import Filler, SealLimits
+from tocsin.archive.naming import format_range
+from tocsin.archive.parquet import read_footer, read_piece, read_range
+from tocsin.archive.verifying import verify
+from tocsin.errors.archive import ArchiveFileNotRead
+
+
+def numbers(directory: Path) -> list[int]:
+    batches = read_range(directory, ["seq"], through=2**62)
+    return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
+
+
+def fail_to_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -> None:
+    """From now on the machine does not read this file."""
+    sound = pq.ParquetFile
+
+    def opened(source: object, **options: Any) -> pq.ParquetFile:
+        if source == path:
+            raise error
+        return sound(source, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", opened)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.EIO, "Error reading bytes from file"), "Input/output error"),
+        (OSError(errno.EMFILE, "Failed to open local file"), "Too many open files"),
+        (PermissionError(errno.EACCES, "Failed to open local file"), "Permission denied"),
+        (OSError(errno.ESTALE, "Error reading bytes from file"), "Stale file handle"),
+        (OSError(errno.ENOMEM, "Error reading bytes from file"), "Cannot allocate memory"),
+        (pa.ArrowMemoryError("malloc of size 64 failed"), "not enough memory"),
+    ],
+)
+def test_a_file_that_the_machine_does_not_read_is_no_bad_file_and_stays_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    add_fresh(tmp_path, 1, 10)
+    path = str(add_fresh(tmp_path, 11, 20))
+    unread = Piece(11, 20, path, True, 0)
+    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
+    fail_to_read(monkeypatch, path, error)
+
+    for read in (
+        lambda: list(read_piece(unread)),
+        lambda: read_footer(unread),
+        lambda: numbers(tmp_path),
+        lambda: verify(str(tmp_path)),
+        lambda: filler.seal_due(time.time() + 1),
+    ):
+        with pytest.raises(ArchiveFileNotRead, match=words) as caught:
+            read()
+        assert caught.value.path == path
+        assert path in str(pickle.loads(pickle.dumps(caught.value)))
+
+    monkeypatch.undo()
+    assert not (tmp_path / "_damaged").exists()
+    assert filler.seal_due(time.time() + 1) == []
+    assert numbers(tmp_path) == list(range(1, 21))
+
+
+def test_a_link_that_leads_to_itself_is_no_damage(tmp_path: Path) -> None:
+    loop = tmp_path / format_range(1, 10)
+    loop.symlink_to(loop)
+
+    with pytest.raises(ArchiveFileNotRead, match="Too many levels of symbolic links"):
+        list(read_piece(Piece(1, 10, str(loop), True, 0)))

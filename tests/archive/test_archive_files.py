@@ -353,6 +353,26 @@ def test_samples_are_gathered_into_files_by_date(tmp_path: Path) -> None:
     assert table["subscription"].to_pylist() == ["s0", "s0"]
 
 
+def test_a_disk_that_is_full_between_two_dates_doubles_no_sample(tmp_path: Path) -> None:
+    sampler = Sampler(str(tmp_path))
+    at_us = NOON_NS // 1_000
+    rows = [{"at": at_us + day * DAY_NS // 1_000, "subscription": f"s{day}"} for day in range(3)]
+    sampler.add(DELIVERIES, rows, now_s=0.0)
+    blocked = tmp_path / DELIVERIES / "date=2026-09-22"
+    blocked.parent.mkdir()
+    blocked.write_text("a file where a directory should be")
+
+    with pytest.raises(OSError, match="date=2026-09-22"):
+        sampler.write_all()
+    blocked.unlink()
+    sampler.write_all()
+    sampler.write_all()
+
+    files = sorted(tmp_path.rglob("*.parquet"))
+    found = [pq.read_table(each, partitioning=None)["subscription"].to_pylist() for each in files]
+    assert found == [["s0"], ["s1"], ["s2"]]
+
+
 def test_engines_that_know_nothing_of_tocsin_see_each_sealed_event_once(tmp_path: Path) -> None:
     write(tmp_path, 1, 60)
     write(tmp_path, 61, 90, NOON_NS + DAY_NS)

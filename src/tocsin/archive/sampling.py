@@ -47,9 +47,11 @@ class Sampler:
 
     def _write(self, kind: str) -> None:
         rows = self._rows[kind]
-        for date, some in groupby(rows, key=lambda row: date_of(row["at"])):
-            self._write_date(kind, date, list(some))
-        rows.clear()
+        while rows:
+            date, some = next(groupby(rows, key=lambda row: date_of(row["at"])))
+            written = list(some)
+            self._write_date(kind, date, written)
+            del rows[: len(written)]  # at once: the next date may find the disk full
         del self._since_s[kind]
 
     def _write_date(self, kind: str, date: str, rows: list[dict[str, Any]]) -> None:

@@ -330,6 +330,49 @@ def test_the_oldest_go_by_size_and_by_age_and_the_last_never(tmp_path: Path) -> 
     assert sorted(each.name for each in tmp_path.glob("date=*")) == ["date=2026-09-24"]
 
 
+def test_what_is_let_go_does_not_come_back_from_what_it_was_merged_from(tmp_path: Path) -> None:
+    for day in range(2):
+        for first in (day * 100 + 1, day * 100 + 51):
+            write(tmp_path, first, first + 49, NOON_NS + day * DAY_NS)
+    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
+    filler.seal_due(time.time() + 1)
+    aside = tmp_path / "_damaged"
+    aside.mkdir()
+    for first in (1, 141):
+        (aside / format_range(first, first + 20)).touch()
+
+    let_go(filler.catalog, time.time(), KeepLimits(1e9, 1), by_age=False)
+
+    assert numbers(tmp_path) == list(range(101, 201))
+    assert sorted(each.name for each in tmp_path.glob("_fresh/*")) == [
+        format_range(101, 150),
+        format_range(151, 200),
+    ]
+    assert [each.name for each in aside.iterdir()] == [format_range(141, 161)]
+
+
+def test_a_file_written_lately_is_not_old_whatever_the_clock_said(tmp_path: Path) -> None:
+    write(tmp_path, 1, 10, received_ns=DAY_NS)
+    write(tmp_path, 11, 20, received_ns=20 * DAY_NS)
+    write(tmp_path, 21, 30)
+    write(tmp_path, 31, 40, NOON_NS + DAY_NS)
+    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
+    filler.seal_due(time.time() + 1)
+    filler.remove_superseded(time.time() + 100)
+    samples = tmp_path / DELIVERIES
+    for date in ("1970-01-02", "1970-01-21"):
+        (samples / f"date={date}").mkdir(parents=True)
+    a_year_s = 365 * 86_400.0
+    old_s = time.time() - 2 * a_year_s
+    os.utime(next(tmp_path.glob("date=1970-01-21/*.parquet")), (old_s, old_s))
+    os.utime(samples / "date=1970-01-21", (old_s, old_s))
+
+    let_go(filler.catalog, time.time(), KeepLimits(a_year_s, 1 << 40), by_age=True)
+
+    assert [each.first for each in filler.catalog.pieces()] == [1, 21, 31]
+    assert [each.name for each in samples.iterdir()] == ["date=1970-01-02"]
+
+
 def test_samples_are_gathered_into_files_by_date(tmp_path: Path) -> None:
     sampler = Sampler(str(tmp_path))
     at_us = NOON_NS // 1_000

@@ -8,10 +8,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from typing import Final
 
-from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES, parse_date
+from tocsin.archive.catalog import Catalog, Piece, overlapping
+from tocsin.archive.naming import (
+    DAMAGED,
+    DEADLETTERS,
+    DELIVERIES,
+    DISCOVERIES,
+    parse_date,
+    parse_range,
+)
 
 # By age goes one date at a time, and the caller lets an hour pass before the next: a clock that is
 # years ahead for a moment costs the oldest day, and not everything.
@@ -42,21 +50,36 @@ def too_much(pieces: list[Piece], bytes_max: int) -> list[Piece]:
 
 
 def too_old(pieces: list[Piece], now_s: float, age_s: float) -> list[Piece]:
-    """Those of the oldest date, if that ended longer ago than `age_s`; never the last."""
+    """Those of the oldest date that ended longer ago than `age_s`; never the last."""
+    dated = [(day, each) for each in pieces[:-1] if (day := day_of(each))]
+    past = [(day, each) for day, each in dated if is_past(day, each.path, now_s, age_s)]
+    oldest = min((day for day, _ in past), default=None)
+    return [each for day, each in past if day == oldest]
+
+
+def is_past(day: date, path: str, now_s: float, age_s: float) -> bool:
+    """Whether a file or directory of that date is old. One that was written lately is not, whatever
+    its date: the broker's clock was far behind when the events came."""
     today = datetime.fromtimestamp(now_s, UTC).date()
-    oldest = min((day for each in pieces[:-1] if (day := day_of(each))), default=None)
-    if oldest is None or not is_past(oldest, today, age_s):
-        return []
-    return [each for each in pieces[:-1] if day_of(each) == oldest]
+    age = timedelta(seconds=min(age_s, timedelta.max.total_seconds() / 2))
+    return today - day > age and today - _written_on(path) > age
 
 
-def is_past(day: date, today: date, age_s: float) -> bool:
-    return today - day > timedelta(seconds=min(age_s, timedelta.max.total_seconds() / 2))
+def _written_on(path: str) -> date:
+    """When it was last written; never, if it is gone."""
+    try:
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC).date()
+    except FileNotFoundError:
+        return date.min
 
 
 def day_of(piece: Piece) -> date | None:
     """The date of a sealed file, from its directory; None of a fresh one."""
-    text = parse_date(os.path.basename(os.path.dirname(piece.path)))
+    return _day(os.path.dirname(piece.path))
+
+
+def _day(folder: str) -> date | None:
+    text = parse_date(os.path.basename(folder))
     with suppress(ValueError):
         return date.fromisoformat(text) if text else None
     return None
@@ -70,21 +93,40 @@ def let_go(catalog: Catalog, now_s: float, limits: KeepLimits, *, by_age: bool) 
         going += [each for each in too_old(pieces, now_s, limits.retain_age_s) if each not in going]
         for folder in _old_samples(catalog.directory, now_s, limits.retain_age_s):
             shutil.rmtree(folder, ignore_errors=True)
+    parts = catalog.superseded()
     for piece in going:
-        with suppress(FileNotFoundError):
-            os.unlink(piece.path)
+        # What it was merged from goes first: else that would be back in its place.
+        for part in overlapping(parts, piece.first - 1, piece.last):
+            _remove(part.path)
+        _remove(piece.path)
         with suppress(OSError):
             os.rmdir(os.path.dirname(piece.path))  # once it is empty
+    if going:
+        _forget_damaged(catalog)
     return sum(each.bytes for each in going)
 
 
+def _forget_damaged(catalog: Catalog) -> None:
+    """Remove what was set aside, and would have been let go by now."""
+    first = catalog.pieces()[0].first
+    folder = os.path.join(catalog.directory, DAMAGED)
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            covered = parse_range(name)
+            if covered is not None and covered[1] < first:
+                _remove(os.path.join(folder, name))
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
 def _old_samples(directory: str, now_s: float, age_s: float) -> Iterator[str]:
-    """Of each kind of sample the oldest date, if that is too old."""
-    today = datetime.fromtimestamp(now_s, UTC).date()
+    """Of each kind of sample the oldest date that is too old."""
     for kind in SAMPLES:
         folder = os.path.join(directory, kind)
-        with suppress(FileNotFoundError, ValueError):
-            oldest = min(filter(parse_date, os.listdir(folder)), default=None)
-            text = parse_date(oldest) if oldest else None
-            if oldest and text and is_past(date.fromisoformat(text), today, age_s):
-                yield os.path.join(folder, oldest)
+        with suppress(FileNotFoundError):
+            paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
+            dated = ((path, day) for path in paths if (day := _day(path)))
+            yield from islice((path for path, day in dated if is_past(day, path, now_s, age_s)), 1)

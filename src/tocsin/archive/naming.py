@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 FRESH: Final = "_fresh"
+DAMAGED: Final = "_damaged"  # fresh files that cannot be read, nor all be taken from the log again
 DELIVERIES: Final = "_deliveries"
 DEADLETTERS: Final = "_deadletters"
 DISCOVERIES: Final = "_discoveries"

@@ -291,7 +291,7 @@ def test_a_hole_is_told_with_its_numbers(tmp_path: Path) -> None:
     assert report.events == 20
 
 
-def test_a_damaged_fresh_file_is_set_aside_when_it_is_to_be_merged(tmp_path: Path) -> None:
+def test_a_damaged_fresh_file_says_what_is_to_be_written_anew_until_it_is(tmp_path: Path) -> None:
     write(tmp_path, 1, 10)
     bad = write(tmp_path, 11, 20)
     write(tmp_path, 21, 30)
@@ -299,10 +299,54 @@ def test_a_damaged_fresh_file_is_set_aside_when_it_is_to_be_merged(tmp_path: Pat
     filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
 
     damaged = filler.seal_due(time.time() + 1)
+    again = filler.seal_due(time.time() + 1)
+    write(tmp_path, 11, 20)
+    filler.replaced(bad, [(11, 20)])
+    none_left = filler.seal_due(time.time() + 1)
 
     assert [each.first for each in damaged] == [11]
-    assert (tmp_path / "_damaged" / Path(bad.path).name).exists()
-    assert numbers(tmp_path) == [*range(1, 11), *range(21, 31)]
+    assert again == damaged
+    assert none_left == []
+    assert not (tmp_path / "_damaged").exists()
+    assert len(list(tmp_path.glob("date=*/*.parquet"))) == 1, "the others waited for it"
+    assert numbers(tmp_path) == list(range(1, 31))
+    assert verify(str(tmp_path)).ok
+
+
+def test_what_was_set_aside_is_damage_as_far_as_no_file_covers_it(tmp_path: Path) -> None:
+    bad = write(tmp_path, 1, 30)
+    filler = Filler(str(tmp_path), SealLimits())
+    filler.replaced(bad, [(16, 30)])
+    write(tmp_path, 16, 30)
+    write(tmp_path, 31, 40)
+
+    lost = verify(str(tmp_path))
+    write(tmp_path, 1, 15)
+    restored = verify(str(tmp_path))
+
+    (finding,) = lost.findings
+    assert finding.level == "damage"
+    assert "events 1 to 15 are in no other file" in finding.what
+    assert finding.where == str(tmp_path / "_damaged" / Path(bad.path).name)
+    assert restored.ok
+    assert [each.level for each in restored.findings] == ["note"]
+
+
+def test_a_sealed_file_goes_before_a_fresh_one_that_has_some_of_its_events(tmp_path: Path) -> None:
+    write(tmp_path, 31, 90)
+    Filler(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
+    fresh = write(tmp_path, 1, 15)
+    over = tmp_path / "_fresh" / format_range(16, 45)
+    over.write_bytes(Path(fresh.path).read_bytes())
+    within = tmp_path / "_fresh" / format_range(5, 15)
+    within.write_bytes(Path(fresh.path).read_bytes())
+
+    catalog = Catalog(tmp_path)
+
+    assert [(each.first, each.last) for each in catalog.pieces()] == [(1, 15), (31, 90)]
+    assert [each.path for each in catalog.foreign()] == [str(over)]
+    assert sorted(each.first for each in catalog.superseded()) == [5, 31]
+    assert catalog.through() == 90
 
 
 def test_the_oldest_go_by_size_and_by_age_and_the_last_never(tmp_path: Path) -> None:

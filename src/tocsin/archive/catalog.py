@@ -1,7 +1,8 @@
 """Catalog: which files of an archive hold which events, at the price of looking at what changed.
 
 Files never change, so a directory that did not change is not read again, and of one that did only
-new names are looked at.
+new names are looked at. (A damaged one may be written anew under its name; whoever does that says
+so to the catalog that it uses itself.)
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Arranged:
     pieces: list[Piece]
     """Ascending, each event in one of them at most."""
     superseded: list[Piece]
-    """Fresh ones whose events a sealed one holds as well."""
+    """Fresh ones whose events another one holds as well."""
     overlaps: list[Foreign]
 
 
@@ -85,8 +86,13 @@ class Catalog:
         return sorted([*found, *self._overlaps], key=lambda each: each.path)
 
     def superseded(self) -> list[Piece]:
-        """Fresh files, as of the last look, whose events a sealed one holds as well."""
+        """Fresh files, as of the last look, whose events another one holds as well."""
         return self._superseded
+
+    def look_again(self) -> None:
+        """Forget what was seen: a file was written anew under its name."""
+        self._folders.clear()
+        self._pieces = None
 
     def dates(self) -> list[str]:
         """The dates there are, as of the last look, ascending."""
@@ -137,36 +143,42 @@ class Catalog:
 
 
 def arranged(found: Sequence[Piece]) -> Arranged:
-    """What was found, wherever that was, in order."""
-    overlaps: list[Foreign] = []
-    sealed = _without_overlaps([each for each in found if not each.is_fresh], overlaps)
-    fresh, superseded = _not_held(sealed, [each for each in found if each.is_fresh])
-    return Arranged(_without_overlaps(sealed + fresh, overlaps), superseded, overlaps)
+    """What was found, wherever that was, in order. A sealed file goes before any fresh one."""
+    order = Arranged([], [], [])
+    _place(order, [each for each in found if not each.is_fresh])
+    _place(order, [each for each in found if each.is_fresh])
+    return order
 
 
-def _without_overlaps(pieces: list[Piece], overlaps: list[Foreign]) -> list[Piece]:
+def _place(order: Arranged, pieces: list[Piece]) -> None:
+    """Add those that share no event with what is in the order already, or with one another."""
     kept: list[Piece] = []
-    for piece in sorted(pieces, key=lambda each: (each.first, -each.last)):
+    before = iter(order.pieces)
+    placed = next(before, None)
+    for piece in sorted(pieces, key=_by_range):
+        while placed is not None and placed.last < piece.first:
+            placed = next(before, None)
         if kept and piece.first <= kept[-1].last:
-            reason = f"its sequence numbers overlap those of {kept[-1].path}"
-            overlaps.append(Foreign(piece.path, reason))
+            _leave_out(order, piece, kept[-1])
+        elif placed is not None and placed.first <= piece.last:
+            _leave_out(order, piece, placed)
         else:
             kept.append(piece)
-    return kept
+    order.pieces.extend(kept)
+    order.pieces.sort(key=_by_range)
 
 
-def _not_held(sealed: list[Piece], fresh: list[Piece]) -> tuple[list[Piece], list[Piece]]:
-    """Those fresh ones that no sealed one holds, and those that one does. `sealed` ascends."""
-    alone: list[Piece] = []
-    held: list[Piece] = []
-    holders = iter(sealed)
-    holder = next(holders, None)
-    for piece in sorted(fresh, key=lambda each: each.first):
-        while holder is not None and holder.last < piece.first:
-            holder = next(holders, None)
-        within = holder is not None and holder.first <= piece.first and piece.last <= holder.last
-        (held if within else alone).append(piece)
-    return alone, held
+def _by_range(piece: Piece) -> tuple[int, int]:
+    """The order of files; of those that begin alike the longest is first."""
+    return piece.first, -piece.last
+
+
+def _leave_out(order: Arranged, piece: Piece, other: Piece) -> None:
+    if piece.is_fresh and other.first <= piece.first and piece.last <= other.last:
+        order.superseded.append(piece)
+    else:
+        reason = f"its sequence numbers overlap those of {other.path}"
+        order.overlaps.append(Foreign(piece.path, reason))
 
 
 def _read_folder(path: str, folder: _Folder, *, is_fresh: bool) -> bool:

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 import pyarrow as pa
 
 from tocsin.archive.catalog import GRACE_S, Catalog, Piece
-from tocsin.archive.naming import FRESH, date_of, format_date, format_range
+from tocsin.archive.naming import DAMAGED, FRESH, date_of, format_date, format_range
 from tocsin.archive.parquet import (
     COUNT_KEY,
     DATE_KEY,
@@ -31,8 +30,6 @@ from tocsin.archive.parquet import (
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.writing import make_folder, sweep_unfinished, write_file
 from tocsin.errors.archive import BadArchiveFile
-
-DAMAGED: Final = "_damaged"  # where a fresh file goes that cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +110,27 @@ class Filler:
             _described(stretch.first, stretch.last, stretch.count, stretch.date),
         )
 
+    def replaced(self, damaged: Piece, written: Sequence[tuple[int, int]]) -> None:
+        """A damaged fresh file gives way to those that were written for its events.
+
+        One that covers the same events took its place as it was written. Else, and not before
+        they are on disk, it is set aside: until then it says by its name what is to be written.
+        """
+        if (damaged.first, damaged.last) not in written:
+            folder = os.path.join(self.directory, DAMAGED)
+            make_folder(folder)
+            with suppress(FileNotFoundError):
+                os.replace(damaged.path, os.path.join(folder, os.path.basename(damaged.path)))
+        self._footers.pop(damaged.path, None)
+        self.catalog.look_again()
+
     # Sealing
 
     def seal_due(self, now_s: float) -> list[Piece]:
-        """Seal what is due. Returns fresh files that are damaged; they are set aside."""
+        """Seal what is due. Returns fresh files that are damaged; the others wait for them."""
         fresh, damaged = self._readable_fresh()
+        if damaged:
+            return damaged
         groups = list(self._groups(fresh))
         for place, group in enumerate(groups):
             is_closed = place + 1 < len(groups)
@@ -138,7 +151,6 @@ class Filler:
                     self._footers[piece.path] = read_footer(piece)
                 readable.append((piece, self._footers[piece.path]))
             except BadArchiveFile:
-                self._set_aside(piece)
                 damaged.append(piece)
         return readable, damaged
 
@@ -167,7 +179,7 @@ class Filler:
         return abs(age_s) >= self._limits.seal_age_s
 
     def _seal(self, group: list[tuple[Piece, Footer]]) -> list[Piece]:
-        """Merge them. One that turns out to be damaged is set aside, and the rest waits."""
+        """Merge them. Returns one that turns out to be damaged, if any; then none is merged."""
         first, last = group[0][0].first, group[-1][0].last
         date, count = group[0][1].date, sum(footer.count for _, footer in group)
         reading: list[Piece] = []
@@ -186,21 +198,16 @@ class Filler:
                 _described(first, last, count, date),
             )
         except BadArchiveFile:
-            self._set_aside(reading[-1])
             return [reading[-1]]
         return []
-
-    def _set_aside(self, piece: Piece) -> None:
-        folder = os.path.join(self.directory, DAMAGED)
-        make_folder(folder)
-        with suppress(FileNotFoundError):
-            os.replace(piece.path, os.path.join(folder, os.path.basename(piece.path)))
 
     def remove_superseded(self, now_s: float) -> None:
         """Remove fresh files that were merged long enough ago."""
         pieces = self.catalog.pieces()
         for piece in self.catalog.superseded():
             holder = pieces[bisect_right(pieces, piece.first, key=lambda each: each.first) - 1]
+            if holder.is_fresh:
+                continue  # it may turn out to be damaged when it is merged
             with suppress(FileNotFoundError):
                 if abs(now_s - os.stat(holder.path).st_mtime) >= GRACE_S:
                     os.unlink(piece.path)

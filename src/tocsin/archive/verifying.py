@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.filling import DAMAGED
-from tocsin.archive.naming import date_of, parse_date
+from tocsin.archive.catalog import Catalog, Piece, overlapping
+from tocsin.archive.naming import DAMAGED, date_of, parse_date, parse_range
 from tocsin.archive.parquet import read_footer, read_piece
 from tocsin.archive.record import VERSION
 from tocsin.archive.samples import SCHEMAS
@@ -80,7 +79,12 @@ def verify(directory: str, progress: Progress | None = None) -> Report:
         done += piece.bytes
         if progress is not None:
             progress(done, report.size_bytes)
-    for finding in (*_broken_samples(directory), *_leftovers(directory, catalog)):
+    beside = (
+        _broken_samples(directory),
+        _leftovers(directory, catalog),
+        _set_aside(directory, pieces),
+    )
+    for finding in chain.from_iterable(beside):
         report.add(finding)
     return report
 
@@ -156,11 +160,32 @@ def _leftovers(directory: str, catalog: Catalog) -> Iterator[Finding]:
         count = len(catalog.superseded())
         words = f"{count} fresh files were merged, and will be removed"
         yield Finding("note", words, directory)
+
+
+def _set_aside(directory: str, pieces: list[Piece]) -> Iterator[Finding]:
+    """Files that were damaged: what of their events no other file covers is missing."""
     with suppress(FileNotFoundError):
         for name in sorted(os.listdir(os.path.join(directory, DAMAGED))):
-            yield Finding(
-                "note",
-                "it was damaged, and set aside",
-                os.path.join(directory, DAMAGED, name),
-                "Delete it when nobody wants to look at it.",
-            )
+            path = os.path.join(directory, DAMAGED, name)
+            covered = parse_range(name)
+            missing = _uncovered(*covered, pieces) if covered else []
+            for first, last in missing:
+                yield Finding(
+                    "damage",
+                    f"it was damaged, and events {first} to {last} are in no other file",
+                    path,
+                    "Restore the file that held them from a copy, or delete it to do without them.",
+                )
+            if not missing:
+                words = "it was damaged, and set aside"
+                yield Finding("note", words, path, "Delete it when nobody wants to look at it.")
+
+
+def _uncovered(first: int, last: int, pieces: list[Piece]) -> list[tuple[int, int]]:
+    """The parts of `first` through `last` that no file covers. `pieces` ascend."""
+    found: list[tuple[int, int]] = []
+    for piece in overlapping(pieces, first - 1, last):
+        if first < piece.first:
+            found.append((first, piece.first - 1))
+        first = piece.last + 1
+    return [*found, (first, last)] if first <= last else found

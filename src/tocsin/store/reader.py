@@ -103,14 +103,23 @@ class Reader:
 
     # Events
 
-    def read(self, after: int, limit: int, bytes_max: int = READ_BYTES_MAX) -> Page:
-        """At most `limit` events that follow `after`; one at least, whatever its size."""
+    def read(
+        self,
+        after: int,
+        limit: int,
+        bytes_max: int = READ_BYTES_MAX,
+        *,
+        through: int | None = None,
+    ) -> Page:
+        """At most `limit` events that follow `after`, and none that follows `through`; one at
+        least, whatever its size."""
         assert limit > 0
         events: list[Stored] = []
         lost: list[int] = []
         with self._snapshot() as marks:
             reached = max(after, marks.trimmed_to)
-            for seq, row in self._between(reached, min(reached + limit, marks.last_seq)):
+            end = marks.last_seq if through is None else min(through, marks.last_seq)
+            for seq, row in self._between(reached, min(reached + limit, end)):
                 reached = seq
                 if row is None:
                     lost.append(seq)

@@ -46,9 +46,10 @@ class Rolled(msgspec.Struct, frozen=True, tag="rolled", kw_only=True):
     """Fresh files that were sealed, and wait to be removed."""
     size_bytes: int
     left_out: int = 0
-    """Events that the log could not give, or that could not be written down."""
+    """Events that files cover and do not have: the log could not give them, or they could not be
+    written down."""
     damaged: tuple[str, ...] = ()
-    """Fresh files that were set aside, and taken from the log again where it still had them."""
+    """Fresh files that were taken from the log again; set aside, if it no longer had all of it."""
     unsaved: str | None = None
     """Why samples could not be written, if they could not."""
 

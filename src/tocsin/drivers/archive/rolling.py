@@ -13,16 +13,16 @@ from typing import IO, Final, Self
 import pyarrow as pa
 
 from tocsin.archive.catalog import Piece
-from tocsin.archive.filling import Filler, SealLimits, stretches
+from tocsin.archive.ending import last_event
+from tocsin.archive.filling import Filler, SealLimits, Stretch, stretches
 from tocsin.archive.letting_go import KeepLimits, let_go
 from tocsin.archive.members import Teller
 from tocsin.archive.naming import LOCK_NAME
-from tocsin.archive.parquet import read_piece
 from tocsin.archive.record import to_batch
 from tocsin.archive.writing import make_folder
 from tocsin.drivers.archive.messages import Order, Rolled
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
-from tocsin.errors.archive import ArchiveInUse, BadArchiveFile, other_log
+from tocsin.errors.archive import ArchiveInUse, other_log
 from tocsin.event.stored import Stored
 from tocsin.ontology import Vocabulary
 from tocsin.store.reader import Page, Reader
@@ -48,7 +48,7 @@ class Roller:
         self.filler = Filler(order.directory, limits)
         self._keep = KeepLimits(order.retain_age_s, order.retain_bytes)
         self._left_out = 0
-        self._skipped_to = 0  # numbers at the end of the log that nothing could be read of
+        self._skipped_to = 0  # the end of the log, where nothing could be read
         try:
             self.filler.tidy()
             self._must_be_of_this_log()
@@ -83,10 +83,11 @@ class Roller:
         self._left_out = 0
         try:
             let_go(self.filler.catalog, now_s, self._keep, by_age=by_age)
-            self._roll(self.through, through, is_asked)
+            if through > self.through:
+                self._roll(self.filler.catalog.through(), through, is_asked)
             damaged = self.filler.seal_due(now_s) if is_asked() else []
             for piece in damaged:
-                self._roll(piece.first - 1, piece.last, is_asked)
+                self._replace(piece)
             self.filler.remove_superseded(now_s)
         except OSError as error:
             raise disk_error(self._order.directory, error) from error
@@ -107,15 +108,37 @@ class Roller:
         for _ in range(FILES_PER_ROLL):
             if after >= through or not is_asked():
                 return
-            after = self._roll_file(after, through)
+            found, after = self._read(after, through)
+            self._write(found)
+            if not found:
+                self._skipped_to = max(self._skipped_to, after)
 
-    def _roll_file(self, after: int, through: int) -> int:
-        """Write as much as goes into one file. Returns how far that came."""
+    def _replace(self, damaged: Piece) -> None:
+        """Write a fresh file anew, as far as the log has its events."""
+        after, written = damaged.first - 1, list[tuple[int, int]]()
+        while after < damaged.last:
+            found, after = self._read(after, damaged.last)
+            self._write(found)
+            written += [(each.first, each.last) for each in found]
+        self.filler.replaced(damaged, written)
+
+    def _write(self, found: list[Stretch]) -> None:
+        for stretch in found:
+            self._must_have_room()
+            self.filler.write_fresh(stretch)
+            # Counted when a file covers them, which is once. Until then every start would.
+            self._left_out += stretch.last - stretch.first + 1 - stretch.count
+
+    def _read(self, after: int, through: int) -> tuple[list[Stretch], int]:
+        """As much as goes into one file, cut by date, and how far that came.
+
+        Where nothing can be read there is nothing to write: the next file covers that as well.
+        """
         first = after + 1
         batches: list[pa.RecordBatch] = []
         rows = size = 0
         while after < through and rows < FRESH_EVENTS and size < FRESH_BYTES:
-            page = self._reader.read(after, min(PAGE_EVENTS, through - after), PAGE_BYTES_MAX)
+            page = self._reader.read(after, PAGE_EVENTS, PAGE_BYTES_MAX, through=through)
             begins = _begin_of(page)
             if begins is None:  # all of it was let go of meanwhile
                 after = after if batches else max(page.next, through)
@@ -125,28 +148,20 @@ class Roller:
                     break
                 first = begins
             found = self._batches(page.events)
-            self._left_out += len(page.corrupt)
             batches += found
             rows += sum(each.num_rows for each in found)
             size += sum(each.nbytes for each in found)
             after = page.next
-        if not batches:
-            self._skipped_to = max(self._skipped_to, after)
-            return after
-        for stretch in stretches(batches, first, after):
-            self._must_have_room()
-            self.filler.write_fresh(stretch)
-        return after
+        return list(stretches(batches, first, after)), after
 
     def _batches(self, events: list[Stored]) -> list[pa.RecordBatch]:
-        """The events as columns. One that cannot be written down is left out, and counted."""
+        """The events as columns, without any that cannot be written down."""
         if not events:
             return []
         try:
             return [to_batch(events, self._teller)]
         except Exception:  # whatever is the matter with it, it must not hold up the others
             if len(events) == 1:
-                self._left_out += 1
                 return []
             middle = len(events) // 2
             return self._batches(events[:middle]) + self._batches(events[middle:])
@@ -172,13 +187,13 @@ class Roller:
             raise other_log(
                 self._order.directory, f"it goes up to {last.last}, the log to {marks.last_seq}"
             )
-        archived = _last_event(last)
-        if archived is None or archived[0] <= marks.trimmed_to:
+        archived = last_event(last)
+        if archived is None or archived.seq <= marks.trimmed_to:
             return
-        stored = self._reader.read_one(archived[0])
+        stored = self._reader.read_one(archived.seq)
         if stored is not None and (stored.event.source, stored.event.id) != archived[1:]:
             raise other_log(
-                self._order.directory, f"its event {archived[0]} is another than the log's"
+                self._order.directory, f"its event {archived.seq} is another than the log's"
             )
 
 
@@ -204,18 +219,6 @@ def lock_archive(directory: str) -> IO[bytes]:
 def _begin_of(page: Page) -> int | None:
     begins = [each.seq for each in page.events[:1]] + page.corrupt[:1]
     return min(begins, default=None)
-
-
-def _last_event(piece: Piece) -> tuple[int, str, str] | None:
-    """Number, source and id of the last event of a file; None if it cannot be read."""
-    found = None
-    try:
-        columns = ("seq", "source", "id")
-        for batch in read_piece(piece, columns, after=max(0, piece.last - PAGE_EVENTS)):
-            found = tuple(batch.column(name)[-1].as_py() for name in columns)
-    except BadArchiveFile:
-        return None
-    return found
 
 
 def disk_error(directory: str, error: OSError) -> TocsinError:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 import uvloop
 
 from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
@@ -85,7 +88,7 @@ def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(
     async def script(node: Node) -> None:
         archiver = Archiver(node)
         await publish(node, 20_000)
-        working = asyncio.ensure_future(archiver._work(node.loop.time() + 60))
+        working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
         working.add_done_callback(archiver._worked)
         await asyncio.sleep(0.2)
@@ -96,6 +99,37 @@ def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(
         assert working.done()
 
     run(tmp_path / "data", script)
+
+
+def test_a_filling_process_that_cannot_be_killed_is_left_behind_and_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = list[int]()
+
+    async def script(node: Node) -> None:
+        archiver = Archiver(node)
+        await publish(node, 10)
+        working = asyncio.ensure_future(archiver._roll(node.loop.time()))
+        archiver._working = working
+        working.add_done_callback(archiver._worked)
+        while archiver._process is None:
+            await asyncio.sleep(0.01)
+        process = archiver._process
+        pids.append(process.pid)
+        os.kill(process.pid, signal.SIGSTOP)  # as one that waits for a disk that hangs
+        monkeypatch.setattr(process._process, "kill", lambda: None, raising=False)
+        begun_s = time.monotonic()
+        await archiver.close()
+        took_s = time.monotonic() - begun_s
+        os.kill(process.pid, signal.SIGKILL)
+        await process._process.wait()
+
+        assert took_s < 10
+
+    said = run(tmp_path / "data", script)
+
+    assert "the process that fills the archive does not end" in said
+    assert f"pid={pids[0]}" in said
 
 
 def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(

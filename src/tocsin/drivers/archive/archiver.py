@@ -26,6 +26,7 @@ RETRY_S_MAX: Final = 300.0
 LET_GO_S: Final = 3_600.0  # between two looks at what is too old; see archive.letting_go
 HELD_FACTOR: Final = 2  # the log grows to so many times retain_bytes for the archive's sake
 RELIEF_S: Final = 10.0  # between two looks at whether it has
+CLOSING_S: Final = 5.0  # for what is under way when we stop; a disk that hangs is not waited for
 STARTING_S: Final = 0.05  # between two looks, when we stop, at whether a process was started
 DIRECTORY: Final = "archive"  # in the data directory, unless the settings say otherwise
 
@@ -72,13 +73,29 @@ class Archiver:
         self._is_closing = True
         if self._timer is not None:
             self._timer.cancel()
+        give_up_s = self._node.loop.time() + CLOSING_S
         while self._process is not None or self._working is not None:
-            process, self._process = self._process, None
-            if process is not None:  # then whoever waits for its answer goes on as well
-                self._hand_over(process)
-                await process.close()
+            if self._process is not None:  # then whoever waits for its answer goes on as well
+                self._hand_over(self._process)
+                await self._end_process()
             if self._working is not None:
                 await asyncio.wait({self._working}, timeout=STARTING_S)
+            if self._working is not None and self._node.loop.time() >= give_up_s:
+                self._working.cancel()
+                self._node.note(
+                    "error", "the archive does not come to an end, and is left as it is"
+                )
+                return
+
+    async def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and not await process.close():
+            self._node.note(
+                "error",
+                "the process that fills the archive does not end, and is left to itself",
+                pid=process.pid,
+                remedy="Check the disk: what waits for one that hangs cannot be killed.",
+            )
 
     # What is told of it
 
@@ -147,8 +164,7 @@ class Archiver:
         if self._is_roll_due(now_s):
             await self._roll(now_s)
         elif self._process is not None and now_s >= self._busy_s + IDLE_S and not self._observer:
-            process, self._process = self._process, None
-            await process.close()
+            await self._end_process()
         if self._process is not None and not self._is_closing:
             self._hand_over(self._process)
         if self.waiting and now_s >= self._relieved_s + RELIEF_S:
@@ -212,16 +228,15 @@ class Archiver:
         if answer.damaged:
             note(
                 "error",
-                "fresh files of the archive were damaged: set aside, and taken again from the log",
+                "fresh files of the archive were damaged: what the log has was taken from it again",
                 files=answer.damaged,
+                remedy="Check the disk; `tocsin archive verify` tells what is missing.",
             )
         if answer.unsaved is not None:
             note("warning", "samples of the archive wait for the disk", why=answer.unsaved)
 
     async def _not_rolled(self, failed: Failed) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            await process.close()
+        await self._end_process()
         if failed.is_final:
             self._turn_off(failed)
         else:

@@ -25,6 +25,7 @@ from tocsin.drivers.archive.messages import (
 MODULE: Final = "tocsin.drivers.archive.child"
 ANSWER_S_MAX: Final = 600.0  # ten files and a merge take seconds; a disk that hangs takes for ever
 CLOSING_S: Final = 1.0  # for the file that it writes; a cut in the middle does no harm
+KILLED_S: Final = 2.0  # ends nearly any process; one that waits for a disk that hangs goes on
 SAID_BYTES_MAX: Final = 4_096  # of its last words
 
 
@@ -75,10 +76,11 @@ class FillingProcess:
         if line:
             answer: Rolled | Failed = read_answer(line)
             return answer
-        code = await self._process.wait()
-        await self._listening
+        code = await self._ended(CLOSING_S)
+        await asyncio.wait({self._listening}, timeout=CLOSING_S)
         words = self._said.decode(errors="replace").strip()
-        return Failed("T000", f"it ended with {code}. {words}".strip(), "It is started again.")
+        ended = "says no more" if code is None else f"ended with {code}"
+        return Failed("T000", f"it {ended}. {words}".strip(), "It is started again.")
 
     def keep(self, kind: str, rows: list[dict[str, Any]]) -> None:
         """Have these rows written down. Not answered."""
@@ -87,17 +89,24 @@ class FillingProcess:
                 some = Samples(kind, rows[start : start + SAMPLE_ROWS_MAX])
                 self._input.write(encode(some) + b"\n")
 
-    async def close(self) -> None:
-        """Let it finish what it writes, if that is quick."""
+    async def close(self) -> bool:
+        """Let it finish what it writes, if that is quick. False if not even a kill ended it."""
         with suppress(OSError):
             self._input.close()
-        try:
-            await asyncio.wait_for(self._process.wait(), CLOSING_S)
-        except TimeoutError:
+        code = await self._ended(CLOSING_S)
+        if code is None:
             with suppress(ProcessLookupError):
                 self._process.kill()
-            await self._process.wait()
+            code = await self._ended(KILLED_S)
         self._listening.cancel()
+        return code is not None
+
+    async def _ended(self, limit_s: float) -> int | None:
+        """Its exit code; None if it goes on for so long."""
+        try:
+            return await asyncio.wait_for(self._process.wait(), limit_s)
+        except TimeoutError:
+            return None
 
     async def _listen(self, errors: asyncio.StreamReader) -> None:
         while read := await errors.read(SAID_BYTES_MAX):

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from served import Served, served
+from tocsin.archive.catalog import Catalog
 from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
-from tocsin.console.archive_replay import Pace, Wanted, read_moment_ns, read_speed
+from tocsin.console.archive_replay import Pace, Replay, Wanted, read_moment_ns, read_speed
 from tocsin.errors import BadSetting
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -135,6 +136,7 @@ def test_what_is_replayed_is_what_was_published(archive: Path, target: Served) -
     done = tocsin("replay", archive, "--speed", "max", "--broker", target.url, "--json")
 
     assert done.returncode == 0, done.stderr
+    assert "this is the archive of" not in done.stderr
     assert json.loads(done.stdout) == {"published": COUNT, "failed": 0, "through": COUNT}
     from tocsin.store.reader import Reader
 
@@ -207,6 +209,45 @@ def test_a_damaged_file_ends_a_replay_or_is_passed_over(archive: Path, tmp_path:
     assert went_on.returncode == 7
     assert found == [f"e{n}" for n in range(401, COUNT + 1)]
     assert nobody.returncode == 3
+
+
+def test_a_replay_ends_with_what_was_there_when_it_began(tmp_path: Path) -> None:
+    filler = Filler(str(tmp_path), SealLimits())
+    filler.tidy()
+
+    def add(first: int) -> None:
+        stored = [Stored(n, MORNING_NS, event(n)) for n in range(first, first + 10)]
+        batch = to_batch(stored, Teller(built_in()))
+        for stretch in stretches([batch], first, first + 9):
+            filler.write_fresh(stretch)
+
+    add(1)
+    work = Replay(str(tmp_path), Wanted(), keep_going=False)
+    found = list[int]()
+    for each in work.events():
+        found.append(each.seq)
+        if each.seq % 10 == 0 and each.seq < 100:
+            add(each.seq + 1)
+
+    assert found == list(range(1, 11))
+    assert work.total == 10
+
+
+def test_a_broker_that_gets_its_own_archive_again_is_named_and_gets_it_once() -> None:
+    forgets = {"TOCSIN_LOG__DUPLICATES_WINDOW": "1", "TOCSIN_ARCHIVE__ROLL_S": "0.2"}
+    with served(env={**forgets, "TOCSIN_ARCHIVE__FREE_BYTES_MIN": "1000"}) as broker:
+        broker.publish(*[{"id": f"e{n}"} for n in range(20)])
+        deadline_s = time.monotonic() + 60
+        while Catalog(broker.directory / "archive").through() < 20:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.1)
+        to = ("--broker", broker.url, "--speed", "max")
+
+        own = tocsin("replay", broker.directory, *to, "--json")
+
+        assert own.returncode == 0, own.stderr
+        assert "this is the archive of the broker at" in own.stderr
+        assert json.loads(own.stdout) == {"published": 20, "failed": 0, "through": 20}
 
 
 def test_events_come_as_far_apart_as_they_came_only_faster() -> None:

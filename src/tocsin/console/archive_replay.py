@@ -8,12 +8,13 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from tocsin.archive.catalog import Catalog, Piece
+from tocsin.archive.ending import last_event
 from tocsin.archive.letting_go import day_of
 from tocsin.archive.parquet import read_piece
 from tocsin.archive.record import EVENT_COLUMNS, to_events
@@ -164,7 +165,9 @@ class Replay:
 
     def __init__(self, directory: str, wanted: Wanted, *, keep_going: bool) -> None:
         self._catalog = Catalog(directory)
-        self._wanted = wanted
+        # What is there now, and no more: into the broker that fills this archive, a replay would
+        # else go on for ever with what it has published itself.
+        self._wanted = replace(wanted, through=min(wanted.through, self._catalog.through()))
         self._keep_going = keep_going
         self.published = 0
         self.failed = 0
@@ -204,6 +207,16 @@ class Replay:
             except BadArchiveFile as error:
                 self.cannot(error)
             after = piece.last
+
+    def is_of(self, connection: Connection) -> bool:
+        """Whether the archive ends with what the broker has in that place of its log."""
+        pieces = self._catalog.pieces()
+        ending = last_event(pieces[-1]) if pieces else None
+        if ending is None:
+            return False
+        page = connection.request("GET", f"/events?after={ending.seq - 1}&limit=1").value()
+        stored = list(zip(page["sequences"], page["events"], strict=True))
+        return [(seq, each["source"], each["id"]) for seq, each in stored] == [ending]
 
     def cannot(self, error: TocsinError) -> None:
         """Something cannot be published; ends everything unless told to keep going."""
@@ -259,10 +272,14 @@ def replay(
     """Publish what is wanted again; the exit code."""
     place = Place(resume, directory)
     gone_on = max(wanted.after, place.read())
-    wanted = Wanted(gone_on, wanted.through, wanted.since_ns, wanted.until_ns, wanted.filter)
-    work = Replay(directory, wanted, keep_going=keep_going)
+    work = Replay(directory, replace(wanted, after=gone_on), keep_going=keep_going)
     with Connection(broker) as connection, Progress("events") as progress:
         connection.request("GET", "/livez").value()  # nobody there at all is told at once
+        if work.is_of(connection):
+            say(
+                f"this is the archive of the broker at {connection.address} itself: it stores its "
+                "events again, but for the latest, which it remembers"
+            )
         pipeline = Pipeline(connection, work.settle, patience_s=patience_s)
         try:
             work.run(pipeline, Pace(speed), place, progress)

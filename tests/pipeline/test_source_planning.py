@@ -127,8 +127,18 @@ def test_a_hole_is_told_and_passed_over_only_when_asked(
     assert numbers(batch_reader(tmp_path, after=0)) == list(range(21, 31))
     with pytest.raises(EventsGone, match="events 6 to 20"):
         batch_reader(tmp_path, after=5).partitions()
-    with pytest.raises(EventsGone, match=r"ends at event 30.*read through 99"):
-        stream_reader(tmp_path).latestOffset({"seq": 99}, ReadAllAvailable())
+
+
+def test_an_archive_that_was_started_over_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 30)
+
+    going_on, now = stream_reader(tmp_path), stream_reader(tmp_path)
+    now.prepareForTriggerAvailableNow()
+
+    for reader in (going_on, now):
+        assert reader.latestOffset({"seq": 30}, ReadAllAvailable()) == {"seq": 30}
+        with pytest.raises(EventsGone, match=r"ends at event 30.*read through 99"):
+            reader.latestOffset({"seq": 99}, ReadAllAvailable())
 
 
 def test_a_bad_file_is_named_with_what_to_do_or_passed_over_and_logged(

@@ -92,7 +92,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         begin = start["seq"]
-        end = self._reachable(begin) if self._target is None else self._target
+        end = self._reachable() if self._target is None else self._target
+        self._must_be_those_read_before(begin)
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
         return {"seq": max(begin, end)}
@@ -101,7 +102,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"seq": self._head}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._reachable(0)
+        self._target = self._reachable()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         return self._place.shares(start["seq"], end["seq"]) if start != end else []
@@ -110,8 +111,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, Share)
         return self._place.batches(partition, self._wanted)
 
-    def _reachable(self, begin: int) -> int:
+    def _reachable(self) -> int:
         self._head = self._place.extent().head
+        through = self._options.through
+        return self._head if through is None else min(self._head, through)
+
+    def _must_be_those_read_before(self, begin: int) -> None:
         if self._head < begin:
             raise EventsGone(
                 f"{self._options.path} ends at event {self._head}, and this query has already "
@@ -119,8 +124,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 remedy="Start on them with a new checkpoint (`pipeline stream --anew`), or name "
                 "the old place.",
             )
-        through = self._options.through
-        return self._head if through is None else min(self._head, through)
 
 
 def _place(options: Options) -> Place:

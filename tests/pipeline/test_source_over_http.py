@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pipeline.archives import batch_of
 from pipeline.reading import batch_reader, numbers, stream_reader
 from served import served
-from tocsin.archive.catalog import Catalog
+from tocsin.archive.catalog import Catalog, Piece
+from tocsin.archive.record import SCHEMA
+from tocsin.drivers.http.rest.arrow import course
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.errors.spark import EventsGone, NotArrow
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
@@ -82,12 +85,13 @@ def give(
     kind: str = MEDIA_TYPE,
     first: int = 1,
     next_: int = 40,
+    head: int = 40,
     cut: int | None = None,
 ) -> None:
     handler.send_response(status)
     handler.send_header("content-type", kind)
     handler.send_header("content-length", str(len(body)))
-    for name, number in ((FIRST, first), (NEXT, next_), (HEAD, 40)):
+    for name, number in ((FIRST, first), (NEXT, next_), (HEAD, head)):
         handler.send_header(name, str(number))
     handler.end_headers()
     handler.wfile.write(body[:cut])
@@ -95,7 +99,7 @@ def give(
 
 def stream_of(*batches: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+    with pa.ipc.new_stream(sink, SCHEMA) as writer:
         for batch in batches:
             writer.write_batch(batch)
     return bytes(sink.getvalue().to_pybytes())
@@ -178,6 +182,55 @@ def test_a_hole_that_opens_while_a_broker_is_read_is_passed_over_when_asked() ->
     found, _ = read_from(trimmed, holes="skip")
 
     assert found == list(range(21, 41))
+
+
+def holed(handler: BaseHTTPRequestHandler, count: int) -> None:
+    """As a broker answers whose archive has 1 to 100 and whose log has 151 to 300."""
+    query = numbers_asked(handler.path)
+    archive = [Piece(1, 100, "archived", False, 1)]
+    found = course(archive, 150, 300, after=query["after"], limit=query["limit"])
+    batches = [batch_of(found.first, found.through)] if query["limit"] else []
+    body = stream_of(*batches)
+    next_ = max(query["after"], found.through)
+    give(handler, body, first=found.first, next_=next_, head=found.head)
+
+
+def numbers_asked(path: str) -> dict[str, int]:
+    """`after` and `limit` of a request."""
+    return {name: int(value) for name, value in re.findall(r"(after|limit)=(\d+)", path)}
+
+
+@pytest.mark.parametrize("rows", [1_000, 150, 100, 70, 30, 7])
+def test_shares_on_either_side_of_a_hole_and_within_it_give_each_event_once(rows: int) -> None:
+    pretender = Pretender(holed)
+    try:
+        reader = batch_reader(
+            pretender.url, columns="seq,run", holes="skip", rows_per_partition=rows
+        )
+        shares = reader.partitions()
+        found = [
+            [seq for batch in reader.read(share) for seq in batch.column("seq").to_pylist()]
+            for share in shares
+        ]
+    finally:
+        pretender.close()
+
+    together = sorted(seq for given in found for seq in given)
+    assert together == [*range(1, 101), *range(151, 301)]
+    for share, given in zip(shares, found, strict=True):
+        assert all(share.after < seq <= share.through for seq in given)
+    for asked in map(numbers_asked, pretender.asked):
+        assert asked["after"] + asked["limit"] <= 300
+
+
+def too_much(handler: BaseHTTPRequestHandler, count: int) -> None:
+    give(handler, stream_of(batch_of(1, 40)))
+
+
+def test_what_a_broker_gives_beyond_a_share_is_left_out() -> None:
+    found, _ = read_from(too_much, through=25)
+
+    assert found == list(range(1, 26))
 
 
 def test_a_broker_that_is_not_there_is_said_to_be_away() -> None:

@@ -60,11 +60,7 @@ class Broker:
     def shares(self, after: int, through: int) -> list[Share]:
         first = self.extent().first
         if after + 1 < first and through > after:
-            missing = [(after + 1, min(first - 1, through))]
-            if not self._options.skips_holes:
-                raise gone(self._options.path, missing)
-            after = missing[0][1]
-            self._tell(f"events {missing[0][0]} to {after} are gone from the broker: passed over")
+            after = self._passed_over(after, min(first - 1, through))
         rows = self._options.rows_per_partition
         return [Share(low, high) for low, high in cut_evenly(after, through, rows)]
 
@@ -87,14 +83,20 @@ class Broker:
     def _call(
         self, after: int, through: int, wanted: pa.Schema
     ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
-        """The batches of one answer, each with the event through which it goes."""
+        """The batches of one answer, each with the event through which it goes.
+
+        An answer that begins behind a hole is not read: the limit counts from where it begins, so
+        the rest is asked for anew.
+        """
         # The numbers tell how far a broken answer came, so they are asked for in any case.
         asked = wanted if "seq" in wanted.names else wanted.append(_SEQ)
         limit = min(through - after, EVENTS_PER_CALL)
         target = f"/events?after={after}&limit={limit}&columns={quote(','.join(paths(asked)))}"
         with self._answer(target) as answer:
             first, next_ = _number(answer, FIRST), _number(answer, NEXT)
-            self._must_not_have_lost(after, first, through)
+            if first > after + 1:
+                yield None, self._passed_over(after, min(first - 1, through))
+                return
             with _read_errors(), closing(pa.PythonFile(answer, "r")) as file:
                 stream = pa.ipc.open_stream(file)
                 while True:
@@ -104,7 +106,8 @@ class Broker:
                         break
                     if batch.num_rows:
                         last = pc.max(batch.column("seq")).as_py()
-                        yield self._fitted(batch, wanted), last
+                        given = batch if last <= through else _cut(batch, through)
+                        yield self._fitted(given, wanted), last
         if next_ <= after:
             raise _Lost(f"it gave nothing after event {after}")
         yield None, next_
@@ -118,14 +121,12 @@ class Broker:
         except (KeyError, pa.ArrowException) as error:
             raise self._not_arrow(f"its columns are not those asked for ({error})") from error
 
-    def _must_not_have_lost(self, after: int, first: int, through: int) -> None:
-        """Events that went while the query ran: planned, and trimmed since."""
-        if after + 1 >= first:
-            return
-        missing = (after + 1, min(first - 1, through))
+    def _passed_over(self, after: int, last: int) -> int:
+        """The end of a hole, which is told: in the log, or as an error."""
         if not self._options.skips_holes:
-            raise gone(self._options.path, [missing])
-        self._tell(f"events {missing[0]} to {missing[1]} are gone from the broker: passed over")
+            raise gone(self._options.path, [(after + 1, last)])
+        self._tell(f"events {after + 1} to {last} are gone from the broker: passed over")
+        return last
 
     @contextmanager
     def _answer(self, target: str) -> Iterator[http.client.HTTPResponse]:
@@ -216,6 +217,11 @@ def _read_errors() -> Iterator[None]:
         yield
     except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
         raise _Lost(f"its answer broke off: {_words(error)}") from error
+
+
+def _cut(batch: pa.RecordBatch, through: int) -> pa.RecordBatch:
+    """What belongs to a share: the rest is another's."""
+    return batch.filter(pc.less_equal(batch.column("seq"), through))
 
 
 def _number(answer: http.client.HTTPResponse, name: str) -> int:

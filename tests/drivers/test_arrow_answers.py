@@ -19,7 +19,7 @@ from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA, to_events
 from tocsin.archive.selection import select
-from tocsin.drivers.http.rest.arrow import ANSWERS_MAX, LIMIT_MAX, course
+from tocsin.drivers.http.rest.arrow import ANSWERS_MAX, LIMIT_MAX, course, within_a_file
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
 
 COUNT = 3_000  # in the archive; half as many more are in the log alone
@@ -114,6 +114,7 @@ def test_a_reader_goes_on_where_an_answer_ended_and_names_the_columns_it_wants(
         ("?columns=seq,rum", "did you mean run"),
         ("?columns=told.", "no member of told"),
         ("?filter=load>5", "which is not known here"),
+        ("?checked=maybe", "Choose one of yes, no"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_with_what_can(
@@ -161,11 +162,12 @@ def test_the_log_stands_in_for_a_damaged_file_of_the_archive(broker: Served) -> 
     whole = damaged.read_bytes()
     try:
         damaged.write_bytes(whole[:-50])
-        _, _, body = asked(broker, "?limit=50")
+        answers = [asked(broker, f"?limit=50&checked={each}") for each in ("yes", "no")]
     finally:
         damaged.write_bytes(whole)
 
-    assert table(body)["seq"].to_pylist() == list(range(1, 51))
+    for _, _, body in answers:
+        assert table(body)["seq"].to_pylist() == list(range(1, 51))
     assert "the log stands in for a file" in broker.said()
 
 
@@ -184,9 +186,15 @@ def test_an_archive_that_was_filled_from_another_log_is_not_given_as_this_one(
 RANGES = st.lists(st.tuples(st.integers(1, 9), st.booleans()), max_size=8)
 
 
-@given(ranges=RANGES, beyond=st.integers(0, 9), limit=st.integers(1, 12), data=st.data())
+@given(
+    ranges=RANGES,
+    beyond=st.integers(0, 9),
+    limit=st.integers(1, 12),
+    is_checked=st.booleans(),
+    data=st.data(),
+)
 def test_who_follows_next_meets_every_event_once_and_is_told_of_every_hole(
-    ranges: list[tuple[int, bool]], beyond: int, limit: int, data: st.DataObject
+    ranges: list[tuple[int, bool]], beyond: int, limit: int, is_checked: bool, data: st.DataObject
 ) -> None:
     pieces, last = [], 0
     for size, is_there in ranges:
@@ -201,6 +209,8 @@ def test_who_follows_next_meets_every_event_once_and_is_told_of_every_hole(
     after, met, told = 0, [], []
     while True:
         found = course(pieces, trimmed_to, head, after=after, limit=limit)
+        if is_checked:
+            found = within_a_file(found)
         told += range(after + 1, min(found.first, found.head + 1))
         if found.first > found.head:
             break

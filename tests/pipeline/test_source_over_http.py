@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.archives import batch_of
 from pipeline.reading import batch_reader, numbers, stream_reader
-from served import served
+from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA
 from tocsin.drivers.http.rest.arrow import course
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
+from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.spark import EventsGone, NotArrow
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
 
@@ -48,6 +53,96 @@ def test_a_broker_gives_what_its_directory_gives_and_survives_being_killed() -> 
         assert found.slice(0, files.num_rows).equals(files)
         stream = stream_reader(broker.url)
         assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"seq": 1_500}
+
+
+@pytest.fixture(scope="module")
+def trimmed_broker() -> Iterator[Served]:
+    """Its log has let go of its first 300 events, which are in three sealed files."""
+    env = {
+        "TOCSIN_ARCHIVE__ROLL_S": "1",
+        "TOCSIN_ARCHIVE__SEAL_BYTES": "1",
+        "TOCSIN_LOG__RETAIN_AGE_S": "1",
+    }
+    with served(env=env) as broker:
+        for count in (100, 200, 300):
+            broker.publish(*({"data": {"RunId": f"r{n}"}} for n in range(100)))
+            wait_for(broker, lambda count=count: sealed(broker)[-1:] == [(count - 99, count)])
+        wait_for(broker, lambda: broker.call("GET", "/events?limit=1")[1]["events"] == [])
+        yield broker
+
+
+def wait_for(broker: Served, holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < until, broker.said()
+        time.sleep(0.1)
+
+
+def sealed(broker: Served) -> list[tuple[int, int]]:
+    pieces = Catalog(broker.directory / "archive").pieces()
+    return [(each.first, each.last) for each in pieces if not each.is_fresh]
+
+
+@contextmanager
+def damaged(broker: Served, number: int) -> Iterator[Path]:
+    """One of the files of its archive, with something else where its events' ids should be."""
+    path = Path(Catalog(broker.directory / "archive").pieces()[number].path)
+    whole = path.read_bytes()
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    places = {group.column(n).path_in_schema: n for n in range(group.num_columns)}
+    begin = group.column(places["id"]).data_page_offset
+    path.write_bytes(whole[:begin] + b"\xff" * 40 + whole[begin + 40 :])
+    try:
+        yield path
+    finally:
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_damaged_file_of_a_broker_is_named_with_what_to_do_or_passed_over_and_logged(
+    trimmed_broker: Served, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, columns = trimmed_broker.url, "seq,id"
+    first, last = number * 100 + 1, number * 100 + 100
+    with damaged(trimmed_broker, number) as path:
+        begun_s = time.monotonic()
+        with pytest.raises(BadArchiveFile, match=r"Restore it from a copy") as caught:
+            numbers(batch_reader(url, columns=columns, retries=1))
+        took_s = time.monotonic() - begun_s
+        left = [
+            numbers(batch_reader(url, columns=columns, bad_files="skip", rows_per_partition=rows))
+            for rows in (1_000, 70)
+        ]
+        elsewhere = numbers(batch_reader(url, columns="seq"))
+        query = f"/events?after={first - 1}&columns=id&checked=yes"
+        status, problem = trimmed_broker.call("GET", query, headers={"Accept": MEDIA_TYPE})
+
+    assert str(path) in str(caught.value)
+    assert "bad_files=skip" in "".join(caught.value.__notes__)
+    assert took_s < 10
+    assert left == [[n for n in range(1, 301) if not first <= n <= last]] * 2
+    assert f"a file was passed over, events {first} to {last}: {path}" in caplog.text
+    assert (status, problem["code"]) == (500, "T410")
+    assert elsewhere == list(range(1, 301)), "what is broken where nobody looks hurts nobody"
+    assert numbers(batch_reader(url, columns=columns)) == list(range(1, 301))
+
+
+def test_a_file_that_a_broker_does_not_read_is_named_and_not_passed_over(
+    trimmed_broker: Served, tmp_path: Path
+) -> None:
+    reader = batch_reader(trimmed_broker.url, bad_files="skip", retries=1)
+    assert numbers(reader) == list(range(1, 301))
+    path = Path(Catalog(trimmed_broker.directory / "archive").pieces()[1].path)
+    shutil.move(path, tmp_path / "away")
+    path.symlink_to(path)
+    try:
+        with pytest.raises(BrokerRefused, match=r"symbolic links \[T415\]") as caught:
+            numbers(reader)
+    finally:
+        path.unlink()
+        shutil.move(tmp_path / "away", path)
+
+    assert str(path) in str(caught.value)
 
 
 Answer = Callable[[BaseHTTPRequestHandler, int], None]

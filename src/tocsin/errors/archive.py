@@ -15,6 +15,7 @@ class BadArchiveFile(TocsinError):
     """
 
     code = "T410"
+    http_status = 500
 
     def __init__(self, path: str, reason: str = "", *, remedy: str = RESTORE) -> None:
         super().__init__(f"{path}: {reason}" if reason else path, remedy=remedy)

@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import paths
 from tocsin.errors import BrokerRefused, CannotReachBroker
+from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.spark import BadSourceOption, NotArrow
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.plan import Extent, Share, cut_evenly, gone
-from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+from tocsin.wire.api.arrow import CHECKED, FIRST, HEAD, MEDIA_TYPE, NEXT
 
 # What a broker gives in one answer. A lost connection costs at most that; the rest is asked anew.
 EVENTS_PER_CALL: Final = 100_000
@@ -36,6 +37,14 @@ _log: Final = logging.getLogger(__name__)
 
 class _Lost(Exception):
     """The answer did not come, or not whole; asking again may help."""
+
+
+class _Damaged(Exception):
+    """A file of the broker's archive is bad; what it should hold goes through this event."""
+
+    def __init__(self, words: str, through: int) -> None:
+        super().__init__(words)
+        self.through = through
 
 
 class Broker:
@@ -67,9 +76,12 @@ class Broker:
     def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Each event once, however often the connection is lost."""
         reached, tries = share.after, 0
+        # Whole or not at all: half of a damaged file would be taken for all of it.
+        is_checked = self._options.skips_bad_files
         while reached < share.through:
             try:
-                for batch, last in self._call(reached, share.through, wanted):
+                answer = self._call(reached, share.through, wanted, is_checked=is_checked)
+                for batch, last in answer:
                     tries = 0
                     reached = last
                     if batch is not None:
@@ -78,10 +90,14 @@ class Broker:
                 tries += 1
                 if tries > self._options.retries:
                     raise self._unreachable(lost) from lost
+                # It may have been for a damaged file: one that is checked is told of.
+                is_checked = True
                 _wait(tries)
+            except _Damaged as damaged:
+                reached = self._after_damage(damaged, reached)
 
     def _call(
-        self, after: int, through: int, wanted: pa.Schema
+        self, after: int, through: int, wanted: pa.Schema, *, is_checked: bool
     ) -> Iterator[tuple[pa.RecordBatch | None, int]]:
         """The batches of one answer, each with the event through which it goes.
 
@@ -92,6 +108,7 @@ class Broker:
         asked = wanted if "seq" in wanted.names else wanted.append(_SEQ)
         limit = min(through - after, EVENTS_PER_CALL)
         target = f"/events?after={after}&limit={limit}&columns={quote(','.join(paths(asked)))}"
+        target += f"&{CHECKED}=yes" if is_checked else ""
         with self._answer(target) as answer:
             first, next_ = _number(answer, FIRST), _number(answer, NEXT)
             if first > after + 1:
@@ -127,6 +144,16 @@ class Broker:
             raise gone(self._options.path, [(after + 1, last)])
         self._tell(f"events {after + 1} to {last} are gone from the broker: passed over")
         return last
+
+    def _after_damage(self, damaged: _Damaged, reached: int) -> int:
+        """Where to go on without a file, which is told: in the log, or as an error."""
+        last = damaged.through
+        if self._options.skips_bad_files and last > reached:
+            self._tell(f"a file was passed over, events {reached + 1} to {last}: {damaged}")
+            return last
+        error = BadArchiveFile(self._options.path, str(damaged))
+        error.add_note("Or read what is left without it: option bad_files=skip.")
+        raise error from damaged
 
     @contextmanager
     def _answer(self, target: str) -> Iterator[http.client.HTTPResponse]:
@@ -176,6 +203,8 @@ class Broker:
             problem, remedy, code = told["detail"], told["remedy"], told["code"]
         except (ValueError, TypeError, KeyError):
             raise self._not_arrow(f"it answers {answer.status} {answer.reason}") from None
+        if code == BadArchiveFile.code and NEXT in answer.headers:
+            raise _Damaged(problem, _number(answer, NEXT))
         raise BrokerRefused(problem, remedy=remedy, status=answer.status, broker_code=code)
 
     def _not_arrow(self, what: str) -> NotArrow:

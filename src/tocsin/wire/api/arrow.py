@@ -9,10 +9,15 @@ MEDIA_TYPE: Final = "application/vnd.apache.arrow.stream"
 # The first event that the broker still has; what was before it is gone.
 FIRST: Final = "tocsin-first"
 # Through which event the answer goes: pass it as `after` to go on. What is missing up to there
-# could not be read by the broker either.
+# could not be read by the broker either. With a problem T410: where to go on without the file.
 NEXT: Final = "tocsin-next"
 # The last event there was when the answer began.
 HEAD: Final = "tocsin-head"
+
+# `checked=yes`: the answer ends with the file that it begins in, and that was read before, so that
+# a damaged one is told of and nothing of it is given.
+CHECKED: Final = "checked"
+YES_OR_NO: Final = ("yes", "no")
 
 
 def is_wanted(accept: str) -> bool:

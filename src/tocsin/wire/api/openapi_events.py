@@ -22,6 +22,11 @@ def read_events() -> Json:
             query("limit", "how many at most: 1 to 1,000, in Arrow to 100,000", whole(0, 100_000)),
             query("filter", "which events, in the filter language; not in Arrow", text()),
             query("columns", "in Arrow: which columns, as in seq,run,told.ExitCode", text()),
+            query(
+                arrow.CHECKED,
+                "in Arrow: `yes` to have a file read to its end before any of it is given",
+                text(),
+            ),
         ],
     )
     answer = found["responses"]["200"]

@@ -2,6 +2,10 @@
 
 An answer is made batch by batch at the client's pace, in threads for that. It goes through the
 event that `tocsin-next` names and ends before the next hole; `tocsin-first` then tells of the hole.
+
+A damaged file, where the log cannot stand in for it, is a problem; its `tocsin-next` says where to
+go on without it. If it is found when the answer has begun, that is broken off; whoever then asks to
+have files checked is told of it.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -24,12 +28,13 @@ from tocsin.archive.members import Teller
 from tocsin.archive.parquet import read_selected
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
+from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.errors import BadRequest, Busy, ShuttingDown
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event.stored import Stored
 from tocsin.ontology import in_use
 from tocsin.store.reader import Page, Reader
-from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+from tocsin.wire.api.arrow import CHECKED, FIRST, HEAD, MEDIA_TYPE, NEXT, YES_OR_NO
 from tocsin.wire.api.query import Query
 
 if TYPE_CHECKING:
@@ -57,6 +62,15 @@ class Course:
     pieces: tuple[Piece, ...]
 
 
+class _Damaged(Exception):
+    """A file is bad, and the log no longer holds its events through this one."""
+
+    def __init__(self, error: BadArchiveFile, through: int) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.through = through
+
+
 class ArrowDesk:
     """Answers who reads the log as Arrow."""
 
@@ -69,10 +83,11 @@ class ArrowDesk:
         self._answers = 0
 
     async def answer(self, request: Request) -> Response:
-        query = Query.parse(request.scope["query_string"], ("after", "limit", "columns"))
+        query = Query.parse(request.scope["query_string"], ("after", "limit", "columns", CHECKED))
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, most=LIMIT_MAX)
         wanted = _wanted(query.text("columns"))
+        is_checked = query.choice(CHECKED, "no", YES_OR_NO) == "yes"
         if self._answers >= ANSWERS_MAX:
             raise Busy(
                 f"{ANSWERS_MAX} answers in Arrow are being given, which is the most at once",
@@ -81,9 +96,16 @@ class ArrowDesk:
         self._answers += 1
         try:
             course = await self._plan(after, limit)
-            body = self._body(request, course, wanted)
+            if is_checked:
+                course = within_a_file(course)
+            batches = self._batches(course, wanted, is_checked=is_checked)
+            body = self._body(request, batches, wanted)
             # What is wrong with the first file is then still told as a problem.
             opening = await anext(body)
+        except _Damaged as damaged:
+            self._answers -= 1
+            self._node.note("error", "a file of the archive is damaged", why=str(damaged.error))
+            return refusal(damaged.error, headers={NEXT: str(damaged.through)})
         except BaseException:
             self._answers -= 1
             raise
@@ -121,12 +143,12 @@ class ArrowDesk:
             self._answers -= 1
 
     async def _body(
-        self, request: Request, course: Course, wanted: pa.Schema
+        self, request: Request, batches: AsyncIterator[pa.RecordBatch], wanted: pa.Schema
     ) -> AsyncIterator[bytes]:
         """The stream, in chunks of a batch each."""
         packer = _Packer(wanted)
         await request.body()  # so that what is received next is that the client has left
-        async for batch in self._batches(course, wanted):
+        async for batch in batches:
             yield await self._in_thread(partial(packer.pack, batch))
             if await request.is_disconnected():
                 return
@@ -134,7 +156,9 @@ class ArrowDesk:
                 raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
         yield packer.end()
 
-    async def _batches(self, course: Course, wanted: pa.Schema) -> AsyncIterator[pa.RecordBatch]:
+    async def _batches(
+        self, course: Course, wanted: pa.Schema, *, is_checked: bool
+    ) -> AsyncIterator[pa.RecordBatch]:
         reached, pieces = course.first - 1, course.pieces
         while reached < course.through:
             place = bisect_right(pieces, reached, key=lambda piece: piece.last)
@@ -147,6 +171,9 @@ class ArrowDesk:
                 continue
             given = 0
             try:
+                if is_checked:
+                    async for _ in self._from_file(piece, wanted, reached, course.through):
+                        pass
                 async for batch in self._from_file(piece, wanted, reached, course.through):
                     given += 1
                     yield batch
@@ -157,8 +184,10 @@ class ArrowDesk:
                 if piece in pieces:
                     raise
             except BadArchiveFile as error:
-                if given or reached < course.trimmed_to:
+                if given:
                     raise
+                if reached < course.trimmed_to:
+                    raise _Damaged(error, min(piece.last, course.trimmed_to)) from error
                 pieces = tuple(each for each in pieces if each != piece)
                 self._node.note("error", "the log stands in for a file", why=str(error))
 
@@ -238,6 +267,14 @@ def course(
         trimmed_to=trimmed_to,
         pieces=tuple(overlapping(list(archived), first - 1, through)),
     )
+
+
+def within_a_file(found: Course) -> Course:
+    """As much of it as comes from one file, or from the log before the next file."""
+    for piece in found.pieces[:1]:
+        end = piece.last if piece.first <= found.first else piece.first - 1
+        return replace(found, through=min(found.through, end))
+    return found
 
 
 def _page(log: Reader, *, after: int, limit: int) -> Page:

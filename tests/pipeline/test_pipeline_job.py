@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.damage import spoil
+from pipeline.damage import add_file, spoil
 from pipeline.sameness import ORDER, assert_same, rows
 from tocsin.archive.published import published, require
 from tocsin.archive.synth.plan import Plan
@@ -19,8 +21,8 @@ from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
 from tocsin.pipeline import making, quality
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.reading import unreadable
-from tocsin.pipeline.state import State
+from tocsin.pipeline.standing import PARTS_MAX, due
+from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.stream import Pace, Streaming
 
 EVENTS = 3_000
@@ -129,15 +131,66 @@ def test_files_that_cannot_be_read_are_set_aside_and_named(
     assert rows(tmp_path / "tables", "events").num_rows > 0
 
 
-def test_a_stream_names_the_files_it_passes_over_once(archive: Path, tmp_path: Path) -> None:
-    hurt = part_of(archive, tmp_path / "hurt", 3)
-    _, cut, _ = files(hurt)
-    cut.write_bytes(cut.read_bytes()[:-500])
-    first = int(cut.name[:20])
+def test_a_stream_names_the_files_it_passes_over_once(
+    ready: SparkSession, archive: Path, tmp_path: Path
+) -> None:
+    hurt, tables = part_of(archive, tmp_path / "hurt", 4), tmp_path / "tables"
+    _, cut, _, last = files(hurt)
+    for path in (cut, last):
+        path.write_bytes(path.read_bytes()[:-500])
+    pace = Pace(once=True, rows_max=600)
 
-    assert [each.path for each in unreadable(str(hurt), 0, first)] == [str(cut)]
-    assert not unreadable(str(hurt), first, first + 10_000)
-    assert not unreadable("http://127.0.0.1:8400", 0, first)
+    for _ in range(2):
+        Streaming(ready, Job(str(hurt), tables), pace, lambda told: None).run()
+
+    aside = rows(tables, "quarantine").to_pylist()
+    named = [row["file"] for row in aside if row["reason"].startswith("it cannot be read")]
+    assert sorted(named) == [str(cut), str(last)]
+
+
+def _parts(*events: int) -> list[Partial]:
+    return [
+        Partial(Path(str(place)), PartialFacts(place, place, counts={"events": count}))
+        for place, count in enumerate(events)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "places"),
+    [
+        ((), []),
+        ((5,), []),
+        ((10, 4, 4), []),
+        ((10, 6, 5), [0, 1, 2]),
+        ((1_000, *(1 for _ in range(PARTS_MAX - 1))), []),
+        ((1_000, *(1 for _ in range(PARTS_MAX))), [*range(1, PARTS_MAX + 1)]),
+        ((1_000, 50, *(1 for _ in range(PARTS_MAX - 1))), [*range(2, PARTS_MAX + 1)]),
+        (tuple(2**n for n in range(PARTS_MAX, -1, -1)), [PARTS_MAX - 1, PARTS_MAX]),
+    ],
+)
+def test_parts_become_one_when_the_later_outgrow_an_earlier_and_small_ones_among_themselves(
+    events: tuple[int, ...], places: list[int]
+) -> None:
+    assert [each.facts.first for each in due(_parts(*events))] == places
+
+
+def test_events_that_come_again_in_a_later_part_are_known_by_all_earlier_parts(
+    ready: SparkSession, archive: Path, tmp_path: Path
+) -> None:
+    copied = part_of(archive, tmp_path / "copied", 2)
+    first, second = files(copied)
+    tables = tmp_path / "tables"
+    run(ready, Job(str(copied), tables))
+    before = rows(tables, "events").num_rows
+    again = pq.ParquetFile(first).read()
+    last = int(second.stem[-20:])
+    moved = pc.add(again["seq"], last)
+    add_file(copied, again.set_column(again.schema.get_field_index("seq"), "seq", moved), last + 1)
+
+    run(ready, Job(str(copied), tables))
+
+    assert len(State(tables).partials()) == 2
+    assert rows(tables, "events").num_rows == before
 
 
 def test_a_failed_check_publishes_nothing_and_says_which_rows(

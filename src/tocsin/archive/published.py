@@ -4,8 +4,8 @@
     TABLES/activity_stats    -> _current/activity_stats
     TABLES/activity_stats/part-*.parquet, _SUCCESS, _manifest.json
 
-So whoever opens a directory of Parquet files sees one whole version of every table, and a version
-that was not finished is seen by nobody.
+A version that was not finished is seen by nobody. The one before stays, for those who listed its
+files and have yet to open them; who reads longer than it takes to make two begins again.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class Manifest(msgspec.Struct, frozen=True):
     tables: dict[str, TableFacts] = {}
     counts: dict[str, int] = {}
     """What was met on the way: events, duplicates, late, set aside."""
+    samples: str = ""
+    """Which samples beside the events it was made of: how many files, and the last of them."""
     format: int = FORMAT
 
 
@@ -138,7 +140,8 @@ def read_table(
     except (OSError, pa.ArrowException) as error:
         raise NoTables(
             f"the table {name} cannot be read: {error}",
-            remedy="Make it anew with `tocsin pipeline run --anew`.",
+            remedy="If a new version was made meanwhile, ask again. Else make the tables anew with "
+            "`tocsin pipeline run --anew`.",
         ) from error
     parts = [each for each in parts if each.num_rows]
     if not parts:

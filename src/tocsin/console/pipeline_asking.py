@@ -36,11 +36,18 @@ BYTES_AN_EVENT: Final = 85  # in an archive, compressed
 def tables_directory(named: str | None) -> Path:
     """The directory named, or where the settings have the tables."""
     if named is not None:
-        return Path(named)
+        return Path(_not_empty(named, "--tables"))
     from tocsin.config import find_file, load
 
     settings, _ = load({}, os.environ, find_file(None, os.environ))
     return Path(settings.pipeline.tables or os.path.join(settings.log.directory, "tables"))
+
+
+def _not_empty(text: str, option: str) -> str:
+    """An empty text is a variable that was not set, and not the directory we are in."""
+    if not text:
+        raise BadPipelineOption(f"{option} is empty", remedy="Name a place, or leave it out.")
+    return text
 
 
 def archive_place(named: str | None) -> str:
@@ -120,14 +127,17 @@ def _moment(text: str | None, option: str) -> datetime | None:
     if not _is_ago(text):
         return moment
     hour = moment.replace(minute=0, second=0, microsecond=0)
-    return hour.replace(hour=0) if text.endswith(("d", "w")) else hour
+    unit = text.lstrip("0123456789. ")
+    return hour.replace(hour=0) if unit.startswith(("d", "w")) else hour
 
 
 def _session(arguments: Namespace, job: Job) -> SparkSession:
     from tocsin.pipeline.job import SETTINGS
     from tocsin.pipeline.session import GENERATED
 
-    size = _size(job)
+    # A stream that goes on meets more than there is now.
+    goes_on = arguments.action == "stream" and not arguments.once
+    size = SMALL_BYTES if goes_on else _size(job)
     is_small = arguments.master.startswith("local") and size < SMALL_BYTES
     extra = {**SETTINGS, **(GENERATED if is_small and size >= TINY_BYTES else {})}
     for setting in arguments.conf:
@@ -142,16 +152,17 @@ def _session(arguments: Namespace, job: Job) -> SparkSession:
 
 
 def _started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) -> SparkSession:
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    from tocsin.pipeline.job import in_a_line
     from tocsin.pipeline.session import session
 
     try:
         return session(arguments.master, purpose=purpose, extra=extra)
-    except (PySparkException, OSError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
         raise PipelineFailed(
-            f"Spark does not start with --master {arguments.master}: "
-            f"{str(error).splitlines()[0][:300]}",
+            f"Spark does not start with --master {arguments.master}: {in_a_line(error)[:300]}",
             remedy="Look at --master and --conf; what Spark said stands above.",
         ) from error
 
@@ -233,6 +244,7 @@ def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
                 ("duplicates", "repetitions left out"),
                 ("late", "late"),
                 ("missing", "missing in the archive (archive verify)"),
+                ("unread", "in files that cannot be read"),
                 ("set_aside", "set aside (pipeline show quarantine)"),
             )
             if counts.get(name)
@@ -277,7 +289,7 @@ def stream(arguments: Namespace) -> int:
 
 
 def _told(progress: Progress) -> None:
-    age = "" if progress.age_s is None else f", {progress.age_s:.1f} s old"
+    age = "" if progress.age_s is None else f", {_in_short(progress.age_s)} old"
     if progress.kind == "tables":
         say(
             f"tables: version {progress.version} of {progress.events:,} events through "
@@ -286,6 +298,11 @@ def _told(progress: Progress) -> None:
         return
     rate = progress.events / progress.took_s if progress.took_s else 0.0
     say(f"{progress.events:,} events through {progress.through:,}{age}; {rate:,.0f} a second")
+
+
+def _in_short(seconds: float) -> str:
+    days, rest = divmod(seconds, 86_400)
+    return f"{days:,.0f} d {rest / 3_600:.0f} h" if days else f"{seconds:,.1f} s"
 
 
 def _told_json(progress: Progress) -> None:
@@ -359,7 +376,9 @@ def report(arguments: Namespace) -> int:
     from tocsin.console.pipeline_report import TITLE
     from tocsin.console.pipeline_report import report as make_report
 
-    out = None if arguments.html is None else Path(arguments.html)
+    out = None if arguments.html is None else Path(_not_empty(arguments.html, "--html"))
+    if out is not None and out.is_dir():
+        raise BadPipelineOption(f"--html {out} is a directory", remedy="Name a file in it.")
     try:
         page = make_report(
             tables_directory(arguments.tables),

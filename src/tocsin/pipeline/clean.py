@@ -20,6 +20,7 @@ NOTED: Final = (
     *("WorkflowName", "WorkflowVersion", "PreviousVersion", "ChangeDetail", "evolution"),
     "ActivityType",
 )
+JUDGED_BY: Final = ("WorkflowName", "evolution")
 NAME_BYTES_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 EXCERPT_CHARS: Final = 200
 EARLIEST: Final = "2000-01-01T00:00:00Z"  # no broker of ours received anything before
@@ -56,11 +57,18 @@ def _at_a_glance(now: Column) -> Column:
     ).when(ahead, F.lit("it was received in the future"))
 
 
+def as_judged(records: DataFrame) -> DataFrame:
+    """With no more of what a message tells than is needed to judge it. Beyond a join, Spark would
+    read all of it."""
+    members = (F.col(f"told.{name}").alias(name) for name in JUDGED_BY)
+    return records.withColumn("told", F.struct(*members))
+
+
 def _says_nothing() -> Column:
     """A message of the blackboard of which nothing was heard. (`told` is null then; but to ask for
     that, Spark would read all of its hundred members.)"""
     is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
-    members = (F.col(f"told.{name}").isNull() for name in ("WorkflowName", "evolution"))
+    members = (F.col(f"told.{name}").isNull() for name in JUDGED_BY)
     return reduce(Column.__and__, (is_message, F.col("run").isNull(), *members))
 
 
@@ -102,7 +110,9 @@ def repetitions(keys: DataFrame, former: DataFrame | None, keep: Keep) -> DataFr
     twice = keep(firsts.where("times > 1").drop("times"))
     again = keys.join(twice, same).where("seq > first").select("seq")
     if former is not None:
-        known = keys.join(former.select(*same).distinct(), same, "left_semi").select("seq")
+        # These are sent to those, which may be a hundred times as many and are only looked through.
+        met = keep(former.join(keep(keys.select(*same)), same, "left_semi").select(*same))
+        known = keys.join(met, same, "left_semi").select("seq")
         again = again.unionByName(known).distinct()
     return keep(again)
 

@@ -26,10 +26,19 @@ class Found:
     """An expression for the file that a record is from."""
     missing: int = 0
     """Numbers between the files that no file has."""
+    unread: int = 0
+    """Numbers of the files that cannot be read."""
+    expected: int | None = None
+    """How many there should be, where that is known only when they are counted."""
     aside: DataFrame | None = None
     """Rows of the quarantine: messages that are no events."""
     positions: Mapping[str, int] = field(default_factory=dict)
     """Where to go on, partition by partition, where one number cannot say it."""
+
+    @property
+    def lacks(self) -> dict[str, int]:
+        """How many events there should be and are not, by why."""
+        return {"missing": self.missing, "unread": self.unread}
 
 
 def within(rows: DataFrame, window: Window, after: int) -> DataFrame:

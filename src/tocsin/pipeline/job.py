@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,14 +16,16 @@ from pyspark.sql import SparkSession
 
 from tocsin.archive.published import Manifest, published
 from tocsin.errors.pipeline import PipelineFailed
+from tocsin.pipeline.clean import LATE_S
 from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
 from tocsin.pipeline.numbers import OF_FILES
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.places import has_files
 from tocsin.pipeline.reading import land, new_records
-from tocsin.pipeline.standing import added, compacted, is_due
-from tocsin.pipeline.state import State, Window
+from tocsin.pipeline.samples import Samples
+from tocsin.pipeline.standing import added, compacted, due
+from tocsin.pipeline.state import Partial, State, Window
 
 # One aggregation has a union among sixty columns. With objects in a hash table it would first fill
 # that and then sort all the same: sorted from the start it is one pass, and spills where it must.
@@ -60,6 +61,9 @@ class Job:
     rows_max: int | None = None
     """About so many are taken at a time, where that can be chosen."""
 
+    late_s: float = LATE_S
+    """An event that comes so long after it happened counts as late."""
+
     moves: bool = False
     """The window goes with the time: where it has moved, the tables are made anew."""
 
@@ -86,16 +90,10 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
             start_over(spark, state, job)
         state.agree_on(job.window)
         bad = take_in(spark, state, job, tell)
-        standing = published(job.tables)
-        if standing is not None and not job.anew and _has_all(standing.manifest, state):
+        standing = None if job.anew else published(job.tables)
+        if standing is not None and _has_all(standing.manifest, spark, state, job):
             return Done(standing.manifest, False, bad)
-        sizes = sizes_for(state)
-        _divide(spark, sizes)
-        if is_due(state.partials()):
-            tell("compaction")
-            compacted(spark, state, sizes)
-        manifest = make_tables(spark, state, job, sizes, tell)
-        return Done(manifest, True, bad)
+        return Done(make_tables(spark, state, job, tell), True, bad)
 
 
 def start_over(spark: SparkSession, state: State, job: Job) -> None:
@@ -105,15 +103,26 @@ def start_over(spark: SparkSession, state: State, job: Job) -> None:
     state.forget()
 
 
-def _has_all(manifest: Manifest, state: State) -> bool:
-    """True if the tables were made of what is in the state, which may have been started over."""
+def _has_all(manifest: Manifest, spark: SparkSession, state: State, job: Job) -> bool:
+    """True if the tables were made of what is in the state, which may have been started over, and
+    of the samples there are."""
     has_counted = manifest.counts == added(state.partials())
-    return has_counted and manifest.through >= state.through()
+    return (
+        has_counted
+        and manifest.through >= state.through()
+        and manifest.samples == Samples(spark, job.archive, job.window).told()
+    )
 
 
-def make_tables(spark: SparkSession, state: State, job: Job, sizes: Sizes, tell: Tell) -> Manifest:
-    """A new edition of every table from what is in the state."""
-    samples = job.archive if has_files(job.archive) else None
+def make_tables(spark: SparkSession, state: State, job: Job, tell: Tell) -> Manifest:
+    """A new edition of every table from what is in the state, in fewer parts if that is due."""
+    sizes = sizes_for(state.partials())
+    _divide(spark, sizes)
+    many = due(state.partials())
+    if many:
+        tell("compaction")
+        compacted(spark, state, many, sizes_for(many))
+    samples = Samples(spark, job.archive, job.window)
     making = Making(spark, state, samples, sizes, job.silence_s)
     return making.make(datetime.now(UTC), tell)
 
@@ -150,12 +159,11 @@ def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[Ba
 
 def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
     now = datetime.now(UTC)
-    landed: Path | None = None
-    try:
-        if not has_files(job.archive):
-            landed = state.new_place()
-            found = land(spark, job.archive, found, landed)
-        row = OF_FILES if found.files or landed is not None else "0L"
+    with ExitStack() as held:
+        is_landed = not has_files(job.archive)
+        if is_landed:
+            found = land(spark, job.archive, found, held.enter_context(state.new_place()))
+        row = OF_FILES if found.files or is_landed else "0L"
         sizes = sizes_of(found.bytes)
         _divide(spark, sizes)
         input = Input(
@@ -166,14 +174,12 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
             row,
             found.bad_files,
             found.file,
-            counts={"missing": found.missing} if found.missing else {},
+            job.late_s,
+            counts={name: count for name, count in found.lacks.items() if count},
             aside=found.aside,
             positions=found.positions,
         )
         make_partial(spark, state, input, sizes)
-    finally:
-        if landed is not None:
-            shutil.rmtree(landed, ignore_errors=True)
 
 
 def _file_named_by(error: Exception, found: Found) -> BadFile | None:
@@ -181,10 +187,10 @@ def _file_named_by(error: Exception, found: Found) -> BadFile | None:
     # By its name, which is that of no other: a file system may know it under another address.
     words = str(error)
     named = [each for each in found.files if each.rpartition("/")[2] in words]
-    return BadFile(min(named), _in_a_line(error)[:300]) if named else None
+    return BadFile(min(named), in_a_line(error)[:300]) if named else None
 
 
-def _in_a_line(error: Exception) -> str:
+def in_a_line(error: Exception) -> str:
     """What Spark says, without the trace and without what is only about how it was called."""
     lines = (_SPOKEN_BEFORE.sub("", line).strip() for line in str(error).splitlines())
     return next((line for line in lines if line), type(error).__name__)
@@ -202,14 +208,10 @@ def _divide(spark: SparkSession, sizes: Sizes) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(parts))
 
 
-def sizes_for(state: State) -> Sizes:
-    """The same, for what is in the state."""
-    size = sum(
-        file.stat().st_size
-        for each in state.partials()
-        for file in each.directory.rglob("*.parquet")
-    )
-    return sizes_of(size)
+def sizes_for(parts: Sequence[Partial]) -> Sizes:
+    """The same, for parts of the state."""
+    files = (file for each in parts for file in each.directory.rglob("*.parquet"))
+    return sizes_of(sum(file.stat().st_size for file in files))
 
 
 @contextmanager
@@ -219,7 +221,7 @@ def told_plainly() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         raise PipelineFailed(
-            f"Spark gave up: {_in_a_line(error)[:400]}",
+            f"Spark gave up: {in_a_line(error)[:400]}",
             remedy="The tables are as they were. Run it again with --verbose for the whole story.",
         ) from error
     except OSError as error:

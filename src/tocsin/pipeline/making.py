@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.archive.published import Manifest
-from tocsin.archive.samples import SCHEMAS as SAMPLES
 from tocsin.archive.tables import QUARANTINE
 from tocsin.pipeline.derive.costs import cost_models
 from tocsin.pipeline.derive.deliveries import deliveries
@@ -23,15 +22,15 @@ from tocsin.pipeline.derive.discoveries import discoveries
 from tocsin.pipeline.derive.estimates import estimates
 from tocsin.pipeline.derive.evolution import evolution
 from tocsin.pipeline.derive.failures import failures
-from tocsin.pipeline.derive.schemas import fitted, spark_schema, table_schema
+from tocsin.pipeline.derive.schemas import fitted, table_schema
 from tocsin.pipeline.derive.stats import activity_stats
 from tocsin.pipeline.derive.usage import activity_usage, host_usage
 from tocsin.pipeline.parquet import read, write, write_few
-from tocsin.pipeline.partial import BadFile, Sizes
+from tocsin.pipeline.partial import Sizes, quarantined
 from tocsin.pipeline.publishing import Edition
 from tocsin.pipeline.quality import findings, require
-from tocsin.pipeline.reading import sample_files
 from tocsin.pipeline.runs import run_rows, with_activities, with_runs
+from tocsin.pipeline.samples import Samples
 from tocsin.pipeline.standing import added, standing_attempts, standing_runs
 from tocsin.pipeline.state import Partial, State
 from tocsin.pipeline.together import together
@@ -39,14 +38,13 @@ from tocsin.pipeline.together import together
 QUARANTINE_ROWS_MAX: Final = 1_000_000  # of which each is shown; the rest is counted
 
 Step = Callable[[str], None]
-Beside = Mapping[str, tuple[list[str], list[BadFile]]]
 
 
 class Making:
     """One edition of the tables, from the parts that there are."""
 
     def __init__(
-        self, spark: SparkSession, state: State, samples: str | None, sizes: Sizes, silence_s: float
+        self, spark: SparkSession, state: State, samples: Samples, sizes: Sizes, silence_s: float
     ) -> None:
         self._spark = spark
         self._parts: Sequence[Partial] = state.partials()
@@ -69,6 +67,7 @@ class Making:
                 max((each.facts.last for each in self._parts), default=0),
                 self._as_of,
                 added(self._parts),
+                self._samples.told(),
             )
         except BaseException:
             self._edition.give_up()
@@ -99,7 +98,6 @@ class Making:
         self, activities: DataFrame, runs: DataFrame, as_of: datetime, step: Step
     ) -> None:
         events, notes = self.table("events"), read(self._spark, self._parts, "notes")
-        beside = self._samples_beside()
         steps: dict[str, Callable[[], DataFrame]] = {
             "activity_stats": lambda: activity_stats(activities),
             "cost_models": lambda: cost_models(activities),
@@ -109,10 +107,10 @@ class Making:
             "host_usage": lambda: host_usage(notes, activities),
             "activity_usage": lambda: activity_usage(activities),
             "deliveries": lambda: deliveries(
-                self._sample(beside, DELIVERIES), self._sample(beside, DEADLETTERS)
+                self._samples.of(DELIVERIES), self._samples.of(DEADLETTERS)
             ),
-            "discoveries": lambda: discoveries(self._sample(beside, DISCOVERIES)),
-            "quarantine": lambda: self._quarantine(beside),
+            "discoveries": lambda: discoveries(self._samples.of(DISCOVERIES)),
+            "quarantine": self._quarantine,
         }
         in_turn = ("activity_stats", "evolution")  # the latter is told by the former
         alone = [name for name in steps if name not in in_turn]
@@ -129,29 +127,10 @@ class Making:
         step(name)
         self._write(name, made())
 
-    def _quarantine(self, beside: Beside) -> DataFrame:
+    def _quarantine(self) -> DataFrame:
         aside = read(self._spark, self._parts, "quarantine").select(*QUARANTINE.names)
-        bad = [each for _, some in beside.values() for each in some]
-        rows = [{"file": each.path, "reason": each.reason} for each in bad]
-        named = self._spark.createDataFrame(rows, spark_schema(QUARANTINE))
+        named = quarantined(self._spark, self._samples.unreadable())
         return named.unionByName(aside).limit(QUARANTINE_ROWS_MAX)
-
-    def _samples_beside(self) -> Beside:
-        """The files of each kind of sample, and those that cannot be read."""
-        archive = self._samples
-        if archive is None:
-            return {name: ([], []) for name in SAMPLES}
-        return {name: sample_files(self._spark, archive, name) for name in SAMPLES}
-
-    def _sample(self, beside: Beside, name: str) -> DataFrame:
-        """What the archive keeps beside events; none, where there is nothing."""
-        schema = spark_schema(SAMPLES[name])
-        files, _ = beside[name]
-        if not files:
-            return self._spark.createDataFrame([], schema)
-        # They tell how things went, and stop nothing: what is broken inside is passed over.
-        reader = self._spark.read.schema(schema).option("ignoreCorruptFiles", "true")
-        return reader.parquet(*files)
 
     def _write(self, name: str, rows: DataFrame) -> None:
         write_few(fitted(rows, name), self._edition.place(name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,10 +11,12 @@ from typing import Final
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from tocsin.archive.tables import QUARANTINE
 from tocsin.monitor.rules import Entity
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.clean import (
     LATE_S,
+    as_judged,
     events_of,
     keys_of,
     notes_of,
@@ -23,6 +24,7 @@ from tocsin.pipeline.clean import (
     repetitions,
     set_aside,
 )
+from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.few import Keep, few
 from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded, with_all_cells
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
@@ -77,15 +79,9 @@ class Sizes:
 
 
 def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) -> Partial:
-    """Clean, fold and keep. Returns the part, on disk; if that fails, nothing is left of it."""
-    place = state.new_place()
-    try:
-        with few() as keep:
-            facts = _made(spark, state, input, sizes, place, keep)
-        return state.keep(place, facts)
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)  # where the disk is full, its room is needed
-        raise
+    """Clean, fold and keep. Returns the part, on disk."""
+    with state.new_place() as place, few() as keep:
+        return state.keep(place, _made(spark, state, input, sizes, place, keep))
 
 
 def _made(
@@ -93,11 +89,11 @@ def _made(
 ) -> PartialFacts:
     now = F.lit(input.now)
     records = input.records.withColumns({"file": F.expr(input.file), ROW: F.expr(input.row)})
-    wrong = misnumbered(records, now, keep)
+    wrong = misnumbered(as_judged(records), now, keep)
     why = F.coalesce(reason(now), F.when(F.col("seq") > input.last, F.lit(NOT_ITS_NUMBER)))
-    judged = unnumbered(records, wrong).withColumn("reason", why)
+    judged = unnumbered(as_judged(records), wrong).withColumn("reason", why)
     bad = set_aside(judged.where("reason IS NOT NULL"))
-    others = _as_rows(spark, bad, input.bad_files)
+    others = quarantined(spark, input.bad_files)
     if input.aside is not None:
         others = others.unionByName(input.aside)
     write_few(bad.unionByName(others), place / "quarantine")
@@ -191,6 +187,7 @@ def attempt_cells(frame: DataFrame) -> DataFrame:
     return frame.select("run", F.col("id").alias("activity"), "attempt", f"{CELLS}.*")
 
 
-def _as_rows(spark: SparkSession, like: DataFrame, bad: Sequence[BadFile]) -> DataFrame:
+def quarantined(spark: SparkSession, bad: Sequence[BadFile]) -> DataFrame:
+    """Files as the quarantine shows them."""
     rows = [{"file": each.path, "reason": each.reason} for each in bad]
-    return spark.createDataFrame(rows, like.schema)
+    return spark.createDataFrame(rows, spark_schema(QUARANTINE))

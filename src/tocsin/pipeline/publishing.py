@@ -21,7 +21,6 @@ from tocsin.archive.published import (
     VERSIONS,
     Manifest,
     TableFacts,
-    published,
 )
 from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import PipelineFailed, QualityFailed
@@ -39,8 +38,7 @@ class Edition:
         self._versions.mkdir(parents=True, exist_ok=True)
         for path in self._versions.glob(f"{UNFINISHED}*"):
             shutil.rmtree(path, ignore_errors=True)
-        found = published(tables)
-        self.number = 1 + max((0 if found is None else found.version, *self._numbers()))
+        self.number = 1 + max(self._numbers(), default=0)
         # A name of its own: a Spark whose command was killed may still be writing into the last.
         self.directory = self._versions / f"{UNFINISHED}{self.number:06d}-{uuid.uuid4().hex}"
         self.directory.mkdir()
@@ -57,7 +55,12 @@ class Edition:
             os.link(file, place / f"part-{number:05d}-{file.stem[-32:]}.parquet")
 
     def publish(
-        self, made: datetime, through: int, as_of: datetime | None, counts: dict[str, int]
+        self,
+        made: datetime,
+        through: int,
+        as_of: datetime | None,
+        counts: dict[str, int],
+        samples: str,
     ) -> Manifest:
         """From now on, this is what readers find."""
         manifest = Manifest(
@@ -67,6 +70,7 @@ class Edition:
             as_of=as_of,
             tables={name: self._finished(name) for name in TABLES},
             counts=counts,
+            samples=samples,
         )
         for name, facts in manifest.tables.items():
             own = {"table": name, "version": self.number, "made": made, "through": through}

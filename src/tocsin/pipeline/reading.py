@@ -9,24 +9,24 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pyarrow.lib import ArrowException
 from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tocsin.archive.catalog import Catalog, Foreign, Piece
-from tocsin.archive.parquet import Footer, read_footer
+from tocsin.archive.parquet import Footer, members_told, read_footer
 from tocsin.archive.record import SCHEMA
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.clean import NOTED
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.found import Found, within
-from tocsin.pipeline.hadoop import kept_beside, listed, opened
+from tocsin.pipeline.hadoop import listed, opened
 from tocsin.pipeline.kafka import new_messages, parted
 from tocsin.pipeline.partial import BadFile
 from tocsin.pipeline.places import directory_of, is_broker, is_directory, is_kafka
+from tocsin.pipeline.source.broker import Broker
+from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.state import Window
 
 # Not input_file_name(): below it, Spark reads every member of a struct of which one is asked for.
@@ -57,7 +57,7 @@ def new_records(
     if is_kafka(archive):
         return new_messages(spark, archive, after, window, taken, rows_max)
     if is_broker(archive):
-        return _from_broker(spark, archive, after, window)
+        return _from_broker(spark, archive, after, window, rows_max)
     merges = 0
     while True:
         try:
@@ -68,32 +68,21 @@ def new_records(
                 raise
 
 
-def sample_files(spark: SparkSession, archive: str, name: str) -> tuple[list[str], list[BadFile]]:
-    """The files of what an archive keeps beside events, and those of them that cannot be read."""
-    if not is_directory(archive):
-        return kept_beside(spark, archive, name), []
-    good: list[str] = []
-    bad: list[BadFile] = []
-    for path in sorted((directory_of(archive) / name).glob("*/*.parquet")):
-        try:
-            read_metadata(path)
-        except (OSError, ArrowException) as error:
-            bad.append(BadFile(str(path), f"it cannot be read: {str(error).splitlines()[0]}"))
-        else:
-            good.append(str(path))
-    return good, bad
-
-
 def land(spark: SparkSession, archive: str, found: Found, place: Path) -> Found:
     """What something that runs has told, written down: each step would ask for it again."""
     out = place / "landed"
     found.records.write.mode("overwrite").parquet(str(out))
-    records = spark.read.schema(found.records.schema).parquet(str(out))
-    size = sum(each.stat().st_size for each in out.glob("*.parquet"))
+    files = list(out.glob("*.parquet"))
+    ends = [read_metadata(each) for each in files]
+    told = frozenset[str]().union(*map(members_told, ends))
+    records = spark.read.schema(_telling(found.records.schema, told)).parquet(str(out))
+    size = sum(each.stat().st_size for each in files)
     if is_kafka(archive):
         events, aside = parted(records, found.file)
         return replace(found, records=events, aside=aside, bytes=size)
-    return replace(found, records=records, bytes=size, file=_quoted(archive))
+    rows = sum(each.num_rows for each in ends)
+    missing = 0 if found.expected is None else max(0, found.expected - rows)
+    return replace(found, records=records, bytes=size, file=_quoted(archive), missing=missing)
 
 
 def _quoted(text: str) -> str:
@@ -134,6 +123,7 @@ def _from_files(
         sum(each.bytes for each in good),
         FILE_NAMED if good else "''",
         _missing(pieces, after) if window.since is None and window.until is None else 0,
+        sum(each.last - max(each.first - 1, after) for each in pieces if each not in good),
     )
 
 
@@ -201,17 +191,6 @@ def _looked_at(
     return good, [bad for bad in found if isinstance(bad, BadFile)], told
 
 
-def unreadable(archive: str, after: int, last: int) -> list[BadFile]:
-    """The files of a directory that begin in (after, last] and cannot be read, by their ends."""
-    if not is_directory(archive):
-        return []
-    pieces = Catalog(directory_of(archive)).pieces()
-    try:
-        return _looked_at([each for each in pieces if after < each.first <= last], ())[1]
-    except ArchiveFileGone:  # merged a moment ago: the files there are now hold the same events
-        return unreadable(archive, after, last)
-
-
 def _may_be_in(piece: Piece, window: Window) -> bool:
     """By the date in a sealed file's path; a fresh one may be of any."""
     date = PurePosixPath(piece.path).parent.name.removeprefix("date=")
@@ -219,25 +198,36 @@ def _may_be_in(piece: Piece, window: Window) -> bool:
 
 
 def _records(spark: SparkSession, paths: list[str], told: frozenset[str]) -> DataFrame:
-    """What the files hold. Of the hundred things that a message may tell, those that one does:
-    each engine tells some, and to read, sort and fold the others takes longer than the rest."""
+    """What the files hold."""
     schema = spark_schema(SCHEMA)
     if not paths:
         return spark.createDataFrame([], schema)
+    return spark.read.schema(_telling(schema, told)).parquet(*paths)
+
+
+def _telling(schema: StructType, told: frozenset[str]) -> StructType:
+    """Of the hundred things that a message may tell, those that one does: each engine tells some,
+    and to read, sort and fold the others takes longer than the rest."""
     members = schema["told"].dataType
     assert isinstance(members, StructType)
-    kept = [each for each in members if each.name in told or each.name in NOTED]
-    schema["told"].dataType = StructType(kept)
-    return spark.read.schema(schema).parquet(*paths)
+    kept = StructType([each for each in members if each.name in told or each.name in NOTED])
+    return StructType(
+        [
+            StructField(each.name, kept if each.name == "told" else each.dataType, each.nullable)
+            for each in schema
+        ]
+    )
 
 
-def _from_broker(spark: SparkSession, archive: str, after: int, window: Window) -> Found | None:
-    everything = spark.read.format("tocsin").option("after", after).option("holes", "skip")
-    rows = within(everything.load(archive), window, after)
-    found = rows.agg(F.min("seq"), F.max("seq"), F.count("*")).first()
-    if found is None or found[1] is None:
+def _from_broker(
+    spark: SparkSession, archive: str, after: int, window: Window, rows_max: int | None
+) -> Found | None:
+    extent = Broker(Options.parse({"path": archive})).extent()
+    begin = after or extent.first - 1  # what was let go before the first is no hole
+    last = extent.head if rows_max is None else min(extent.head, begin + rows_max)
+    if last <= begin:
         return None
-    first, last, count = found
+    reader = spark.read.format("tocsin").option("after", begin).option("through", last)
+    rows = within(reader.option("holes", "skip").load(archive), window, after)
     is_whole = window.since is None and window.until is None
-    missing = last - (after or first - 1) - count if is_whole else 0
-    return Found(rows.where(F.col("seq") <= last), after + 1, last, missing=missing)
+    return Found(rows, after + 1, last, expected=last - begin if is_whole else None)

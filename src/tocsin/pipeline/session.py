@@ -44,6 +44,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # What was damaged on a disk is an error and not another number: our files have checksums.
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    # Of one cycle of a stream. By default it keeps a hundred, fewer than it needs: then everything
+    # is generated and compiled again with each batch.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # It asks Java where in Python each column was made: a fifth of the time of a small job.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }

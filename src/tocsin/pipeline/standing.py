@@ -21,8 +21,7 @@ from tocsin.pipeline.parquet import read, write
 from tocsin.pipeline.partial import CELLS, Sizes, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
-PARTS_MAX: Final = 12  # beyond it they become one
-SHARE_MAX: Final = 0.25  # or when the later parts have so much of what the first one has
+PARTS_MAX: Final = 12  # beyond it some of them become one
 
 
 def standing_attempts(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
@@ -50,18 +49,30 @@ def _spoken_of(first: DataFrame, later: DataFrame) -> tuple[DataFrame, DataFrame
     return again, first.join(hashes, HASH, "left_anti")
 
 
-def is_due(parts: Sequence[Partial]) -> bool:
-    """True if it is time to make one part of them."""
-    if len(parts) <= 1:
-        return False
+def due(parts: Sequence[Partial]) -> Sequence[Partial]:
+    """Those at the end that should become one part; none, if there is no need.
+
+    A part has at least as many events as all later ones together, or they become one with it: so
+    what was folded is written again only when it has doubled. While parts are few, only the first
+    is held to that.
+    """
     events = [max(1, each.facts.counts.get("events", 0)) for each in parts]
-    return len(parts) > PARTS_MAX or sum(events[1:]) > SHARE_MAX * events[0]
+    are_many = len(parts) > PARTS_MAX
+    for place in range(len(parts) - 1):
+        if sum(events[place + 1 :]) > events[place] and (place == 0 or are_many):
+            return parts[place:]
+    return parts[-2:] if are_many else ()
 
 
-def compacted(spark: SparkSession, state: State, sizes: Sizes) -> Partial:
-    """One part in place of all."""
-    parts = state.partials()
-    place = state.new_place()
+def compacted(spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes) -> Partial:
+    """One part in place of these, which follow one another."""
+    with state.new_place() as place:
+        return state.keep(place, _gather_all(spark, state, parts, sizes, place))
+
+
+def _gather_all(
+    spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes, place: Path
+) -> PartialFacts:
     again, untouched = _spoken_of(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
     write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
     anew = spark.read.schema(untouched.schema).parquet(str(place / "a"))
@@ -70,14 +81,13 @@ def compacted(spark: SparkSession, state: State, sizes: Sizes) -> Partial:
     write(standing_runs(spark, parts, sizes), place / "runs", None)
     for name in ("keys", "quarantine", "notes", "events"):
         _gathered(spark, parts, name, place / name, sizes)
-    facts = PartialFacts(
+    return PartialFacts(
         first=min(each.facts.first for each in parts),
         last=max(each.facts.last for each in parts),
         as_of=max((each.facts.as_of for each in parts if each.facts.as_of), default=None),
         counts=added(parts),
         positions=state.positions(),
     )
-    return state.keep(place, facts)
 
 
 def added(parts: Sequence[Partial]) -> dict[str, int]:

@@ -67,9 +67,6 @@ class Partial:
     directory: Path
     facts: PartialFacts
 
-    def has(self, name: str) -> bool:
-        return (self.directory / name).is_dir()
-
     def files(self, name: str) -> list[Path]:
         return sorted((self.directory / name).glob("*.parquet"))
 
@@ -103,7 +100,7 @@ class State:
     def _remove_unfinished(self) -> None:
         for place in (self.directory, self.partials_directory):
             for path in place.glob(f"{UNFINISHED}*"):
-                shutil.rmtree(path, ignore_errors=True)
+                path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
 
     def has_other(self, window: Window) -> bool:
         """True if what is kept was made of another part of the archive."""
@@ -167,11 +164,15 @@ class State:
                 found[partition] = max(offset, found.get(partition, 0))
         return found
 
-    def new_place(self) -> Path:
-        """Where a part is made before it is whole."""
+    @contextmanager
+    def new_place(self) -> Iterator[Path]:
+        """Where a part is made before it is whole. If that fails, nothing is left of it."""
         place = self.partials_directory / f"{UNFINISHED}{uuid.uuid4().hex}"
         place.mkdir()
-        return place
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)  # where the disk is full, its room is needed
 
     def keep(self, place: Path, facts: PartialFacts) -> Partial:
         """The part is whole: from now on it counts, in place of all that it covers."""

@@ -1,9 +1,10 @@
 """The stream: the same work, batch after batch as events come, with a checkpoint.
 
-A batch becomes one part of the state, whole or not at all. If the process is killed, Spark gives
-the batch again from the same offsets; what is in the state already is known by its sequence
-numbers and left alone. Since cells merge in any order, no event comes too late to count: the
-watermark only says from when on an event is called late.
+Spark's stream says how far the archive has come, and keeps that in a checkpoint; what is new up to
+there is taken in as a run does it, and becomes a part of the state, whole or not at all. If the
+process is killed, Spark gives the batch again from the same offsets; what is in the state already
+is known by its sequence numbers and left alone. Since cells merge in any order, no event comes too
+late to count: the watermark only says from when on an event is called late.
 """
 
 from __future__ import annotations
@@ -20,17 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tocsin.pipeline.job import Job, make_tables, sizes_for, start_over, take_in, told_plainly
-from tocsin.pipeline.numbers import ROW
-from tocsin.pipeline.partial import Input, Sizes, make_partial
+from tocsin.pipeline.job import Job, make_tables, start_over, take_in, told_plainly
 from tocsin.pipeline.places import is_broker, is_directory
-from tocsin.pipeline.reading import unreadable
 from tocsin.pipeline.source import register
-from tocsin.pipeline.standing import compacted, is_due
 from tocsin.pipeline.state import CHECKPOINT, State
 
 LOOK_S: Final = 1
-STREAM_PARTITIONS: Final = 4  # the checkpoint freezes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class Pace:
     trigger_s: float = 5.0
     refresh_s: float = 30.0
     """So long after events came, the tables have them at the latest, but for the time it takes."""
-    rows_max: int = 200_000
+    rows_max: int = 1_000_000
     watermark_s: float = 600.0
     once: bool = False
     """End when what is there now is done."""
@@ -83,15 +79,15 @@ class Streaming:
         send: Callable[[], None] = _nothing_more,
     ) -> None:
         self._spark = spark
-        self._job = replace(job, rows_max=pace.rows_max)
+        self._job = replace(job, rows_max=pace.rows_max, late_s=pace.watermark_s)
         self._pace = pace
         self._tell = tell
         self._send = send
         self._state = State(job.tables)
         self._turn = threading.Lock()  # a batch and a new edition do not meet
         self._pending_since: float | None = None
+        self._rests_until = 0.0
         self._stopping = threading.Event()
-        self._sizes = Sizes(STREAM_PARTITIONS, 1)
 
     def stop(self) -> None:
         """End after the batch under way. May be called from a signal."""
@@ -135,14 +131,15 @@ class Streaming:
 
     def _take_new(self) -> bool:
         """Make one part of what is new. False if nothing is."""
-        begun_s, before = time.monotonic(), self._state.through()
+        begun_s = time.monotonic()
         with self._turn:
+            before = self._state.through()
             take_in(self._spark, self._state, self._job, lambda step: None)
-        parts = self._state.partials()
-        if not parts or parts[-1].facts.last == before:
-            return False
-        if self._pending_since is None:
-            self._pending_since = begun_s
+            parts = self._state.partials()
+            if not parts or parts[-1].facts.last == before:
+                return False
+            if self._pending_since is None:
+                self._pending_since = begun_s
         facts, took_s = parts[-1].facts, time.monotonic() - begun_s
         age_s = None if facts.as_of is None else (datetime.now(UTC) - facts.as_of).total_seconds()
         events = facts.counts.get("events", 0)
@@ -155,9 +152,10 @@ class Streaming:
         # and what it gives twice is left alone.
         events = (
             self._spark.readStream.format("tocsin")
+            .option("columns", "seq, at")
             .option("after", self._state.through())
             .option("rows_per_trigger", self._pace.rows_max)
-            .option("nulls", "keep")  # what lacks an id is set aside, and the rest of its file not
+            .option("nulls", "keep")
             .option("bad_files", "skip")
             .option("holes", "skip")
             .load(self._job.archive)
@@ -173,39 +171,15 @@ class Streaming:
         return writer.trigger(processingTime=f"{self._pace.trigger_s} seconds").start()
 
     def _take(self, batch: DataFrame, _number: int) -> None:
-        """Make one part of a batch, unless the state has it."""
-        begun_s = time.monotonic()
-        with self._turn:
+        """Take in what a batch tells of, unless the state has it."""
+        found = batch.agg(F.max("seq")).first()
+        # Without a number: nothing but files that cannot be read, which are to be named.
+        last = self._state.through() + 1 if found is None or found[0] is None else found[0]
+        while self._state.through() < last:
             if self._stopping.is_set():
                 raise _Stopped
-            through = self._state.through()
-            rows = batch.where(F.coalesce(F.col("seq") > through, F.lit(True)))
-            rows = rows.withColumn(ROW, F.monotonically_increasing_id()).persist()
-            try:
-                now = datetime.now(UTC)
-                believed = F.when(F.col("received") <= F.lit(now), F.col("received"))
-                found = rows.agg(
-                    F.min("seq"), F.max("seq"), F.count("*"), F.max(F.unix_micros(believed))
-                ).first()
-                if found is None or found[1] is None:  # only what was given before
-                    return
-                bad_files = unreadable(self._job.archive, through, found[1])
-                input = Input(
-                    rows,
-                    through + 1,
-                    found[1],
-                    now,
-                    ROW,
-                    bad_files,
-                    late_s=self._pace.watermark_s,
-                )
-                make_partial(self._spark, self._state, input, self._sizes)
-            finally:
-                rows.unpersist()
-            if self._pending_since is None:
-                self._pending_since = begun_s
-        age_s = None if found[3] is None else now.timestamp() - found[3] / 1e6
-        self._tell(Progress("batch", found[1], found[2], time.monotonic() - begun_s, age_s))
+            if not self._take_new():
+                return
 
     def _watch(self, query: StreamingQuery) -> None:
         while not query.awaitTermination(LOOK_S):
@@ -216,23 +190,25 @@ class Streaming:
                 return
 
     def _refresh_if_due(self) -> None:
-        since = self._pending_since
-        if since is not None and time.monotonic() - since >= self._pace.refresh_s:
+        """Not while what is there is taken in once: nobody waits for what is known to be old."""
+        since, now_s = self._pending_since, time.monotonic()
+        if since is None or self._pace.once or now_s < self._rests_until:
+            return
+        if now_s - since >= self._pace.refresh_s:
             self._refresh()
 
     def _refresh(self) -> None:
         """A new edition of the tables, of all that was taken so far."""
         begun_s = time.monotonic()
         with self._turn:
-            sizes = sizes_for(self._state)
-            if is_due(self._state.partials()):
-                compacted(self._spark, self._state, sizes)
-            manifest = make_tables(self._spark, self._state, self._job, sizes, lambda step: None)
+            manifest = make_tables(self._spark, self._state, self._job, lambda step: None)
             self._pending_since = None
             self._send()
+        took_s = time.monotonic() - begun_s
+        # At most half of the time goes into tables, however many events there are by now.
+        self._rests_until = time.monotonic() + took_s
         age_s = None
         if manifest.as_of is not None:
             age_s = (datetime.now(UTC) - manifest.as_of).total_seconds()
-        took_s = time.monotonic() - begun_s
         events = manifest.counts.get("events", 0)
         self._tell(Progress("tables", manifest.through, events, took_s, age_s, manifest.version))

@@ -90,7 +90,7 @@ def _add_pace(parser: Parser) -> None:
     option = parser.add_argument
     option("--trigger", metavar="S", type=float, default=5.0, help="seconds between batches (5)")
     option("--refresh", metavar="S", type=float, default=30.0, help="seconds between tables (30)")
-    option("--rows", metavar="N", type=int, default=200_000, help="events in a batch (200000)")
+    option("--rows", metavar="N", type=int, default=1_000_000, help="events in a batch (1M)")
     option("--watermark", metavar="S", type=float, default=600.0, help="later is late (600)")
     option("--once", action="store_true", help="end when what is there now is done")
 

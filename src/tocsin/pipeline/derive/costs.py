@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import KIND, SUCCEEDED, fitted, measured, same
+from tocsin.pipeline.derive.kinds import NO, in_order, numbered, of_kind, quantile
+from tocsin.pipeline.derive.schemas import KIND, SUCCEEDED, fitted, measured
 
 TARGETS: Final = {
     "duration_s": "duration_s",
@@ -24,6 +25,7 @@ PAIRS_MIN: Final = 3  # through two points there is always a line, and it says n
 # A value that alone decides where the line goes cannot be predicted from the others.
 FREE_MIN: Final = 1e-9
 _LINE: Final = ("count", "intercept", "slope", "r2", "input_min", "input_max", "mean")
+_ERRORS: Final = ("rmse", "median_error")
 _FOR_ERRORS: Final = ("count", "intercept", "slope", "center", "spread")
 
 
@@ -34,14 +36,11 @@ def cost_models(activities: DataFrame) -> DataFrame:
         F.col("input_bytes").cast("double").alias("x"),
         *(measured(column).alias(target) for target, column in TARGETS.items()),
     )
-    lines = _numbered(_lines(values))
-    errors = _errors(_left_out(values, lines))
-    told = lines.select(*KIND, "no", F.inline(_per_target(_LINE)))
-    joined = told.where(F.col("count") > 0).join(errors, on=["no", "place"], how="left")
-    names = F.array(*(F.lit(target) for target in TARGETS))
-    return fitted(
-        joined.withColumn("target", F.element_at(names, F.col("place") + 1)), "cost_models"
-    )
+    lines = numbered(_lines(values))
+    needed = (f"{target}_{name}" for target in TARGETS for name in _FOR_ERRORS)
+    told = lines.join(_errors(of_kind(values, lines, *needed)), on=NO, how="left")
+    models = told.select(*KIND, F.inline(_per_target())).where(F.col("count") > 0)
+    return fitted(models, "cost_models")
 
 
 def _lines(values: DataFrame) -> DataFrame:
@@ -94,41 +93,38 @@ def _line(target: str) -> list[Column]:
     return [part.alias(f"{target}_{name}") for name, part in parts.items()]
 
 
-def _numbered(lines: DataFrame) -> DataFrame:
-    # By a number instead of three texts: what is sorted below is five times as long as the input.
-    return lines.withColumn("no", F.row_number().over(Window.orderBy(*KIND)))
-
-
-def _per_target(names: tuple[str, ...]) -> Column:
+def _per_target() -> Column:
     return F.array(
         *(
             F.struct(
-                F.lit(place).alias("place"),
-                *(F.col(f"{target}_{name}").alias(name) for name in names),
+                F.lit(target).alias("target"),
+                *(F.col(f"{target}_{name}").alias(name) for name in (*_LINE, *_ERRORS)),
             )
-            for place, target in enumerate(TARGETS)
+            for target in TARGETS
         )
     )
 
 
-def _left_out(values: DataFrame, lines: DataFrame) -> DataFrame:
-    """For each value by how much the line through all others misses it."""
-    needed = [f"{target}_{name}" for target in TARGETS for name in _FOR_ERRORS]
-    joined = values.alias("v").join(
-        F.broadcast(lines.select(*KIND, "no", *needed)).alias("l"), same("v", "l", KIND), "inner"
+def _errors(values: DataFrame) -> DataFrame:
+    """By how much the line through all others misses each value: its square, and its share."""
+    missed = values.select(
+        NO, *TARGETS, *(_miss(target).alias(f"{target}_miss") for target in TARGETS)
     )
-    missed = F.array(
-        *(
-            F.struct(
-                F.lit(place).alias("place"),
-                F.col(target).alias("y"),
-                F.col(f"{target}_count").alias("n"),
-                _miss(target).alias("miss"),
-            )
-            for place, target in enumerate(TARGETS)
-        )
+    sums = [each for target in TARGETS for each in _missed(target)]
+    medians = (
+        quantile(f"{target}_shares", 0.5).alias(f"{target}_median_error") for target in TARGETS
     )
-    return joined.select("no", F.inline(missed)).where(F.col("miss").isNotNull())
+    rmses = (f"{target}_rmse" for target in TARGETS)
+    return missed.groupBy(NO).agg(*sums).select(NO, *rmses, *medians)
+
+
+def _missed(target: str) -> list[Column]:
+    y, miss = F.col(target), F.col(f"{target}_miss")
+    share = F.when(y > 0, F.try_divide(F.abs(miss), y))
+    return [
+        F.sqrt(F.avg(miss * miss)).alias(f"{target}_rmse"),
+        in_order(share).alias(f"{target}_shares"),
+    ]
 
 
 def _miss(target: str) -> Column:
@@ -142,23 +138,3 @@ def _miss(target: str) -> Column:
     )
     in_line = of("slope").isNull() | F.col("x").isNotNull()
     return F.when(in_line & (1 - leverage > FREE_MIN), F.try_divide(residual, 1 - leverage))
-
-
-def _errors(missed: DataFrame) -> DataFrame:
-    key = ("no", "place")
-    share = F.when(F.col("y") > 0, F.try_divide(F.abs("miss"), F.col("y")))
-    in_order = Window.partitionBy(*key).orderBy(F.col("share").asc_nulls_last())
-    # In the same order, though it does not matter: so both are found in one pass.
-    whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    ranked = missed.select(*key, "miss", share.alias("share")).select(
-        *key,
-        "miss",
-        "share",
-        F.row_number().over(in_order).alias("rank"),
-        F.count("share").over(whole).alias("shares"),
-    )
-    middle = (F.col("rank") * 2 >= F.col("shares")) & (F.col("rank") * 2 <= F.col("shares") + 2)
-    return ranked.groupBy(*key).agg(
-        F.sqrt(F.avg(F.col("miss") * F.col("miss"))).alias("rmse"),
-        F.avg(F.when(middle, F.col("share"))).alias("median_error"),
-    )

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import (
-    FAILED,
-    KIND,
-    RAN,
-    SUCCEEDED,
-    fitted,
-    measured,
-    same,
-)
+from tocsin.pipeline.derive.kinds import NO, in_order, numbered, of_kind, quantile
+from tocsin.pipeline.derive.schemas import FAILED, KIND, RAN, SUCCEEDED, fitted, measured
 
 QUANTILES: Final = {"p10_s": 0.1, "p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99}
 BINS: Final = 20
@@ -26,14 +19,17 @@ SHORTEST_S: Final = 1e-6
 def activity_stats(activities: DataFrame) -> DataFrame:
     """One row for each activity and version of which an attempt ended."""
     ran = activities.where(F.col("state").isin(*RAN))
-    counted, spread, runs = _counted(ran), _spread(ran), _runs(ran)
-    joined = counted.alias("c").join(runs.alias("r"), same("c", "r", KIND), "left")
-    joined = joined.select("c.*", "r.runs").alias("c")
-    joined = joined.join(spread.alias("s"), same("c", "s", KIND), "left")
-    return fitted(joined.select("c.*", *(f"s.{name}" for name in _SPREAD)), "activity_stats")
-
-
-_SPREAD: Final = (*QUANTILES, "histogram")
+    kinds = numbered(_counted(ran))
+    succeeded = F.when(F.col("state") == SUCCEEDED, F.col("duration_s"))
+    attempts = ran.select(*KIND, "run", succeeded.alias("value"))
+    placed = of_kind(attempts, kinds, "min_s", "max_s")
+    joined = kinds.join(_runs(placed), on=NO, how="left").join(_bins(placed), on=NO, how="left")
+    ordered = F.flatten(F.transform("bins", lambda each: each["values"]))
+    spread = {name: quantile("ordered", share) for name, share in QUANTILES.items()}
+    told = joined.withColumn("ordered", ordered).withColumns(
+        {**spread, "histogram": F.when(F.col("bins").isNotNull(), _histogram())}
+    )
+    return fitted(told, "activity_stats")
 
 
 def _counted(ran: DataFrame) -> DataFrame:
@@ -61,93 +57,35 @@ def _counted(ran: DataFrame) -> DataFrame:
     )
 
 
-def _runs(ran: DataFrame) -> DataFrame:
+def _runs(placed: DataFrame) -> DataFrame:
     # Counted apart: a distinct count among other aggregates would carry all of them through its
     # own exchange, one row for each run.
-    return ran.select(*KIND, "run").distinct().groupBy(*KIND).agg(F.count("run").alias("runs"))
+    return placed.select(NO, "run").distinct().groupBy(NO).agg(F.count("run").alias("runs"))
 
 
-def _spread(ran: DataFrame) -> DataFrame:
-    """Quantiles and histogram of what succeeded.
-
-    Equal durations are counted first, so that what is sorted is the different ones: a kind with
-    many attempts is small by then, and what is left may spill.
-    """
-    values = (
-        ran.where((F.col("state") == SUCCEEDED) & F.col("duration_s").isNotNull())
-        .groupBy(*KIND, F.col("duration_s").alias("value"))
-        .agg(F.count(F.lit(1)).alias("times"))
-    )
-    ranked = _ranked(values)
-    by_bin = ranked.groupBy(*KIND, "low", "high", _bin().alias("bin")).agg(
-        F.sum("times").alias("times"),
-        *(
-            F.min(F.when(F.col("through") > _place(share, side), F.col("value"))).alias(
-                f"{name}_{side}"
-            )
-            for name, share in QUANTILES.items()
-            for side in ("floor", "ceil")
-        ),
-        F.max("total").alias("total"),
-    )
-    return (
-        by_bin.groupBy(*KIND, "low", "high")
-        .agg(
-            F.map_from_entries(F.collect_list(F.struct("bin", "times"))).alias("times"),
-            F.max("total").alias("total"),
-            *(
-                F.min(f"{name}_{side}").alias(f"{name}_{side}")
-                for name in QUANTILES
-                for side in ("floor", "ceil")
-            ),
-        )
-        .select(
-            *KIND,
-            *(_between(name, share).alias(name) for name, share in QUANTILES.items()),
-            _histogram().alias("histogram"),
-        )
-    )
+def _bins(placed: DataFrame) -> DataFrame:
+    """The durations of what succeeded: in order within each bin, and bin after bin."""
+    values = placed.where(F.col("value").isNotNull())
+    by_bin = values.groupBy(NO, _bin().alias("bin")).agg(in_order(F.col("value")).alias("values"))
+    bins = F.array_sort(F.collect_list(F.struct("bin", "values")))
+    return by_bin.groupBy(NO).agg(bins.alias("bins"))
 
 
-def _ranked(values: DataFrame) -> DataFrame:
-    """Each different value with how many there are up to it, and in all."""
-    whole = Window.partitionBy(*KIND)
-    upward = whole.orderBy("value").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    all_of_it = whole.orderBy("value").rowsBetween(
-        Window.unboundedPreceding, Window.unboundedFollowing
-    )
-    return values.select(
-        "*",
-        F.sum("times").over(upward).alias("through"),
-        F.sum("times").over(all_of_it).alias("total"),
-        F.min("value").over(all_of_it).alias("low"),
-        F.max("value").over(all_of_it).alias("high"),
-    )
-
-
-def _place(share: float, side: str) -> Column:
-    """The place of a quantile among the sorted, counted from nought."""
-    place = (F.col("total") - 1) * F.lit(share)
-    return F.floor(place) if side == "floor" else F.ceil(place)
-
-
-def _between(name: str, share: float) -> Column:
-    """Linear between the two neighbours."""
-    part = (F.col("total") - 1) * F.lit(share) - _place(share, "floor")
-    below, above = F.col(f"{name}_floor"), F.col(f"{name}_ceil")
-    return below + (above - below) * part
+def _ends() -> tuple[Column, Column]:
+    """The shortest and the longest, as a logarithm may be taken of them."""
+    return F.greatest("min_s", F.lit(SHORTEST_S)), F.greatest("max_s", F.lit(SHORTEST_S))
 
 
 def _edge(number: Column) -> Column:
     """Where a bin begins; the first and the last edge are the extremes themselves."""
-    low, high = F.greatest("low", F.lit(SHORTEST_S)), F.greatest("high", F.lit(SHORTEST_S))
+    low, high = _ends()
     inner = low * F.pow(high / low, number / F.lit(float(BINS)))
-    return F.when(number == 0, F.col("low")).when(number == BINS, F.col("high")).otherwise(inner)
+    return F.when(number == 0, F.col("min_s")).when(number == BINS, F.col("max_s")).otherwise(inner)
 
 
 def _bin() -> Column:
     """Which bin the value is in. A value on an edge is in the bin that begins there."""
-    low, high = F.greatest("low", F.lit(SHORTEST_S)), F.greatest("high", F.lit(SHORTEST_S))
+    low, high = _ends()
     value = F.greatest("value", F.lit(SHORTEST_S))
     guess = F.floor(F.try_divide(F.log(value / low), F.log(high / low)) * BINS)
     guess = F.least(F.greatest(guess, F.lit(0)), F.lit(BINS - 1)).cast("int")
@@ -162,14 +100,17 @@ def _bin() -> Column:
 
 
 def _histogram() -> Column:
-    low, high = F.greatest("low", F.lit(SHORTEST_S)), F.greatest("high", F.lit(SHORTEST_S))
+    low, high = _ends()
+    times = F.map_from_entries(
+        F.transform("bins", lambda each: F.struct(each.bin, F.size(each["values"])))
+    )
     last = F.when(low < high, F.lit(BINS - 1)).otherwise(F.lit(0))
 
     def one(number: Column) -> Column:
         return F.struct(
-            F.when(number == 0, F.col("low")).otherwise(_edge(number)).alias("low_s"),
-            F.when(number == last, F.col("high")).otherwise(_edge(number + 1)).alias("high_s"),
-            F.coalesce(F.try_element_at(F.col("times"), number), F.lit(0)).alias("count"),
+            F.when(number == 0, F.col("min_s")).otherwise(_edge(number)).alias("low_s"),
+            F.when(number == last, F.col("max_s")).otherwise(_edge(number + 1)).alias("high_s"),
+            F.coalesce(F.try_element_at(times, number), F.lit(0)).alias("count"),
         )
 
     return F.transform(F.sequence(F.lit(0), last), one)

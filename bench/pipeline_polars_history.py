@@ -135,15 +135,17 @@ def _weighed(points: pl.LazyFrame) -> pl.LazyFrame:
         **{f"alike_{name}": alike.quantile(q, "linear") for name, q in QUANTILES.items()},
     )
     is_enough = pl.col("alike") >= ENOUGH
+    chosen = {
+        name: pl.when(is_enough).then(f"alike_{name}").otherwise(f"all_{name}")
+        for name in QUANTILES
+    }
+    is_known = chosen["remaining_high_s"] > 0
     return counted.select(
         "run",
         is_enough=is_enough,
         runs=pl.when(is_enough).then("alike").otherwise("n"),
         is_as_large=pl.col("as_large") * 2 >= pl.col("n"),
-        **{
-            name: pl.when(is_enough).then(f"alike_{name}").otherwise(f"all_{name}")
-            for name in QUANTILES
-        },
+        **{name: pl.when(is_known).then(value) for name, value in chosen.items()},
     )
 
 
@@ -155,8 +157,13 @@ def _shown(told: pl.LazyFrame, now: pl.Expr) -> pl.LazyFrame:
         .otherwise(pl.lit("the same share of activities"))
     )
     waited = pl.when("is_enough").then(pl.lit(" and the next took as long")).otherwise(pl.lit(""))
+    over = (
+        pl.when(pl.col("remaining_s").is_null())
+        .then(pl.lit("; nearly all were over by now"))
+        .otherwise(pl.lit(""))
+    )
     words = pl.format(
-        "completed runs {}: {}, when {} had ended{}", whose, pl.col("runs"), when, waited
+        "completed runs {}: {}, when {} had ended{}{}", whose, pl.col("runs"), when, waited, over
     )
     after = pl.duration(microseconds=(pl.col("remaining_s") * US_PER_S).round().cast(pl.Int64))
     return told.with_columns(

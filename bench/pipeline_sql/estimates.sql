@@ -75,7 +75,8 @@ WITH under_way AS (
 ), told AS (
     SELECT
         live.*, coalesce(CASE WHEN alike >= $past_enough THEN alike ELSE n END, 0) AS runs,
-        CASE WHEN alike >= $past_enough THEN of_alike ELSE of_all END AS left_s,
+        CASE WHEN (CASE WHEN alike >= $past_enough THEN of_alike ELSE of_all END)[3] > 0
+        THEN CASE WHEN alike >= $past_enough THEN of_alike ELSE of_all END END AS left_s,
         alike >= $past_enough AS is_enough, is_as_large
     FROM live LEFT JOIN weighed USING (run)
 )
@@ -88,7 +89,8 @@ SELECT
         'completed runs ', CASE WHEN is_same THEN 'of this version' ELSE 'of any version' END,
         ': ', runs, ', when ',
         CASE WHEN is_as_large THEN 'as many activities' ELSE 'the same share of activities' END,
-        ' had ended', CASE WHEN is_enough THEN ' and the next took as long' ELSE '' END)
+        ' had ended', CASE WHEN is_enough THEN ' and the next took as long' ELSE '' END,
+        CASE WHEN left_s IS NULL THEN '; nearly all were over by now' ELSE '' END)
     ELSE 'no run of this workflow has completed' END AS basis,
     runs
 FROM told

@@ -164,11 +164,34 @@ def test_a_part_is_replayed_by_numbers_times_and_a_filter(archive: Path) -> None
     ]
 
 
-def test_a_range_that_ends_before_it_begins_is_refused(archive: Path) -> None:
-    refused = tocsin("replay", archive, "--from-seq", 20, "--to-seq", 10)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--from-seq", 20, "--to-seq", 10), "--to-seq 10 is before --from-seq 20"),
+        (("--since", "2099-01-01", "--until", "2000-01-01"), "is not before --until 2000-01-01"),
+        (("--from-seq", -4), "--from-seq -4 is out of range"),
+        (("--patience", "nan"), "--patience nan is out of range"),
+    ],
+)
+def test_ranges_that_make_no_sense_are_refused(
+    archive: Path, options: tuple[object, ...], words: str
+) -> None:
+    refused = tocsin("replay", archive, *options)
 
     assert refused.returncode == 2
-    assert "--to-seq 10 is before --from-seq 20" in refused.stderr
+    assert words in refused.stderr
+
+
+def test_a_replay_does_not_begin_if_it_cannot_write_how_far_it_came(
+    archive: Path, target: Served, tmp_path: Path
+) -> None:
+    before = head(target)
+
+    refused = tocsin("replay", archive, "--broker", target.url, "--resume", tmp_path / "no" / "x")
+
+    assert refused.returncode == 2
+    assert "cannot be written: No such file or directory" in refused.stderr
+    assert head(target) == before
 
 
 def test_a_replay_goes_on_where_it_was_interrupted(archive: Path, tmp_path: Path) -> None:

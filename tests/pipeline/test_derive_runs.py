@@ -111,7 +111,12 @@ def test_what_is_left_is_what_was_left_in_past_runs_that_were_as_far_and_had_wai
         "completed runs of this version: 9, when as many activities had ended "
         "and the next took as long"
     )
-    assert (found["l2"]["remaining_s"], found["l2"]["runs"]) == (0, 10)
+    assert (found["l2"]["remaining_s"], found["l2"]["ends"], found["l2"]["runs"]) == (
+        None,
+        None,
+        10,
+    )
+    assert found["l2"]["basis"].endswith("had ended; nearly all were over by now")
     assert found["l3"]["runs"] == 13
     assert found["l3"]["basis"].startswith("completed runs of any version: 13, when the same share")
     assert found["l4"]["remaining_s"] == statistics.median(end + 5 for end in last)

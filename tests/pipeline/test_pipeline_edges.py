@@ -13,11 +13,14 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.published import require
+from tocsin.archive.naming import DELIVERIES
+from tocsin.archive.published import MANIFEST, require
+from tocsin.archive.synth.plan import Plan
+from tocsin.archive.synth.synthesis import synthesize
 from tocsin.errors.archive import NoArchive
-from tocsin.errors.pipeline import BadPipelineOption
+from tocsin.errors.pipeline import BadPipelineOption, NoTables
 from tocsin.pipeline.job import Done, Job, run
-from tocsin.pipeline.state import State
+from tocsin.pipeline.state import CHECKPOINT, STATE, State
 from tocsin.pipeline.stream import Pace, Progress, Streaming
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
@@ -176,6 +179,75 @@ def test_a_clock_that_is_ahead_lets_no_other_run_be_lost(
     assert as_of <= now
     states = {each["run"]: each["state"] for each in rows(tmp_path / "tables", "runs").to_pylist()}
     assert states == {"here": "running", "ahead": "running"}
+
+
+def test_a_checkpoint_that_was_cut_short_costs_a_stream_nothing(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    after = _told(archive, 1, _step(0, ActivitySucceeded=_at(1)))
+    _streamed(ready, archive)
+    checkpoint = tmp_path / "tables" / STATE / CHECKPOINT
+    for path in (checkpoint / "offsets").iterdir():
+        path.write_bytes(b"")
+    _told(archive, after, _step(1, ActivitySucceeded=_at(2)))
+
+    _streamed(ready, archive)
+
+    assert require(tmp_path / "tables").tables["activities"].rows == 2
+    assert require(tmp_path / "tables").tables["events"].rows == 2
+
+
+def test_tables_whose_manifest_is_lost_are_made_anew(ready: SparkSession, tmp_path: Path) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    _told(archive, 1, _step(0, ActivitySucceeded=_at(1)))
+    _made(ready, archive)
+    (require(tables).directory / MANIFEST).write_bytes(b"")
+    with pytest.raises(NoTables, match="--anew"):
+        _made(ready, archive)
+
+    run(ready, Job(str(archive), tables, anew=True))
+
+    assert require(tables).tables["activities"].rows == 1
+
+
+def test_a_page_that_was_damaged_on_disk_is_no_other_number(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    synthesize(Plan(events=1_000, seed=5, files_of=300), archive, lambda done: None)
+    path = sorted(archive.glob("date=*/*.parquet"))[1]
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    places = {group.column(n).path_in_schema: n for n in range(group.num_columns)}
+    chunk = group.column(places["seq"])
+    content = bytearray(path.read_bytes())
+    begin = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[begin + chunk.total_compressed_size - 3] ^= 1
+    path.write_bytes(content)
+
+    done = _made(ready, archive)
+
+    first, last = (int(each) for each in path.stem.split("-"))
+    assert [each.path for each in done.bad_files] == [str(path)]
+    assert done.manifest.counts["unread"] == last - first + 1
+
+
+def test_samples_alone_make_a_new_version_and_only_those_of_the_window_count(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    synthesize(Plan(events=1_000, seed=5), archive, lambda done: None)
+    kept = sorted((archive / DELIVERIES).glob("*/*.parquet"))
+    late = kept[-1].rename(tmp_path / kept[-1].name)
+    first = _made(ready, archive)
+    late.rename(kept[-1])
+    second = _made(ready, archive)
+    before = Job(str(archive), tmp_path / "none", until=datetime(2001, 1, 1, tzinfo=UTC))
+    none = run(ready, before)
+
+    assert (first.is_new, second.is_new, _made(ready, archive).is_new) == (True, True, False)
+    assert second.manifest.tables["deliveries"].rows > 0
+    assert none.manifest.tables["deliveries"].rows == 0
 
 
 def test_of_an_archive_without_events_there_is_one_version(

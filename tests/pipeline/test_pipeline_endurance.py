@@ -37,6 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 ACTIVITIES = 1_000_000  # of one run
 A_FILE = 100_000
+FAILS = 1_000  # one in so many
 MOMENT_NS = 1_790_000_000 * NS_PER_S
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
@@ -60,7 +61,10 @@ def _is_executor(process: psutil.Process) -> bool:
         return False
 
 
-def test_a_job_survives_the_kill_of_an_executor(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("action", [("run",), ("stream", "--once")])
+def test_a_job_and_a_stream_survive_the_kill_of_an_executor(
+    spark: SparkSession, tmp_path: Path, action: tuple[str, ...]
+) -> None:
     archive, package = synthesized(tmp_path), packed(tmp_path)
     run(spark, Job(str(archive), tmp_path / "here"))
     options = ["--archive", str(archive), "--tables", str(tmp_path / "there"), "--json"]
@@ -70,7 +74,7 @@ def test_a_job_survives_the_kill_of_an_executor(spark: SparkSession, tmp_path: P
         settings += ["--master", master]
         ours = [child.pid for child in psutil.Process().children()]
         job = subprocess.Popen(
-            [sys.executable, "-m", "tocsin", "pipeline", "run", *options, *settings],
+            [sys.executable, "-m", "tocsin", "pipeline", *action, *options, *settings],
             env={**os.environ, "PYTHONPATH": str(package)},
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -196,12 +200,9 @@ def test_a_full_disk_leaves_the_tables_as_they_were_and_the_stream_goes_on_with_
 def test_one_run_with_very_many_activities_is_one_run(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     archive.mkdir()
-    moment = "2026-09-21T14:00:00Z"
+    begin, moment = "2026-09-21T13:59:50Z", "2026-09-21T14:00:00Z"
     for first in range(1, ACTIVITIES, A_FILE):
-        events = [
-            message(seq, ended("vast", moment, ActivityId=f"step-{seq}"))
-            for seq in range(first, first + A_FILE)
-        ]
+        events = [message(seq, _ends(seq, begin, moment)) for seq in range(first, first + A_FILE)]
         add_file(archive, as_table(events, first, [MOMENT_NS] * A_FILE), first)
 
     options = ("--archive", str(archive), "--tables", str(tmp_path / "tables"))
@@ -210,5 +211,19 @@ def test_one_run_with_very_many_activities_is_one_run(tmp_path: Path) -> None:
         assert command.process.returncode == 0, complaint
 
     (vast,) = rows(tmp_path / "tables", "runs").to_pylist()
-    assert (vast["known"], vast["n_succeeded"]) == (ACTIVITIES, ACTIVITIES)
+    assert (vast["known"], vast["n_failed"]) == (ACTIVITIES, ACTIVITIES // FAILS)
     assert rows(tmp_path / "tables", "activities").num_rows == ACTIVITIES
+    (stats,) = rows(tmp_path / "tables", "activity_stats").to_pylist()
+    assert (stats["count"], stats["p99_s"]) == (ACTIVITIES, 10)
+    failed = rows(tmp_path / "tables", "failures").to_pylist()
+    assert len(failed) == ACTIVITIES // FAILS
+    assert {len(each["before"]) for each in failed} == {10}
+
+
+def _ends(number: int, begin: str, moment: str) -> dict[str, str]:
+    """One in a thousand fails."""
+    told = ended("vast", moment, ActivityId=f"step-{number}", ActivityExecuting=begin)
+    if number % FAILS:
+        return told
+    del told["ActivitySucceeded"]
+    return {**told, "ActivityFailed": moment, "ExitCode": "1", "ErrorMessage": "out of memory"}

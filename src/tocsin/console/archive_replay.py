@@ -156,8 +156,14 @@ class Place:
             return
         self._saved_s = now_s
         unfinished = f"{self._path}.tmp"
-        Path(unfinished).write_text(json.dumps({"archive": self._archive, "through": through}))
-        os.replace(unfinished, self._path)
+        try:
+            Path(unfinished).write_text(json.dumps({"archive": self._archive, "through": through}))
+            os.replace(unfinished, self._path)
+        except OSError as error:
+            raise BadSetting(
+                f"--resume {self._path} cannot be written: {error.strerror or error}",
+                remedy="Name a file in a directory that is there.",
+            ) from error
 
 
 class Replay:
@@ -275,6 +281,7 @@ def replay(
     work = Replay(directory, replace(wanted, after=gone_on), keep_going=keep_going)
     with Connection(broker) as connection, Progress("events") as progress:
         connection.request("GET", "/livez").value()  # nobody there at all is told at once
+        place.save(gone_on, at_once=True)  # and a file that cannot be written, before it is needed
         if work.is_of(connection):
             say(
                 f"this is the archive of the broker at {connection.address} itself: it stores its "
@@ -295,7 +302,7 @@ def replay(
         say(f"{plural(work.published, 'event')} published, up to {work.through}")
     if work.failed:
         raise SomeFailed(
-            f"{plural(work.failed, 'file or event')} could not be published",
+            f"{plural(work.failed, 'time')} a file or an event could not be published",
             remedy="`tocsin archive verify` tells what is wrong with the archive.",
         )
     return 0

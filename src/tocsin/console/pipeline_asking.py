@@ -87,6 +87,9 @@ def _job(arguments: Namespace) -> Job:
     from tocsin.pipeline.job import Job
     from tocsin.pipeline.places import KafkaPlace, is_kafka
 
+    for name in ("archive", "publish"):
+        if getattr(arguments, name) is not None:
+            _not_empty(getattr(arguments, name), f"--{name}")
     archive = archive_place(arguments.archive)
     if is_kafka(archive):
         KafkaPlace.parse(archive)  # before Java is started for nothing

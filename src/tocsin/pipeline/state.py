@@ -198,11 +198,15 @@ class State:
     def forget(self) -> None:
         """Start over: nothing was ever folded."""
         # The checkpoint first: with it and without the parts, a stream would go on in the middle.
-        self._remove(self.directory / CHECKPOINT)
+        self.forget_checkpoint()
         self._remove(self.partials_directory)
         self.partials_directory.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             (self.directory / WINDOW).unlink()
+
+    def forget_checkpoint(self) -> None:
+        """A stream that starts then goes on after the last part."""
+        self._remove(self.directory / CHECKPOINT)
 
     def _remove(self, path: Path) -> None:
         """Gone at once, whenever we are killed: what is half removed has a name nobody reads."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -27,6 +27,8 @@ from tocsin.pipeline.source import register
 from tocsin.pipeline.state import CHECKPOINT, State
 
 LOOK_S: Final = 1
+# What Spark says of a checkpoint that was cut short: of its offsets, its commits, its name.
+BROKEN_CHECKPOINT: Final = ("ncomplete log file", "alformed", "log version", "StreamMetadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,16 @@ class Streaming:
 
     def _follow(self) -> None:
         """As a stream of Spark's."""
+        try:
+            self._watched()
+        except PySparkException as error:
+            if not any(words in str(error) for words in BROKEN_CHECKPOINT):
+                raise
+            # Spark does not wait for the disk when it writes one. The state does, and says it all.
+            self._state.forget_checkpoint()
+            self._watched()
+
+    def _watched(self) -> None:
         query = self._start()
         try:
             self._watch(query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 
 from tocsin.console.parser import Parser, add_actions, add_broker, add_json
@@ -90,8 +91,19 @@ def _replay(directory: str, arguments: Namespace) -> int:
         None if text is None else read_moment_ns(text, option)
         for option, text in (("--since", arguments.since), ("--until", arguments.until))
     )
+    if since is not None and until is not None and since >= until:
+        raise BadSetting(
+            f"--since {arguments.since} is not before --until {arguments.until}",
+            remedy="Exchange them, or leave one out.",
+        )
+    for name, least in (("from_seq", 1), ("patience", 0)):
+        if not least <= getattr(arguments, name) < math.inf:
+            raise BadSetting(
+                f"--{name.replace('_', '-')} {getattr(arguments, name)} is out of range",
+                remedy=f"Give a number from {least} on.",
+            )
     wanted = Wanted(
-        after=max(0, arguments.from_seq - 1),
+        after=arguments.from_seq - 1,
         through=2**63 - 1 if arguments.to_seq is None else arguments.to_seq,
         since_ns=since,
         until_ns=until,

@@ -2,7 +2,8 @@
 
 A past run is looked at when as many of its activities had ended (or the same share, if it has
 another number of them) and it had waited as long for the next end as this run has by now. Where
-too few past runs waited that long, all of them count, less the time that was waited.
+too few past runs waited that long, all of them count, less the time that was waited. If nearly all
+were over by then, the past does not tell what is left, and nothing is said.
 """
 
 from __future__ import annotations
@@ -163,12 +164,14 @@ def _quantiles(points: DataFrame) -> DataFrame:
         F.percentile(alike, shares).alias("of_alike"),
     )
     enough = F.col("alike") >= ENOUGH
+    left = F.when(enough, F.col("of_alike")).otherwise(F.col("of_all"))
+    is_over = F.element_at(left, len(QUANTILES)) == 0
     return both.select(
         "run",
         enough.alias("enough"),
         F.when(enough, F.col("alike")).otherwise(F.col("all")).alias("runs"),
         (F.col("as_large") * 2 >= F.col("all")).alias("is_as_large"),
-        F.when(enough, F.col("of_alike")).otherwise(F.col("of_all")).alias("left"),
+        F.when(~is_over, left).alias("left"),
     )
 
 
@@ -200,5 +203,6 @@ def _basis() -> Column:
         *(F.lit("completed runs "), whose, F.lit(": "), count.cast("string")),
         *(F.lit(", when "), when, F.lit(" had ended")),
         F.when(F.col("enough"), " and the next took as long").otherwise(""),
+        F.when(F.col("left").isNull(), "; nearly all were over by now").otherwise(""),
     )
     return F.when(count > 0, words).otherwise("no run of this workflow has completed")

@@ -1,0 +1,59 @@
+"""`tocsin pipeline` as it is typed: what makes no sense is told in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tocsin.archive.synth.plan import Plan
+from tocsin.archive.synth.synthesis import synthesize
+from tocsin.console.pipeline_asking import _moment
+
+
+def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tocsin", "pipeline", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--archive", "s3a://there", "--tables", ""), "--tables is empty"),
+        (("run", "--archive", ""), "--archive is empty"),
+        (("run", "--archive", "s3a://there", "--publish", ""), "--publish is empty"),
+        (("report", "--html", ""), "--html is empty"),
+        (("report", "--html", "/"), "--html / is a directory"),
+        (("stream", "--archive", "s3a://there", "--refresh", "nan"), "--refresh must be a number above zero"),
+        (("run", "--archive", "s3a://there", "--since", "1d", "--until", "2d"), "is not before --until 2d"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_a_line(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    refused = tocsin(*arguments)
+
+    assert refused.returncode == 2, refused.stderr
+    assert words in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
+    synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
+    places = ("--archive", tmp_path / "archive", "--tables", tmp_path / "tables")
+
+    refused = tocsin("run", *places, "--master", "local[x]")
+
+    assert refused.returncode == 1
+    assert "Spark does not start with --master local[x]" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("text", ["30d", "30 days"])
+def test_days_ago_begin_with_the_day(text: str) -> None:
+    moment = _moment(text, "--since")
+
+    assert moment is not None
+    assert (moment.hour, moment.minute, moment.second) == (0, 0, 0)

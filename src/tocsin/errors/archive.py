@@ -5,6 +5,10 @@ from __future__ import annotations
 from tocsin.errors.root import TocsinError
 
 RESTORE = "Restore it from a copy, or move it out of the archive and do without it."
+LOOK_AROUND = (
+    "Check the disk, the file's permissions, and what is left of memory and open files; then try "
+    "again."
+)
 
 
 class BadArchiveFile(TocsinError):
@@ -45,12 +49,9 @@ class ArchiveFileNotRead(TocsinError):
     code = "T415"
     http_status = 500
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(
-            f"{path} could not be read: {reason}",
-            remedy="Check the disk, the file's permissions, and what is left of memory and open "
-            "files; then try again.",
-        )
+    def __init__(self, path: str, reason: str = "", *, remedy: str = LOOK_AROUND) -> None:
+        problem = f"{path} could not be read: {reason}" if reason else path
+        super().__init__(problem, remedy=remedy)
         self.path = path
         self.reason = reason
 

@@ -271,10 +271,11 @@ def course(
 
 def within_a_file(found: Course) -> Course:
     """As much of it as comes from one file, or from the log before the next file."""
-    for piece in found.pieces[:1]:
-        end = piece.last if piece.first <= found.first else piece.first - 1
-        return replace(found, through=min(found.through, end))
-    return found
+    if not found.pieces:
+        return found
+    piece = found.pieces[0]
+    end = piece.last if piece.first <= found.first else piece.first - 1
+    return replace(found, through=min(found.through, end))
 
 
 def _page(log: Reader, *, after: int, limit: int) -> Page:

@@ -6,12 +6,14 @@
 Spark finds the format `tocsin` by itself. Paste the parts into the cells of a notebook.
 """
 
+import os
 import sys
 import tempfile
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where an environment is not activated
 where = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8400"
 spark = SparkSession.builder.getOrCreate()
 

@@ -26,8 +26,14 @@ def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:
         (("run", "--archive", "s3a://there", "--publish", ""), "--publish is empty"),
         (("report", "--html", ""), "--html is empty"),
         (("report", "--html", "/"), "--html / is a directory"),
-        (("stream", "--archive", "s3a://there", "--refresh", "nan"), "--refresh must be a number above zero"),
-        (("run", "--archive", "s3a://there", "--since", "1d", "--until", "2d"), "is not before --until 2d"),
+        (
+            ("stream", "--archive", "s3a://there", "--refresh", "nan"),
+            "--refresh must be a number above zero",
+        ),
+        (
+            ("run", "--archive", "s3a://there", "--since", "1d", "--until", "2d"),
+            "is not before --until 2d",
+        ),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_a_line(

@@ -10,27 +10,21 @@ import sys
 import time
 import traceback
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tocsin.console.pipeline_session import session_for, started
 from tocsin.console.render import say, show_json, table
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tocsin.pipeline.job import Done, Job
-    from tocsin.pipeline.session import Purpose
     from tocsin.pipeline.stream import Progress
 
 STEPS: Final = 16  # about so many things are done one after another
-# Below it, starting and compiling take longer than the work: a session for small queries is faster.
-SMALL_BYTES: Final = 48 << 20
-TINY_BYTES: Final = 5 << 20  # below it, that is also true of the code that Spark generates
 _AGO: Final = re.compile(r"[0-9.]+\s*[a-z]*")  # 30d, 12h
-BYTES_AN_EVENT: Final = 85  # in an archive, compressed
 
 
 def tables_directory(named: str | None) -> Path:
@@ -65,7 +59,7 @@ def run(arguments: Namespace) -> int:
     from tocsin.console.pipeline_outlet import Outlet
     from tocsin.pipeline.job import run as run_job
 
-    spark = _session(arguments, job)
+    spark = session_for(arguments, job)
     started_s = time.monotonic() - begun_s
     out = Outlet(spark, job, arguments.publish)
     try:
@@ -132,57 +126,6 @@ def _moment(text: str | None, option: str) -> datetime | None:
     hour = moment.replace(minute=0, second=0, microsecond=0)
     unit = text.lstrip("0123456789. ")
     return hour.replace(hour=0) if unit.startswith(("d", "w")) else hour
-
-
-def _session(arguments: Namespace, job: Job) -> SparkSession:
-    from tocsin.pipeline.job import SETTINGS
-    from tocsin.pipeline.session import GENERATED
-
-    # A stream that goes on meets more than there is now.
-    goes_on = arguments.action == "stream" and not arguments.once
-    size = SMALL_BYTES if goes_on else _size(job)
-    is_small = arguments.master.startswith("local") and size < SMALL_BYTES
-    extra = {**SETTINGS, **(GENERATED if is_small and size >= TINY_BYTES else {})}
-    for setting in arguments.conf:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.startswith("spark."):
-            raise BadPipelineOption(
-                f"--conf {setting!r} is no setting of Spark",
-                remedy="Write it as --conf spark.executor.memory=4g.",
-            )
-        extra[name] = value
-    return _started(arguments, "fast" if is_small else "work", extra)
-
-
-def _started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) -> SparkSession:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    from tocsin.pipeline.job import in_a_line
-    from tocsin.pipeline.session import session
-
-    try:
-        return session(arguments.master, purpose=purpose, extra=extra)
-    except (PySparkException, Py4JError, OSError) as error:
-        raise PipelineFailed(
-            f"Spark does not start with --master {arguments.master}: {in_a_line(error)[:300]}",
-            remedy="Look at --master and --conf; what Spark said stands above.",
-        ) from error
-
-
-def _size(job: Job) -> int:
-    """How many bytes the archive has, about; of an object store or a topic nothing is known."""
-    from tocsin.archive.catalog import Catalog
-    from tocsin.pipeline.places import directory_of, is_broker, is_directory
-    from tocsin.pipeline.source.broker import Broker
-    from tocsin.pipeline.source.options import Options
-
-    if is_broker(job.archive):
-        extent = Broker(Options.parse({"path": job.archive})).extent()
-        return (extent.head - extent.first + 1) * BYTES_AN_EVENT
-    if not is_directory(job.archive):
-        return SMALL_BYTES
-    return sum(piece.bytes for piece in Catalog(directory_of(job.archive)).pieces())
 
 
 class _steps:
@@ -277,7 +220,7 @@ def stream(arguments: Namespace) -> int:
         watermark_s=arguments.watermark,
         once=arguments.once,
     )
-    spark = _session(arguments, job)
+    spark = session_for(arguments, job)
     out = Outlet(spark, job, arguments.publish)
     tell = _told_json if arguments.json else _told
     streaming = Streaming(spark, job, pace, tell, out.send_or_complain)
@@ -354,7 +297,7 @@ def quality(arguments: Namespace) -> int:
     from tocsin.pipeline.job import told_plainly
     from tocsin.pipeline.quality import findings
 
-    spark = _started(arguments, "fast", {})
+    spark = started(arguments, "fast", {})
     try:
         with told_plainly():
             checks = findings(lambda name: spark.read.parquet(str(found.directory / name)))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tocsin.pipeline.clean import reason
-from tocsin.pipeline.few import Keep
+from tocsin.pipeline.few import LISTED_MAX, Keep, listed
 
 ROW: Final = "row"
 """What tells two records apart that have the same number."""
@@ -46,7 +46,11 @@ def numbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:
     """Only those records that have a number of their own, or none at all."""
     if wrong is None:
         return records
-    return records.alias("r").join(wrong.alias("w"), _are_the_same("r", "w"), "left_anti")
+    found = wrong.limit(LISTED_MAX + 1).collect()
+    if len(found) > LISTED_MAX:
+        return records.alias("r").join(wrong.alias("w"), _are_the_same("r", "w"), "left_anti")
+    numbers, rows = listed(each.seq for each in found), listed(each[ROW] for each in found)
+    return records.where(f"NOT coalesce(seq IN ({numbers}) AND {ROW} IN ({rows}), false)")
 
 
 def unnumbered(records: DataFrame, wrong: DataFrame | None) -> DataFrame:

@@ -25,7 +25,7 @@ from tocsin.pipeline.clean import (
     set_aside,
 )
 from tocsin.pipeline.derive.schemas import spark_schema
-from tocsin.pipeline.few import Keep, few
+from tocsin.pipeline.few import Keep, few, without
 from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded, with_all_cells
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.parquet import read, write, write_few
@@ -100,7 +100,7 @@ def _made(
     aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
     # By their numbers: to judge them again, each step would read all that they are judged by.
     numbers = keep(aside.select("seq").where("seq > 0"))
-    usable = numbered(records, wrong).where("seq > 0").join(numbers, "seq", "left_anti")
+    usable = without(numbered(records, wrong).where("seq > 0"), numbers)
     seen = Observation()
 
     def fold(name: str, entity: Entity, plans: DataFrame | None = None) -> dict[str, int]:

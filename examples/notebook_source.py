@@ -2,8 +2,6 @@
 
     pip install 'tocsin[spark]'
     python examples/notebook_source.py [http://127.0.0.1:8400 | DIRECTORY]
-
-Spark finds the format `tocsin` by itself. Paste the parts into the cells of a notebook.
 """
 
 import os

@@ -198,6 +198,7 @@ def test_a_checkpoint_that_was_cut_short_costs_a_stream_nothing(
     assert require(tmp_path / "tables").tables["events"].rows == 2
 
 
+@pytest.mark.slow
 def test_tables_whose_manifest_is_lost_are_made_anew(ready: SparkSession, tmp_path: Path) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     _told(archive, 1, _step(0, ActivitySucceeded=_at(1)))
@@ -232,6 +233,7 @@ def test_a_page_that_was_damaged_on_disk_is_no_other_number(
     assert done.manifest.counts["unread"] == last - first + 1
 
 
+@pytest.mark.slow
 def test_samples_alone_make_a_new_version_and_only_those_of_the_window_count(
     ready: SparkSession, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ def edition(tables: Path, number: int) -> Manifest:
     row = {"model": "directory", "request": f"edition {number}"}
     table = TABLES["discoveries"].empty_table().from_pylist([row], TABLES["discoveries"])
     pq.write_table(table, place / "part-0.parquet")
-    return made.publish(BEGAN + timedelta(hours=number), number, BEGAN, {"events": number})
+    return made.publish(BEGAN + timedelta(hours=number), number, BEGAN, {"events": number}, "")
 
 
 def standing(url: str) -> tuple[dict[str, Any], str]:

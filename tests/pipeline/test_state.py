@@ -15,7 +15,8 @@ def _kept(tables: Path, window: Window) -> State:
     state = State(tables)
     with state.held():
         state.agree_on(window)
-        state.keep(state.new_place(), PartialFacts(1, 10))
+        with state.new_place() as place:
+            state.keep(place, PartialFacts(1, 10))
     return state
 
 

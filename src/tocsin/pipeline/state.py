@@ -204,6 +204,10 @@ class State:
         with suppress(FileNotFoundError):
             (self.directory / WINDOW).unlink()
 
+    def has_checkpoint(self) -> bool:
+        """True if a stream was here."""
+        return (self.directory / CHECKPOINT).is_dir()
+
     def forget_checkpoint(self) -> None:
         """A stream that starts then goes on after the last part."""
         self._remove(self.directory / CHECKPOINT)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -59,10 +59,6 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
-
-
-class _Stopped(Exception):
-    """A batch that began after the stream was told to end. Spark will give it again."""
 
 
 def _nothing_more() -> None:
@@ -121,12 +117,13 @@ class Streaming:
             self._watched()
 
     def _watched(self) -> None:
+        # What Spark gave when we were told to stop was not taken, and is not given again.
+        while self._state.has_checkpoint() and not self._stopping.is_set():
+            if not self._take_new():
+                break
         query = self._start()
         try:
             self._watch(query)
-        except StreamingQueryException as error:
-            if _Stopped.__name__ not in str(error):
-                raise
         finally:
             if query.isActive:
                 query.stop()
@@ -188,9 +185,7 @@ class Streaming:
         # Without a number: nothing but files that cannot be read, which are to be named.
         last = self._state.through() + 1 if found is None or found[0] is None else found[0]
         while self._state.through() < last:
-            if self._stopping.is_set():
-                raise _Stopped
-            if not self._take_new():
+            if self._stopping.is_set() or not self._take_new():
                 return
 
     def _watch(self, query: StreamingQuery) -> None:

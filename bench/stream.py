@@ -1,6 +1,6 @@
 """`tocsin pipeline stream`: events a second from archive to tables, and how old an answer is.
 
-    python bench/stream.py [--events 1M] [--rates 100 1000] [--seconds 180] [--json FILE]
+    python bench/stream.py [--events 1M] [--rates 100 1000] [--seconds 240] [--json FILE]
 
 `catching up` gives the stream an archive that is there (`tocsin synth`) and lets it end when all of
 it is in the tables; beside it stands `tocsin pipeline run` on the same archive, which makes the
@@ -35,7 +35,7 @@ from tocsin.archive.catalog import Catalog
 MASTER: Final = "local[2]"
 TRIGGER_S: Final = 2
 REFRESH_S: Final = 10
-WARM_EDITIONS: Final = 2  # in which Java compiles: told apart
+WARM_EDITIONS: Final = 1  # in which Java compiles: left out
 STOP_S: Final = 120.0
 
 
@@ -165,12 +165,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--events", default="1M", metavar="N")
     parser.add_argument("--rates", nargs="*", type=float, default=[100.0, 1000.0], metavar="R")
-    parser.add_argument("--seconds", type=float, default=180.0, help="at each rate (180)")
+    parser.add_argument("--seconds", type=float, default=240.0, help="at each rate (240)")
     parser.add_argument("--quick", action="store_true", help="100k events, one rate")
     parser.add_argument("--json", metavar="FILE", help="keep the figures there")
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.events, arguments.rates, arguments.seconds = "100k", [100.0], 180.0
+        arguments.events, arguments.rates, arguments.seconds = "100k", [100.0], 240.0
     archive = pipeline.archive_of(arguments.events)
     place = Path(tempfile.mkdtemp(prefix="tocsin-stream-"))
     try:

@@ -1,7 +1,7 @@
 """What happened, in Spark: the events of a broker, or of its archive, as a DataFrame.
 
-    pip install 'tocsin[spark]'
-    python examples/notebook_source.py [http://127.0.0.1:8400 | DIRECTORY]
+pip install 'tocsin[spark]'
+python examples/notebook_source.py [http://127.0.0.1:8400 | DIRECTORY]
 """
 
 import os

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,10 +115,22 @@ class Served:
 
 
 @contextlib.contextmanager
+def folder() -> Iterator[Path]:
+    """A directory for a broker. One that was killed has a child that ends a little later."""
+    path = Path(tempfile.mkdtemp(prefix="tocsin-"))
+    try:
+        yield path
+    finally:
+        deadline = time.monotonic() + STOP_S
+        while path.exists() and time.monotonic() < deadline:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def served(*flags: str, env: Mapping[str, str] | None = None) -> Iterator[Served]:
     """A broker on a fresh data directory, gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="tocsin-") as parent:
-        broker = Served(Path(parent) / "data", *flags, env=env)
+    with folder() as parent:
+        broker = Served(parent / "data", *flags, env=env)
         try:
             yield broker
         finally:

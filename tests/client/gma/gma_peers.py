@@ -41,6 +41,7 @@ class Proxy:
         self._server.settimeout(0.05)
         self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
         self.connections = 0
+        self.answers = 0
         self._closing = False
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
@@ -84,18 +85,18 @@ class Proxy:
             self.connections += 1
             with self._lock:
                 self._pairs.append((near, far))
-            threading.Thread(target=_carry, args=(near, far), daemon=True).start()
+            threading.Thread(target=self._carry, args=(near, far), daemon=True).start()
 
-
-def _carry(near: socket.socket, far: socket.socket) -> None:
-    other = {near: far, far: near}
-    with near, far, contextlib.suppress(OSError, ValueError):
-        while True:
-            for end in select.select([near, far], [], [])[0]:
-                data = end.recv(65_536)
-                if not data:
-                    return
-                other[end].sendall(data)
+    def _carry(self, near: socket.socket, far: socket.socket) -> None:
+        other = {near: far, far: near}
+        with near, far, contextlib.suppress(OSError, ValueError):
+            while True:
+                for end in select.select([near, far], [], [])[0]:
+                    data = end.recv(65_536)
+                    if not data:
+                        return
+                    other[end].sendall(data)
+                    self.answers += end is far
 
 
 @contextmanager

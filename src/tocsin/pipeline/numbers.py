@@ -14,26 +14,30 @@ ROW: Final = "row"
 """What tells two records apart that have the same number."""
 OF_FILES: Final = "xxhash64(_metadata.file_path, _metadata.row_index)"
 """An expression for it, where the records are read from files."""
+REGION_BITS: Final = 15  # regions of 32,768 numbers, so that those which are named stay few
+
+
+def crowds(records: DataFrame) -> DataFrame:
+    """Each `crowd` of 64 numbers in a row that has more records than numbers.
+
+    Sixty-four bits show which of them are there: far fewer rows than to count each number.
+    """
+    bit = F.expr("shiftleft(1L, CAST(seq & 63 AS INT))")
+    counted = records.groupBy(F.shiftright("seq", 6).alias("crowd")).agg(
+        F.count("*").alias("rows"), F.bit_count(F.bit_or(bit)).alias("numbers")
+    )
+    return counted.where("rows > numbers").select("crowd")
 
 
 def misnumbered(records: DataFrame, now: Column, keep: Keep) -> DataFrame | None:
-    """The (seq, row) of each record whose number is another's; None if there is none.
-
-    A bitmap for each 32,768 numbers shows at a glance where that can be.
-    """
-    number = F.col("seq")
-    spread = (
-        records.where("seq > 0")
-        .groupBy(F.bitmap_bucket_number(number).alias("bucket"))
-        .agg(
-            F.count("*").alias("rows"),
-            F.bitmap_count(F.bitmap_construct_agg(F.bitmap_bit_position(number))).alias("numbers"),
-        )
-    )
-    crowded = [each.bucket for each in spread.where("rows > numbers").collect()]
+    """The (seq, row) of each record whose number is another's; None if there is none."""
+    region = F.shiftright("crowd", REGION_BITS - 6).alias("region")
+    crowded = [
+        each.region for each in crowds(records.where("seq > 0")).select(region).distinct().collect()
+    ]
     if not crowded:
         return None
-    some = records.where(F.bitmap_bucket_number(number).isin(crowded) & (number > 0))
+    some = records.where(F.shiftright("seq", REGION_BITS).isin(crowded) & (F.col("seq") > 0))
     twice = keep(some.groupBy("seq").agg(F.count("*").alias("n")).where("n > 1"))
     # Of several, one that can be used keeps the number.
     is_bad = reason(now).isNotNull()

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from tocsin.errors.pipeline import QualityFailed
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.pipeline.derive.schemas import RAN
+from tocsin.pipeline.numbers import crowds
 from tocsin.pipeline.together import together
 
 SHOWN_MAX: Final = 5  # rows that a failed check names
@@ -183,16 +184,21 @@ def _rows_hold(tables: Tables, table: str) -> list[Finding]:
 
 
 def _names_one(tables: Tables, key: Key) -> list[Finding]:
-    """If their hashes differ, the keys do; which are the same is asked only if any may be."""
-    hashes = tables(key.table).select(F.xxhash64(*key.columns).alias("hash"))
-    counts = hashes.groupBy("hash").count().agg(F.coalesce(F.max("count"), F.lit(1))).first()
-    assert counts is not None
-    if counts[0] == 1:
+    """Which are the same is asked only if any may be."""
+    rows = tables(key.table)
+    suspects = crowds(rows) if key.columns == ("seq",) else _alike(rows, key)
+    if suspects.isEmpty():
         return [Finding(key.table, key.sentence, 0)]
     times = F.count("*").alias("times")
-    twice = tables(key.table).groupBy(*key.columns).agg(times).where("times > 1")
-    rows = _first(twice)
-    return [Finding(key.table, key.sentence, twice.count() if rows else 0, rows)]
+    twice = rows.groupBy(*key.columns).agg(times).where("times > 1")
+    found = _first(twice)
+    return [Finding(key.table, key.sentence, twice.count() if found else 0, found)]
+
+
+def _alike(rows: DataFrame, key: Key) -> DataFrame:
+    """Hashes that several rows have: if their hashes differ, the keys do."""
+    hashes = rows.select(F.xxhash64(*key.columns).alias("hash"))
+    return hashes.groupBy("hash").count().where("count > 1")
 
 
 def _adds_up(tables: Tables) -> Finding:

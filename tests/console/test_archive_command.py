@@ -100,7 +100,7 @@ def test_an_archive_is_listed_by_date_and_by_file(archive: Path) -> None:
     assert "700 events in 2 files" in by_date.stderr
     pieces = [json.loads(line) for line in by_file.stdout.splitlines()]
     assert [(each["first"], each["is_fresh"]) for each in pieces] == [(1, False), (401, True)]
-    assert nothing.returncode == 2
+    assert nothing.returncode == 5
     assert "T412" in nothing.stderr
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -263,3 +264,30 @@ def test_what_is_not_there_is_said_and_what_could_not_be_sent_is_sent_by_the_nex
     assert_sent(address, "sent", tables)
     assert "T412" in complaints
     assert "has no topic none" in complaints
+
+
+def test_a_row_that_is_no_longer_there_is_taken_back(
+    address: str, jars: str, events: list[Stored], tmp_path: Path
+) -> None:
+    errors, tables = tmp_path / "errors", tmp_path / "tables"
+    archive = archived(events, tmp_path / "archive")
+    middle = datetime.fromtimestamp(events[len(events) // 2].received_ns / 1e9, UTC)
+    settings = ("--conf", f"spark.jars={jars}", "--publish", f"kafka://{address}/back")
+    command = ("run", "--archive", str(archive), "--tables", str(tables), *settings)
+
+    told(*command, errors=errors)
+    before = set(rows(tables, "runs").column("run").to_pylist())
+    told(*command, "--anew", "--until", middle.isoformat(), errors=errors)
+    after = set(rows(tables, "runs").column("run").to_pylist())
+
+    with closing(
+        KafkaConsumer(
+            "back.runs",
+            bootstrap_servers=address,
+            auto_offset_reset="earliest",
+            consumer_timeout_ms=10_000,
+        )
+    ) as consumer:
+        last = {json.loads(each.key)["run"]: each.value for each in consumer}
+    assert after < before == set(last)
+    assert {run for run, value in last.items() if value is not None} == after

@@ -63,7 +63,7 @@ class NoArchive(TocsinError):
     """There is no archive where one was looked for."""
 
     code = "T412"
-    exit_code = 2
+    exit_code = 5
 
 
 class ArchiveOfAnotherLog(TocsinError):

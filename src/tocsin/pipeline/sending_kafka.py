@@ -3,13 +3,15 @@
     PREFIX.activity_stats    key: what a row is one of, as JSON; value: the row, as JSON
     PREFIX.manifest          the edition they are of, when all of its rows are sent
 
-Every message has the header `tocsin_version`. If it breaks off, all rows are sent again: a reader
-that keeps the last value of each key, as a compacted topic does, is right in the end.
+Every message has the header `tocsin_version`. Of a row that is no longer there, as the estimate of
+a run that has ended, the key is sent without a value. If it breaks off, all rows are sent again: a
+reader that keeps the last value of each key, as a compacted topic does, is right in the end.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -45,6 +47,7 @@ KEYS: Final = {
 }
 MANIFEST: Final = "manifest"
 VERSION: Final = "tocsin_version"
+SENT: Final = "sent.json"
 _JSON: Final = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX",
     "timeZone": "UTC",
@@ -63,19 +66,29 @@ class Sent(msgspec.Struct, frozen=True):
 def send_rows(spark: SparkSession, tables: Path, found: Published, url: str) -> bool:
     """Send an edition. False if it was sent there before. May OSError."""
     sent = Sent(url, found.version, found.made)
-    known = State(tables).directory / f"sent-{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
-    if _read(known) == sent:
+    known = State(tables).directory / f"sent-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
+    if _read(known / SENT) == sent:
         return False
     place = KafkaPlace.parse(url)
     with _as_os_error():
-        rows = [_messages(spark, found, name, place.topic) for name in KEYS]
-        _write(spark, reduce(DataFrame.unionByName, rows), place, found.version)
+        rows = reduce(
+            DataFrame.unionByName,
+            (_messages(spark, found, name, place.topic) for name in KEYS),
+        )
+        # Before they are sent: if it breaks off, some of these keys are there as well.
+        keys = known / f"keys-{found.version}"
+        rows.select("topic", "key").write.mode("overwrite").parquet(str(keys))
+        former = sorted(str(each) for each in known.glob("keys-*") if each != keys)
+        gone = _gone(spark, former, str(keys))
+        _write(spark, rows.unionByName(gone), place, found.version)
         last = spark.createDataFrame(
             [(f"{place.topic}.{MANIFEST}", MANIFEST, msgspec.json.encode(found.manifest).decode())],
             "topic STRING, key STRING, value STRING",
         )
         _write(spark, last, place, found.version)
-    write_whole(known, msgspec.json.encode(sent))
+    write_whole(known / SENT, msgspec.json.encode(sent))
+    for each in former:
+        shutil.rmtree(each, ignore_errors=True)
     return True
 
 
@@ -94,6 +107,15 @@ def _messages(spark: SparkSession, found: Published, name: str, prefix: str) -> 
         F.to_json(F.struct(*KEYS[name]), _JSON).alias("key"),
         F.to_json(F.struct("*"), _JSON).alias("value"),
     )
+
+
+def _gone(spark: SparkSession, former: list[str], now: str) -> DataFrame:
+    """What was sent before and is no longer there, without a value."""
+    reader = spark.read.schema("topic STRING, key STRING")
+    there = reader.parquet(now)
+    before = reader.parquet(*former).distinct() if former else there.limit(0)
+    missing = before.join(there, ["topic", "key"], "left_anti")
+    return missing.withColumn("value", F.lit(None).cast("string"))
 
 
 def _write(spark: SparkSession, messages: DataFrame, place: KafkaPlace, version: int) -> None:

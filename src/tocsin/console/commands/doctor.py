@@ -11,7 +11,7 @@ from tocsin.console.parser import Parser, add_broker
 if TYPE_CHECKING:
     from tocsin.console.findings import Finding
 
-SUMMARY = "Check settings, broker, clock, disk, log, sinks; say what to do"
+SUMMARY = "Check settings, broker, clock, disk, log, sinks, Spark, tables; say what to do"
 EXAMPLES = """
   tocsin doctor
   tocsin doctor --data tocsin-data                  also check every record of the log
@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.console import findings
+    from tocsin.console import findings, pipeline_findings
     from tocsin.console.rest import Rest
     from tocsin.errors import CannotReachBroker, TocsinError
 
@@ -43,10 +43,12 @@ def run(arguments: Namespace) -> int:
             unreachable = isinstance(error, CannotReachBroker)
             found.append(findings.unreachable_finding(error))
     directory = Path(arguments.data) if arguments.data else None
+    found += pipeline_findings.spark_findings()
     if directory is not None:
         if directory.is_dir():
             found += findings.disk_findings(directory)
         found += findings.store_findings(directory)
+        found += pipeline_findings.table_findings(directory / "tables")
     _print(found, as_json=arguments.json)
     failed = [finding for finding in found if finding.level == "fail"]
     if unreachable and len(failed) == 1:

@@ -1,0 +1,42 @@
+"""What `tocsin doctor` looks at for the pipeline: Spark, Java, and how old the tables are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tocsin.console.findings import Finding
+from tocsin.console.wf_words import ago
+from tocsin.errors import TocsinError
+
+
+def spark_findings() -> list[Finding]:
+    """Whether `tocsin pipeline` could run here. Nothing else needs Spark, or Java."""
+    try:
+        spark = version("pyspark")
+    except PackageNotFoundError:
+        words = "not installed; only `tocsin pipeline` needs it: pip install 'tocsin[spark]'"
+        return [Finding("ok", "spark", words)]
+    from tocsin.pipeline.java import find_java
+
+    try:
+        java = find_java()
+    except TocsinError as error:
+        return [Finding("warn", "java", error.problem, error.remedy)]
+    return [Finding("ok", "spark", f"{spark}, on Java {java.version} in {java.home}")]
+
+
+def table_findings(directory: Path, now: datetime | None = None) -> list[Finding]:
+    """Which version of the tables stands in a directory, and how old it is."""
+    from tocsin.archive.published import published
+
+    try:
+        found = published(directory)
+    except TocsinError as error:
+        return [Finding("fail", "tables", error.problem, error.remedy)]
+    if found is None:
+        return []
+    age_s = ((now or datetime.now(UTC)) - found.made).total_seconds()
+    words = f"version {found.version} in {directory}, made {ago(max(age_s, 0.0))}"
+    return [Finding("ok", "tables", f"{words}, through event {found.through:,}")]

@@ -105,7 +105,7 @@ def test_an_archive_that_was_started_over_is_not_taken_for_the_one_before(
         _made(ready, archive)
 
 
-@pytest.mark.parametrize("made", [_made, _streamed])
+@pytest.mark.parametrize("made", [_made, pytest.param(_streamed, marks=pytest.mark.slow)])
 def test_a_number_beyond_its_file_is_believed_by_nobody(
     ready: SparkSession, tmp_path: Path, made: Callable[[SparkSession, Path], object]
 ) -> None:
@@ -136,6 +136,7 @@ def test_what_is_kept_is_not_forgotten_for_an_archive_that_is_not_there(
     assert [each.facts.last for each in State(tables).partials()] == [1]
 
 
+@pytest.mark.slow
 def test_what_nobody_told_before_is_added_where_somebody_does(
     ready: SparkSession, tmp_path: Path
 ) -> None:

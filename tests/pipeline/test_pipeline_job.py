@@ -131,6 +131,7 @@ def test_files_that_cannot_be_read_are_set_aside_and_named(
     assert rows(tmp_path / "tables", "events").num_rows > 0
 
 
+@pytest.mark.slow
 def test_a_stream_names_the_files_it_passes_over_once(
     ready: SparkSession, archive: Path, tmp_path: Path
 ) -> None:

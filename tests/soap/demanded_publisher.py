@@ -14,7 +14,7 @@ from typing import Self
 from lxml import etree
 from notification_peers import Peer, Refused, post
 
-from schemas import validator
+from schemas import missing, validator
 from tocsin.wire.soap.addressing import (
     EndpointReference,
     read_addressing,
@@ -149,7 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         addressing = read_addressing(envelope)
         assert envelope.content is not None
         spec, _ = REQUESTS[etree.QName(envelope.content).namespace, _name(envelope)]
-        validator(spec)(raw)
+        if missing(spec) is None:  # a test is skipped by its own thread only
+            validator(spec)(raw)
         if self.path != "/publisher":
             assert b"urn:key" in raw, "references are echoed"
         said = self.server.answer(self.path, envelope)

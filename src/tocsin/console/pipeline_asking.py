@@ -294,7 +294,7 @@ def quality(arguments: Namespace) -> int:
     from tocsin.archive.published import require
 
     found = require(tables_directory(arguments.tables))
-    from tocsin.pipeline.job import told_plainly
+    from tocsin.pipeline.plainly import told_plainly
     from tocsin.pipeline.quality import findings
 
     spark = started(arguments, "fast", {})

@@ -45,7 +45,7 @@ def started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) ->
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from tocsin.pipeline.job import in_a_line
+    from tocsin.pipeline.plainly import in_a_line
     from tocsin.pipeline.session import session
 
     try:

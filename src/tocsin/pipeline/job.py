@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,13 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tocsin.archive.published import Manifest, published
-from tocsin.errors.pipeline import PipelineFailed
 from tocsin.pipeline.clean import LATE_S
 from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
 from tocsin.pipeline.numbers import OF_FILES
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.places import has_files
+from tocsin.pipeline.plainly import told_plainly, with_cause
 from tocsin.pipeline.reading import land, new_records
 from tocsin.pipeline.samples import Samples
 from tocsin.pipeline.standing import added, compacted, due
@@ -42,8 +41,6 @@ BAD_FILES_MAX: Final = 100  # that turn out to be unreadable while they are read
 BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB of rows in a sort
 BYTES_A_FILE: Final = 128 << 20
 PARTITIONS_MAX: Final = 2_000
-
-_SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
 
 Tell = Callable[[str], None]
 
@@ -187,13 +184,7 @@ def _file_named_by(error: Exception, found: Found) -> BadFile | None:
     # By its name, which is that of no other: a file system may know it under another address.
     words = str(error)
     named = [each for each in found.files if each.rpartition("/")[2] in words]
-    return BadFile(min(named), in_a_line(error)[:300]) if named else None
-
-
-def in_a_line(error: Exception) -> str:
-    """What Spark says, without the trace and without what is only about how it was called."""
-    lines = (_SPOKEN_BEFORE.sub("", line).strip() for line in str(error).splitlines())
-    return next((line for line in lines if line), type(error).__name__)
+    return BadFile(min(named), with_cause(error)[:300]) if named else None
 
 
 def sizes_of(archive_bytes: int) -> Sizes:
@@ -212,20 +203,3 @@ def sizes_for(parts: Sequence[Partial]) -> Sizes:
     """The same, for parts of the state."""
     files = (file for each in parts for file in each.directory.rglob("*.parquet"))
     return sizes_of(sum(file.stat().st_size for file in files))
-
-
-@contextmanager
-def told_plainly() -> Iterator[None]:
-    """What Spark could not do, in one line and with what to do about it."""
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        raise PipelineFailed(
-            f"Spark gave up: {in_a_line(error)[:400]}",
-            remedy="The tables are as they were. Run it again with --verbose for the whole story.",
-        ) from error
-    except OSError as error:
-        raise PipelineFailed(
-            f"the tables could not be written: {error}",
-            remedy="The tables are as they were. Make room, or name another place with --tables.",
-        ) from error

@@ -29,6 +29,7 @@ from tocsin.archive.published import Published
 from tocsin.pipeline.derive.schemas import table_schema
 from tocsin.pipeline.kafka_client import client_settings
 from tocsin.pipeline.places import KafkaPlace
+from tocsin.pipeline.plainly import cause_of, in_a_line
 from tocsin.pipeline.state import State, write_whole
 
 # Which tables, and what a row of each is known by. Not `events`, which Kafka may have had before,
@@ -136,6 +137,4 @@ def _as_os_error() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        causes = [line for line in lines if line.startswith("Caused by:")]
-        raise OSError((causes or lines or [type(error).__name__])[-1 if causes else 0]) from error
+        raise OSError(cause_of(error) or in_a_line(error)) from error

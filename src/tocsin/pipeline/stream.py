@@ -21,8 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tocsin.pipeline.job import Job, make_tables, start_over, take_in, told_plainly
+from tocsin.pipeline.job import Job, make_tables, start_over, take_in
 from tocsin.pipeline.places import is_broker, is_directory
+from tocsin.pipeline.plainly import told_plainly
 from tocsin.pipeline.source import register
 from tocsin.pipeline.state import CHECKPOINT, State
 

@@ -1,0 +1,58 @@
+"""Plainly: what Spark could not do, in one line, with its cause and with what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from tocsin.errors.pipeline import PipelineFailed
+
+WORDS_MAX: Final = 400  # of what went wrong, and as many of why
+DISK_FULL: Final = "No space left on device"
+
+_SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
+_CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+(?:: (.+))?$", re.M)
+
+
+def in_a_line(error: Exception) -> str:
+    """What Spark says, without the trace and without what is only about how it was called."""
+    lines = (_SPOKEN_BEFORE.sub("", line).strip() for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)
+
+
+def cause_of(error: Exception) -> str | None:
+    """What was at the bottom of it, if the trace that came with it says so."""
+    trace = getattr(error, "_stackTrace", None) or str(error)
+    told = [words.strip() for words in _CAUSE.findall(trace) if words.strip()]
+    return told[-1] if told else None
+
+
+def with_cause(error: Exception) -> str:
+    """Both, in one line."""
+    words, cause = in_a_line(error)[:WORDS_MAX], cause_of(error)
+    return words if cause is None or cause in words else f"{words}: {cause[:WORDS_MAX]}"
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """An error of Spark's or of the disk's becomes one of ours."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        words = with_cause(error)
+        remedy = "Run it again with --verbose for the whole story."
+        if DISK_FULL in words:
+            remedy = "Make room, or name another place with --tables."
+        raise PipelineFailed(
+            f"Spark gave up: {words}", remedy=f"The tables are as they were. {remedy}"
+        ) from error
+    except OSError as error:
+        raise PipelineFailed(
+            f"the tables could not be written: {error}",
+            remedy="The tables are as they were. Make room, or name another place with --tables.",
+        ) from error

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tocsin.archive.tables import QUARANTINE
 from tocsin.monitor.rules import Entity
-from tocsin.pipeline.attempts import attempt_rows
+from tocsin.pipeline.cells import write_cells
 from tocsin.pipeline.clean import (
     LATE_S,
     as_judged,
@@ -26,14 +26,13 @@ from tocsin.pipeline.clean import (
 )
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.few import Keep, few, without
-from tocsin.pipeline.fold import ATTEMPT_KEY, HASH, cell_schema, cells_of, folded, with_all_cells
+from tocsin.pipeline.fold import cells_of, folded
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.parquet import read, write, write_few
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-CELLS: Final = "cells"
 # With it, the next part would begin in the middle of this one.
 NOT_ITS_NUMBER: Final = "its number is beyond those of its file"
 
@@ -162,29 +161,6 @@ def _write_once(
 
 def _moment(micros: int | None) -> datetime | None:
     return None if micros is None else EPOCH + timedelta(microseconds=micros)
-
-
-def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
-    """Write cells; of attempts, how they stand, which is what is read of them mostly, and beside it
-    those cells that something was told of."""
-    write(_attempts(cells) if entity == "activity" else with_all_cells(cells, entity), out, None)
-
-
-def _attempts(cells: DataFrame) -> DataFrame:
-    told = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
-    whole = with_all_cells(cells, "activity")
-    return attempt_rows(whole, F.col(HASH), F.struct(*told).alias(CELLS))
-
-
-def read_attempts(spark: SparkSession, partials: Sequence[Partial]) -> DataFrame:
-    """As they were written, with those cells as well of which nothing was told then."""
-    nothing = spark.createDataFrame([], cell_schema(spark, "activity"))
-    return read(spark, partials, "attempts", _attempts(nothing).schema)
-
-
-def attempt_cells(frame: DataFrame) -> DataFrame:
-    """The cells of attempts, as they were before they were written."""
-    return frame.select("run", F.col("id").alias("activity"), "attempt", f"{CELLS}.*")
 
 
 def quarantined(spark: SparkSession, bad: Sequence[BadFile]) -> DataFrame:

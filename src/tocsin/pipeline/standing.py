@@ -16,9 +16,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.pipeline.attempts import attempt_rows
+from tocsin.pipeline.cells import CELLS, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.fold import HASH, folded
 from tocsin.pipeline.parquet import read, write
-from tocsin.pipeline.partial import CELLS, Sizes, attempt_cells, read_attempts, write_cells
+from tocsin.pipeline.partial import Sizes
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
 PARTS_MAX: Final = 12  # beyond it some of them become one

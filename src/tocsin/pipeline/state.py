@@ -31,7 +31,7 @@ UNFINISHED: Final = ".tmp-"
 FACTS: Final = "_partial.json"
 WINDOW: Final = "_window.json"
 CHECKPOINT: Final = "checkpoint"
-FORMAT: Final = 3  # of the parts; grows with every change after which old ones cannot be read
+FORMAT: Final = 4  # of the parts; grows with every change after which old ones cannot be read
 
 
 class Window(msgspec.Struct, frozen=True):

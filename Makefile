@@ -27,14 +27,13 @@ demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (ST
 
 # Each of three wait mostly for something else: Java, a command, a clock. Side by side they fit two
 # cores. Those of the pipeline give way, since the others go by the clock.
-SHORT := -m 'not slow' --hypothesis-profile=quick
 COMMANDS := $(addprefix tests/,archive bench broker client console crash delivery engines interop sim soap)
 test: check ## what CI runs: checks and all tests but the long ones
 	@mkdir -p out; rm -f out/test-*.log out/test-*.code; \
 	aside() { name=$$1; shift; ("$$@" >out/test-$$name.log 2>&1; echo $$? >out/test-$$name.code) & }; \
-	aside pipeline nice -n 5 $(BIN)/python -m pytest $(SHORT) tests/pipeline; \
-	aside commands $(BIN)/python -m pytest $(SHORT) $(COMMANDS); \
-	$(BIN)/python -m pytest $(SHORT) --ignore=tests/pipeline $(addprefix --ignore=,$(COMMANDS)); \
+	aside pipeline nice -n 5 $(BIN)/python -m pytest -m 'not slow' tests/pipeline; \
+	aside commands $(BIN)/python -m pytest -m 'not slow' $(COMMANDS); \
+	$(BIN)/python -m pytest -m 'not slow' --ignore=tests/pipeline $(addprefix --ignore=,$(COMMANDS)); \
 	others=$$?; wait; cat out/test-commands.log out/test-pipeline.log; \
 	exit $$((others | $$(cat out/test-commands.code) | $$(cat out/test-pipeline.code)))
 

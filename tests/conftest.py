@@ -19,6 +19,4 @@ sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile(
     "tocsin", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-# What `make test` has time for; `make test-all` tries as many examples as Hypothesis would.
-settings.register_profile("quick", settings.get_profile("tocsin"), max_examples=30)
 settings.load_profile("tocsin")

@@ -13,6 +13,7 @@ from pipeline.archives import batch_of
 from tocsin.pipeline import few as few_rows
 from tocsin.pipeline.few import few
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
+from tocsin.pipeline.quality import Key, _names_one
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
@@ -66,3 +67,17 @@ def test_records_without_a_number_are_left_alone(spark: SparkSession) -> None:
     with few() as keep:
         wrong = misnumbered(records, F.lit(NOW), keep)
         assert [seq for seq, _ in _ids(numbered(records, wrong))] == [-1, 0, 0, 4]
+
+
+@pytest.mark.parametrize(
+    ("seqs", "twice"),
+    [([1, 63, 64, 128, 2**40], 0), ([64, 5, 64, 5, 64, 6], 2), ([127, 128, 191, 127], 1), ([], 0)],
+)
+def test_a_number_that_two_events_have_fails_the_check_of_the_table(
+    spark: SparkSession, seqs: list[int], twice: int
+) -> None:
+    events = spark.createDataFrame([(seq,) for seq in seqs], "seq BIGINT")
+
+    (found,) = _names_one(lambda name: events, Key("events", ("seq",)))
+
+    assert (found.holds, found.count, len(found.rows)) == (not twice, twice, twice)

@@ -27,8 +27,22 @@ def spark_findings() -> list[Finding]:
     return [Finding("ok", "spark", f"{spark}, on Java {java.version} in {java.home}")]
 
 
-def table_findings(directory: Path, now: datetime | None = None) -> list[Finding]:
+def tables_of(data: Path | None) -> Path | None:
+    """Where the tables of a data directory are, or those of the settings."""
+    from tocsin.console.pipeline_asking import tables_directory
+
+    if data is not None:
+        return data / "tables"
+    try:
+        return tables_directory(None)
+    except TocsinError:  # told with the settings
+        return None
+
+
+def table_findings(directory: Path | None, now: datetime | None = None) -> list[Finding]:
     """Which version of the tables stands in a directory, and how old it is."""
+    if directory is None:
+        return []
     from tocsin.archive.published import published
 
     try:

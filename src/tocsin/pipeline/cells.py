@@ -8,6 +8,7 @@ cell without a place of its own has that one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -66,7 +67,8 @@ def _short(name: str) -> Column:
     """The cell, without a place that is the last one."""
     if not cell_is_stamped(name):
         return F.col(name)
-    is_other = F.col(f"{name}.seq") != F.col(f"{STAMP}.seq")
+    parts = ((F.col(f"{name}.{part}"), F.col(f"{STAMP}.{part}")) for part in _STAMPED_WITH)
+    is_other = reduce(Column.__or__, (own != last for own, last in parts))
     place = (F.when(is_other, F.col(f"{name}.{part}")).alias(part) for part in _STAMPED_WITH)
     return F.when(F.col(name).isNotNull(), F.struct(*place, F.col(f"{name}.value")))
 

@@ -30,7 +30,7 @@ from tocsin.pipeline.derive.schemas import table_schema
 from tocsin.pipeline.kafka_client import client_settings
 from tocsin.pipeline.places import KafkaPlace
 from tocsin.pipeline.plainly import cause_of, in_a_line
-from tocsin.pipeline.state import State, write_whole
+from tocsin.pipeline.state import UNFINISHED, State, sync_tree, write_whole
 
 # Which tables, and what a row of each is known by. Not `events`, which Kafka may have had before,
 # nor `activities` and `quarantine`: they grow with the events, and are for files.
@@ -77,8 +77,8 @@ def send_rows(spark: SparkSession, tables: Path, found: Published, url: str) -> 
             (_messages(spark, found, name, place.topic) for name in KEYS),
         )
         # Before they are sent: if it breaks off, some of these keys are there as well.
-        keys = known / f"keys-{found.version}"
-        rows.select("topic", "key").write.mode("overwrite").parquet(str(keys))
+        keys = known / f"keys-{found.version}-{found.made:%Y%m%dT%H%M%S%f}"
+        _keep(rows.select("topic", "key"), keys)
         former = sorted(str(each) for each in known.glob("keys-*") if each != keys)
         gone = _gone(spark, former, str(keys))
         _write(spark, rows.unionByName(gone), place, found.version)
@@ -108,6 +108,15 @@ def _messages(spark: SparkSession, found: Published, name: str, prefix: str) -> 
         F.to_json(F.struct(*KEYS[name]), _JSON).alias("key"),
         F.to_json(F.struct("*"), _JSON).alias("value"),
     )
+
+
+def _keep(keys: DataFrame, place: Path) -> None:
+    """On disk, whole or not at all: what is cut short would be in the way of every later send."""
+    unfinished = place.parent / UNFINISHED
+    keys.write.mode("overwrite").parquet(str(unfinished))
+    sync_tree(unfinished)
+    shutil.rmtree(place, ignore_errors=True)
+    unfinished.rename(place)
 
 
 def _gone(spark: SparkSession, former: list[str], now: str) -> DataFrame:

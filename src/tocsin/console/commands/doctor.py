@@ -43,12 +43,12 @@ def run(arguments: Namespace) -> int:
             unreachable = isinstance(error, CannotReachBroker)
             found.append(findings.unreachable_finding(error))
     directory = Path(arguments.data) if arguments.data else None
-    found += pipeline_findings.spark_findings()
     if directory is not None:
         if directory.is_dir():
             found += findings.disk_findings(directory)
         found += findings.store_findings(directory)
-        found += pipeline_findings.table_findings(directory / "tables")
+    found += pipeline_findings.spark_findings()
+    found += pipeline_findings.table_findings(pipeline_findings.tables_of(directory))
     _print(found, as_json=arguments.json)
     failed = [finding for finding in found if finding.level == "fail"]
     if unreachable and len(failed) == 1:

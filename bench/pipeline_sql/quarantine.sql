@@ -21,9 +21,12 @@ SELECT * EXCLUDE (told, plan), CASE
     WHEN length(subject) > $name_max THEN 'its subject is too long'
     WHEN length(run) > $name_max THEN 'its run is too long'
     WHEN length(activity) > $name_max THEN 'its activity is too long'
-    WHEN received < TIMESTAMPTZ '2000-01-01 00:00:00+00'
-        THEN 'it was received before there was a broker'
-    WHEN received > now() + INTERVAL 1 DAY THEN 'it was received in the future'
+    WHEN received NOT BETWEEN TIMESTAMPTZ '1970-01-01 00:00:00+00'
+        AND TIMESTAMPTZ '9999-12-31 00:00:00+00'
+        THEN 'its time (received) is one that no clock shows'
+    WHEN "at" NOT BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00'
+        AND TIMESTAMPTZ '9999-12-31 00:00:00+00'
+        THEN 'its time (at) is one that no clock shows'
     WHEN says_nothing AND NOT coalesce(
         starts_with(ltrim(TRY(decode(data))), '{') AND json_valid(TRY(decode(data))), false)
         THEN 'it should be a message, and its data is no JSON object'

@@ -34,15 +34,25 @@ def packed(directory: Path) -> Path:
     return target
 
 
+def python_without_the_package(directory: Path) -> Path:
+    """A Python that has what Tocsin needs, once it is told where that is, and not Tocsin itself."""
+    target = directory / "python-alone"
+    # Without its site, Python follows none of the links by which the package is installed here.
+    target.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    target.chmod(0o755)
+    return target
+
+
 @contextmanager
-def cluster(directory: Path, package: Path, workers: int = 2) -> Iterator[str]:
-    """The address of a master with so many workers; all of it ends with the block."""
+def cluster(directory: Path, path: str, workers: int = 2) -> Iterator[str]:
+    """The address of a master with so many workers, whose Python finds packages on that path. All
+    of it ends with the block."""
     environment = {
         **os.environ,
         "JAVA_HOME": str(find_java().home),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": str(package),
+        "PYTHONPATH": path,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_MEMORY": "256m",
     }

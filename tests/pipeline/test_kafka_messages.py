@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from tocsin.archive.record import SCHEMA, to_events
+from tocsin.drivers.blackboard.site import use_ontology
 from tocsin.errors import ConnectorMissing, TocsinError
 from tocsin.errors.spark import EventsGone
+from tocsin.ontology import built_in
 from tocsin.pipeline.kafka import LANDED, as_records
 from tocsin.pipeline.kafka_client import require_connector
 from tocsin.pipeline.kafka_plan import Lost, Stretch, plan
@@ -144,6 +148,23 @@ def message(offset: int, headers: dict[str, bytes], value: bytes | None) -> dict
     }
 
 
+CAME = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("value", pa.binary()),
+    ]
+)
+SITE = f"""
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix bb: <{built_in().prefixes["bb"]}> .
+@prefix lab: <http://example.org/lab#> .
+lab:Molten rdfs:subClassOf bb:ActivityFailed .
+"""
+
+
 def test_messages_become_records_and_those_that_are_no_events_keep_their_place() -> None:
     came = pa.RecordBatch.from_pylist(
         [
@@ -151,15 +172,7 @@ def test_messages_become_records_and_those_that_are_no_events_keep_their_place()
             message(8, {}, b"hello"),
             message(9, {}, json.dumps(STRUCTURED).encode()),
         ],
-        pa.schema(
-            [
-                ("partition", pa.int32()),
-                ("offset", pa.int64()),
-                ("timestamp", pa.timestamp("us", tz="UTC")),
-                ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-                ("value", pa.binary()),
-            ]
-        ),
+        CAME,
     )
 
     events, refused = as_records({2: 100})([came])
@@ -172,6 +185,24 @@ def test_messages_become_records_and_those_that_are_no_events_keep_their_place()
     assert refused.column("kafka_offset").to_pylist() == [8]
     assert refused.column("data").to_pylist() == [b"hello"]
     assert "it is no CloudEvent: the message has no ce_" in refused.column("refused")[0].as_py()
+
+
+def test_workers_read_messages_by_the_concepts_of_the_site(tmp_path: Path) -> None:
+    file = tmp_path / "lab.ttl"
+    file.write_text(SITE)
+    text = b'{"RunId": "run-1", "ActivityId": "a", "lab:Molten": "2026-02-01T12:00:00Z"}'
+    came = pa.RecordBatch.from_pylist([message(7, BINARY, text)], CAME)
+    use_ontology([str(file)])
+    try:
+        sent = cloudpickle.dumps(as_records({2: 100}))
+    finally:
+        use_ontology([])
+
+    (events,) = cloudpickle.loads(sent)([came])
+    (plainly,) = as_records({2: 100})([came])
+
+    assert events.column("told")[0].as_py()["ActivityFailed"] is not None
+    assert plainly.column("told")[0].as_py()["ActivityFailed"] is None
 
 
 def test_without_the_connector_it_is_said_how_to_have_it(ready: SparkSession) -> None:

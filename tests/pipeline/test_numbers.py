@@ -15,8 +15,6 @@ from tocsin.pipeline.few import few
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.quality import Key, _names_one
 
-NOW = datetime(2026, 11, 16, tzinfo=UTC)
-
 
 def _records(spark: SparkSession, seqs: list[int], ids: list[str | None]) -> DataFrame:
     """One record for each, the first row is nought."""
@@ -35,14 +33,14 @@ def _ids(frame: DataFrame) -> list[tuple[int | None, str | None]]:
 def test_where_every_number_is_met_once_nothing_is_looked_for(spark: SparkSession) -> None:
     records = _records(spark, [1, 2, 3], ["a", "b", "c"])
     with few() as keep:
-        assert misnumbered(records, F.lit(NOW), keep) is None
+        assert misnumbered(records, keep) is None
     assert numbered(records, None) is records
 
 
 def test_of_several_under_one_number_a_sound_one_keeps_it(spark: SparkSession) -> None:
     records = _records(spark, [1, 2, 2, 3], ["a", None, "b", "c"])
     with few() as keep:
-        wrong = misnumbered(records, F.lit(NOW), keep)
+        wrong = misnumbered(records, keep)
         assert _ids(numbered(records, wrong)) == [(1, "a"), (2, "b"), (3, "c")]
         assert _ids(unnumbered(records, wrong)) == sorted(
             [(1, "a"), (2, "b"), (3, "c"), (None, None)], key=str
@@ -57,7 +55,7 @@ def test_of_two_that_are_alike_in_everything_one_is_left(
     records = _records(spark, [7, 7, 7, 8], ["a", "a", "a", "b"])
     alike = records.withColumn("received", F.lit(datetime(2026, 2, 1, tzinfo=UTC)))
     with few() as keep:
-        wrong = misnumbered(alike, F.lit(NOW), keep)
+        wrong = misnumbered(alike, keep)
         assert _ids(numbered(alike, wrong)) == [(7, "a"), (8, "b")]
         assert [seq for seq, _ in _ids(unnumbered(alike, wrong))].count(None) == 2
 
@@ -65,7 +63,7 @@ def test_of_two_that_are_alike_in_everything_one_is_left(
 def test_records_without_a_number_are_left_alone(spark: SparkSession) -> None:
     records = _records(spark, [0, 0, -1, 4, 4], ["a", "b", "c", "d", "e"])
     with few() as keep:
-        wrong = misnumbered(records, F.lit(NOW), keep)
+        wrong = misnumbered(records, keep)
         assert [seq for seq, _ in _ids(numbered(records, wrong))] == [-1, 0, 0, 4]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
-from pipeline.cluster import cluster, packed
+from pipeline.cluster import cluster, packed, python_without_the_package
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
@@ -30,18 +31,35 @@ def pipeline(*arguments: str, package: Path | None = None) -> None:
     )
 
 
+def can_import(python: Path, path: str) -> bool:
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [str(python), "-c", "import pyarrow, tocsin.archive.record"]
+    return subprocess.run(command, env=environment, capture_output=True).returncode == 0
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_cluster_of_two_workers_makes_the_tables_that_one_machine_makes(tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     synthesize(Plan(events=4_000, seed=5), archive, lambda done: None)
-    package = packed(tmp_path)
+    package, alone = packed(tmp_path), python_without_the_package(tmp_path)
+    others = sysconfig.get_path("purelib")
+    settings = {
+        "spark.executor.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.pyspark.python": str(alone),
+        "spark.pyspark.driver.python": sys.executable,
+    }
 
+    assert not can_import(alone, others)
+    assert can_import(alone, f"{package}:{others}")
     pipeline("run", "--archive", str(archive), "--tables", str(tmp_path / "here"))
-    with cluster(tmp_path, package) as master:
-        options = ("--archive", str(archive), "--tables", str(tmp_path / "there"))
-        settings = ("--conf", "spark.executor.memory=1g", "--conf", "spark.driver.host=127.0.0.1")
-        pipeline("run", *options, "--master", master, *settings, package=package)
+    with cluster(tmp_path, f"{package}:{others}") as master:
+        for action, *more in (("run",), ("stream", "--once")):
+            options = ("--archive", str(archive), "--tables", str(tmp_path / action))
+            given = (f"--conf={name}={value}" for name, value in settings.items())
+            pipeline(action, *more, *options, "--master", master, *given, package=package)
 
     for name in TABLES:
-        assert_same(rows(tmp_path / "here", name), rows(tmp_path / "there", name), name)
+        for action in ("run", "stream"):
+            assert_same(rows(tmp_path / "here", name), rows(tmp_path / action, name), name)

@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.naming import DELIVERIES
+from tocsin.archive.naming import DELIVERIES, format_range
 from tocsin.archive.published import MANIFEST, require
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption, NoTables
 from tocsin.pipeline.job import Done, Job, run
+from tocsin.pipeline.partial import NOT_ITS_NUMBER
 from tocsin.pipeline.state import CHECKPOINT, STATE, State
 from tocsin.pipeline.stream import Pace, Progress, Streaming
 
@@ -31,11 +32,18 @@ def _at(seconds: float) -> str:
     return (MOMENT + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
 
-def _told(archive: Path, first: int, *said: dict[str, str]) -> int:
-    """A file of these messages. Returns the number after its last."""
+def _told(archive: Path, first: int, *said: dict[str, str], moment_ns: int = MOMENT_NS) -> int:
+    """A file of these messages, received then. Returns the number after its last."""
     archive.mkdir(exist_ok=True)
     events = [message(first + n, pairs) for n, pairs in enumerate(said)]
-    return add_file(archive, as_table(events, first, [MOMENT_NS] * len(events)), first)
+    return add_file(archive, as_table(events, first, [moment_ns] * len(events)), first)
+
+
+def _numbered(path: Path, *seqs: int) -> None:
+    """The file again, with these numbers."""
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index("seq")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(seqs)), path)
 
 
 def _step(number: int, **more: str) -> dict[str, str]:
@@ -112,16 +120,44 @@ def test_a_number_beyond_its_file_is_believed_by_nobody(
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     _told(archive, 1, *(ended(f"run-{n}", _at(n)) for n in range(3)))
     (path,) = archive.glob("date=*/*.parquet")
-    table = pq.read_table(path, partitioning=None)
-    place = table.schema.get_field_index("seq")
-    table = table.set_column(place, table.schema.field(place), pa.array([1, 2**62, 3]))
-    pq.write_table(table, path)
+    _numbered(path, 1, 2**62, 3)
     made(ready, archive)
     assert require(tables).manifest.through == 3
-    _told(archive, 4, ended("run-4", _at(4)))
+    _told(archive, 4, *(ended(f"run-{n}", _at(n)) for n in range(4, 7)))
+    _numbered(path.with_name(format_range(4, 6)), 4, 2, 6)
     made(ready, archive)
-    assert require(tables).tables["events"].rows == 3
-    assert require(tables).tables["quarantine"].rows == 1
+    assert require(tables).tables["events"].rows == 4
+    assert rows(tables, "quarantine")["reason"].to_pylist() == [NOT_ITS_NUMBER] * 2
+
+
+def test_a_clock_that_was_ahead_once_hides_nothing_that_came_after(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    _told(archive, 1, ended("before", _at(0)))
+    begun = datetime.now(UTC)
+    ahead_ns = MOMENT_NS + 4_000 * 86_400 * NS_PER_S  # the times of a broker never go back
+    _told(
+        archive, 2, ended("after", _at(1)), _step(0, ActivityExecuting=_at(2)), moment_ns=ahead_ns
+    )
+    as_of = _made(ready, archive).manifest.as_of
+    assert as_of is not None
+    assert begun <= as_of <= datetime.now(UTC)
+    assert {row["run"]: row["state"] for row in rows(tables, "runs").to_pylist()}["r"] == "running"
+    assert rows(tables, "quarantine").num_rows == 0
+
+
+def test_a_foreign_file_is_named_once_whenever_it_comes(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    named = []
+    for number in range(1, 4):
+        _told(archive, number, ended(f"run-{number}", _at(number)))
+        (archive / "date=2026-02-01" / f"notes-{min(number, 2)}.parquet").write_bytes(b"mine")
+        named.append([Path(each.path).name for each in _made(ready, archive).bad_files])
+    assert named == [["notes-1.parquet"], ["notes-2.parquet"], []]
+    assert rows(tables, "quarantine").num_rows == 2
 
 
 def test_what_is_kept_is_not_forgotten_for_an_archive_that_is_not_there(

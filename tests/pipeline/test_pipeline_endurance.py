@@ -70,7 +70,7 @@ def test_a_job_and_a_stream_survive_the_kill_of_an_executor(
     options = ["--archive", str(archive), "--tables", str(tmp_path / "there"), "--json"]
     settings = ["--conf", "spark.executor.memory=1g", "--conf", "spark.driver.host=127.0.0.1"]
 
-    with cluster(tmp_path, package) as master:
+    with cluster(tmp_path, str(package)) as master:
         settings += ["--master", master]
         ours = [child.pid for child in psutil.Process().children()]
         job = subprocess.Popen(

@@ -39,7 +39,8 @@ MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_TEXT = "2026-02-01T12:00:00Z"
 MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S
 LONG = "x" * (1 << 20)
-HAND_MADE_USABLE = 6  # an old one, a new one, two of clocks, two of many words
+HAND_MADE_USABLE = 8  # an old one, a new one, four of clocks, two of many words
+SECONDS_IN_12000 = 316_500_000_000
 KILLED_WITHIN_S = 8.0  # some batches, and a new edition or two
 
 
@@ -60,17 +61,22 @@ def hurt(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 
 
 def _clocks(seq: int) -> Any:
-    """Two of publishers whose clocks are years off, two of brokers whose clocks are."""
+    """Two of publishers whose clocks are years off, two of brokers whose clocks are, and two with
+    times that no clock shows."""
     future_ns = int((datetime.now(UTC) + timedelta(days=800)).timestamp()) * NS_PER_S
-    long_ago_ns = int(datetime(1999, 1, 1, tzinfo=UTC).timestamp()) * NS_PER_S
+    switched_on_ns = 5 * NS_PER_S  # where nothing keeps the time, it begins with 1970
     past, ahead = "1970-01-02T00:00:00Z", "2099-01-01T00:00:00Z"
     events = [
         message(seq, ended("past", past), time=past),
         message(seq + 1, ended("ahead", ahead), time=ahead),
         message(seq + 2, ended("early-broker", MOMENT_TEXT)),
         message(seq + 3, ended("late-broker", MOMENT_TEXT)),
+        message(seq + 4, ended("no-time", MOMENT_TEXT)),
+        message(seq + 5, ended("no-year", MOMENT_TEXT)),
     ]
-    return as_table(events, seq, [MOMENT_NS, MOMENT_NS, long_ago_ns, future_ns])
+    impossible_ns = [-NS_PER_S // 1000, SECONDS_IN_12000 * NS_PER_S]
+    received_ns = [MOMENT_NS, MOMENT_NS, switched_on_ns, future_ns, *impossible_ns]
+    return as_table(events, seq, received_ns)
 
 
 def _megabytes(seq: int) -> Any:
@@ -98,8 +104,7 @@ def expected_aside(truth: dict[str, Any]) -> Counter[str]:
             "it has no sequence number": broken["seq_repeats"],
             **{f"it has no {name}": broken[f"null_{name}"] for name in ("id", "source", "type")},
             **{f"it has no time ({name})": broken[f"null_{name}"] for name in ("received", "at")},
-            "it was received before there was a broker": 1,
-            "it was received in the future": 1,
+            "its time (received) is one that no clock shows": 2,
             "its id is too long to be one": 1,
             "its topic is too long": 1,
         }
@@ -141,12 +146,15 @@ def test_files_of_other_versions_and_clocks_years_off_are_read(made: Path) -> No
     steps = {row["run"]: row for row in rows(made, "activities").to_pylist()}
     late = {row["run"]: row["late_s"] for row in rows(made, "events").to_pylist()}
 
-    assert {steps[name]["state"] for name in ("old", "new", "past", "ahead")} == {"succeeded"}
+    names = ("old", "new", "past", "ahead", "early-broker", "late-broker")
+    assert {steps[name]["state"] for name in names} == {"succeeded"}
     assert (steps["old"]["exit_code"], steps["new"]["exit_code"]) == (None, 0)
     assert late["past"] > 50 * 365 * 86_400
     assert late["ahead"] == 0
-    assert "early-broker" not in steps
-    assert "late-broker" not in steps
+    times = [row["received"] for row in rows(made, "events").to_pylist()]
+    as_of = max(each for each in times if each < datetime.now(UTC))
+    assert require(made).manifest.as_of == as_of  # one clock that is ahead makes nobody late
+    assert not {"no-time", "no-year"} & set(steps)
 
 
 def test_megabytes_of_text_do_not_become_names(made: Path) -> None:

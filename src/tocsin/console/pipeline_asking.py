@@ -20,6 +20,7 @@ from tocsin.console.render import say, show_json, table
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 
 if TYPE_CHECKING:
+    from tocsin.config import Settings
     from tocsin.pipeline.job import Done, Job
     from tocsin.pipeline.stream import Progress
 
@@ -31,10 +32,14 @@ def tables_directory(named: str | None) -> Path:
     """The directory named, or where the settings have the tables."""
     if named is not None:
         return Path(_not_empty(named, "--tables"))
+    settings = _settings()
+    return Path(settings.pipeline.tables or os.path.join(settings.log.directory, "tables"))
+
+
+def _settings() -> Settings:
     from tocsin.config import find_file, load
 
-    settings, _ = load({}, os.environ, find_file(None, os.environ))
-    return Path(settings.pipeline.tables or os.path.join(settings.log.directory, "tables"))
+    return load({}, os.environ, find_file(None, os.environ))[0]
 
 
 def _not_empty(text: str, option: str) -> str:
@@ -78,6 +83,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _job(arguments: Namespace) -> Job:
+    from tocsin.drivers.blackboard.site import use_ontology
     from tocsin.pipeline.job import Job
     from tocsin.pipeline.places import KafkaPlace, is_kafka
 
@@ -87,6 +93,7 @@ def _job(arguments: Namespace) -> Job:
     archive = archive_place(arguments.archive)
     if is_kafka(archive):
         KafkaPlace.parse(archive)  # before Java is started for nothing
+        use_ontology(_settings().blackboard.ontology)  # no broker has read these messages for us
     asked = {name: getattr(arguments, name, None) for name in ("since", "until")}
     since, until = (_moment(text, f"--{name}") for name, text in asked.items())
     if since is not None and until is not None and since >= until:

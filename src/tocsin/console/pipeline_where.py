@@ -77,13 +77,18 @@ class Where:
 
     def _known(self, table: str, name: str) -> str:
         names = self._schema.names
-        if name in names and not pa.types.is_nested(self._schema.field(name).type):
+        plain = [each for each in names if not pa.types.is_nested(self._schema.field(each).type)]
+        if name in plain:
             return name
-        near = get_close_matches(name, names, 1)
-        hint = f"Did you mean {near[0]}? " if near and near[0] != name else ""
+        if name in names:
+            raise self._refused(
+                f"the column {name!r} of the table {table} has several values in a row",
+                f"Compare one of: {', '.join(plain)}.",
+            )
+        near = get_close_matches(name, plain, 1)
+        hint = f"Did you mean {near[0]}? " if near else ""
         raise self._refused(
-            f"the table {table} has no column {name!r} to compare",
-            f"{hint}It has: {', '.join(names)}.",
+            f"the table {table} has no column {name!r}", f"{hint}It has: {', '.join(plain)}."
         )
 
     def _refused(self, problem: str, remedy: str) -> BadFilter:

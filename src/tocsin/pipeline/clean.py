@@ -23,26 +23,25 @@ NOTED: Final = (
 JUDGED_BY: Final = ("WorkflowName", "evolution")
 NAME_BYTES_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
 EXCERPT_CHARS: Final = 200
-EARLIEST: Final = "2000-01-01T00:00:00Z"  # no broker of ours received anything before
-# The broker that received it wrote this time itself. A day allows for a clock that was set back.
-AHEAD_S_MAX: Final = 86_400
+# A clock may be years off, and what it stamped is an event all the same. But none shows these: -1,
+# as Kafka writes where there is no time, or a year that most readers do not know.
+EARLIEST: Final = {"received": "1970-01-01T00:00:00Z", "at": "0001-01-01T00:00:00Z"}
+LATEST: Final = "9999-12-31T00:00:00Z"
 LATE_S: Final = 600.0  # an event that comes so long after it happened counts as late
 
 
-def reason(now: Column) -> Column:
+def reason() -> Column:
     """Why a record of the archive cannot be used; null for one that can."""
     return F.coalesce(
-        _at_a_glance(now),
+        _at_a_glance(),
         F.when(
             _is_no_message(), F.lit("it should be a message, and its data is no JSON object")
         ).when(_is_nobodys(), F.lit("its RunId is too long or not printable")),
     )
 
 
-def _at_a_glance(now: Column) -> Column:
+def _at_a_glance() -> Column:
     """The same, as far as that can be told without the data, which is most of what is read."""
-    earliest = F.lit(EARLIEST).cast("timestamp")
-    ahead = F.col("received") > now + F.expr(f"INTERVAL {AHEAD_S_MAX} SECONDS")
     found = F.when(F.coalesce(F.col("seq"), F.lit(0)) < 1, F.lit("it has no sequence number"))
     for name in ("id", "source", "type"):
         found = found.when(
@@ -52,9 +51,10 @@ def _at_a_glance(now: Column) -> Column:
         found = found.when(F.col(name).isNull(), F.lit(f"it has no time ({name})"))
     for name in ("topic", "subject", "run", "activity"):
         found = found.when(F.octet_length(name) > NAME_BYTES_MAX, F.lit(f"its {name} is too long"))
-    return found.when(
-        F.col("received") < earliest, F.lit("it was received before there was a broker")
-    ).when(ahead, F.lit("it was received in the future"))
+    for name, earliest in EARLIEST.items():
+        is_shown = F.col(name).between(*(F.lit(x).cast("timestamp") for x in (earliest, LATEST)))
+        found = found.when(~is_shown, F.lit(f"its time ({name}) is one that no clock shows"))
+    return found
 
 
 def as_judged(records: DataFrame) -> DataFrame:

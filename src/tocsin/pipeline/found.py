@@ -41,10 +41,12 @@ class Found:
         return {"missing": self.missing, "unread": self.unread}
 
 
-def within(rows: DataFrame, window: Window, after: int) -> DataFrame:
-    """Those received in the window that came after that event."""
+def within(rows: DataFrame, window: Window, after: int, least: int = 0) -> DataFrame:
+    """Those received in the window that came after that event; and those whose number is below
+    the least that may be there, which are to be named."""
     if after:
-        rows = rows.where(F.coalesce(F.col("seq") > after, F.lit(True)))
+        is_new = (F.col("seq") > after) | (F.col("seq") < min(least, after + 1))
+        rows = rows.where(F.coalesce(is_new, F.lit(True)))
     if window.since is not None:
         rows = rows.where(F.col("received") >= F.lit(window.since))
     if window.until is not None:

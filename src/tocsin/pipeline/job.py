@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -140,6 +140,7 @@ def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[Ba
         )
         if found is None:
             return ()
+        found = _unnamed(found, state)
         tell("events")
         try:
             _fold(spark, state, job, found)
@@ -152,6 +153,15 @@ def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[Ba
             if bad.path in suspects:
                 without.append(bad)
             suspects.add(bad.path)
+
+
+def _unnamed(found: Found, state: State) -> Found:
+    """Without those files that an earlier part has set aside: each is named once."""
+    if not found.bad_files:
+        return found
+    named = state.files_aside()
+    left = tuple(each for each in found.bad_files if each.path not in named)
+    return replace(found, bad_files=left)
 
 
 def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:

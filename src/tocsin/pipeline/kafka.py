@@ -15,7 +15,7 @@ from tocsin.archive.members import Teller
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.errors.root import TocsinError
 from tocsin.event.stored import Stored
-from tocsin.ontology import built_in
+from tocsin.ontology import in_use
 from tocsin.pipeline.clean import set_aside
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.found import Found, within
@@ -115,8 +115,10 @@ def as_records(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Makes records of messages. `numbers` is, by partition, what an offset lacks to a number."""
 
+    concepts = in_use()
+
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        teller = Teller(built_in())
+        teller = Teller(concepts)
         for batch in batches:
             yield from _converted(batch, numbers, teller)
 

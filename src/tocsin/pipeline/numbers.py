@@ -29,7 +29,7 @@ def crowds(records: DataFrame) -> DataFrame:
     return counted.where("rows > numbers").select("crowd")
 
 
-def misnumbered(records: DataFrame, now: Column, keep: Keep) -> DataFrame | None:
+def misnumbered(records: DataFrame, keep: Keep) -> DataFrame | None:
     """The (seq, row) of each record whose number is another's; None if there is none."""
     region = F.shiftright("crowd", REGION_BITS - 6).alias("region")
     crowded = [
@@ -40,7 +40,7 @@ def misnumbered(records: DataFrame, now: Column, keep: Keep) -> DataFrame | None
     some = records.where(F.shiftright("seq", REGION_BITS).isin(crowded) & (F.col("seq") > 0))
     twice = keep(some.groupBy("seq").agg(F.count("*").alias("n")).where("n > 1"))
     # Of several, one that can be used keeps the number.
-    is_bad = reason(now).isNotNull()
+    is_bad = reason().isNotNull()
     order = Window.partitionBy("seq").orderBy(is_bad, "received", "source", "id", ROW)
     placed = some.join(twice, "seq", "left_semi").withColumn("place", F.row_number().over(order))
     return keep(placed.where("place > 1").select("seq", ROW))

@@ -33,8 +33,8 @@ from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# With it, the next part would begin in the middle of this one.
-NOT_ITS_NUMBER: Final = "its number is beyond those of its file"
+# With it, the next part would begin in the middle of this one, or this one would change the last.
+NOT_ITS_NUMBER: Final = "its number is none of those of its file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) 
 def _made(
     spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path, keep: Keep
 ) -> PartialFacts:
-    now = F.lit(input.now)
     records = input.records.withColumns({"file": F.expr(input.file), ROW: F.expr(input.row)})
-    wrong = misnumbered(as_judged(records), now, keep)
-    why = F.coalesce(reason(now), F.when(F.col("seq") > input.last, F.lit(NOT_ITS_NUMBER)))
+    wrong = misnumbered(as_judged(records), keep)
+    is_its_own = F.col("seq").between(input.first, input.last)
+    why = F.coalesce(reason(), F.when(~is_its_own, F.lit(NOT_ITS_NUMBER)))
     judged = unnumbered(as_judged(records), wrong).withColumn("reason", why)
     bad = set_aside(judged.where("reason IS NOT NULL"))
     others = quarantined(spark, input.bad_files)
@@ -123,7 +123,7 @@ def _made(
         "events": found["events"],
         "late": found["late"],
     }
-    as_of = _moment(found["as_of_us"])
+    as_of = _as_of(found["by_now_us"], found["last_us"], input.now)
     return PartialFacts(input.first, input.last, as_of, counts, dict(input.positions))
 
 
@@ -147,20 +147,28 @@ def _write_once(
         keep,
     )
     once = usable.join(repeated, "seq", "left_anti")
-    by_now = F.col("received") <= F.lit(input.now)  # one that is ahead makes nobody late
+    received_us = F.unix_micros("received")
     events = events_of(once).observe(
         seen,
         F.count("*").alias("events"),
         F.count_if(F.col("late_s") > input.late_s).alias("late"),
-        F.max(F.when(by_now, F.unix_micros("received"))).alias("as_of_us"),
+        F.max(F.when(F.col("received") <= F.lit(input.now), received_us)).alias("by_now_us"),
+        F.max_by(received_us, "seq").alias("last_us"),
     )
     write(events, place / "events", sizes.files)
     write(notes_of(once), place / "notes", sizes.files)
     return {"duplicates": repeated.count()}
 
 
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else EPOCH + timedelta(microseconds=micros)
+def _as_of(by_now_us: int | None, last_us: int | None, now: datetime) -> datetime | None:
+    """When the youngest event was received, as far as that can be.
+
+    A single time that is ahead makes nobody late. But the broker's times never go back: once its
+    clock was ahead, so is all that follows, and what came last came now.
+    """
+    if last_us is not None and EPOCH + timedelta(microseconds=last_us) > now:
+        return now
+    return None if by_now_us is None else EPOCH + timedelta(microseconds=by_now_us)
 
 
 def quarantined(spark: SparkSession, bad: Sequence[BadFile]) -> DataFrame:

@@ -111,11 +111,11 @@ def _from_files(
         pieces = _first_of(pieces, after + rows_max)
     if not pieces:
         return None
-    foreign = [BadFile(each.path, each.reason) for each in left_out] if not after else []
+    foreign = [BadFile(each.path, each.reason) for each in left_out]
     look = read_footer if is_directory(archive) else partial(_look_elsewhere, spark)
     good, bad, told = _looked_at(pieces, without, look)
     return Found(
-        within(_records(spark, [each.path for each in good], told), window, after),
+        within(_records(spark, [each.path for each in good], told), window, after, pieces[0].first),
         after + 1,
         pieces[-1].last,
         tuple(each.path for each in good),

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow.parquet as pq
 
 from tocsin.archive.naming import format_range, parse_range
 from tocsin.errors.pipeline import BadPipelineOption, NoTables, PipelineBusy
@@ -163,6 +164,12 @@ class State:
             for partition, offset in each.facts.positions.items():
                 found[partition] = max(offset, found.get(partition, 0))
         return found
+
+    def files_aside(self) -> frozenset[str]:
+        """The files of the archive that a part names in its quarantine."""
+        files = [path for each in self.partials() for path in each.files("quarantine")]
+        read = (pq.read_table(path, columns=["file"]).column(0).unique() for path in files)
+        return frozenset(name for names in read for name in names.to_pylist() if name)
 
     @contextmanager
     def new_place(self) -> Iterator[Path]:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
-from tocsin.console.pipeline_asking import _moment
+from tocsin.console.pipeline_asking import _is_ago, _moment
 
 
 def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -55,6 +56,34 @@ def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "Spark does not start with --master local[x]" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.slow
+def test_quality_tells_of_every_check_and_which_rows_break_one(tmp_path: Path) -> None:
+    synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
+    tables = ("--tables", tmp_path / "tables")
+    made = tocsin("run", "--archive", tmp_path / "archive", *tables)
+    assert made.returncode == 0, made.stderr
+
+    sound = tocsin("quality", *tables)
+    (path,) = (tmp_path / "tables" / "runs").glob("*.parquet")
+    runs = pq.read_table(path, partitioning=None)
+    place = runs.schema.get_field_index("state")
+    states = ["dancing", *runs["state"].to_pylist()[1:]]
+    pq.write_table(runs.set_column(place, runs.schema.field(place), [states]), path)
+    broken = tocsin("quality", *tables)
+
+    assert (sound.returncode, "BROKEN" in sound.stdout) == (0, False)
+    assert broken.returncode == 1
+    assert broken.stdout.count("BROKEN") == 1
+    assert "state='dancing'" in broken.stdout + broken.stderr
+
+
+def test_a_bare_number_is_no_time_ago() -> None:
+    assert [_is_ago(text) for text in ("30d", "12 h", "20260301", "2026-03-01")] == [
+        *(True, True),
+        *(False, False),
+    ]
 
 
 @pytest.mark.parametrize("text", ["30d", "30 days"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -48,6 +49,8 @@ def compare(kept: Kept, runs: Iterable[Row], activities: Iterable[Row], now_ns: 
             assert set(rows) == {one.attempt for one in (activity, *activity.tries)}
             for one in (activity, *activity.tries):
                 check_activity(one, rows[one.attempt], kind=activity.type)
+                assert rows[one.attempt]["last"] == (one is activity)
+                assert rows[one.attempt]["workflow"] == run_of[each.id]["workflow"]
     assert faults_in(kept) == {
         (run, id, attempt): row["fault"]
         for run, named in tries.items()
@@ -105,8 +108,12 @@ def check_run(record: RunRecord, row: Row) -> None:
         assert row[name] == getattr(record, name), name
     for name in ("started", "ended", "last_event"):
         assert shown(row, name) == moment(getattr(record, name)), name
-    for name in ("duration_s", "parent", "progress", "error", "exit_code", "command"):
+    for name in (
+        *("duration_s", "parent", "progress", "error", "exit_code", "command"),
+        *("working_directory", "retried"),
+    ):
         assert row[name] == getattr(record, name), name
+    assert json.loads(row["parameters"] or "{}") == record.parameters
     assert {state: row[f"n_{state}"] for state in ACTIVITY_STATES} == {
         state: getattr(record.activities, state) for state in ACTIVITY_STATES
     }

@@ -99,14 +99,19 @@ def spoil(good: Path, cut: Path, foreign: Path, flipped: Path) -> None:
     """Three files of an archive, each broken in its own way, and a fourth beside them."""
     cut.write_bytes(cut.read_bytes()[:-500])
     pq.write_table(pq.read_table(good).select(["id"]), foreign)
-    # In a column that everybody reads: what is broken where nobody looks hurts nobody.
-    group = pq.ParquetFile(flipped).metadata.row_group(0)
+    flip(flipped)
+    (good.parent / "notes.parquet").write_bytes(b"mine")
+
+
+def flip(path: Path) -> None:
+    """Damage within a file. In a column that everybody reads: what is broken where nobody looks
+    hurts nobody."""
+    group = pq.ParquetFile(path).metadata.row_group(0)
     places = {group.column(n).path_in_schema: n for n in range(group.num_columns)}
     begin = group.column(places["received"]).data_page_offset
-    content = bytearray(flipped.read_bytes())
+    content = bytearray(path.read_bytes())
     content[begin : begin + 200] = b"\xff" * 200
-    flipped.write_bytes(content)
-    (good.parent / "notes.parquet").write_bytes(b"mine")
+    path.write_bytes(content)
 
 
 def version_read_whole(tables: Path) -> int:

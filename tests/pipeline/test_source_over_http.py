@@ -14,17 +14,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.archives import batch_of
 from pipeline.reading import batch_reader, numbers, stream_reader
 from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
+from tocsin.archive.published import require
 from tocsin.archive.record import SCHEMA
 from tocsin.drivers.http.rest.arrow import course
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.errors.archive import BadArchiveFile
+from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.errors.spark import EventsGone, NotArrow
+from tocsin.pipeline.job import Job, run
+from tocsin.pipeline.reading import new_records
+from tocsin.pipeline.state import Window
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
 
 
@@ -125,6 +131,18 @@ def test_a_damaged_file_of_a_broker_is_named_with_what_to_do_or_passed_over_and_
     assert (status, problem["code"]) == (500, "T410")
     assert elsewhere == list(range(1, 301)), "what is broken where nobody looks hurts nobody"
     assert numbers(batch_reader(url, columns=columns)) == list(range(1, 301))
+
+
+def test_the_job_goes_on_without_a_damaged_file_of_a_broker_and_not_with_another_log(
+    ready: SparkSession, trimmed_broker: Served, tmp_path: Path
+) -> None:
+    with damaged(trimmed_broker, 1):
+        done = run(ready, Job(trimmed_broker.url, tmp_path))
+
+    assert done.manifest.counts["missing"] == 100
+    assert require(tmp_path).tables["events"].rows == 200
+    with pytest.raises(BadPipelineOption, match="started over"):
+        new_records(ready, trimmed_broker.url, 10_000, Window())
 
 
 def test_a_file_that_a_broker_does_not_read_is_named_and_not_passed_over(

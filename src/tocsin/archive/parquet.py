@@ -57,6 +57,16 @@ def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
         return Footer(file.metadata.num_rows, date.decode(), int(version), told)
 
 
+def read_through(piece: Piece, source: BinaryIO | None = None) -> None:
+    """Read a file to its last byte, for nothing but to see that it can be read, checksums and all.
+
+    `source` is as for `read_footer`. Raises BadArchiveFile, ArchiveFileNotRead.
+    """
+    with _opened(piece, source) as file:
+        for batch in file.iter_batches(_rows_a_batch(file, BATCH_ROWS)):
+            batch.validate()
+
+
 def members_told(metadata: pq.FileMetaData) -> frozenset[str]:
     """By what is counted for each column; one of which that is not known may have something."""
     chunks = (
@@ -118,7 +128,7 @@ def read_selected(
         for batch in file.iter_batches(size, row_groups=list(groups), columns=paths(read)):
             found = batch if batch.schema.equals(read) else _fitted(batch, read)
             if keeps_nulls:
-                found = _own_numbers(found, piece.last)
+                found = _own_numbers(found, piece)
             else:
                 _must_be_whole(piece, found, judged)
             if is_cut:
@@ -258,13 +268,15 @@ def _within(batch: pa.RecordBatch, after: int, through: int | None) -> pa.Record
     return batch if pc.all(keep).as_py() else batch.filter(keep)
 
 
-def _own_numbers(batch: pa.RecordBatch, last: int) -> pa.RecordBatch:
-    """A number beyond those of the file is none: a stream that believed it would go on after it."""
+def _own_numbers(batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
+    """A number that is none of the file's is none: a stream that believed one beyond them would go
+    on after it."""
     place = batch.schema.get_field_index("seq")
     if place < 0:
         return batch
     numbers = batch.column(place)
-    own = pc.if_else(pc.greater(numbers, last), pa.scalar(None, numbers.type), numbers)
+    is_own = pc.and_(pc.greater_equal(numbers, piece.first), pc.less_equal(numbers, piece.last))
+    own = pc.if_else(is_own, numbers, pa.scalar(None, numbers.type))
     return batch.set_column(place, batch.schema.field(place), own)
 
 

@@ -52,6 +52,8 @@ class Manifest(msgspec.Struct, frozen=True):
     """What was met on the way: events, duplicates, late, set aside."""
     samples: str = ""
     """Which samples beside the events it was made of: how many files, and the last of them."""
+    state: str = ""
+    """Of which state: another one, if that was started over."""
     format: int = FORMAT
 
 

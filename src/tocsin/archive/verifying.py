@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from tocsin.archive.naming import DAMAGED, date_of, parse_date, parse_range
 from tocsin.archive.parquet import read_footer, read_piece
 from tocsin.archive.record import VERSION
 from tocsin.archive.samples import SCHEMAS
-from tocsin.errors.archive import BadArchiveFile
+from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 
 MOVE_IT: Final = "Restore it from a copy, or move it out of the archive and do without it."
 FINDINGS_MAX: Final = 1_000  # then it is said that there are more
@@ -64,22 +65,15 @@ class Report:
 
 def verify(directory: str, progress: Progress | None = None) -> Report:
     """Read everything. `progress` is told (bytes looked at, bytes in all)."""
-    catalog = Catalog(directory)
-    pieces = catalog.pieces()
-    report = Report(files=len(pieces), size_bytes=sum(each.bytes for each in pieces))
+    catalog, report = Catalog(directory), Report()
+    pieces = _look_through_all(catalog, report, progress)
+    report.files, report.size_bytes = len(pieces), sum(each.bytes for each in pieces)
     if pieces:
         report.first, report.last = pieces[0].first, pieces[-1].last
     for foreign in catalog.foreign():
         report.add(Finding("damage", foreign.reason, foreign.path, "Move it out of the archive."))
-    for finding in _gaps(pieces):
-        report.add(finding)
-    done = 0
-    for piece in pieces:
-        report.events += _look_through(piece, report)
-        done += piece.bytes
-        if progress is not None:
-            progress(done, report.size_bytes)
     beside = (
+        _gaps(pieces),
         _broken_samples(directory),
         _leftovers(directory, catalog),
         _set_aside(directory, pieces),
@@ -89,12 +83,37 @@ def verify(directory: str, progress: Progress | None = None) -> Report:
     return report
 
 
+def _look_through_all(catalog: Catalog, report: Report, progress: Progress | None) -> list[Piece]:
+    """Every file that there was at first, ascending. One that was merged into another or let go
+    meanwhile is no damage: what is there in its place is looked at."""
+    waiting = deque(catalog.pieces())
+    last, total = max((each.last for each in waiting), default=0), sum(p.bytes for p in waiting)
+    counts: dict[Piece, int] = {}
+    done = 0
+    while waiting:
+        piece = waiting.popleft()
+        try:
+            counts[piece] = _look_through(piece, report)
+            done += piece.bytes
+        except ArchiveFileGone:
+            now = [each for each in catalog.pieces() if each.first <= last]
+            waiting = deque(each for each in now if each not in counts)
+            counts = {each: counts[each] for each in now if each in counts}
+            done = sum(each.bytes for each in counts)
+        if progress is not None:
+            progress(min(done, total), total)
+    report.events = sum(counts.values())
+    return sorted(counts, key=lambda each: each.first)
+
+
 def _broken_samples(directory: str) -> Iterator[Finding]:
     """What is kept beside the events, and cannot be read."""
     for name in SCHEMAS:
         for path in sorted(Path(directory, name).glob("*/*.parquet")):
             try:
                 pq.read_table(path, partitioning=None).validate()
+            except FileNotFoundError:
+                continue  # it was let go meanwhile
             except (OSError, pa.ArrowException) as error:
                 reason = f"it cannot be read: {str(error).splitlines()[0]}"
                 yield Finding("damage", reason, str(path), MOVE_IT)
@@ -112,22 +131,23 @@ def _gaps(pieces: list[Piece]) -> Iterator[Finding]:
 
 
 def _look_through(piece: Piece, report: Report) -> int:
-    """Read one file. Returns how many events it has."""
+    """Read one file. Returns how many events it has. Raises ArchiveFileGone."""
     try:
-        count = read_footer(piece).count
+        footer = read_footer(piece)
         _must_be_in_order(piece)
+    except ArchiveFileGone:
+        raise
     except BadArchiveFile as error:
         report.add(Finding("damage", error.reason, piece.path, MOVE_IT))
         return 0
-    version = read_footer(piece).version
-    if version > VERSION:
-        words = f"a newer Tocsin wrote it (version {version}): what it added is not read"
+    if footer.version > VERSION:
+        words = f"a newer Tocsin wrote it (version {footer.version}): what it added is not read"
         report.add(Finding("note", words, piece.path))
-    missing = piece.last - piece.first + 1 - count
+    missing = piece.last - piece.first + 1 - footer.count
     if missing:
         words = f"{missing} of its sequence numbers have no event: the log could not give them"
         report.add(Finding("note", words, piece.path))
-    return count
+    return footer.count
 
 
 def _must_be_in_order(piece: Piece) -> None:

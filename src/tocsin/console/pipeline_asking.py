@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tocsin.pipeline.stream import Progress
 
 STEPS: Final = 16  # about so many things are done one after another
-_AGO: Final = re.compile(r"[0-9.]+\s*[a-z]*")  # 30d, 12h
+_AGO: Final = re.compile(r"[0-9.]+\s*[a-z]+")  # 30d, 12h
 
 
 def tables_directory(named: str | None) -> Path:
@@ -107,6 +107,7 @@ def _job(arguments: Namespace) -> Job:
         since=since,
         until=until,
         anew=arguments.anew,
+        silence_s=_settings().monitor.silence_s,
         moves=any(text is not None and _is_ago(text) for text in asked.values()),
     )
 
@@ -301,13 +302,14 @@ def quality(arguments: Namespace) -> int:
     from tocsin.archive.published import require
 
     found = require(tables_directory(arguments.tables))
+    from tocsin.pipeline.places import on_this_disk
     from tocsin.pipeline.plainly import told_plainly
     from tocsin.pipeline.quality import findings
 
     spark = started(arguments, "fast", {})
     try:
         with told_plainly():
-            checks = findings(lambda name: spark.read.parquet(str(found.directory / name)))
+            checks = findings(lambda name: spark.read.parquet(on_this_disk(found.directory / name)))
     finally:
         spark.stop()
     if arguments.json:

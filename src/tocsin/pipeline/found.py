@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tocsin.archive.catalog import Piece
 from tocsin.pipeline.partial import BadFile
 from tocsin.pipeline.state import Window
 
@@ -19,7 +20,7 @@ class Found:
     records: DataFrame
     first: int
     last: int
-    files: tuple[str, ...] = ()
+    pieces: tuple[Piece, ...] = ()
     bad_files: tuple[BadFile, ...] = ()
     bytes: int = 0
     file: str = "''"
@@ -34,6 +35,11 @@ class Found:
     """Rows of the quarantine: messages that are no events."""
     positions: Mapping[str, int] = field(default_factory=dict)
     """Where to go on, partition by partition, where one number cannot say it."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Where the pieces are."""
+        return tuple(each.path for each in self.pieces)
 
     @property
     def lacks(self) -> dict[str, int]:

@@ -86,16 +86,12 @@ def _adopt(archive: Path) -> bool:
 
     Each session writes under its own name, because two that end at once would spoil one file.
     """
-    whole = [
-        left
-        for left in archive.parent.glob(f"{archive.name}.*")
-        if time.time() - left.stat().st_mtime > SETTLED_S
-    ]
-    for left in whole:
+    for left in archive.parent.glob(f"{archive.name}.*"):
         # Another session may do the same now; one of the two has it, and the other none.
         with contextlib.suppress(FileNotFoundError):
-            left.replace(archive)
-    return bool(whole)
+            if time.time() - left.stat().st_mtime > SETTLED_S:
+                left.replace(archive)
+    return archive.exists()
 
 
 def _cache_directory() -> Path | None:

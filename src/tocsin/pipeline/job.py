@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tocsin.archive.published import Manifest, published
+from tocsin.errors.root import TocsinError
 from tocsin.pipeline.clean import LATE_S
 from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
@@ -21,7 +22,7 @@ from tocsin.pipeline.numbers import OF_FILES
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.places import has_files
 from tocsin.pipeline.plainly import told_plainly, with_cause
-from tocsin.pipeline.reading import land, new_records
+from tocsin.pipeline.reading import land, new_records, unreadable
 from tocsin.pipeline.samples import Samples
 from tocsin.pipeline.standing import added, compacted, due
 from tocsin.pipeline.state import Partial, State, Window
@@ -37,7 +38,7 @@ SETTINGS: Final = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 SILENCE_S: Final = 6 * 3600.0  # as the monitor has it: longer without news, and a run is lost
-BAD_FILES_MAX: Final = 100  # that turn out to be unreadable while they are read, one after another
+SUSPECTS_MAX: Final = 20  # files that Spark alone cannot read: each costs two folds of everything
 BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB of rows in a sort
 BYTES_A_FILE: Final = 128 << 20
 PARTITIONS_MAX: Final = 2_000
@@ -66,7 +67,7 @@ class Job:
 
     @property
     def window(self) -> Window:
-        return Window(self.since, self.until, self.archive)
+        return Window(self.since, self.until, self.archive, moves=self.moves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,12 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
     """Bring the tables up to date. Running it again changes nothing."""
     state = State(job.tables)
     with told_plainly(), state.held():
-        if job.anew or (job.moves and state.has_other(job.window)):
+        if job.anew or state.has_moved(job.window):
             start_over(spark, state, job)
         state.agree_on(job.window)
         bad = take_in(spark, state, job, tell)
         standing = None if job.anew else published(job.tables)
-        if standing is not None and _has_all(standing.manifest, spark, state, job):
+        if standing is not None and not is_behind(spark, state, job):
             return Done(standing.manifest, False, bad)
         return Done(make_tables(spark, state, job, tell), True, bad)
 
@@ -100,15 +101,16 @@ def start_over(spark: SparkSession, state: State, job: Job) -> None:
     state.forget()
 
 
-def _has_all(manifest: Manifest, spark: SparkSession, state: State, job: Job) -> bool:
-    """True if the tables were made of what is in the state, which may have been started over, and
-    of the samples there are."""
-    has_counted = manifest.counts == added(state.partials())
-    return (
-        has_counted
-        and manifest.through >= state.through()
-        and manifest.samples == Samples(spark, job.archive, job.window).told()
-    )
+def is_behind(spark: SparkSession, state: State, job: Job) -> bool:
+    """True if the tables were not made of what is in the state, which may have been started over,
+    and of the samples there are. What nothing is counted of, tables do not show."""
+    standing, parts = published(job.tables), state.partials()
+    if standing is None:
+        return bool(parts)
+    manifest = standing.manifest
+    if manifest.state != state.id or manifest.counts != added(parts):
+        return True
+    return manifest.samples != Samples(spark, job.archive, job.window).told()
 
 
 def make_tables(spark: SparkSession, state: State, job: Job, tell: Tell) -> Manifest:
@@ -146,13 +148,26 @@ def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[Ba
             _fold(spark, state, job, found)
             return found.bad_files
         except (PySparkException, Py4JError) as error:
-            bad = _file_named_by(error, found)
-            if bad is None or len(without) >= BAD_FILES_MAX:
+            named = _file_named_by(error, found)
+            if named is None or len(suspects) >= SUSPECTS_MAX:
                 raise
-            # An outage is over when it is tried again; a file that is broken is not mended by it.
-            if bad.path in suspects:
-                without.append(bad)
-            suspects.add(bad.path)
+            bad = _unreadable(spark, job, found, error)
+            if bad:
+                without += bad
+            # What we can read and Spark cannot, twice, is not for Spark.
+            elif named.path in suspects:
+                without.append(named)
+            else:
+                suspects.add(named.path)
+
+
+def _unreadable(spark: SparkSession, job: Job, found: Found, error: Exception) -> list[BadFile]:
+    """The files that are damaged. Raises what Spark told if that cannot be said: in an outage
+    every file looks so, and none is set aside for it."""
+    try:
+        return unreadable(spark, job.archive, found.pieces)
+    except (TocsinError, PySparkException, Py4JError, OSError):
+        raise error from None
 
 
 def _unnamed(found: Found, state: State) -> Found:

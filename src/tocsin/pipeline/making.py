@@ -27,6 +27,7 @@ from tocsin.pipeline.derive.stats import activity_stats
 from tocsin.pipeline.derive.usage import activity_usage, host_usage
 from tocsin.pipeline.parquet import read, write, write_few
 from tocsin.pipeline.partial import Sizes, quarantined
+from tocsin.pipeline.places import on_this_disk
 from tocsin.pipeline.publishing import Edition
 from tocsin.pipeline.quality import findings, require
 from tocsin.pipeline.runs import run_rows, with_activities, with_runs
@@ -48,6 +49,7 @@ class Making:
     ) -> None:
         self._spark = spark
         self._parts: Sequence[Partial] = state.partials()
+        self._state_id = state.id
         self._samples = samples
         self._sizes = sizes
         self._silence_s = silence_s
@@ -68,6 +70,7 @@ class Making:
                 self._as_of,
                 added(self._parts),
                 self._samples.told(),
+                self._state_id,
             )
         except BaseException:
             self._edition.give_up()
@@ -75,7 +78,8 @@ class Making:
 
     def table(self, name: str) -> DataFrame:
         """A table of this edition, as far as it is made."""
-        return self._spark.read.schema(table_schema(name)).parquet(str(self._edition.place(name)))
+        place = on_this_disk(self._edition.place(name))
+        return self._spark.read.schema(table_schema(name)).parquet(place)
 
     def _make_all(self, as_of: datetime, step: Step) -> None:
         step("activities")

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructType
 
+from tocsin.pipeline.places import on_this_disk
 from tocsin.pipeline.state import Partial
 
 # Words of which no two are alike: looking for those that are takes as long as to write them.
@@ -26,7 +27,7 @@ def write(frame: DataFrame, out: Path, files: int | None) -> None:
         frame = frame.coalesce(files)
     options = {f"parquet.enable.dictionary#{name}": "true" for name in _repeating(frame.schema)}
     writer = frame.write.mode("overwrite").option("parquet.enable.dictionary", "false")
-    writer.options(**options).parquet(str(out))
+    writer.options(**options).parquet(on_this_disk(out))
 
 
 def read(
@@ -34,7 +35,7 @@ def read(
 ) -> DataFrame:
     """One of the tables of some parts, as one; with that schema, if parts may differ in theirs."""
     reader = spark.read if schema is None else spark.read.schema(schema)
-    return reader.parquet(*(str(each.directory / name) for each in partials))
+    return reader.parquet(*(on_this_disk(each.directory / name) for each in partials))
 
 
 def _repeating(schema: StructType, before: str = "") -> Iterator[str]:

@@ -29,6 +29,7 @@ from tocsin.pipeline.few import Keep, few, without
 from tocsin.pipeline.fold import cells_of, folded
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.parquet import read, write, write_few
+from tocsin.pipeline.places import on_this_disk
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
 
@@ -96,7 +97,7 @@ def _made(
     if input.aside is not None:
         others = others.unionByName(input.aside)
     write_few(bad.unionByName(others), place / "quarantine")
-    aside = spark.read.schema(bad.schema).parquet(str(place / "quarantine"))
+    aside = spark.read.schema(bad.schema).parquet(on_this_disk(place / "quarantine"))
     # By their numbers: to judge them again, each step would read all that they are judged by.
     numbers = keep(aside.select("seq").where("seq > 0"))
     usable = without(numbered(records, wrong).where("seq > 0"), numbers)
@@ -113,7 +114,7 @@ def _made(
             lambda: fold("runs", "run"),
         ]
     )
-    notes = spark.read.schema(notes_of(usable).schema).parquet(str(place / "notes"))
+    notes = spark.read.schema(notes_of(usable).schema).parquet(on_this_disk(place / "notes"))
     fold("attempts", "activity", notes)
     found = seen.get
     counts = {
@@ -142,7 +143,7 @@ def _write_once(
     write(keys, place / "keys", sizes.files)
     former = [each for each in state.partials() if each.facts.last < input.first]
     repeated = repetitions(
-        spark.read.schema(keys.schema).parquet(str(place / "keys")),
+        spark.read.schema(keys.schema).parquet(on_this_disk(place / "keys")),
         read(spark, former, "keys") if former else None,
         keep,
     )

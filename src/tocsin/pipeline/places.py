@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,13 @@ def has_files(archive: str) -> bool:
 
 def directory_of(archive: str) -> Path:
     return Path(archive.removeprefix("file://"))
+
+
+def on_this_disk(path: Path | str) -> str:
+    """A path as Spark is to take it: without its scheme it may mean another file system, as it does
+    wherever there is a Hadoop. An address is left as it is."""
+    text = str(path)
+    return text if "://" in text else f"file://{os.path.abspath(text)}"
 
 
 def shown(place: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from tocsin.errors.pipeline import PipelineFailed
 
 WORDS_MAX: Final = 400  # of what went wrong, and as many of why
 DISK_FULL: Final = "No space left on device"
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+(?:: (.+))?$", re.M)
@@ -52,7 +54,10 @@ def told_plainly() -> Iterator[None]:
             f"Spark gave up: {words}", remedy=f"The tables are as they were. {remedy}"
         ) from error
     except OSError as error:
+        remedy = "Look at the rights and the disk of what it names."
+        if error.errno in NO_ROOM:
+            remedy = "Make room, or name another place with --tables."
         raise PipelineFailed(
-            f"the tables could not be written: {error}",
-            remedy="The tables are as they were. Make room, or name another place with --tables.",
+            f"a file could not be read or written: {error}",
+            remedy=f"The tables are as they were. {remedy}",
         ) from error

@@ -61,8 +61,10 @@ class Edition:
         as_of: datetime | None,
         counts: dict[str, int],
         samples: str,
+        state: str = "",
     ) -> Manifest:
         """From now on, this is what readers find."""
+        self._make_way()
         manifest = Manifest(
             version=self.number,
             made=made,
@@ -71,6 +73,7 @@ class Edition:
             tables={name: self._finished(name) for name in TABLES},
             counts=counts,
             samples=samples,
+            state=state,
         )
         for name, facts in manifest.tables.items():
             own = {"table": name, "version": self.number, "made": made, "through": through}
@@ -121,9 +124,12 @@ class Edition:
             rows, sum(each.stat().st_size for each in files), tuple(each.name for each in files)
         )
 
-    def _point_to(self, final: Path) -> None:
+    def _make_way(self) -> None:
+        """A link for each table, before there is anything that would have to be taken back."""
         for name in TABLES:
             self._link_once(self._tables / name, Path(CURRENT) / name)
+
+    def _point_to(self, final: Path) -> None:
         swap = self._tables / f"{UNFINISHED}{CURRENT}"
         with suppress(FileNotFoundError):
             swap.unlink()

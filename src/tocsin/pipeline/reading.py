@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from tocsin.archive.catalog import Catalog, Foreign, Piece
-from tocsin.archive.parquet import Footer, members_told, read_footer
+from tocsin.archive.parquet import Footer, members_told, read_footer, read_through
 from tocsin.archive.record import SCHEMA
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
@@ -24,7 +24,8 @@ from tocsin.pipeline.found import Found, within
 from tocsin.pipeline.hadoop import listed, opened
 from tocsin.pipeline.kafka import new_messages, parted
 from tocsin.pipeline.partial import BadFile
-from tocsin.pipeline.places import directory_of, is_broker, is_directory, is_kafka
+from tocsin.pipeline.places import directory_of, is_broker, is_directory, is_kafka, on_this_disk
+from tocsin.pipeline.source import register
 from tocsin.pipeline.source.broker import Broker
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.state import Window
@@ -71,11 +72,12 @@ def new_records(
 def land(spark: SparkSession, archive: str, found: Found, place: Path) -> Found:
     """What something that runs has told, written down: each step would ask for it again."""
     out = place / "landed"
-    found.records.write.mode("overwrite").parquet(str(out))
+    found.records.write.mode("overwrite").parquet(on_this_disk(out))
     files = list(out.glob("*.parquet"))
     ends = [read_metadata(each) for each in files]
     told = frozenset[str]().union(*map(members_told, ends))
-    records = spark.read.schema(_telling(found.records.schema, told)).parquet(str(out))
+    schema = _telling(found.records.schema, told)
+    records = spark.read.schema(schema).parquet(on_this_disk(out))
     size = sum(each.stat().st_size for each in files)
     if is_kafka(archive):
         events, aside = parted(records, found.file)
@@ -100,12 +102,10 @@ def _from_files(
     rows_max: int | None,
 ) -> Found | None:
     found, left_out = _files(spark, archive, window)
-    if is_directory(archive) and found and found[-1].last < after:
-        raise BadPipelineOption(
-            f"the archive {archive} ends with event {found[-1].last}, and the tables have events "
-            f"up to {after}: it was started over",
-            remedy="Make tables of what is there with --anew, or name another directory.",
-        )
+    # What is copied elsewhere is only listed as far as its dates are asked for.
+    is_all = is_directory(archive) or _is_everything(window)
+    if found and is_all and found[-1].last < after:
+        raise _started_over(archive, found[-1].last, after)
     pieces = [each for each in found if each.last > after and _may_be_in(each, window)]
     if rows_max is not None:
         pieces = _first_of(pieces, after + rows_max)
@@ -118,13 +118,30 @@ def _from_files(
         within(_records(spark, [each.path for each in good], told), window, after, pieces[0].first),
         after + 1,
         pieces[-1].last,
-        tuple(each.path for each in good),
+        tuple(good),
         (*bad, *foreign),
         sum(each.bytes for each in good),
         FILE_NAMED if good else "''",
-        _missing(pieces, after) if window.since is None and window.until is None else 0,
-        sum(each.last - max(each.first - 1, after) for each in pieces if each not in good),
+        _missing(pieces, after) if _is_everything(window) else 0,
+        _numbers_of(pieces, after) - _numbers_of(good, after),
     )
+
+
+def _is_everything(window: Window) -> bool:
+    return window.since is None and window.until is None
+
+
+def _started_over(archive: str, last: int, after: int) -> BadPipelineOption:
+    return BadPipelineOption(
+        f"the archive {archive} ends with event {last}, and the tables have events up to {after}: "
+        "it was started over",
+        remedy="Make tables of what is there with --anew, or name another directory.",
+    )
+
+
+def _numbers_of(pieces: Sequence[Piece], after: int) -> int:
+    """How many events there are after that one, by the names of the files."""
+    return sum(each.last - max(each.first - 1, after) for each in pieces)
 
 
 def _missing(pieces: Sequence[Piece], after: int) -> int:
@@ -191,6 +208,29 @@ def _looked_at(
     return good, [bad for bad in found if isinstance(bad, BadFile)], told
 
 
+def unreadable(spark: SparkSession, archive: str, pieces: Sequence[Piece]) -> list[BadFile]:
+    """Those of the files that turn out to be damaged when each is read to its end.
+
+    Raises ArchiveFileNotRead and the like where it is not the file's fault.
+    """
+
+    def judged(piece: Piece) -> BadFile | None:
+        try:
+            if is_directory(archive):
+                read_through(piece)
+            else:
+                with opened(spark, piece) as source:
+                    read_through(piece, source)
+        except (ArchiveFileGone, FileNotFoundError):
+            return None  # it was merged into another meanwhile
+        except BadArchiveFile as error:
+            return BadFile(piece.path, error.reason)
+        return None
+
+    with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
+        return [bad for bad in pool.map(judged, pieces) if bad is not None]
+
+
 def _may_be_in(piece: Piece, window: Window) -> bool:
     """By the date in a sealed file's path; a fresh one may be of any."""
     date = PurePosixPath(piece.path).parent.name.removeprefix("date=")
@@ -202,7 +242,7 @@ def _records(spark: SparkSession, paths: list[str], told: frozenset[str]) -> Dat
     schema = spark_schema(SCHEMA)
     if not paths:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(_telling(schema, told)).parquet(*paths)
+    return spark.read.schema(_telling(schema, told)).parquet(*map(on_this_disk, paths))
 
 
 def _telling(schema: StructType, told: frozenset[str]) -> StructType:
@@ -223,11 +263,16 @@ def _from_broker(
     spark: SparkSession, archive: str, after: int, window: Window, rows_max: int | None
 ) -> Found | None:
     extent = Broker(Options.parse({"path": archive})).extent()
+    if extent.head < after:
+        raise _started_over(archive, extent.head, after)
     begin = after or extent.first - 1  # what was let go before the first is no hole
     last = extent.head if rows_max is None else min(extent.head, begin + rows_max)
     if last <= begin:
         return None
+    register(spark)  # where the package was shipped, Spark does not find its sources by itself
     reader = spark.read.format("tocsin").option("after", begin).option("through", last)
-    rows = within(reader.option("holes", "skip").load(archive), window, after)
-    is_whole = window.since is None and window.until is None
-    return Found(rows, after + 1, last, expected=last - begin if is_whole else None)
+    # What the broker cannot give is counted as missing; it says itself what that is.
+    reader = reader.option("holes", "skip").option("bad_files", "skip")
+    rows = within(reader.load(archive), window, after)
+    expected = last - begin if _is_everything(window) else None
+    return Found(rows, after + 1, last, expected=expected)

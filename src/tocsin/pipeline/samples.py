@@ -14,7 +14,7 @@ from tocsin.archive.samples import SCHEMAS
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.hadoop import kept_beside
 from tocsin.pipeline.partial import BadFile
-from tocsin.pipeline.places import directory_of, has_files, is_directory
+from tocsin.pipeline.places import directory_of, has_files, is_directory, on_this_disk
 from tocsin.pipeline.state import Window
 
 MOMENT: Final = "at"
@@ -41,7 +41,7 @@ class Samples:
             return self._spark.createDataFrame([], schema)
         # They tell how things went, and stop nothing: what is broken inside is passed over.
         reader = self._spark.read.schema(schema).option("ignoreCorruptFiles", "true")
-        rows = reader.parquet(*files)
+        rows = reader.parquet(*map(on_this_disk, files))
         if self._window.since is not None:
             rows = rows.where(F.col(MOMENT) >= F.lit(self._window.since))
         if self._window.until is not None:

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 from tocsin.archive.published import Published
 from tocsin.pipeline.derive.schemas import table_schema
 from tocsin.pipeline.kafka_client import client_settings
-from tocsin.pipeline.places import KafkaPlace
+from tocsin.pipeline.places import KafkaPlace, on_this_disk
 from tocsin.pipeline.plainly import cause_of, in_a_line
 from tocsin.pipeline.state import UNFINISHED, State, sync_tree, write_whole
 
@@ -101,7 +101,7 @@ def _read(path: Path) -> Sent | None:
 
 
 def _messages(spark: SparkSession, found: Published, name: str, prefix: str) -> DataFrame:
-    files = [str(found.directory / name / each) for each in found.tables[name].files]
+    files = [on_this_disk(found.directory / name / each) for each in found.tables[name].files]
     rows = spark.read.schema(table_schema(name)).parquet(*files)
     return rows.select(
         F.lit(f"{prefix}.{name}").alias("topic"),
@@ -113,7 +113,7 @@ def _messages(spark: SparkSession, found: Published, name: str, prefix: str) -> 
 def _keep(keys: DataFrame, place: Path) -> None:
     """On disk, whole or not at all: what is cut short would be in the way of every later send."""
     unfinished = place.parent / UNFINISHED
-    keys.write.mode("overwrite").parquet(str(unfinished))
+    keys.write.mode("overwrite").parquet(on_this_disk(unfinished))
     sync_tree(unfinished)
     shutil.rmtree(place, ignore_errors=True)
     unfinished.rename(place)
@@ -122,8 +122,8 @@ def _keep(keys: DataFrame, place: Path) -> None:
 def _gone(spark: SparkSession, former: list[str], now: str) -> DataFrame:
     """What was sent before and is no longer there, without a value."""
     reader = spark.read.schema("topic STRING, key STRING")
-    there = reader.parquet(now)
-    before = reader.parquet(*former).distinct() if former else there.limit(0)
+    there = reader.parquet(on_this_disk(now))
+    before = reader.parquet(*map(on_this_disk, former)).distinct() if former else there.limit(0)
     missing = before.join(there, ["topic", "key"], "left_anti")
     return missing.withColumn("value", F.lit(None).cast("string"))
 

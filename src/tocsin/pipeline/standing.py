@@ -20,6 +20,7 @@ from tocsin.pipeline.cells import CELLS, attempt_cells, read_attempts, write_cel
 from tocsin.pipeline.fold import HASH, folded
 from tocsin.pipeline.parquet import read, write
 from tocsin.pipeline.partial import Sizes
+from tocsin.pipeline.places import on_this_disk
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
 PARTS_MAX: Final = 12  # beyond it some of them become one
@@ -76,7 +77,7 @@ def _gather_all(
 ) -> PartialFacts:
     again, untouched = _spoken_of(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
     write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
-    anew = spark.read.schema(untouched.schema).parquet(str(place / "a"))
+    anew = spark.read.schema(untouched.schema).parquet(on_this_disk(place / "a"))
     write(untouched.unionByName(anew), place / "attempts", None)
     shutil.rmtree(place / "a")
     write(standing_runs(spark, parts, sizes), place / "runs", None)

@@ -42,6 +42,10 @@ class Window(msgspec.Struct, frozen=True):
     until: datetime | None = None
     archive: str = ""
     format: int = 1
+    moves: bool = False
+    """It goes with the time: `the last seven days`."""
+    id: str = ""
+    """Another one whenever it was started over."""
 
     def has_date(self, date: str) -> bool:
         """True if any of this day, as 2026-11-16, may be in."""
@@ -103,33 +107,46 @@ class State:
             for path in place.glob(f"{UNFINISHED}*"):
                 path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
 
-    def has_other(self, window: Window) -> bool:
-        """True if what is kept was made of another part of the archive."""
-        path = self.directory / WINDOW
-        if not path.exists():
+    def has_moved(self, window: Window) -> bool:
+        """True if what is kept is of the same archive, of a time that has moved on since."""
+        had = self._window()
+        if had is None or not window.moves:
             return False
-        had = msgspec.json.decode(path.read_bytes(), type=Window)
-        return (had.since, had.until) != (window.since, window.until)
+        is_same = (had.since, had.until) == (window.since, window.until)
+        return had.moves and had.archive == window.archive and not is_same
 
     def agree_on(self, window: Window) -> None:
         """Remember what the tables are made of. Raises if they were made of something else."""
-        path = self.directory / WINDOW
+        had = self._window()
         window = msgspec.structs.replace(window, format=FORMAT)
-        if path.exists() and self.partials():
-            had = msgspec.json.decode(path.read_bytes(), type=Window)
+        if had is not None and self.partials():
             if had.format != FORMAT:
                 raise BadPipelineOption(
                     f"what is kept for the tables in {self.tables} is of another version",
                     remedy="Say --anew to make them again, or name another directory.",
                 )
-            if had != window:
+            if msgspec.structs.replace(had, id="") != window:
                 raise BadPipelineOption(
                     f"the tables in {self.tables} are made of {_told(had)}, "
                     f"and this asks for {_told(window)}",
                     remedy="Name another directory with --tables, or say --anew to start over.",
                 )
             return
-        write_whole(path, msgspec.json.encode(window))
+        id = uuid.uuid4().hex if had is None else had.id
+        window = msgspec.structs.replace(window, id=id)
+        write_whole(self.directory / WINDOW, msgspec.json.encode(window))
+
+    def _window(self) -> Window | None:
+        try:
+            return msgspec.json.decode((self.directory / WINDOW).read_bytes(), type=Window)
+        except FileNotFoundError:
+            return None
+
+    @property
+    def id(self) -> str:
+        """Says whether tables were made of what is kept here: it changes when that is forgotten."""
+        window = self._window()
+        return "" if window is None else window.id
 
     def partials(self) -> list[Partial]:
         """The parts there are, ascending; one that another holds whole is left out."""

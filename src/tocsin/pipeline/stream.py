@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tocsin.pipeline.job import Job, make_tables, start_over, take_in
-from tocsin.pipeline.places import is_broker, is_directory
+from tocsin.pipeline.job import Job, is_behind, make_tables, start_over, take_in
+from tocsin.pipeline.places import is_broker, is_directory, on_this_disk
 from tocsin.pipeline.plainly import told_plainly
 from tocsin.pipeline.source import register
 from tocsin.pipeline.state import CHECKPOINT, State
@@ -98,6 +98,9 @@ class Streaming:
             if self._job.anew:
                 start_over(self._spark, self._state, self._job)
             self._state.agree_on(self._job.window)
+            if is_behind(self._spark, self._state, self._job):
+                # Whoever took it in was killed before the tables had it.
+                self._pending_since = time.monotonic()
             self._send()  # what another run made, and could not send
             if is_directory(self._job.archive) or is_broker(self._job.archive):
                 self._follow()
@@ -173,7 +176,7 @@ class Streaming:
         )
         writer = (
             events.writeStream.foreachBatch(self._take)
-            .option("checkpointLocation", str(self._state.directory / CHECKPOINT))
+            .option("checkpointLocation", on_this_disk(self._state.directory / CHECKPOINT))
             .queryName("tocsin")
         )
         if self._pace.once:
@@ -184,10 +187,14 @@ class Streaming:
         """Take in what a batch tells of, unless the state has it."""
         found = batch.agg(F.max("seq")).first()
         # Without a number: nothing but files that cannot be read, which are to be named.
-        last = self._state.through() + 1 if found is None or found[0] is None else found[0]
-        while self._state.through() < last:
+        last = self._through() + 1 if found is None or found[0] is None else found[0]
+        while self._through() < last:
             if self._stopping.is_set() or not self._take_new():
                 return
+
+    def _through(self) -> int:
+        with self._turn:  # while parts become one, some are gone
+            return self._state.through()
 
     def _watch(self, query: StreamingQuery) -> None:
         while not query.awaitTermination(LOOK_S):

@@ -1,0 +1,148 @@
+"""Going on: after a kill, in an outage, with a window that moves, wherever Hadoop is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
+from pipeline.damage import flip
+from pipeline.sameness import rows
+from tocsin.archive.catalog import Piece
+from tocsin.archive.published import published, require
+from tocsin.errors.archive import ArchiveFileNotRead
+from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
+from tocsin.pipeline import job as jobs
+from tocsin.pipeline import reading
+from tocsin.pipeline.job import Job, run, take_in
+from tocsin.pipeline.state import State
+from tocsin.pipeline.stream import Pace, Streaming
+
+
+def _streamed(spark: SparkSession, job: Job) -> None:
+    Streaming(spark, job, Pace(once=True), lambda progress: None).run()
+
+
+def test_what_was_taken_in_before_a_kill_is_in_the_tables_once_the_stream_is_back(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 40)
+    job, state = Job(str(archive), tables), State(tables)
+    with state.held():
+        state.agree_on(job.window)
+        take_in(ready, state, job, lambda step: None)
+    assert published(tables) is None
+
+    _streamed(ready, job)
+
+    assert require(tables).manifest.through == 40
+    version = require(tables).version
+    _streamed(ready, job)
+    assert require(tables).version == version
+
+
+def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 40)
+    until = datetime.fromtimestamp(BEGAN_NS / NS_PER_S + 41, UTC)
+    job = Job(str(archive), tables, until=until)
+    made = run(ready, job)
+    add_fresh(archive, 41, 50)
+
+    again = run(ready, job)
+
+    assert made.is_new
+    assert not again.is_new
+    assert require(tables).tables["events"].rows == 40
+
+
+def test_a_window_that_has_moved_makes_its_own_tables_anew_and_no_others(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 40)
+    long_ago = datetime(2020, 1, 1, tzinfo=UTC)
+    week = Job(str(archive), tmp_path / "week", since=long_ago, moves=True)
+    run(ready, Job(str(archive), tables))
+    run(ready, week)
+
+    with pytest.raises(BadPipelineOption, match="--anew"):
+        run(ready, Job(str(archive), tables, since=long_ago, moves=True))
+    later = Job(str(archive), tmp_path / "week", since=long_ago + timedelta(days=1), moves=True)
+    moved = run(ready, later)
+
+    assert [each.facts.last for each in State(tables).partials()] == [40]
+    assert moved.is_new
+    assert rows(tmp_path / "week", "events").num_rows == 40
+
+
+def test_any_number_of_damaged_files_costs_one_more_fold(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "archive"
+    paths = [add_sealed(archive, first, first + 9) for first in range(1, 60, 10)]
+    for path in paths[1:5]:
+        flip(path)
+    folds: list[int] = []
+    real = jobs._fold
+    monkeypatch.setattr(jobs, "_fold", lambda *given: (folds.append(1), real(*given))[1])
+
+    done = run(ready, Job(str(archive), tmp_path / "tables"))
+
+    assert sorted(each.path for each in done.bad_files) == sorted(map(str, paths[1:5]))
+    assert done.manifest.counts["unread"] == 40
+    assert require(tmp_path / "tables").tables["events"].rows == 20
+    assert len(folds) == 2
+
+
+def test_in_an_outage_no_file_is_set_aside(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    path = add_sealed(archive, 1, 40)
+
+    def away(*_given: object) -> None:
+        raise PySparkException(f"[FAILED_READ_FILE] Encountered error while reading {path}")
+
+    def away_as_well(piece: Piece, source: object = None) -> None:
+        raise ArchiveFileNotRead(piece.path, "Input/output error")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(jobs, "_fold", away)
+        outage.setattr(reading, "read_through", away_as_well)
+        with pytest.raises(PipelineFailed, match="FAILED_READ_FILE"):
+            run(ready, Job(str(archive), tables))
+    done = run(ready, Job(str(archive), tables))
+
+    assert done.bad_files == ()
+    assert require(tables).tables["events"].rows == 40
+
+
+@pytest.fixture
+def other_default(ready: SparkSession) -> object:
+    """A Hadoop whose paths mean another file system, as near any YARN."""
+    settings = ready._jsc.hadoopConfiguration()
+    before = settings.get("fs.defaultFS")
+    settings.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    yield
+    settings.set("fs.defaultFS", before)
+
+
+@pytest.mark.usefixtures("other_default")
+@pytest.mark.parametrize("made", [run, pytest.param(_streamed, marks=pytest.mark.slow)])
+def test_directories_are_of_this_machine_whatever_hadoop_takes_a_path_for(
+    ready: SparkSession, tmp_path: Path, made: object
+) -> None:
+    archive = tmp_path / "archive of mine"
+    add_sealed(archive, 1, 40)
+
+    made(ready, Job(str(archive), tmp_path / "tables"))  # type: ignore[operator]
+
+    assert require(tmp_path / "tables").tables["events"].rows == 40

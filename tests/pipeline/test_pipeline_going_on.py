@@ -46,6 +46,7 @@ def test_what_was_taken_in_before_a_kill_is_in_the_tables_once_the_stream_is_bac
     assert require(tables).version == version
 
 
+@pytest.mark.slow
 def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
     ready: SparkSession, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
     assert require(tables).tables["events"].rows == 40
 
 
+@pytest.mark.slow
 def test_a_window_that_has_moved_makes_its_own_tables_anew_and_no_others(
     ready: SparkSession, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -37,3 +38,29 @@ def test_what_another_version_kept_is_not_read(tmp_path: Path) -> None:
         with pytest.raises(BadPipelineOption, match="another version") as refused:
             state.agree_on(Window(archive="one"))
         assert "--anew" in str(refused.value.remedy)
+
+
+def test_only_a_window_that_moves_and_its_own_archive_are_started_over(tmp_path: Path) -> None:
+    then, now = (datetime(2026, 11, day, tzinfo=UTC) for day in (1, 2))
+    moved = Window(now, archive="one", moves=True)
+
+    state = _kept(tmp_path / "moving", Window(then, archive="one", moves=True))
+    everything = _kept(tmp_path / "everything", Window(archive="one"))
+
+    assert state.has_moved(moved)
+    assert not state.has_moved(Window(then, archive="one", moves=True))
+    assert not state.has_moved(Window(now, archive="two", moves=True))
+    assert not state.has_moved(Window(now, archive="one"))
+    assert not everything.has_moved(moved)
+    with pytest.raises(BadPipelineOption, match="--anew"):
+        everything.agree_on(moved)
+
+
+def test_what_was_started_over_is_known_as_another(tmp_path: Path) -> None:
+    state = _kept(tmp_path, Window(archive="one"))
+    before = state.id
+    state.agree_on(Window(archive="one"))
+    assert state.id == before
+    state.forget()
+    state.agree_on(Window(archive="one"))
+    assert state.id not in ("", before)

@@ -277,7 +277,7 @@ def with_activities(runs: pl.LazyFrame, attempts: pl.LazyFrame) -> pl.LazyFrame:
     added = [name for name in USED if name.removeprefix(USE) in SUMMED | PEAKS]
     by_run = attempts.group_by("run").agg(
         known=last.sum().cast(pl.Int64),
-        retried=(last & (col("attempt") > 1)).sum().cast(pl.Int64),
+        retried=col("id").filter(col("fault").is_not_null() & ~last).n_unique().cast(pl.Int64),
         busy_s=_sum(col("duration_s")),
         wasted_s=_sum(pl.when(wasted).then(col("duration_s"))),
         **{f"n_{each}": (last & (state == each)).sum().cast(pl.Int64) for each in ACTIVITY_STATES},

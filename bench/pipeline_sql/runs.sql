@@ -2,7 +2,7 @@ CREATE TEMP TABLE runs AS
 WITH by_run AS (
     SELECT
         run, count(*) FILTER (last) AS known, $state_counts,
-        count(*) FILTER (last AND attempt > 1) AS retried,
+        count(DISTINCT id) FILTER (fault IS NOT NULL AND NOT last) AS retried,
         sum(duration_s) AS busy_s,
         sum(duration_s) FILTER (state IN ('failed', 'retrying', 'cancelled')) AS wasted_s,
         $used_by_run

@@ -107,7 +107,7 @@ RUNS: Final = _table(
     planned=WHOLE,  # activities that were announced in all
     known=WHOLE,  # activities that were heard of
     **{f"n_{state}": WHOLE for state in ACTIVITY_STATES},
-    retried=WHOLE,
+    retried=WHOLE,  # activities that were tried again after a failure
     progress=NUMBER,
     busy_s=NUMBER,  # of all attempts together
     wasted_s=NUMBER,  # of the attempts that failed or were cancelled

@@ -139,12 +139,14 @@ def with_activities(runs: DataFrame, activities: DataFrame) -> DataFrame:
     by_run = activities.groupBy("run").agg(
         F.count_if("last").alias("known"),
         *sums,
-        F.count_if(F.col("last") & (F.col("attempt") > 1)).alias("retried"),
         F.sum("duration_s").alias("busy_s"),
         F.sum(F.when(failed, F.col("duration_s"))).alias("wasted_s"),
         *used,
     )
-    joined = runs.join(by_run, "run", "left").na.fill(
+    # Counted apart, where they are few: a distinct count among others would carry all of those.
+    tried_again = activities.where(F.col("fault").isNotNull() & ~F.col("last"))
+    retried = tried_again.groupBy("run").agg(F.countDistinct("id").alias("retried"))
+    joined = runs.join(by_run, "run", "left").join(retried, "run", "left").na.fill(
         0, ["known", "retried", *(f"n_{state}" for state in ACTIVITY_STATES)]
     )
     total = F.coalesce("announced", F.when(F.col("has_plan"), F.col("known")))

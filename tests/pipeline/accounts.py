@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from tocsin.archive.tables import USE
 from tocsin.event.stored import Stored
 from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
 from tocsin.monitor.rules import CURRENT, GROWING
+from tocsin.monitor.showing import read_object
 from tocsin.ontology import built_in
 
 Row = dict[str, Any]
@@ -113,7 +113,7 @@ def check_run(record: RunRecord, row: Row) -> None:
         *("working_directory", "retried"),
     ):
         assert row[name] == getattr(record, name), name
-    assert json.loads(row["parameters"] or "{}") == record.parameters
+    assert read_object(row["parameters"]) == record.parameters
     assert {state: row[f"n_{state}"] for state in ACTIVITY_STATES} == {
         state: getattr(record.activities, state) for state in ACTIVITY_STATES
     }

@@ -34,6 +34,9 @@ HERE: Final = Path(__file__).parent
 PLACE: Final = HERE.parent / "out" / "pipeline"
 TOCSIN: Final = Path(sys.executable).with_name("tocsin")
 SEED: Final = 7
+START: Final = (
+    "2025-01-01"  # 50M events are a year, and none shall lie ahead
+)
 SAMPLE_S: Final = 0.2
 MEMORY_MAX: Final = int(psutil.virtual_memory().total * 0.85)  # beyond it an engine has failed
 ENGINES: Final = ("spark", "duckdb", "polars")
@@ -119,7 +122,7 @@ def archive_of(events: str) -> Path:
         print(f"making an archive of {events} events", file=sys.stderr)
         unfinished = PLACE / f".archive-{events}"
         shutil.rmtree(unfinished, ignore_errors=True)
-        command = [str(TOCSIN), "synth", "--events", events, "--seed", str(SEED)]
+        command = [str(TOCSIN), "synth", "--events", events, "--seed", str(SEED), "--start", START]
         subprocess.run(
             [*command, "--out", str(unfinished), "--json"], check=True, stdout=subprocess.DEVNULL
         )

@@ -41,6 +41,7 @@ class Making:
         self._kept.mkdir(parents=True, exist_ok=True)
         self._aside: pl.Series = pl.Series(PLACE, [], pl.UInt32)
         self._now = pl.lit(None)
+        self._repeated = pl.LazyFrame(schema={"seq": pl.Int64})
 
     def make(self) -> Iterator[tuple[str, int]]:
         yield "quarantine", self._write("quarantine", self._quarantine())
@@ -125,6 +126,7 @@ class Making:
             .filter(pl.int_range(pl.len()).over("source", "id") > 0)
             .select("seq")
         )
+        self._repeated = again = self._keep("repeated", again)
         late_s = states.seconds_between(pl.col("at"), pl.col("received"))
         return clean.join(again, on="seq", how="anti").with_columns(
             workflow=pl.col("told").struct.field("WorkflowName"),
@@ -172,6 +174,7 @@ class Making:
         return (
             self._messages()
             .filter(pl.col("plan").is_not_null())
+            .join(self._repeated, on="seq", how="anti")
             .select("run", "seq", "at", "plan")
             .explode("plan")
             .unnest("plan")

@@ -10,7 +10,7 @@ WITH cells AS (
         task.type AS type, task.external_bytes AS external_bytes
     FROM (
         SELECT run, unnest(plan) AS task, $order_at AS ord, $planned_at AS planned
-        FROM messages WHERE plan IS NOT NULL
+        FROM messages ANTI JOIN repeated_events USING (seq) WHERE plan IS NOT NULL
     )
     WHERE task.id IS NOT NULL
 )

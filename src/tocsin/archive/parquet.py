@@ -109,6 +109,7 @@ def read_selected(
     through: int | None = None,
     rows: int = BATCH_ROWS,
     keeps_nulls: bool = False,
+    use_threads: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """The events of a file in (after, through] as batches of a selected schema.
 
@@ -125,7 +126,8 @@ def read_selected(
         if not groups:
             return
         size = _rows_a_batch(file, rows)
-        for batch in file.iter_batches(size, row_groups=list(groups), columns=paths(read)):
+        chosen = {"row_groups": list(groups), "columns": paths(read), "use_threads": use_threads}
+        for batch in file.iter_batches(size, **chosen):
             found = batch if batch.schema.equals(read) else _fitted(batch, read)
             if keeps_nulls:
                 found = _own_numbers(found, piece)

@@ -146,8 +146,10 @@ def with_activities(runs: DataFrame, activities: DataFrame) -> DataFrame:
     # Counted apart, where they are few: a distinct count among others would carry all of those.
     tried_again = activities.where(F.col("fault").isNotNull() & ~F.col("last"))
     retried = tried_again.groupBy("run").agg(F.countDistinct("id").alias("retried"))
-    joined = runs.join(by_run, "run", "left").join(retried, "run", "left").na.fill(
-        0, ["known", "retried", *(f"n_{state}" for state in ACTIVITY_STATES)]
+    joined = (
+        runs.join(by_run, "run", "left")
+        .join(retried, "run", "left")
+        .na.fill(0, ["known", "retried", *(f"n_{state}" for state in ACTIVITY_STATES)])
     )
     total = F.coalesce("announced", F.when(F.col("has_plan"), F.col("known")))
     joined = joined.withColumn("planned", total).withColumn("progress", _progress())

@@ -89,6 +89,7 @@ class Directory:
             through=through,
             rows=self._options.rows_per_batch,
             keeps_nulls=self._options.keeps_nulls,
+            use_threads=False,  # a task has a core of its own: more threads only cost
         )
         if not self._options.skips_bad_files:
             yield from read()

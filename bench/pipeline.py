@@ -34,9 +34,7 @@ HERE: Final = Path(__file__).parent
 PLACE: Final = HERE.parent / "out" / "pipeline"
 TOCSIN: Final = Path(sys.executable).with_name("tocsin")
 SEED: Final = 7
-START: Final = (
-    "2025-01-01"  # 50M events are a year, and none shall lie ahead
-)
+START: Final = "2025-01-01"  # 50M events are a year, and none shall lie ahead
 SAMPLE_S: Final = 0.2
 MEMORY_MAX: Final = int(psutil.virtual_memory().total * 0.85)  # beyond it an engine has failed
 ENGINES: Final = ("spark", "duckdb", "polars")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.written import events, numbers, rewrite, write
-from tocsin.archive.catalog import Piece
+from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.filling import Filler, SealLimits
 from tocsin.archive.parquet import read_piece
 from tocsin.archive.record import to_events
@@ -116,6 +116,23 @@ def test_a_file_that_is_merged_while_all_are_looked_at_is_no_damage(tmp_path: Pa
     assert report.ok
     assert (report.first, report.last, report.events) == (1, 50, 50)
     assert report.files == len(list(tmp_path.glob("date=*/*.parquet")))
+
+
+def test_a_file_that_is_listed_and_not_there_is_damage_and_holds_nobody_up(tmp_path: Path) -> None:
+    write(tmp_path, 1, 10)
+    gone = write(tmp_path, 11, 20)
+    catalog = Catalog(str(tmp_path))
+    stale = catalog.pieces()
+    os.unlink(gone.path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Catalog, "pieces", lambda self: stale)  # as a file system may that lags
+        report = verify(str(tmp_path))
+
+    assert [(each.where, each.what) for each in report.findings] == [
+        (gone.path, "it is no longer there")
+    ]
+    assert report.events == 10
 
 
 def test_a_damaged_fresh_file_says_what_is_to_be_written_anew_until_it_is(tmp_path: Path) -> None:

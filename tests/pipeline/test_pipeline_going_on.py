@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_in_an_outage_no_file_is_set_aside(
 
 
 @pytest.fixture
-def other_default(ready: SparkSession) -> object:
+def other_default(ready: SparkSession) -> Iterator[None]:
     """A Hadoop whose paths mean another file system, as near any YARN."""
     settings = ready._jsc.hadoopConfiguration()
     before = settings.get("fs.defaultFS")
@@ -140,11 +141,11 @@ def other_default(ready: SparkSession) -> object:
 @pytest.mark.usefixtures("other_default")
 @pytest.mark.parametrize("made", [run, pytest.param(_streamed, marks=pytest.mark.slow)])
 def test_directories_are_of_this_machine_whatever_hadoop_takes_a_path_for(
-    ready: SparkSession, tmp_path: Path, made: object
+    ready: SparkSession, tmp_path: Path, made: Callable[[SparkSession, Job], object]
 ) -> None:
     archive = tmp_path / "archive of mine"
     add_sealed(archive, 1, 40)
 
-    made(ready, Job(str(archive), tmp_path / "tables"))  # type: ignore[operator]
+    made(ready, Job(str(archive), tmp_path / "tables"))
 
     assert require(tmp_path / "tables").tables["events"].rows == 40

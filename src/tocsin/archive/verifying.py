@@ -95,8 +95,11 @@ def _look_through_all(catalog: Catalog, report: Report, progress: Progress | Non
         try:
             counts[piece] = _look_through(piece, report)
             done += piece.bytes
-        except ArchiveFileGone:
+        except ArchiveFileGone as gone:
             now = [each for each in catalog.pieces() if each.first <= last]
+            if piece in now:  # listed, and not there: to list it again and again would not end
+                report.add(Finding("damage", gone.reason, piece.path, MOVE_IT))
+                counts[piece] = 0
             waiting = deque(each for each in now if each not in counts)
             counts = {each: counts[each] for each in now if each in counts}
             done = sum(each.bytes for each in counts)

@@ -17,18 +17,15 @@ from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 
 
-def pipeline(*arguments: str, package: Path | None = None) -> None:
-    """Run the command as a person would, with the package from a file if one is named."""
+def pipeline(*arguments: str, path: str | None = None) -> None:
+    """Run the command as a person would, with packages from that path if one is named."""
     environment = dict(os.environ)
-    if package is not None:
-        environment["PYTHONPATH"] = str(package)
-    subprocess.run(
-        [sys.executable, "-m", "tocsin", "pipeline", *arguments],
-        env=environment,
-        check=True,
-        timeout=280,
-        capture_output=True,
-    )
+    if path is not None:
+        environment["PYTHONPATH"] = path
+    command = [sys.executable, "-m", "tocsin", "pipeline", *arguments]
+    ran = subprocess.run(command, env=environment, timeout=280, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "Reconfiguration failed" not in ran.stderr  # Java reads what the package has for it
 
 
 def can_import(python: Path, path: str) -> bool:
@@ -54,11 +51,14 @@ def test_a_cluster_of_two_workers_makes_the_tables_that_one_machine_makes(tmp_pa
     assert not can_import(alone, others)
     assert can_import(alone, f"{package}:{others}")
     pipeline("run", "--archive", str(archive), "--tables", str(tmp_path / "here"))
-    with cluster(tmp_path, f"{package}:{others}") as master:
+    # Spark plans a source on the driver's machine, and with the workers' Python: it shall find
+    # there what it finds on theirs.
+    path = f"{package}:{others}"
+    with cluster(tmp_path, path) as master:
         for action, *more in (("run",), ("stream", "--once")):
             options = ("--archive", str(archive), "--tables", str(tmp_path / action))
             given = (f"--conf={name}={value}" for name, value in settings.items())
-            pipeline(action, *more, *options, "--master", master, *given, package=package)
+            pipeline(action, *more, *options, "--master", master, *given, path=path)
 
     for name in TABLES:
         for action in ("run", "stream"):

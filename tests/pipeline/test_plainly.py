@@ -34,6 +34,17 @@ def test_the_cause_at_the_bottom_is_told_and_a_full_disk_has_its_own_remedy(
     assert remedy in caught.value.remedy
 
 
+def test_of_a_trace_of_python_the_error_at_its_end_is_told() -> None:
+    trace = """[PYTHON_DATA_SOURCE_ERROR] Failed to create it: Traceback (most recent call last):
+  File "worker.py", line 7, in main
+    import tocsin
+ModuleNotFoundError: No module named 'tocsin'
+"""
+    said = r"^Spark gave up: \[.*\] Failed to create it: ModuleNotFoundError: No module named 'tocsin'"
+    with pytest.raises(PipelineFailed, match=said), told_plainly():
+        raise Py4JError(trace)
+
+
 def test_without_a_trace_there_is_what_was_said() -> None:
     with pytest.raises(PipelineFailed, match=r"^Spark gave up: nothing works"), told_plainly():
         raise Py4JError("nothing works\nat all")

@@ -18,13 +18,22 @@ DISK_FULL: Final = "No space left on device"
 NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
+_TRACE: Final = "Traceback (most recent call last):"
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+(?:: (.+))?$", re.M)
 
 
 def in_a_line(error: Exception) -> str:
     """What Spark says, without the trace and without what is only about how it was called."""
     lines = (_SPOKEN_BEFORE.sub("", line).strip() for line in str(error).splitlines())
-    return next((line for line in lines if line), type(error).__name__)
+    words = next((line for line in lines if line), type(error).__name__)
+    return f"{words.removesuffix(_TRACE)}{_raised(str(error))}" if words.endswith(_TRACE) else words
+
+
+def _raised(trace: str) -> str:
+    """The error at the end of Python's trace: its first line that is not about a place."""
+    *_, last = trace.rpartition(_TRACE)
+    lines = (line for line in last.splitlines() if line.strip() and not line.startswith(" "))
+    return next(lines, "an error in Python").strip()
 
 
 def cause_of(error: Exception) -> str | None:

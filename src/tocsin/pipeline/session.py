@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.resources import files
+from contextlib import ExitStack
+from functools import cache
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final, Literal
 
@@ -127,15 +130,23 @@ def _placed(master: str, purpose: Purpose) -> dict[str, str]:
 
 def _flags(java: Java, purpose: Purpose) -> str:
     jars = Path(pyspark.__file__).parent / "jars"
-    log4j = files("tocsin.pipeline") / "log4j2.properties"
     return " ".join(
         (
             FAST_FLAGS if purpose == "fast" else WORK_FLAGS,
             "-Duser.timezone=UTC",
-            f"-Dlog4j2.configurationFile={Path(str(log4j)).as_uri()}",
+            f"-Dlog4j2.configurationFile={_log_settings().as_uri()}",
             class_archive_flags(java, purpose, jars) if jars.is_dir() else "",
         )
     )
+
+
+@cache
+def _log_settings() -> Path:
+    """A file that Java can read, also when the package itself lies in a zip: then a copy of it,
+    for as long as this process runs."""
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(as_file(files("tocsin.pipeline") / "log4j2.properties"))
 
 
 def _group_bytes() -> int:

@@ -64,16 +64,6 @@ def test_the_archive_of_classes_is_taken_when_its_writer_is_done(
     assert class_archive_flags(found, "fast", tmp_path) == ""
 
 
-def test_java_and_python_meet_where_nobody_else_looks_in(spark: SparkSession) -> None:
-    conf = spark.sparkContext.getConf()
-    directory = Path(conf.get("spark.python.unix.domain.socket.dir") or "")
-
-    assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
-    assert spark.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3
-    assert directory.stat().st_mode & 0o077 == 0
-    assert list(directory.glob(".*.sock"))
-
-
 def test_a_session_speaks_utc_and_leaves_the_machine_room(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.parquet.compression.codec") == "zstd"

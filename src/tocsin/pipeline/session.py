@@ -36,8 +36,6 @@ DRIVER_SHARE: Final = 0.4
 DRIVER_MIB_MIN: Final = 1_024
 DRIVER_MIB_MAX: Final = 16 * 1_024  # a larger heap means longer pauses and nothing else
 FAST_MIB: Final = 1_024
-SOCKET_PATH_MAX: Final = 100  # Linux takes 107, macOS 103
-SOCKET_NAME: Final = 42  # of what Spark calls one of them
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
@@ -80,9 +78,6 @@ WORK_FLAGS: Final = (
     "-XX:+UseParallelGC -XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
 )
-
-_held: Final = ExitStack()  # files that are there for as long as this process runs
-atexit.register(_held.close)
 
 
 def session(
@@ -130,24 +125,7 @@ def _placed(master: str, purpose: Purpose) -> dict[str, str]:
     if master.startswith("local"):
         # Nobody else has to reach it; a host's own name may not resolve.
         placed |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        placed |= _sockets()
     return placed
-
-
-@cache
-def _sockets() -> dict[str, str]:
-    """How Java and Python's workers meet: by sockets of the file system, through which whole events
-    go a tenth faster than over TCP. Whoever reached one could run a program as us, so they lie
-    where nobody else looks in."""
-    directory = _held.enter_context(
-        tempfile.TemporaryDirectory(prefix="tocsin-", ignore_cleanup_errors=True)
-    )
-    if len(os.fsencode(directory)) + 1 + SOCKET_NAME > SOCKET_PATH_MAX:
-        return {}
-    return {
-        "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": directory,
-    }
 
 
 def _flags(java: Java, purpose: Purpose) -> str:
@@ -166,7 +144,9 @@ def _flags(java: Java, purpose: Purpose) -> str:
 def _log_settings() -> Path:
     """A file that Java can read, also when the package itself lies in a zip: then a copy of it,
     for as long as this process runs."""
-    return _held.enter_context(as_file(files("tocsin.pipeline") / "log4j2.properties"))
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(as_file(files("tocsin.pipeline") / "log4j2.properties"))
 
 
 def _group_bytes() -> int:

@@ -67,7 +67,7 @@ def s3() -> Iterator[str]:
 @pytest.fixture(params=["directory", "file", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "s3":
-        return str(request.getfixturevalue("s3"))
+        return str(request.getfixturevalue("s3")).replace("/tables", f"/{tmp_path.name}")
     return ("" if request.param == "directory" else "file://") + str(tmp_path / "out")
 
 
@@ -106,6 +106,73 @@ def test_what_cannot_be_copied_leaves_both_sides_as_they_were_and_is_tried_again
     in_the_way.unlink()
     assert send(NO_SPARK, tables, str(out))
     assert standing(str(out))[1] == "edition 2"
+
+
+def break_off(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """From now on, of what is copied only a part arrives."""
+
+    def copied(source: str, target: str, **systems: Any) -> None:
+        with systems["destination_filesystem"].open_output_stream(f"{target}/half") as stream:
+            stream.write(b"half")
+        raise error
+
+    monkeypatch.setattr(fs, "copy_files", copied)
+
+
+def editions(url: str) -> list[str]:
+    """Which there are in that place, by the number that their names begin with."""
+    files, root = opened(url)
+    names = [each.base_name for each in files.get_file_info(fs.FileSelector(root))]
+    return sorted(name.partition("-")[0] for name in names if name != "_manifest.json")
+
+
+def test_the_edition_that_readers_have_stays_when_one_after_it_was_copied_half(
+    place: str, tmp_path: Path
+) -> None:
+    tables = tmp_path / "tables"
+    edition(tables, 1)
+    send(NO_SPARK, tables, place)
+    before = standing(place)[0]["directory"]
+    edition(tables, 2)
+    with pytest.MonkeyPatch.context() as patched:
+        break_off(patched, KeyboardInterrupt())  # as if it was killed: nothing is put in order
+        with pytest.raises(KeyboardInterrupt):
+            send(NO_SPARK, tables, place)
+    assert "000002" in editions(place)
+
+    edition(tables, 3)
+    send(NO_SPARK, tables, place)
+
+    assert standing(place)[1] == "edition 3"
+    assert editions(place) == [before.partition("-")[0], "000003"]
+
+
+def test_what_was_copied_half_is_removed_and_the_error_is_told(place: str, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    edition(tables, 1)
+    send(NO_SPARK, tables, place)
+    there = editions(place)
+    edition(tables, 2)
+
+    with pytest.MonkeyPatch.context() as patched:
+        break_off(patched, OSError("it broke off"))
+        with pytest.raises(PublicationFailed, match="it broke off"):
+            send(NO_SPARK, tables, place)
+
+    assert editions(place) == there
+
+
+def test_where_the_manifest_cannot_be_read_no_edition_is_removed(tmp_path: Path) -> None:
+    tables, out = tmp_path / "tables", tmp_path / "out"
+    for number in (1, 2):
+        edition(tables, number)
+        send(NO_SPARK, tables, str(out))
+    (out / "_manifest.json").write_text("{")
+
+    edition(tables, 3)
+    send(NO_SPARK, tables, str(out))
+
+    assert editions(str(out)) == ["000001", "000002", "000003"]
 
 
 def test_an_object_store_that_is_not_there_is_an_error_that_says_so(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -21,11 +22,17 @@ from tocsin.archive.published import MANIFEST, Manifest, Published
 from tocsin.pipeline.state import UNFINISHED
 
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
-EDITIONS_KEPT: Final = 2  # the one that stands, and one for whoever is still reading it
 _EDITION: Final = re.compile(r"\d{6,}-\d{8}T\d{6}Z")
 
+
+class _Sent(Manifest, frozen=True):
+    """The manifest of an edition that was sent, and which directory it is in."""
+
+    directory: str = ""
+
+
 _log: Final = logging.getLogger(__name__)
-_read_manifest: Final = msgspec.json.Decoder(Manifest).decode
+_read_manifest: Final = msgspec.json.Decoder(_Sent).decode
 
 
 def send_files(found: Published, url: str) -> bool:
@@ -35,12 +42,20 @@ def send_files(found: Published, url: str) -> bool:
         standing = _standing(files, root)
         if standing is not None and _same(standing, found.manifest):
             return False
+        before = None if standing is None else standing.directory
         name = f"{found.version:06d}-{found.made:%Y%m%dT%H%M%SZ}"
-        _copy(found, files, f"{root}/{name}")
+        try:
+            _copy(found, files, f"{root}/{name}")
+        except (OSError, pa.ArrowException):
+            if name != before:
+                _remove_half(files, f"{root}/{name}")
+            raise
+        # If this fails, the copy stays: a store may have taken what it did not acknowledge.
         _point_to(files, root, {**msgspec.to_builtins(found.manifest), "directory": name})
     except pa.ArrowException as error:
         raise OSError(str(error)) from error
-    _forget_old(files, root, name)
+    if before:  # else it is not known which one is being read, and the next time is soon enough
+        _forget_others(files, root, {name, before})
     return True
 
 
@@ -56,7 +71,7 @@ def _same(there: Manifest, here: Manifest) -> bool:
     return (there.version, there.made) == (here.version, here.made)
 
 
-def _standing(files: fs.FileSystem, root: str) -> Manifest | None:
+def _standing(files: fs.FileSystem, root: str) -> _Sent | None:
     path = f"{root}/{MANIFEST}"
     if files.get_file_info(path).type == fs.FileType.NotFound:
         return None
@@ -92,16 +107,22 @@ def _point_to(files: fs.FileSystem, root: str, content: dict[str, Any]) -> None:
         files.move(written, path)
 
 
-def _forget_old(files: fs.FileSystem, root: str, standing: str) -> None:
-    """Older editions go; what was copied half goes with them."""
+def _remove_half(files: fs.FileSystem, directory: str) -> None:
+    # It need not succeed: the next edition that is sent removes it as well.
+    with suppress(OSError, pa.ArrowException):
+        files.delete_dir(directory)
+
+
+def _forget_others(files: fs.FileSystem, root: str, kept: set[str]) -> None:
+    """Older editions go; what was copied half goes with them.
+
+    Kept are the one that stands, and the one that stood before: of that, and of no other, somebody
+    may be reading.
+    """
     try:
-        there = files.get_file_info(fs.FileSelector(root))
-        editions = [each.base_name for each in there if _EDITION.fullmatch(each.base_name)]
-        newest_first = sorted(editions, key=lambda name: name.rpartition("-")[2], reverse=True)
-        kept = {standing, *newest_first[:EDITIONS_KEPT]}
-        for name in newest_first:
-            if name not in kept:
-                files.delete_dir(f"{root}/{name}")
+        for each in files.get_file_info(fs.FileSelector(root)):
+            if _EDITION.fullmatch(each.base_name) and each.base_name not in kept:
+                files.delete_dir(f"{root}/{each.base_name}")
     except (OSError, pa.ArrowException) as error:
         # What was to be published is; that older ones stay is the smaller harm.
         _log.warning("old editions in %s could not be removed: %s", root, error)

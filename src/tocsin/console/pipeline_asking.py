@@ -29,11 +29,25 @@ _AGO: Final = re.compile(r"[0-9.]+\s*[a-z]+")  # 30d, 12h
 
 
 def tables_directory(named: str | None) -> Path:
-    """The directory named, or where the settings have the tables."""
+    """The directory named, or where the settings have the tables. Raises BadPipelineOption."""
     if named is not None:
-        return Path(_not_empty(named, "--tables"))
+        place = _not_empty(named, "--tables")
+        # As `--archive` takes it. What is then no path from the root names another machine.
+        return Path(_of_this_machine(re.sub(r"^file://(?=/)", "", place), "--tables"))
     settings = _settings()
-    return Path(settings.pipeline.tables or os.path.join(settings.log.directory, "tables"))
+    place = settings.pipeline.tables or os.path.join(settings.log.directory, "tables")
+    return Path(_of_this_machine(place, "pipeline.tables"))
+
+
+def _of_this_machine(place: str, option: str) -> str:
+    if "://" not in place:
+        return place
+    from tocsin.pipeline.places import shown
+
+    raise BadPipelineOption(
+        f"{option} {shown(place)} is no directory of this machine",
+        remedy="Name a directory of this machine, and send the tables elsewhere with --publish.",
+    )
 
 
 def _settings() -> Settings:

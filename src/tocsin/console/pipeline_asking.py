@@ -64,12 +64,29 @@ def _not_empty(text: str, option: str) -> str:
 
 
 def archive_place(named: str | None) -> str:
-    """An address as it is; else the archive's directory, which must be there."""
+    """An address as it is; else the archive's directory, which must be there.
+
+    Raises BadPipelineOption if the address has a password in it: it is kept with the tables, and
+    told in errors and in rows.
+    """
     if named is not None and "://" in named:
+        _must_have_no_password(named)
         return named
     from tocsin.console.archive_place import find_archive
 
     return os.path.abspath(find_archive(named))
+
+
+def _must_have_no_password(address: str) -> None:
+    from tocsin.pipeline.places import has_password
+
+    if has_password(address):
+        # The address is not told: how much of it is the password is not known for sure.
+        raise BadPipelineOption(
+            "the address given with --archive has a user or a password in it",
+            remedy="Leave it out: a broker asks for none. To a store or to Kafka it is given by "
+            "settings, as --conf spark.hadoop.fs.s3a.secret.key=... or spark.tocsin.kafka.*.",
+        )
 
 
 def run(arguments: Namespace) -> int:

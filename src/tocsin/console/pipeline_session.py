@@ -33,8 +33,9 @@ def session_for(arguments: Namespace, job: Job) -> SparkSession:
     for setting in arguments.conf:
         name, equals, value = setting.partition("=")
         if not equals or not name.startswith("spark."):
+            # The name alone: the value may be a secret.
             raise BadPipelineOption(
-                f"--conf {setting!r} is no setting of Spark",
+                f"--conf {name!r} is no setting of Spark",
                 remedy="Write it as --conf spark.executor.memory=4g.",
             )
         extra[name] = value

@@ -55,6 +55,16 @@ def shown(place: str) -> str:
     return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
 
 
+def has_password(place: str) -> bool:
+    """True if an address says by which password, or if it is a broker's and says who."""
+    rest = place.partition("://")[2]
+    if is_broker(place):
+        # Nothing else of a broker's address has an @, and a password may have a slash.
+        return "@" in rest
+    # A user alone may be a container, as in abfs://container@account, and is no secret.
+    return ":" in rest.partition("/")[0].rpartition("@")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaPlace:
     """Where Kafka is, and a topic of it, or how the names of several begin."""

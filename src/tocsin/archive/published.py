@@ -10,11 +10,12 @@ files and have yet to open them; who reads longer than it takes to make two begi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -28,6 +29,8 @@ VERSIONS: Final = ".versions"
 MANIFEST: Final = "_manifest.json"
 SUCCESS: Final = "_SUCCESS"
 FORMAT: Final = 1
+
+Made = TypeVar("Made")
 
 
 class TableFacts(msgspec.Struct, frozen=True):
@@ -93,10 +96,7 @@ def published(directory: Path | str) -> Published | None:
     try:
         manifest = _read_manifest((current / MANIFEST).read_bytes())
     except (OSError, msgspec.DecodeError) as error:
-        raise NoTables(
-            f"the tables in {directory} cannot be read: {error}",
-            remedy="Make them anew with `tocsin pipeline run --anew`.",
-        ) from error
+        raise unreadable(f"the tables in {directory}", error) from error
     if manifest.format > FORMAT:
         raise NoTables(
             f"the tables in {directory} were made by a newer version (format {manifest.format})",
@@ -114,6 +114,33 @@ def require(directory: Path | str) -> Published:
             remedy="Make them with `tocsin pipeline run`, or name another directory with --tables.",
         )
     return found
+
+
+def read_standing(directory: Path | str, read: Callable[[Published], Made]) -> Made:
+    """What `read` makes of the version that stands; if its files went meanwhile, of the next."""
+    try:
+        return read(require(directory))
+    except NoTables as error:
+        if not _is_gone(error.__cause__):
+            raise
+    return read(require(directory))
+
+
+def unreadable(what: str, error: Exception) -> NoTables:
+    """The error about tables that cannot be read. To start over is no remedy for files that are
+    gone: they were those of an older version, or the next version has them again."""
+    return NoTables(
+        f"{what} cannot be read: {error}",
+        remedy="If a new version was made meanwhile, ask again; else the next will have what is missing."
+        if _is_gone(error)
+        else "Make the tables anew with `tocsin pipeline run --anew`.",
+    )
+
+
+def _is_gone(error: BaseException | None) -> bool:
+    # On a network file system, what was removed elsewhere is stale.
+    stale = isinstance(error, OSError) and error.errno == errno.ESTALE
+    return stale or isinstance(error, FileNotFoundError)
 
 
 def files_of(found: Published, name: str) -> list[Path]:
@@ -140,11 +167,7 @@ def read_table(
     try:
         parts = [pq.read_table(each, columns=columns, filters=filters) for each in files]
     except (OSError, pa.ArrowException) as error:
-        raise NoTables(
-            f"the table {name} cannot be read: {error}",
-            remedy="If a new version was made meanwhile, ask again. Else make the tables anew with "
-            "`tocsin pipeline run --anew`.",
-        ) from error
+        raise unreadable(f"the table {name}", error) from error
     parts = [each for each in parts if each.num_rows]
     if not parts:
         return wanted.empty_table()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from tocsin.archive.published import Published, files_of, require
+from tocsin.archive.published import Published, files_of, read_standing, require, unreadable
 from tocsin.archive.tables import TABLES
 from tocsin.console.pipeline_where import Where
 from tocsin.console.render import say, show_json
@@ -29,7 +29,7 @@ from tocsin.console.wf_tables import (
     wide,
 )
 from tocsin.console.wf_words import lasting, percent, size
-from tocsin.errors.pipeline import BadPipelineOption, NoTables
+from tocsin.errors.pipeline import BadPipelineOption
 
 LIMIT: Final = 50  # what a person looks through
 LIMIT_MAX: Final = 1_000_000  # rows are kept in memory while they are sorted
@@ -93,14 +93,15 @@ def show(
         raise BadPipelineOption(
             f"the limit is {limit:,}", remedy=f"Give a number between 1 and {LIMIT_MAX:,}."
         )
-    found = require(tables_dir)
-    files_of(found, table)
+    files_of(require(tables_dir), table)  # else there is no such table
     order = _orders(table, sort)
     chosen = _chosen(table, columns)
     wanted = Where(table, where)
     shown = list(chosen or (TABLES[table].names if json else FIRST[table].split()))
     needed = list(dict.fromkeys([*shown, *wanted.columns, *(each.column for each in order)]))
-    rows, has_more = _rows(found, table, needed, wanted, order, limit)
+    rows, has_more = read_standing(
+        tables_dir, lambda found: _rows(found, table, needed, wanted, order, limit)
+    )
     if json:
         for row in rows.select(shown).to_pylist():
             show_json({name: _plain(value) for name, value in row.items()})
@@ -178,10 +179,7 @@ def _batches(found: Published, table: str, columns: list[str], where: Where) -> 
             if batch.num_rows:
                 yield where.chosen(pa.Table.from_batches([batch]))
     except (OSError, pa.ArrowException) as error:
-        raise NoTables(
-            f"the table {table} cannot be read: {error}",
-            remedy="Make it anew with `tocsin pipeline run --anew`.",
-        ) from error
+        raise unreadable(f"the table {table}", error) from error
 
 
 def _plain(value: object) -> object:

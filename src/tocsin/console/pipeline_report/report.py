@@ -6,7 +6,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from tocsin.archive.published import require
+from tocsin.archive.published import read_standing
 from tocsin.console.pipeline_report.page import page
 from tocsin.console.pipeline_report.sections.activities import activities
 from tocsin.console.pipeline_report.sections.costs import costs
@@ -26,7 +26,13 @@ TITLE = "What ran, and what it cost"
 
 def report(tables_dir: Path, *, out: Path | None = None, title: str = TITLE, now: datetime) -> str:
     """The page as HTML, written to `out` if given. Raises NoTables if there is nothing to read."""
-    source = Source(require(tables_dir))
+    html = read_standing(tables_dir, lambda found: _made(Source(found), title, now))
+    if out is not None:
+        _write(out, html)
+    return html
+
+
+def _made(source: Source, title: str, now: datetime) -> str:
     span = when(source)
     sections = [
         workflows(source, span),
@@ -41,10 +47,7 @@ def report(tables_dir: Path, *, out: Path | None = None, title: str = TITLE, now
         discoveries(source),
         quality(source),
     ]
-    html = page(source, title, now, span, sections)
-    if out is not None:
-        _write(out, html)
-    return html
+    return page(source, title, now, span, sections)
 
 
 def _write(out: Path, html: str) -> None:

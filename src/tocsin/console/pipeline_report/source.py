@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from tocsin.archive.published import Published, files_of
+from tocsin.archive.published import Published, files_of, unreadable
 from tocsin.archive.tables import TABLES
-from tocsin.errors.pipeline import NoTables
 
 PARTIALS_ROWS_MAX = 500_000  # of groups that wait to be put together
 NUMBER_MAX = 1e21  # a zettabyte, and more seconds than there were
@@ -157,7 +156,4 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise NoTables(
-            f"the table {name} cannot be read: {error}",
-            remedy="Make it anew with `tocsin pipeline run --anew`.",
-        ) from error
+        raise unreadable(f"the table {name}", error) from error

@@ -129,12 +129,12 @@ def read_standing(directory: Path | str, read: Callable[[Published], Made]) -> M
 def unreadable(what: str, error: Exception) -> NoTables:
     """The error about tables that cannot be read. To start over is no remedy for files that are
     gone: they were those of an older version, or the next version has them again."""
-    return NoTables(
-        f"{what} cannot be read: {error}",
-        remedy="If a new version was made meanwhile, ask again; else the next will have what is missing."
+    remedy = (
+        "If a new version was made meanwhile, ask again; else the next will have what is missing."
         if _is_gone(error)
-        else "Make the tables anew with `tocsin pipeline run --anew`.",
+        else "Make the tables anew with `tocsin pipeline run --anew`."
     )
+    return NoTables(f"{what} cannot be read: {error}", remedy=remedy)
 
 
 def _is_gone(error: BaseException | None) -> bool:

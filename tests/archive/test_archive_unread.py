@@ -18,7 +18,8 @@ from tocsin.archive.filling import Filler, SealLimits
 from tocsin.archive.naming import format_range
 from tocsin.archive.parquet import read_footer, read_piece, read_range
 from tocsin.archive.verifying import verify
-from tocsin.errors.archive import ArchiveFileNotRead
+from tocsin.console.archive_shown import verify_archive
+from tocsin.errors.archive import LOOK_AROUND, ArchiveFileNotRead
 
 
 def numbers(directory: Path) -> list[int]:
@@ -62,7 +63,6 @@ def test_a_file_that_the_machine_does_not_read_is_no_bad_file_and_stays_where_it
         lambda: list(read_piece(unread)),
         lambda: read_footer(unread),
         lambda: numbers(tmp_path),
-        lambda: verify(str(tmp_path)),
         lambda: filler.seal_due(time.time() + 1),
     ):
         with pytest.raises(ArchiveFileNotRead, match=words) as caught:
@@ -74,6 +74,38 @@ def test_a_file_that_the_machine_does_not_read_is_no_bad_file_and_stays_where_it
     assert not (tmp_path / "_damaged").exists()
     assert filler.seal_due(time.time() + 1) == []
     assert numbers(tmp_path) == list(range(1, 21))
+
+
+def test_verifying_goes_on_after_a_file_that_was_not_read_and_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_fresh(tmp_path, 1, 10)
+    path = str(add_fresh(tmp_path, 11, 20))
+    damaged = add_fresh(tmp_path, 21, 30)
+    damaged.write_bytes(damaged.read_bytes()[:-10])
+    fail_to_read(monkeypatch, path, OSError(errno.EIO, "Error reading bytes from file"))
+
+    report = verify(str(tmp_path))
+    code = verify_archive(str(tmp_path), as_json=False)
+
+    told = {each.where: (each.level, each.what, each.remedy) for each in report.findings}
+    assert told[path] == ("unread", "it was not read: Input/output error", LOOK_AROUND)
+    assert told[str(damaged)][0] == "damage"
+    assert (report.ok, report.events, report.files) == (False, 10, 3)
+    assert code == 1
+    assert f"unread: {path}: it was not read: Input/output error" in capsys.readouterr().out
+
+
+def test_what_was_not_read_is_no_damage_and_all_is_not_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(add_fresh(tmp_path, 1, 10))
+    fail_to_read(monkeypatch, path, PermissionError(errno.EACCES, "Failed to open local file"))
+
+    code = verify_archive(str(tmp_path), as_json=False)
+
+    assert code == 1
+    assert capsys.readouterr().err.strip().endswith("not everything was read")
 
 
 def test_a_link_that_leads_to_itself_is_no_damage(tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ from tocsin.archive.naming import DAMAGED, date_of, parse_date, parse_range
 from tocsin.archive.parquet import read_footer, read_piece
 from tocsin.archive.record import VERSION
 from tocsin.archive.samples import SCHEMAS
-from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
+from tocsin.errors.archive import ArchiveFileGone, ArchiveFileNotRead, BadArchiveFile
 
 MOVE_IT: Final = "Restore it from a copy, or move it out of the archive and do without it."
 FINDINGS_MAX: Final = 1_000  # then it is said that there are more
 
-Level = Literal["damage", "note"]
+# What was not read may be sound; but nobody can say that all is well.
+Level = Literal["damage", "unread", "note"]
 Progress = Callable[[int, int], None]
 
 
@@ -54,7 +55,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        return not any(each.level == "damage" for each in self.findings)
+        return all(each.level == "note" for each in self.findings)
 
     def add(self, finding: Finding) -> None:
         if len(self.findings) < FINDINGS_MAX:
@@ -142,6 +143,11 @@ def _look_through(piece: Piece, report: Report) -> int:
         raise
     except BadArchiveFile as error:
         report.add(Finding("damage", error.reason, piece.path, MOVE_IT))
+        return 0
+    except ArchiveFileNotRead as error:
+        # Where a disk is failing, what is known of the other files is wanted most.
+        words = f"it was not read: {error.reason}"
+        report.add(Finding("unread", words, piece.path, error.remedy))
         return 0
     if footer.version > VERSION:
         words = f"a newer Tocsin wrote it (version {footer.version}): what it added is not read"

@@ -77,7 +77,7 @@ def sized(count: int) -> str:
 
 
 def verify_archive(directory: str, *, as_json: bool) -> int:
-    """Read every file; exit code 1 if anything is damaged."""
+    """Read every file; exit code 1 if anything is damaged, or was not read."""
     from tocsin.archive.verifying import verify
 
     with Progress("bytes") as progress:
@@ -91,7 +91,9 @@ def verify_archive(directory: str, *, as_json: bool) -> int:
             show(f"  {finding.remedy}")
     if report.left_out:
         say(f"... {report.left_out} more")
-    verdict = "all is well" if report.ok else "there is damage"
+    levels = {finding.level for finding in report.findings}
+    verdict = "not everything was read" if "unread" in levels else "all is well"
+    verdict = "there is damage" if "damage" in levels else verdict
     say(
         f"{plural(report.events, 'event')} ({report.first} to {report.last}) in "
         f"{plural(report.files, 'file')}, {sized(report.size_bytes)}: {verdict}"

@@ -28,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
     listing.add_argument("--files", action="store_true", help="file by file")
     add_json(listing)
     verify = actions.add_parser(
-        "verify", examples=EXAMPLES, help="read every file; exit 1 if anything is damaged"
+        "verify", examples=EXAMPLES, help="read every file; exit 1 if one is damaged or unread"
     )
     add_json(verify)
     replay = actions.add_parser("replay", examples=REPLAY_EXAMPLES, help="publish events again")

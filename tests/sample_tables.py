@@ -35,8 +35,11 @@ ERRORS = (
 )
 
 
-def publish(directory: Path, tables: Mapping[str, Rows], counts: Mapping[str, int] = {}) -> Path:
-    """Version 1 of these tables; those that are not named are there, and empty."""
+def publish(
+    directory: Path, tables: Mapping[str, Rows], counts: Mapping[str, int] = {}, **window: datetime
+) -> Path:
+    """Version 1 of these tables; those that are not named are there, and empty. `window` is their
+    `since` and `until`."""
     version = directory / VERSIONS / "000001"
     facts = {}
     for name, schema in TABLES.items():
@@ -52,7 +55,8 @@ def publish(directory: Path, tables: Mapping[str, Rows], counts: Mapping[str, in
         (directory / name).symlink_to(Path(CURRENT) / name)
     made = (NOW - timedelta(hours=3)).isoformat()
     manifest = {"version": 1, "made": made, "through": 48_213_377, "tables": facts}
-    (version / MANIFEST).write_text(json.dumps({**manifest, "counts": dict(counts)}))
+    within = {name: moment.isoformat() for name, moment in window.items()}
+    (version / MANIFEST).write_text(json.dumps({**manifest, "counts": dict(counts), **within}))
     (directory / CURRENT).symlink_to(Path(VERSIONS) / "000001")
     return directory
 

@@ -38,10 +38,14 @@ def test_tables_are_told_with_their_age_and_damage_with_what_to_do(tmp_path: Pat
     (tmp_path / CURRENT / MANIFEST).write_bytes(msgspec.json.encode(manifest))
 
     (found,) = table_findings(tmp_path, NOW)
+    windowed = msgspec.structs.replace(manifest, since=NOW - timedelta(days=7))
+    (tmp_path / CURRENT / MANIFEST).write_bytes(msgspec.json.encode(windowed))
+    (of_a_week,) = table_findings(tmp_path, NOW)
     (tmp_path / CURRENT / MANIFEST).write_bytes(b"{")
     (damaged,) = table_findings(tmp_path, NOW)
 
     assert found.words == f"version 7 in {tmp_path}, made 3 h ago, through event 12,345"
+    assert of_a_week.words.startswith(f"{found.words}, of what was received since ")
     assert damaged.level == "fail"
     assert "--anew" in damaged.remedy
     assert table_findings(tmp_path / "none") == []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from sample_tables import START, publish
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.console.pipeline_asking import _is_ago, _moment
@@ -56,6 +59,19 @@ def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert "Spark does not start with --master local[x]" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_tables_are_listed_with_the_window_that_they_are_of(tmp_path: Path) -> None:
+    publish(tmp_path, {}, since=START, until=START + timedelta(days=7, seconds=1))
+
+    shown = tocsin("show", "--tables", tmp_path)
+    told = tocsin("show", "--tables", tmp_path, "--json")
+
+    assert shown.stderr.strip().endswith(
+        "through event 48,213,377, "
+        "of what was received from 2026-01-01 00:00 to 2026-01-08 00:00:01 UTC"
+    )
+    assert json.loads(told.stdout)["since"] == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.slow

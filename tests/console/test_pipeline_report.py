@@ -102,6 +102,25 @@ def test_the_page_says_what_the_tables_say(tables: Path) -> None:
     assert "2014" not in page.words
 
 
+def test_the_page_says_of_which_window_the_tables_are(tmp_path: Path) -> None:
+    windows = {
+        "since": {"since": START},
+        "until": {"until": NOW},
+        "both": {"since": START, "until": NOW},
+        "all": {},
+    }
+    for name, window in windows.items():
+        publish(tmp_path / name, {}, **window)
+
+    said = {name: Page(report(tmp_path / name, now=NOW)).words for name in windows}
+
+    start, now = (f"{each:%Y-%m-%d %H:%M}" for each in (START, NOW))
+    assert f"up to 48.2 M, of what was received since {start} UTC." in said["since"]
+    assert f"up to 48.2 M, of what was received before {now} UTC." in said["until"]
+    assert f"of what was received from {start} to {now} UTC." in said["both"]
+    assert "up to 48.2 M." in said["all"]
+
+
 def test_a_page_of_nothing_says_so_in_every_section(tmp_path: Path) -> None:
     page = Page(report(publish(tmp_path, {}), now=NOW))
 

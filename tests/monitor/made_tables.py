@@ -69,8 +69,10 @@ def publish_tables(
     *,
     through: int = 0,
     made: datetime | None = None,
+    **window: datetime,
 ) -> Path:
-    """Write a version and let it stand. Returns where it is."""
+    """Write a version and let it stand; without `since` and `until`, as those before had it.
+    Returns where it is."""
     place = directory / ".versions" / f"{version:06}"
     tables: dict[str, Any] = {}
     for name, rows in (("activity_stats", activity_stats), ("cost_models", cost_models)):
@@ -86,6 +88,7 @@ def publish_tables(
         "made": when.isoformat(),
         "through": through,
         "tables": tables,
+        **{name: moment.isoformat() for name, moment in window.items()},
     }
     (place / "_manifest.json").write_text(json.dumps(manifest))
     fresh = directory / "_fresh"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -14,7 +15,7 @@ from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
 from pipeline.damage import flip
 from pipeline.sameness import rows
 from tocsin.archive.catalog import Piece
-from tocsin.archive.published import published, require
+from tocsin.archive.published import MANIFEST, published, require
 from tocsin.errors.archive import ArchiveFileNotRead
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
@@ -63,6 +64,24 @@ def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
     assert made.is_new
     assert not again.is_new
     assert require(tables).tables["events"].rows == 40
+    assert (made.manifest.since, made.manifest.until) == (None, until)
+
+
+def test_tables_that_do_not_say_of_which_window_they_are_are_made_again(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 40)
+    job = Job(str(archive), tables, since=datetime(2020, 1, 1, tzinfo=UTC))
+    made = run(ready, job)
+    before = msgspec.structs.replace(made.manifest, since=None)
+    (require(tables).directory / MANIFEST).write_bytes(msgspec.json.encode(before))
+
+    again, then = run(ready, job), run(ready, job)
+
+    assert made.manifest.since == job.since
+    assert (again.is_new, again.manifest.since) == (True, job.since)
+    assert not then.is_new
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ class Manifest(msgspec.Struct, frozen=True):
     version: int
     made: datetime
     through: int
-    """Every event of the archive up to this one is in."""
+    """Every event of the archive up to this one is in, if it was received in the window."""
     as_of: datetime | None = None
     """The latest moment that an event was received; the tables are as of then."""
     tables: dict[str, TableFacts] = {}
@@ -57,6 +57,10 @@ class Manifest(msgspec.Struct, frozen=True):
     """Which samples beside the events it was made of: how many files, and the last of them."""
     state: str = ""
     """Of which state: another one, if that was started over."""
+    since: datetime | None = None
+    """The window: what was received before this is not in. None: everything is."""
+    until: datetime | None = None
+    """What was received at this moment or later is not in."""
     format: int = FORMAT
 
 

@@ -319,13 +319,16 @@ def show(arguments: Namespace) -> int:
 def _show_tables(found: Any, *, as_json: bool) -> int:
     import msgspec
 
+    from tocsin.console.wf_words import window_told
+
     if as_json:
         show_json(msgspec.to_builtins(found.manifest))
         return 0
     rows = [(name, f"{facts.rows:,}", f"{facts.bytes:,}") for name, facts in found.tables.items()]
     table(("table", "rows", "bytes"), rows)
     made = f"{found.made:%Y-%m-%d %H:%M:%S} UTC"
-    say(f"version {found.version}, made {made}, through event {found.through:,}")
+    told = [f"version {found.version}", f"made {made}", f"through event {found.through:,}"]
+    say(", ".join([*told, *window_told(found.manifest.since, found.manifest.until)]))
     return 0
 
 

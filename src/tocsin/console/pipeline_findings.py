@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tocsin.console.findings import Finding
-from tocsin.console.wf_words import ago
+from tocsin.console.wf_words import ago, window_told
 from tocsin.errors import TocsinError
 
 
@@ -52,5 +52,9 @@ def table_findings(directory: Path | None, now: datetime | None = None) -> list[
     if found is None:
         return []
     age_s = ((now or datetime.now(UTC)) - found.made).total_seconds()
-    words = f"version {found.version} in {directory}, made {ago(max(age_s, 0.0))}"
-    return [Finding("ok", "tables", f"{words}, through event {found.through:,}")]
+    words = [
+        f"version {found.version} in {directory}, made {ago(max(age_s, 0.0))}",
+        f"through event {found.through:,}",
+        *window_told(found.manifest.since, found.manifest.until),
+    ]
+    return [Finding("ok", "tables", ", ".join(words))]

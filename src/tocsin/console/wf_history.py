@@ -59,8 +59,10 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
     listed = ", ".join(versions[:VERSIONS_SHOWN])
     yield "versions", listed + (f" and {more:,} more" if more > 0 else "")
     yield "tables", tables_told(found)
-    since = found.get("since")
-    yield "since then", None if since is None else _ended(since)
+    since, learned = found.get("since"), found.get("learned") or {}
+    has_window = learned.get("since") or learned.get("until")
+    words = "outside of them" if has_window else "since then"
+    yield words, None if since is None else _ended(since)
     for model in (found.get("cost_models") or ())[:MODELS_LOOKED_AT]:
         yield from _cost(model)
 

@@ -6,7 +6,7 @@ Exact values are what `--json` is for; here a time is local and a number has thr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from tocsin.monitor.records import done_count
@@ -205,7 +205,9 @@ def tables_told(answer: Mapping[str, Any]) -> str | None:
     attempts, age_s = learned.get("attempts"), learned.get("age_s")
     if attempts and age_s is not None:
         plural = "" if attempts == 1 else "s"
-        said.append(f"from {attempts:,} past attempt{plural} in tables made {ago(age_s)}")
+        since, until = (instant(learned.get(name)) for name in ("since", "until"))
+        told = [f"from {attempts:,} past attempt{plural} in tables made {ago(age_s)}"]
+        said.append(", ".join([*told, *window_told(since, until)]))
         if learned.get("old"):
             said.append("they are old: `tocsin pipeline run` makes them anew")
         others = learned.get("other_versions") or ()
@@ -216,6 +218,22 @@ def tables_told(answer: Mapping[str, Any]) -> str | None:
     if learned.get("problem"):
         said.append(str(learned["problem"]))
     return "; ".join(said) or None
+
+
+def window_told(since: datetime | None, until: datetime | None) -> list[str]:
+    """Of what tables were made, if not of everything; in UTC, by which the pipeline counts days."""
+    first = None if since is None else _to_the_minute(since)
+    end = None if until is None else _to_the_minute(until)
+    if first is not None and end is not None:
+        return [f"of what was received from {first} to {end} UTC"]
+    if first is not None:
+        return [f"of what was received since {first} UTC"]
+    return [] if end is None else [f"of what was received before {end} UTC"]
+
+
+def _to_the_minute(moment: datetime) -> str:
+    """Or to the second, where it has any."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}".removesuffix(":00")
 
 
 def ago(age_s: float) -> str:

@@ -1,7 +1,8 @@
 """Learned: what the pipeline's tables say of activities, for estimates and histories.
 
 The tables know more than the monitor: every run of the archive, and not the last ones alone. What
-is read here stays as it was made; `through` says up to which event of the log that is.
+is read here stays as it was made; `through` says up to which event of the log that is. Tables may
+be of a window: then only what was received within it is in.
 """
 
 from __future__ import annotations
@@ -130,6 +131,21 @@ class Learned:
     models: Mapping[Key, Sequence[CostModel]]
     workflows: Mapping[str, Sequence[str]]
     """In which workflows each activity is."""
+    since_ns: int | None = None
+    """What was received before is not in."""
+    until_ns: int | None = None
+    """What was received then or later is not in."""
+
+    def may_hold(self, settled_seq: int, heard_ns: int | None) -> bool:
+        """False if the tables do not have what this event settled, of which the last was heard
+        then: it came after them, or outside of their window."""
+        if settled_seq > self.through:
+            return False
+        if heard_ns is None:
+            return True
+        is_before = self.since_ns is not None and heard_ns < self.since_ns
+        is_after = self.until_ns is not None and heard_ns >= self.until_ns
+        return not (is_before or is_after)
 
     def age_s(self, now_ns: int) -> float:
         return max(0.0, (now_ns - self.made_ns) / NS_PER_S)

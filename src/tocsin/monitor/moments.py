@@ -171,8 +171,9 @@ def past_run(
     began_ns: int,
     makespan_s: float,
     settled_seq: int = 0,
+    heard_ns: int | None = None,
 ) -> PastRun:
-    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id, settled_seq)
+    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id, settled_seq, heard_ns)
 
 
 def cores_of(row: Row, tasks: Sequence[Task], usual: int = 1) -> int:

@@ -110,6 +110,9 @@ def is_behind(spark: SparkSession, state: State, job: Job) -> bool:
     manifest = standing.manifest
     if manifest.state != state.id or manifest.counts != added(parts):
         return True
+    # Versions before this one did not say so, and whoever read them took a part for everything.
+    if (manifest.since, manifest.until) != (job.since, job.until):
+        return True
     return manifest.samples != Samples(spark, job.archive, job.window).told()
 
 

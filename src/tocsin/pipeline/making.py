@@ -71,6 +71,7 @@ class Making:
                 added(self._parts),
                 self._samples.told(),
                 self._state_id,
+                self._samples.window,
             )
         except BaseException:
             self._edition.give_up()

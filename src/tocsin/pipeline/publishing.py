@@ -24,9 +24,10 @@ from tocsin.archive.published import (
 )
 from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import PipelineFailed, QualityFailed
-from tocsin.pipeline.state import UNFINISHED, sync_directory, sync_tree, write_whole
+from tocsin.pipeline.state import UNFINISHED, Window, sync_directory, sync_tree, write_whole
 
 VERSIONS_KEPT: Final = 2  # the one that stands, and one for whoever is still reading it
+EVERYTHING: Final = Window()
 
 
 class Edition:
@@ -62,6 +63,7 @@ class Edition:
         counts: dict[str, int],
         samples: str,
         state: str = "",
+        window: Window = EVERYTHING,
     ) -> Manifest:
         """From now on, this is what readers find."""
         self._make_way()
@@ -74,9 +76,12 @@ class Edition:
             counts=counts,
             samples=samples,
             state=state,
+            since=window.since,
+            until=window.until,
         )
         for name, facts in manifest.tables.items():
             own = {"table": name, "version": self.number, "made": made, "through": through}
+            own |= {"since": window.since, "until": window.until}
             content = {**own, **msgspec.to_builtins(facts)}
             write_whole(self.place(name) / MANIFEST, msgspec.json.encode(content))
         write_whole(self.directory / MANIFEST, msgspec.json.encode(manifest))

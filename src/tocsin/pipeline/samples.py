@@ -26,7 +26,7 @@ class Samples:
     def __init__(self, spark: SparkSession, archive: str, window: Window) -> None:
         self._spark = spark
         self._archive = archive
-        self._window = window
+        self.window = window
 
     def told(self) -> str:
         """How many files there are of each kind, and the last. They never change."""
@@ -42,10 +42,10 @@ class Samples:
         # They tell how things went, and stop nothing: what is broken inside is passed over.
         reader = self._spark.read.schema(schema).option("ignoreCorruptFiles", "true")
         rows = reader.parquet(*map(on_this_disk, files))
-        if self._window.since is not None:
-            rows = rows.where(F.col(MOMENT) >= F.lit(self._window.since))
-        if self._window.until is not None:
-            rows = rows.where(F.col(MOMENT) < F.lit(self._window.until))
+        if self.window.since is not None:
+            rows = rows.where(F.col(MOMENT) >= F.lit(self.window.since))
+        if self.window.until is not None:
+            rows = rows.where(F.col(MOMENT) < F.lit(self.window.until))
         return rows
 
     def unreadable(self) -> list[BadFile]:

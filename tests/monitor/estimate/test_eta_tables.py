@@ -134,6 +134,31 @@ def test_runs_that_are_in_the_tables_and_known_here_do_not_count_twice() -> None
     assert beyond != in_both
 
 
+def test_runs_that_a_window_leaves_out_are_not_in_both() -> None:
+    settled = [
+        replace(each, settled_seq=number, heard_ns=NOW_NS - number * DAY_NS)
+        for number, each in enumerate(PAST, 1)
+    ]
+    same = tuple(replace(each, runs=len(PAST), p50_s=99.0) for each in TRUE)
+    everything = tables(*same, through=len(PAST))
+    window = {"all": (NOW_NS - 9 * DAY_NS, NOW_NS), "none": (NOW_NS, None), "past": (None, 0)}
+
+    found = {
+        name: said(
+            settled,
+            plan(10),
+            replace(
+                everything,
+                learned=replace(everything.learned, since_ns=since_ns, until_ns=until_ns),
+            ),
+        )
+        for name, (since_ns, until_ns) in window.items()
+    }
+
+    assert found["all"] == said(settled, plan(10), None)
+    assert found["none"] == found["past"] == said(settled, plan(10), tables(*same, through=0))
+
+
 @pytest.mark.parametrize("age_days", [0, 900])
 def test_the_tables_move_little_knowledge_more_than_much_and_less_when_they_are_old(
     age_days: int,

@@ -12,6 +12,7 @@ from tocsin.console.pipeline_report.parts import Finding, Section
 from tocsin.console.pipeline_report.source import Source, total
 from tocsin.console.pipeline_report.when import When
 from tocsin.console.render import plural
+from tocsin.console.wf_words import window_told
 from tocsin.monitor.words import about
 
 FINDINGS_MAX = 8  # more would not be read first
@@ -61,10 +62,12 @@ def _section(section: Section) -> Html:
 def _made(source: Source, now: datetime, when: When | None) -> Html:
     found = source.found
     age_s = max((now - found.made).total_seconds(), 0.0)
-    words = (
+    told = [
         f"Version {found.version} of the tables, made {moment(found.made)} UTC, "
-        f"{about(age_s)} ago, from the events up to {count(found.through)}."
-    )
+        f"{about(age_s)} ago, from the events up to {count(found.through)}",
+        *window_told(found.manifest.since, found.manifest.until),
+    ]
+    words = f"{', '.join(told)}."
     if when is None:
         return tag("p", words)
     span = tag("b", f"{day(when.span.start)} to {day(when.span.end)}")

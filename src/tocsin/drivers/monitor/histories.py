@@ -28,14 +28,16 @@ _VERSION = "(CASE WHEN a.version = '' THEN r.version ELSE a.version END)"
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """An attempt that ended; `settled_seq` is the event that gave it its state."""
+    """An attempt that ended; `settled_seq` is the event that gave it its state, `heard_ns` when the
+    last was heard of it. When that event itself was received, nobody keeps."""
 
     state: str
     duration_s: float | None
     workflow: str
     version: str
     ended_ns: int
-    settled_seq: int
+    settled_seq: int = 0
+    heard_ns: int | None = None
 
 
 class Histories(Questions):
@@ -71,7 +73,7 @@ class Histories(Questions):
             rows = standing.learned.rows(kind, workflow=workflow, version=version)
         ended, recent = self._ended(kind, workflow, version, with_place=bool(rows))
         if standing.learned is not None and rows:
-            ended = _not_in(rows, standing.learned.through, ended)
+            ended = _not_in(rows, standing.learned, ended)
         found = _summed_up(kind, ended, recent)
         if standing.learned is not None and rows:
             found = _with_tables(found, ended, rows, standing.learned)
@@ -104,7 +106,7 @@ class Histories(Questions):
             )
         return (
             [
-                _Ended(state, duration_s, of, which, ended_ns, _settled_seq(row))
+                _Ended(state, duration_s, of, which, ended_ns, *_settled(row))
                 for state, duration_s, of, which, ended_ns, row in found
             ],
             [
@@ -114,17 +116,23 @@ class Histories(Questions):
         )
 
 
-def _settled_seq(row: bytes | None) -> int:
-    return 0 if row is None else int(decode_row(row)["state"][2])
+def _settled(packed: bytes | None) -> tuple[int, int | None]:
+    """By which event, and when the last was heard."""
+    if packed is None:
+        return 0, None
+    row = decode_row(packed)
+    return int(row["state"][2]), row.get("last_received")
 
 
-def _not_in(rows: Sequence[StatsRow], through: int, ended: Sequence[_Ended]) -> list[_Ended]:
-    """The attempts that are not in the tables: settled later, or of what those do not have."""
+def _not_in(rows: Sequence[StatsRow], learned: Learned, ended: Sequence[_Ended]) -> list[_Ended]:
+    """The attempts that are not in the tables: settled later, outside of their window, or of what
+    those do not have."""
     known = {(row.workflow, row.version) for row in rows}
     return [
         each
         for each in ended
-        if each.settled_seq > through or (each.workflow, each.version) not in known
+        if (each.workflow, each.version) not in known
+        or not learned.may_hold(each.settled_seq, each.heard_ns)
     ]
 
 

@@ -19,7 +19,7 @@ from tocsin.broker.effects import Level
 from tocsin.errors import TocsinError
 from tocsin.errors.pipeline import NoTables
 from tocsin.monitor.learned import Bin, CostModel, Key, Learned, Standing, StatsRow
-from tocsin.monitor.times import NS_PER_S, NS_PER_US, shown
+from tocsin.monitor.times import NS_PER_S, NS_PER_US, shown, shown_or_none
 
 if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
     import pyarrow as pa
@@ -189,7 +189,13 @@ def _learned(found: Published) -> Learned:
         by_key,
         LazyRows(models, _cost_models),
         workflows,
+        _edge_ns(found.manifest.since),
+        _edge_ns(found.manifest.until),
     )
+
+
+def _edge_ns(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1e6) * NS_PER_US
 
 
 def _table(found: Published, name: str) -> pa.Table:
@@ -286,6 +292,8 @@ def learned_shown(
         "made": None if learned is None else shown(learned.made_ns),
         "age_s": age_s,
         "through": None if learned is None else learned.through,
+        "since": None if learned is None else shown_or_none(learned.since_ns),
+        "until": None if learned is None else shown_or_none(learned.until_ns),
         "old": age_s is not None and age_s > old_s,
         "attempts": attempts,
         "other_versions": list(other_versions),

@@ -178,7 +178,8 @@ class Live(Past):
                 continue
             plan = plan_of(tasks, row, cores=cores_of(row, tasks), ended=True)
             makespan_s = seconds_between(began_ns, ended_ns)
-            past = past_run(run_id, plan, tasks, began_ns, makespan_s, row["state"][2])
+            settled = row["state"][2], row.get("last_received")
+            past = past_run(run_id, plan, tasks, began_ns, makespan_s, *settled)
             runs.append((past, tuple(task.name for task in tasks), growth_of(row, len(tasks))))
         return runs
 

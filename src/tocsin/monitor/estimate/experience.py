@@ -42,7 +42,7 @@ class TypeRecord:
 class Experience:
     """A past run. `core_s` is its makespan in seconds of work, that is without the stretch.
 
-    `settled_seq` is the event of the log that ended it.
+    `settled_seq` is the event of the log that ended it, `heard_ns` when the last was heard of it.
     """
 
     shape: Shape
@@ -54,6 +54,7 @@ class Experience:
     milestones: Mapping[tuple[str, float], float]
     whole: State
     settled_seq: int = 0
+    heard_ns: int | None = None
 
     def at(self, fraction: float) -> State:
         """The run as it stood when this fraction of its time was over."""
@@ -110,6 +111,7 @@ def digest(run: PastRun) -> Experience | None:
         milestones=_milestones(shape, ends, stretch),
         whole=whole,
         settled_seq=run.settled_seq,
+        heard_ns=run.heard_ns,
     )
 
 

@@ -49,13 +49,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A run that has ended. `settled_seq` is the event of the log that ended it, if known."""
+    """A run that has ended. `settled_seq` is the event of the log that ended it, if known, and
+    `heard_ns` when the last was heard of it."""
 
     plan: Plan
     makespan_s: float
     done: Mapping[int, Done]
     id: str = ""
     settled_seq: int = 0
+    heard_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ def _weight(
     row = usually.stats
     # The same runs may be in both, and must not count twice.
     in_both = sum(
-        run.settled_seq <= tables.learned.through and run.shape.versions[name] == row.version
+        tables.learned.may_hold(run.settled_seq, run.heard_ns)
+        and run.shape.versions[name] == row.version
         for run in past
         if name in run.types
     )

@@ -6,7 +6,8 @@ from tocsin.wire.api.run_views import ActivityShown, Shown
 
 
 class LearnedShown(Shown, frozen=True, kw_only=True):
-    """The pipeline's tables behind an answer. Every event up to `through` is in them.
+    """The pipeline's tables behind an answer. Every event up to `through` is in them; with `since`
+    or `until`, of those that were received from then on, or before then.
 
     `attempts` of them went into the answer, those of `other_versions` for want of their own.
     `problem` is why there are none to be used, or none newer.
@@ -16,6 +17,8 @@ class LearnedShown(Shown, frozen=True, kw_only=True):
     made: str | None
     age_s: float | None
     through: int | None
+    since: str | None
+    until: str | None
     old: bool
     attempts: int
     other_versions: list[str]
@@ -112,8 +115,9 @@ class CostModelShown(Shown, frozen=True, kw_only=True):
 class HistoryShown(Shown, frozen=True, kw_only=True):
     """How a type of activity went: durations are of attempts that succeeded.
 
-    With the pipeline's tables it has two parts: what is in `tables`, and what came `since`. Where
-    `exact` is false, quantiles and bins are put together from those of several, and are close.
+    With the pipeline's tables it has two parts: what is in `tables`, and what came `since`, or
+    outside of their window. Where `exact` is false, quantiles and bins are put together from those
+    of several, and are close.
     """
 
     type: str

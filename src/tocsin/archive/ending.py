@@ -22,9 +22,18 @@ class Ending(NamedTuple):
 
 def last_event(piece: Piece) -> Ending | None:
     """The last event of a file; None if it cannot be read."""
+    return _last_of(piece, max(0, piece.last - LOOKED_AT), piece.last)
+
+
+def event_at(piece: Piece, seq: int) -> Ending | None:
+    """The event with that number; None if it is not there or cannot be read."""
+    return _last_of(piece, seq - 1, seq)
+
+
+def _last_of(piece: Piece, after: int, through: int) -> Ending | None:
     found = None
     try:
-        for batch in read_piece(piece, COLUMNS, after=max(0, piece.last - LOOKED_AT)):
+        for batch in read_piece(piece, COLUMNS, after=after, through=through):
             found = Ending(*(batch.column(name)[-1].as_py() for name in COLUMNS))
     except BadArchiveFile:
         return None

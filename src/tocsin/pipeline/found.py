@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tocsin.archive.catalog import Piece
@@ -35,6 +35,8 @@ class Found:
     """Rows of the quarantine: messages that are no events."""
     positions: Mapping[str, int] = field(default_factory=dict)
     """Where to go on, partition by partition, where one number cannot say it."""
+    is_all: bool = True
+    """False if there is more, which is to be taken another time."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -52,9 +54,14 @@ def within(rows: DataFrame, window: Window, after: int, least: int = 0) -> DataF
     the least that may be there, which are to be named."""
     if after:
         is_new = (F.col("seq") > after) | (F.col("seq") < min(least, after + 1))
-        rows = rows.where(F.coalesce(is_new, F.lit(True)))
+        rows = rows.where(_or_unknown(is_new))
     if window.since is not None:
-        rows = rows.where(F.col("received") >= F.lit(window.since))
+        rows = rows.where(_or_unknown(F.col("received") >= F.lit(window.since)))
     if window.until is not None:
-        rows = rows.where(F.col("received") < F.lit(window.until))
+        rows = rows.where(_or_unknown(F.col("received") < F.lit(window.until)))
     return rows
+
+
+def _or_unknown(condition: Column) -> Column:
+    """Also for a record that has no such time: it is to be set aside, and not to vanish."""
+    return F.coalesce(condition, F.lit(True))

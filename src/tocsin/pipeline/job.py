@@ -14,15 +14,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tocsin.archive.published import Manifest, published
-from tocsin.errors.root import TocsinError
 from tocsin.pipeline.clean import LATE_S
+from tocsin.pipeline.doubts import Doubts
 from tocsin.pipeline.found import Found
 from tocsin.pipeline.making import Making
 from tocsin.pipeline.numbers import OF_FILES
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.places import has_files
-from tocsin.pipeline.plainly import told_plainly, with_cause
-from tocsin.pipeline.reading import land, new_records, unreadable
+from tocsin.pipeline.plainly import told_plainly
+from tocsin.pipeline.reading import Limit, land, new_records
 from tocsin.pipeline.samples import Samples
 from tocsin.pipeline.standing import added, compacted, due
 from tocsin.pipeline.state import Partial, State, Window
@@ -38,7 +38,6 @@ SETTINGS: Final = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
 SILENCE_S: Final = 6 * 3600.0  # as the monitor has it: longer without news, and a run is lost
-SUSPECTS_MAX: Final = 20  # files that Spark alone cannot read: each costs two folds of everything
 BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB of rows in a sort
 BYTES_A_FILE: Final = 128 << 20
 PARTITIONS_MAX: Final = 2_000
@@ -80,6 +79,16 @@ class Done:
     bad_files: tuple[BadFile, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was taken in."""
+
+    is_news: bool = False
+    bad_files: tuple[BadFile, ...] = ()
+    is_all: bool = True
+    """False if there was more when it was looked for."""
+
+
 def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
     """Bring the tables up to date. Running it again changes nothing."""
     state = State(job.tables)
@@ -87,7 +96,10 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
         if job.anew or state.has_moved(job.window):
             start_over(spark, state, job)
         state.agree_on(job.window)
-        bad = take_in(spark, state, job, tell)
+        taken = take_in(spark, state, job, tell, Limit(job.rows_max, is_lasting=True))
+        bad = taken.bad_files
+        if not taken.is_all:
+            bad += take_in(spark, state, job, tell).bad_files
         standing = None if job.anew else published(job.tables)
         if standing is not None and not is_behind(spark, state, job):
             return Done(standing.manifest, False, bad)
@@ -97,7 +109,7 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
 def start_over(spark: SparkSession, state: State, job: Job) -> None:
     """Forget what is kept, once the archive is seen to be there: what is kept may be all there is
     of what an archive let go."""
-    new_records(spark, job.archive, 0, job.window, (), {}, job.rows_max)
+    new_records(spark, job.archive, 0, job.window, limit=Limit(job.rows_max))
     state.forget()
 
 
@@ -129,48 +141,31 @@ def make_tables(spark: SparkSession, state: State, job: Job, tell: Tell) -> Mani
     return making.make(datetime.now(UTC), tell)
 
 
-def take_in(spark: SparkSession, state: State, job: Job, tell: Tell) -> tuple[BadFile, ...]:
+def take_in(
+    spark: SparkSession, state: State, job: Job, tell: Tell, limit: Limit | None = None
+) -> Taken:
     """Fold what is new. A file that cannot be read is set aside, and the rest is not lost by it."""
-    without: list[BadFile] = []
-    suspects: set[str] = set()
+    doubts = Doubts(spark, job.archive, job.window)
     while True:
         found = new_records(
             spark,
             job.archive,
             state.through(),
             job.window,
-            without,
+            doubts.without,
             state.positions(),
-            job.rows_max,
+            limit or Limit(job.rows_max),
+            state.ending(),
         )
         if found is None:
-            return ()
+            return Taken()
         found = _unnamed(found, state)
         tell("events")
         try:
             _fold(spark, state, job, found)
-            return found.bad_files
+            return Taken(True, found.bad_files, found.is_all)
         except (PySparkException, Py4JError) as error:
-            named = _file_named_by(error, found)
-            if named is None or len(suspects) >= SUSPECTS_MAX:
-                raise
-            bad = _unreadable(spark, job, found, error)
-            if bad:
-                without += bad
-            # What we can read and Spark cannot, twice, is not for Spark.
-            elif named.path in suspects:
-                without.append(named)
-            else:
-                suspects.add(named.path)
-
-
-def _unreadable(spark: SparkSession, job: Job, found: Found, error: Exception) -> list[BadFile]:
-    """The files that are damaged. Raises what Spark told if that cannot be said: in an outage
-    every file looks so, and none is set aside for it."""
-    try:
-        return unreadable(spark, job.archive, found.pieces)
-    except (TocsinError, PySparkException, Py4JError, OSError):
-        raise error from None
+            doubts.settle(found, error)
 
 
 def _unnamed(found: Found, state: State) -> Found:
@@ -205,14 +200,6 @@ def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
             positions=found.positions,
         )
         make_partial(spark, state, input, sizes)
-
-
-def _file_named_by(error: Exception, found: Found) -> BadFile | None:
-    """The file of the archive because of which Spark gave up, if it was one."""
-    # By its name, which is that of no other: a file system may know it under another address.
-    words = str(error)
-    named = [each for each in found.files if each.rpartition("/")[2] in words]
-    return BadFile(min(named), with_cause(error)[:300]) if named else None
 
 
 def sizes_of(archive_bytes: int) -> Sizes:

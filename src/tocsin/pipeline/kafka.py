@@ -66,6 +66,7 @@ def new_messages(
         bad_files=tuple(_told_lost(place, each) for each in planned.lost),
         file=f"concat('{_address(place)}/', {PARTITION}, '/', {OFFSET})",
         positions=planned.positions,
+        is_all=planned.is_all,
     )
 
 

@@ -42,6 +42,8 @@ class KafkaPlan:
     lost: tuple[Lost, ...]
     positions: dict[str, int]
     """Where each partition goes on afterwards."""
+    is_all: bool = True
+    """False if there is more than was to be read at a time."""
 
     @property
     def messages(self) -> int:
@@ -73,7 +75,7 @@ def plan(
         whole[partition] = (max(position, begin), end)
     cut = _cut(whole, messages_max)
     positions = {str(partition): end for partition, (_, end) in cut.items()}
-    return KafkaPlan(_numbered(cut, after), tuple(lost), {**taken, **positions})
+    return KafkaPlan(_numbered(cut, after), tuple(lost), {**taken, **positions}, cut == whole)
 
 
 def _another_topic(how: str) -> EventsGone:

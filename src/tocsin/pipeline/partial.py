@@ -11,6 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from tocsin.archive.ending import Ending
 from tocsin.archive.tables import QUARANTINE
 from tocsin.monitor.rules import Entity
 from tocsin.pipeline.cells import write_cells
@@ -125,7 +126,15 @@ def _made(
         "late": found["late"],
     }
     as_of = _as_of(found["by_now_us"], found["last_us"], input.now)
-    return PartialFacts(input.first, input.last, as_of, counts, dict(input.positions))
+    last = found["last"]
+    return PartialFacts(
+        input.first,
+        input.last,
+        as_of,
+        counts,
+        dict(input.positions),
+        None if last is None else Ending(last["seq"], last["source"], last["id"]),
+    )
 
 
 def _write_once(
@@ -155,6 +164,7 @@ def _write_once(
         F.count_if(F.col("late_s") > input.late_s).alias("late"),
         F.max(F.when(F.col("received") <= F.lit(input.now), received_us)).alias("by_now_us"),
         F.max_by(received_us, "seq").alias("last_us"),
+        F.max_by(F.struct("seq", "source", "id"), "seq").alias("last"),
     )
     write(events, place / "events", sizes.files)
     write(notes_of(once), place / "notes", sizes.files)

@@ -19,6 +19,7 @@ NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 _SPOKEN_BEFORE: Final = re.compile(r"^(An error occurred while calling \S+|: (\w+\.)+\w+: )")
 _TRACE: Final = "Traceback (most recent call last):"
+_THROWN: Final = re.compile(r"^(?:Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]+)(?=:|$)", re.M)
 _CAUSE: Final = re.compile(r"^Caused by: (?:[\w$]+\.)+[\w$]+(?:: (.+))?$", re.M)
 
 
@@ -41,6 +42,12 @@ def cause_of(error: Exception) -> str | None:
     trace = getattr(error, "_stackTrace", None) or str(error)
     told = [words.strip() for words in _CAUSE.findall(trace) if words.strip()]
     return told[-1] if told else None
+
+
+def thrown(error: Exception) -> list[str]:
+    """The classes of what Java threw, the cause of all last."""
+    trace = getattr(error, "_stackTrace", None) or str(error)
+    return _THROWN.findall(trace)
 
 
 def with_cause(error: Exception) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -14,15 +15,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from tocsin.archive.catalog import Catalog, Foreign, Piece
+from tocsin.archive.ending import Ending
 from tocsin.archive.parquet import Footer, members_told, read_footer, read_through
 from tocsin.archive.record import SCHEMA
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
-from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.clean import NOTED
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.found import Found, within
 from tocsin.pipeline.hadoop import listed, opened
 from tocsin.pipeline.kafka import new_messages, parted
+from tocsin.pipeline.origin import broker_must_have, must_have, started_over
 from tocsin.pipeline.partial import BadFile
 from tocsin.pipeline.places import directory_of, is_broker, is_directory, is_kafka, on_this_disk
 from tocsin.pipeline.source import register
@@ -35,10 +37,26 @@ FILE_NAMED: Final = "regexp_replace(_metadata.file_path, '^file:/+', '/')"
 FOOTERS_AT_ONCE: Final = 8  # files whose ends are looked at, at a time
 MERGES_SEEN_MAX: Final = 5  # how often files may be merged while they are looked at
 
+# Fresh files go when they are merged. To fold less than this takes no longer than they stay.
+LASTING_BYTES_MIN: Final = 64 << 20
+
 NOTHING_TAKEN: Final[Mapping[str, int]] = {}
 
 Look = Callable[[Piece], Footer]
 """Reads the end of a file. Raises BadArchiveFile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much to take at a time."""
+
+    rows: int | None = None
+    """About so many, where that can be chosen."""
+    is_lasting: bool = False
+    """First what will not be merged any more, if it is much; the rest another time."""
+
+
+EVERYTHING: Final = Limit()
 
 
 def new_records(
@@ -48,21 +66,23 @@ def new_records(
     window: Window,
     without: Sequence[BadFile] = (),
     taken: Mapping[str, int] = NOTHING_TAKEN,
-    rows_max: int | None = None,
+    limit: Limit = EVERYTHING,
+    ending: Ending | None = None,
 ) -> Found | None:
     """What came after that event; None if nothing did.
 
     `without` are files that turned out to be unreadable while they were read, `taken` is how far
-    the partitions of a topic were read, and `rows_max` about how much to take at a time.
+    the partitions of a topic were read, and `ending` the event that the tables end with. Raises
+    BadPipelineOption if the archive has another one in its place.
     """
     if is_kafka(archive):
-        return new_messages(spark, archive, after, window, taken, rows_max)
+        return new_messages(spark, archive, after, window, taken, limit.rows)
     if is_broker(archive):
-        return _from_broker(spark, archive, after, window, rows_max)
+        return _from_broker(spark, archive, after, window, limit, ending)
     merges = 0
     while True:
         try:
-            return _from_files(spark, archive, after, window, without, rows_max)
+            return _from_files(spark, archive, after, window, without, limit, ending)
         except ArchiveFileGone:
             merges += 1
             if merges > MERGES_SEEN_MAX:
@@ -99,16 +119,18 @@ def _from_files(
     after: int,
     window: Window,
     without: Sequence[BadFile],
-    rows_max: int | None,
+    limit: Limit,
+    ending: Ending | None,
 ) -> Found | None:
     found, left_out = _files(spark, archive, window)
     # What is copied elsewhere is only listed as far as its dates are asked for.
     is_all = is_directory(archive) or _is_everything(window)
     if found and is_all and found[-1].last < after:
-        raise _started_over(archive, found[-1].last, after)
-    pieces = [each for each in found if each.last > after and _may_be_in(each, window)]
-    if rows_max is not None:
-        pieces = _first_of(pieces, after + rows_max)
+        raise started_over(archive, found[-1].last, after)
+    if is_directory(archive):
+        must_have(archive, found, ending)
+    asked = [each for each in found if each.last > after and _may_be_in(each, window)]
+    pieces = _first_of(asked, after, limit)
     if not pieces:
         return None
     foreign = [BadFile(each.path, each.reason) for each in left_out]
@@ -124,19 +146,12 @@ def _from_files(
         FILE_NAMED if good else "''",
         _missing(pieces, after) if _is_everything(window) else 0,
         _numbers_of(pieces, after) - _numbers_of(good, after),
+        is_all=len(pieces) == len(asked),
     )
 
 
 def _is_everything(window: Window) -> bool:
     return window.since is None and window.until is None
-
-
-def _started_over(archive: str, last: int, after: int) -> BadPipelineOption:
-    return BadPipelineOption(
-        f"the archive {archive} ends with event {last}, and the tables have events up to {after}: "
-        "it was started over",
-        remedy="Make tables of what is there with --anew, or name another directory.",
-    )
 
 
 def _numbers_of(pieces: Sequence[Piece], after: int) -> int:
@@ -168,9 +183,22 @@ def _files(spark: SparkSession, archive: str, window: Window) -> tuple[list[Piec
     return catalog.pieces(), catalog.foreign()
 
 
-def _first_of(pieces: list[Piece], last: int) -> list[Piece]:
-    """Those that end by then, and one in any case."""
-    return [each for each in pieces if each.last <= last] or pieces[:1]
+def is_there(spark: SparkSession, archive: str, window: Window, path: str) -> bool:
+    """False if the file was merged into another meanwhile, or let go."""
+    found, _ = _files(spark, archive, window)
+    return any(each.path == path for each in found)
+
+
+def _first_of(pieces: list[Piece], after: int, limit: Limit) -> list[Piece]:
+    """Those within the limit, and one in any case."""
+    if limit.rows is not None:
+        last = after + limit.rows
+        return [each for each in pieces if each.last <= last] or pieces[:1]
+    if limit.is_lasting:
+        lasting = list(takewhile(lambda each: not each.is_fresh, pieces))
+        if sum(each.bytes for each in lasting) >= LASTING_BYTES_MIN:
+            return lasting
+    return pieces
 
 
 def _look_elsewhere(spark: SparkSession, piece: Piece) -> Footer:
@@ -260,13 +288,19 @@ def _telling(schema: StructType, told: frozenset[str]) -> StructType:
 
 
 def _from_broker(
-    spark: SparkSession, archive: str, after: int, window: Window, rows_max: int | None
+    spark: SparkSession,
+    archive: str,
+    after: int,
+    window: Window,
+    limit: Limit,
+    ending: Ending | None,
 ) -> Found | None:
     extent = Broker(Options.parse({"path": archive})).extent()
     if extent.head < after:
-        raise _started_over(archive, extent.head, after)
+        raise started_over(archive, extent.head, after)
+    broker_must_have(archive, ending)
     begin = after or extent.first - 1  # what was let go before the first is no hole
-    last = extent.head if rows_max is None else min(extent.head, begin + rows_max)
+    last = extent.head if limit.rows is None else min(extent.head, begin + limit.rows)
     if last <= begin:
         return None
     register(spark)  # where the package was shipped, Spark does not find its sources by itself
@@ -275,4 +309,4 @@ def _from_broker(
     reader = reader.option("holes", "skip").option("bad_files", "skip")
     rows = within(reader.load(archive), window, after)
     expected = last - begin if _is_everything(window) else None
-    return Found(rows, after + 1, last, expected=expected)
+    return Found(rows, after + 1, last, expected=expected, is_all=last == extent.head)

@@ -89,6 +89,7 @@ def _gather_all(
         as_of=max((each.facts.as_of for each in parts if each.facts.as_of), default=None),
         counts=added(parts),
         positions=state.positions(),
+        ending=max((each.facts.ending for each in parts if each.facts.ending), default=None),
     )
 
 

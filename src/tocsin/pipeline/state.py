@@ -23,8 +23,10 @@ from typing import Final
 import msgspec
 import pyarrow.parquet as pq
 
+from tocsin.archive.ending import Ending
 from tocsin.archive.naming import format_range, parse_range
 from tocsin.errors.pipeline import BadPipelineOption, NoTables, PipelineBusy
+from tocsin.pipeline.places import shown
 
 STATE: Final = "_state"
 PARTIALS: Final = "partials"
@@ -63,6 +65,8 @@ class PartialFacts(msgspec.Struct, frozen=True):
     counts: dict[str, int] = {}
     positions: dict[str, int] = {}
     """Where to go on, by partition, if the archive is a topic of Kafka: see kafka_plan."""
+    ending: Ending | None = None
+    """Its last event, by which the archive is known again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,11 @@ class State:
         """Every event up to this one is in a part."""
         return max((each.facts.last for each in self.partials()), default=0)
 
+    def ending(self) -> Ending | None:
+        """The last event there is, as far as a part has one."""
+        found = [each.facts.ending for each in self.partials() if each.facts.ending is not None]
+        return max(found, default=None)
+
     def positions(self) -> dict[str, int]:
         """Where to go on in each partition of a topic; its offsets only grow."""
         found: dict[str, int] = {}
@@ -245,7 +254,7 @@ class State:
 
 
 def _told(window: Window) -> str:
-    of = window.archive or "an archive"
+    of = shown(window.archive) or "an archive"
     return f"{of} since {window.since or 'its start'} until {window.until or 'its end'}"
 
 

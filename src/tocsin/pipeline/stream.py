@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tocsin.pipeline.job import Job, is_behind, make_tables, start_over, take_in
+from tocsin.pipeline.job import Job, Taken, is_behind, make_tables, start_over, take_in
 from tocsin.pipeline.places import is_broker, is_directory, on_this_disk
 from tocsin.pipeline.plainly import told_plainly
 from tocsin.pipeline.source import register
@@ -123,8 +123,9 @@ class Streaming:
     def _watched(self) -> None:
         # What Spark gave when we were told to stop was not taken, and is not given again.
         while self._state.has_checkpoint() and not self._stopping.is_set():
-            if not self._take_new():
+            if self._take_new().is_all:
                 break
+            self._refresh_if_due()
         query = self._start()
         try:
             self._watch(query)
@@ -135,29 +136,29 @@ class Streaming:
     def _ask_again_and_again(self) -> None:
         """As the job does, for what our source does not read. The state is all that it goes by."""
         while not self._stopping.is_set():
-            is_news = self._take_new()
-            if not is_news and self._pace.once:
+            taken = self._take_new()
+            if taken.is_all and self._pace.once:
                 return
             self._refresh_if_due()
-            if not is_news:
+            if not taken.is_news:
                 self._stopping.wait(self._pace.trigger_s)
 
-    def _take_new(self) -> bool:
-        """Make one part of what is new. False if nothing is."""
+    def _take_new(self) -> Taken:
+        """Make one part of what is new."""
         begun_s = time.monotonic()
         with self._turn:
             before = self._state.through()
-            take_in(self._spark, self._state, self._job, lambda step: None)
+            taken = take_in(self._spark, self._state, self._job, lambda step: None)
             parts = self._state.partials()
             if not parts or parts[-1].facts.last == before:
-                return False
+                return Taken()
             if self._pending_since is None:
                 self._pending_since = begun_s
         facts, took_s = parts[-1].facts, time.monotonic() - begun_s
         age_s = None if facts.as_of is None else (datetime.now(UTC) - facts.as_of).total_seconds()
         events = facts.counts.get("events", 0)
         self._tell(Progress("batch", facts.last, events, took_s, age_s))
-        return True
+        return taken
 
     def _start(self) -> StreamingQuery:
         register(self._spark)
@@ -189,7 +190,7 @@ class Streaming:
         # Without a number: nothing but files that cannot be read, which are to be named.
         last = self._through() + 1 if found is None or found[0] is None else found[0]
         while self._through() < last:
-            if self._stopping.is_set() or not self._take_new():
+            if self._stopping.is_set() or not self._take_new().is_news:
                 return
 
     def _through(self) -> int:

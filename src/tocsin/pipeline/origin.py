@@ -1,0 +1,59 @@
+"""Origin: whether an archive is still the one that the tables were made of.
+
+A log that was begun anew numbers its events from one again. That it has fewer than before shows
+it at once; when it has caught up, only the events themselves do.
+"""
+
+from __future__ import annotations
+
+from tocsin.archive.catalog import Piece
+from tocsin.archive.ending import COLUMNS, Ending, event_at
+from tocsin.archive.selection import select
+from tocsin.errors.pipeline import BadPipelineOption
+from tocsin.pipeline.places import shown
+from tocsin.pipeline.source.broker import Broker
+from tocsin.pipeline.source.options import Options
+from tocsin.pipeline.source.plan import Share
+
+
+def started_over(archive: str, last: int, after: int) -> BadPipelineOption:
+    """What to say of an archive that ends before the tables do."""
+    return _another(f"{shown(archive)} ends with event {last}, and the tables have {after}")
+
+
+def must_have(archive: str, pieces: list[Piece], ending: Ending | None) -> None:
+    """Raises BadPipelineOption if the files have another event under that number.
+
+    What was let go, or cannot be read, says nothing.
+    """
+    if ending is None:
+        return
+    for piece in pieces:
+        if piece.first <= ending.seq <= piece.last:
+            _must_be(archive, event_at(piece, ending.seq), ending)
+
+
+def broker_must_have(archive: str, ending: Ending | None) -> None:
+    """The same, of what a broker gives."""
+    if ending is None:
+        return
+    options = Options.parse({"path": archive, "holes": "skip", "bad_files": "skip"})
+    share = Share(ending.seq - 1, ending.seq)
+    for batch in Broker(options).batches(share, select(COLUMNS)):
+        for row in batch.to_pylist():
+            _must_be(archive, Ending(**row), ending)
+
+
+def _must_be(archive: str, found: Ending | None, ending: Ending) -> None:
+    if found is not None and found != ending:
+        raise _another(
+            f"event {ending.seq} of {shown(archive)} is {found.id!r} of {found.source!r}, "
+            f"and the tables have {ending.id!r} of {ending.source!r}"
+        )
+
+
+def _another(how: str) -> BadPipelineOption:
+    return BadPipelineOption(
+        f"{how}: the archive was started over",
+        remedy="Make tables of what is there with --anew, or name another directory.",
+    )

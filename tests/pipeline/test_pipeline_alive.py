@@ -1,0 +1,176 @@
+"""An archive that lives: files are merged, events go on coming, another log takes its place."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed, seal
+from pipeline.damage import as_table, ended, message
+from pipeline.sameness import rows
+from tocsin.archive.published import require
+from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
+from tocsin.pipeline import job as jobs
+from tocsin.pipeline import reading
+from tocsin.pipeline.job import Job, run
+from tocsin.pipeline.state import State
+from tocsin.pipeline.stream import Pace, Progress, Streaming
+
+
+def _rewritten(path: Path, table: pa.Table) -> None:
+    """The file with other content, and what it says of itself."""
+    metadata = pq.read_schema(path).metadata
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def test_files_that_are_merged_while_they_are_folded_are_listed_again(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "archive"
+    add_fresh(archive, 1, 20)
+    add_fresh(archive, 21, 40)
+    real = jobs._fold
+    folds: list[object] = []
+
+    def merged_first(*given: object) -> None:
+        if not folds:
+            seal(archive)
+        folds.append(given)
+        real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(jobs, "_fold", merged_first)
+    done = run(ready, Job(str(archive), tmp_path / "tables"))
+
+    assert len(folds) == 2
+    assert done.bad_files == ()
+    assert sorted(rows(tmp_path / "tables", "events").column("seq").to_pylist()) == [*range(1, 41)]
+
+
+def test_what_will_not_be_merged_any_more_is_folded_first_if_it_is_much(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 20)
+    add_fresh(archive, 21, 40)
+    monkeypatch.setattr(reading, "LASTING_BYTES_MIN", 1)
+
+    run(ready, Job(str(archive), tables))
+
+    parts = State(tables).partials()
+    assert [(each.facts.first, each.facts.last) for each in parts] == [(1, 20), (21, 40)]
+    assert require(tables).tables["events"].rows == 40
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "Caused by: java.io.FileNotFoundException: File {path} does not exist",
+        "Caused by: org.apache.hadoop.security.AccessControlException: Permission denied: {path}",
+        "Caused by: java.lang.OutOfMemoryError: Java heap space",
+        "",
+    ],
+)
+def test_a_file_that_only_spark_fails_to_reach_is_not_set_aside(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    path = add_sealed(archive, 1, 40)
+    trace = f"""[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {path}.
+\tat org.apache.parquet.hadoop.ParquetFileReader.open(ParquetFileReader.java:1)
+{cause.format(path=path)}"""
+
+    def away(*_given: object) -> None:
+        raise PySparkException(trace)
+
+    with monkeypatch.context() as outage:
+        outage.setattr(jobs, "_fold", away)
+        with pytest.raises(PipelineFailed, match="FAILED_READ_FILE"):
+            run(ready, Job(str(archive), tables))
+    done = run(ready, Job(str(archive), tables))
+
+    assert done.bad_files == ()
+    assert require(tables).tables["events"].rows == 40
+
+
+@pytest.mark.slow
+def test_a_file_whose_content_only_spark_cannot_read_is_set_aside(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 20)
+    path = add_sealed(archive, 21, 40)
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index("run")
+    lists = pa.array([[each] for each in table.column("run").to_pylist()])
+    _rewritten(path, table.set_column(place, "run", lists))
+
+    done = run(ready, Job(str(archive), tables))
+
+    assert [each.path for each in done.bad_files] == [str(path)]
+    assert done.manifest.counts["unread"] == 20
+    assert require(tables).tables["events"].rows == 20
+
+
+def test_once_ends_with_what_was_there_however_much_comes_meanwhile(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 20)
+    told: list[Progress] = []
+
+    def more_comes(progress: Progress) -> None:
+        told.append(progress)
+        assert len(told) < 8, "it does not end"
+        if progress.kind == "batch":
+            add_sealed(archive, progress.through + 1, progress.through + 20)
+
+    for _ in range(2):  # the second has a checkpoint
+        Streaming(ready, Job(str(archive), tables), Pace(once=True), more_comes).run()
+
+    assert told[-1].kind == "tables"
+    assert require(tables).manifest.through == told[-2].through
+
+
+def test_another_archive_in_its_place_is_known_by_its_events_when_it_has_as_many(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    path = add_sealed(archive, 1, 20)
+    run(ready, Job(str(archive), tables))
+    add_sealed(archive, 21, 30)
+    was = path.read_bytes()
+    others = [message(n, ended("run-1", "2026-09-21T14:00:00Z")) for n in range(1, 21)]
+    _rewritten(path, as_table(others, 1, [BEGAN_NS + n * NS_PER_S for n in range(1, 21)]))
+
+    with pytest.raises(BadPipelineOption, match=r"event 20 .*'made-20'.*'e20'.*started over"):
+        run(ready, Job(str(archive), tables))
+    assert State(tables).through() == 20
+    path.write_bytes(was)
+
+    assert run(ready, Job(str(archive), tables)).manifest.through == 30
+
+
+@pytest.mark.slow
+def test_a_record_without_its_time_is_set_aside_also_where_a_time_is_asked_for(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    path = add_sealed(archive, 1, 20)
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index("received")
+    times = [None, *table.column("received").to_pylist()[1:]]
+    field = pa.field("received", table.schema.field(place).type)
+    _rewritten(path, table.set_column(place, field, pa.array(times, field.type)))
+
+    since, until = datetime(2020, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
+    run(ready, Job(str(archive), tables, since=since, until=until))
+
+    assert require(tables).tables["events"].rows == 19
+    (aside,) = rows(tables, "quarantine").to_pylist()
+    assert "received" in aside["reason"]

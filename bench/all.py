@@ -129,6 +129,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these")
     arguments = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
+    failed: list[str] = []
     for name, title, draws in BENCHMARKS:
         if arguments.names and name not in arguments.names:
             continue
@@ -136,12 +137,17 @@ def main() -> int:
         command = [sys.executable, str(HERE / f"{name}.py"), "--json", str(OUT / f"{name}.json")]
         command += ["--quick"] if arguments.quick else []
         command += ["--plot", str(OUT / f"{name}.png")] if draws else []
-        subprocess.run(command, check=True)
-    rows = [row for row in (_ratio(*ratio) for ratio in RATIOS) if row is not None]
+        if subprocess.run(command).returncode:
+            failed.append(name)
+    # What failed may have left figures of another day.
+    ratios = [_ratio(*ratio) for ratio in RATIOS if ratio[1] not in failed]
+    rows = [row for row in ratios if row is not None]
     if rows:
         plot(rows, OUT / "ratios.png")
     print(f"\nJSON and plots: {OUT.relative_to(HERE.parent)}")
-    return 0
+    for name in failed:
+        print(f"FAILED: python bench/{name}.py")
+    return 1 if failed else 0
 
 
 def _ratio(

@@ -52,9 +52,14 @@ class Compared:
     extra: int = 0
     differing: dict[str, int] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
+    is_there: bool = True
+    """False if one of the two has no such table."""
 
     @property
     def is_same(self) -> bool:
+        # A row that is there twice differs from none: only the number tells.
+        if not self.is_there or self.ours != self.theirs:
+            return False
         return not (self.missing or self.extra or self.differing)
 
 
@@ -166,12 +171,13 @@ class Comparison:
 
 
 def compare(ours: Path, theirs: Path) -> list[Compared]:
-    """Every table that both have; prints ok or what differs."""
+    """Every table; prints ok or what differs. One that is not there differs."""
     comparison = Comparison(ours, theirs)
     results = []
     for table in TABLES:
         if not (ours / table).exists() or not (theirs / table).exists():
             print(f"  {table}: not there")
+            results.append(Compared(table, is_there=False))
             continue
         found = comparison.of(table)
         results.append(found)

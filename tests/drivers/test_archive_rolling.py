@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from drivers.rolled_log import DAY_NS, NOON_NS, Log, crash_at
 from small_disk import small_disk
+from tocsin.archive.naming import DELIVERIES
+from tocsin.archive.sampling import Sampler
 from tocsin.archive.verifying import verify
 from tocsin.drivers.archive import rolling
-from tocsin.drivers.archive.messages import Roll, encode
+from tocsin.drivers.archive.messages import Roll, Rolled, encode, read_answer
 from tocsin.drivers.archive.rolling import Roller
 from tocsin.errors import DiskFull
 from tocsin.errors.archive import ArchiveInUse, ArchiveOfAnotherLog
@@ -251,3 +253,29 @@ def test_the_filling_process_may_be_killed_at_any_moment(log: Log, seed: int) ->
     assert found == log.written[: len(found)]
     assert log.archived() == log.written
     assert verify(str(log.archive)).ok
+
+
+def test_after_a_roll_samples_are_merged_and_if_not_the_roll_is_done_all_the_same(log: Log) -> None:
+    log.write(5)
+    for day in range(2):
+        sampler = Sampler(str(log.archive))
+        for at_us in (1, 2):
+            row = {"at": (NOON_NS + day * DAY_NS) // 1_000 + at_us, "subscription": "s"}
+            sampler.add(DELIVERIES, [row], now_s=0.0)
+            sampler.write_all()
+    first, second = sorted((log.archive / DELIVERIES).iterdir())
+    (second / ".in-the-way.parquet").mkdir()
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "tocsin.drivers.archive.child", encode(log.order()).decode()],
+        input=encode(Roll(5)) + b"\n",
+        capture_output=True,
+        check=False,
+    )
+
+    answer = read_answer(ended.stdout)
+    assert isinstance(answer, Rolled), ended.stderr
+    assert answer.through == 5
+    assert "in-the-way" in str(answer.unsaved)
+    assert len(list(first.glob("*-*-2.parquet"))) == 1
+    assert len(log.archived()) == 5

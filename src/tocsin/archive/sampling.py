@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tocsin.archive.naming import SUFFIX, date_of, format_date
-from tocsin.archive.samples import SCHEMAS
+from tocsin.archive.naming import date_of, format_date
+from tocsin.archive.samples import SCHEMAS, SampleFile
 from tocsin.archive.writing import write_file
 
-WAIT_S: Final = 600.0  # rows are on disk after so long at most: a day is 144 files, or fewer
+# Rows are on disk after so long at most: a day is 144 files, or fewer, until it is over and they
+# are merged.
+WAIT_S: Final = 600.0
 ROWS: Final = 5_000  # or when there are so many
 ROWS_MAX: Final = 50_000  # kept in memory while the disk does not take them; the oldest go
 
@@ -56,9 +58,17 @@ class Sampler:
 
     def _write_date(self, kind: str, date: str, rows: list[dict[str, Any]]) -> None:
         folder = os.path.join(self._directory, kind, format_date(date))
-        at_us = rows[0]["at"]
-        while os.path.exists(os.path.join(folder, f"{at_us}{SUFFIX}")):
-            at_us += 1
+        name = _free_name(folder, rows[0]["at"])
         schema = SCHEMAS[kind]
         table = pa.Table.from_pylist(rows, schema=schema)
-        write_file(folder, f"{at_us}{SUFFIX}", schema, table.to_batches(), {})
+        write_file(folder, name, schema, table.to_batches(), {})
+
+
+def _free_name(folder: str, at_us: int) -> str:
+    """A name that no file has or covers: what comes late to a merged date is not taken for part of
+    it."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for each in sorted(file for name in names if (file := SampleFile.parse(name))):
+        if each.first <= at_us <= each.last:
+            at_us = each.last + 1
+    return SampleFile(at_us, at_us).name

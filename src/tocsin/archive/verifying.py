@@ -113,7 +113,7 @@ def _look_through_all(catalog: Catalog, report: Report, progress: Progress | Non
 def _broken_samples(directory: str) -> Iterator[Finding]:
     """What is kept beside the events, and cannot be read."""
     for name in SCHEMAS:
-        for path in sorted(Path(directory, name).glob("*/*.parquet")):
+        for path in sorted(Path(directory, name).glob("*/[!.]*.parquet")):
             try:
                 pq.read_table(path, partitioning=None).validate()
             except FileNotFoundError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import groupby
 from typing import Final
 
 from pyarrow.lib import ArrowException
@@ -10,7 +13,8 @@ from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tocsin.archive.samples import SCHEMAS
+from tocsin.archive.naming import UNFINISHED
+from tocsin.archive.samples import SCHEMAS, SampleFile, superseded
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.hadoop import kept_beside
 from tocsin.pipeline.partial import BadFile
@@ -18,6 +22,7 @@ from tocsin.pipeline.places import directory_of, has_files, is_directory, on_thi
 from tocsin.pipeline.state import Window
 
 MOMENT: Final = "at"
+LISTINGS_MAX: Final = 5  # how often files may be merged or let go while they are looked at
 
 
 class Samples:
@@ -29,9 +34,9 @@ class Samples:
         self.window = window
 
     def told(self) -> str:
-        """How many files there are of each kind, and the last. They never change."""
-        last = ((len(each), max(each, default="")) for each in self._files.values())
-        return " ".join(f"{count}:{path.rpartition('/')[2]}" for count, path in last)
+        """How many files were written of each kind, and the last. They never change, and those that
+        were merged count as before."""
+        return " ".join(map(_told, self._files.values()))
 
     def of(self, name: str) -> DataFrame:
         """The samples of one kind."""
@@ -60,15 +65,51 @@ class Samples:
         if not has_files(self._archive):
             return []
         if not is_directory(self._archive):
-            return sorted(kept_beside(self._spark, self._archive, name))
+            return standing(kept_beside(self._spark, self._archive, name))
         found = (directory_of(self._archive) / name).glob("*/*.parquet")
-        return sorted(map(str, found))
+        return standing(map(str, found))
 
     @cached_property
     def _looked_at(self) -> dict[str, tuple[list[str], list[BadFile]]]:
         if not is_directory(self._archive):
             return {name: (files, []) for name, files in self._files.items()}
-        return {name: _parted(files) for name, files in self._files.items()}
+        return {name: self._parted(name) for name in SCHEMAS}
+
+    def _parted(self, name: str) -> tuple[list[str], list[BadFile]]:
+        good, bad = _parted(self._files[name])
+        for _ in range(LISTINGS_MAX):
+            if all(os.path.lexists(each.path) for each in bad):
+                break
+            # Merged or let go since it was listed. What is there now is what is told of, too.
+            self._files[name] = self._listed(name)
+            good, bad = _parted(self._files[name])
+        return good, bad
+
+
+def standing(paths: Iterable[str]) -> list[str]:
+    """The files that hold samples, each sample in one: without those that were merged and are still
+    there, and without what is being written."""
+    found: list[str] = []
+    for folder, some in groupby(sorted(paths), key=lambda path: path.rpartition("/")[0]):
+        names = [path.rpartition("/")[2] for path in some]
+        files = (file for name in names if (file := SampleFile.parse(name)))
+        merged = {each.name for each in superseded(files)}
+        found += [
+            f"{folder}/{name}"
+            for name in names
+            if name not in merged and not name.startswith(UNFINISHED)
+        ]
+    return found
+
+
+def _told(paths: list[str]) -> str:
+    count, last = 0, ("", "")
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        file = SampleFile.parse(name)
+        count += 1 if file is None else file.count
+        last = max(last, (folder, name if file is None else file.name_of_last))
+    return f"{count}:{last[1]}"
 
 
 def _parted(paths: list[str]) -> tuple[list[str], list[BadFile]]:

@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec.structs import replace
 
+from tocsin.archive.merging import merge_due
 from tocsin.archive.sampling import Sampler
 from tocsin.drivers.archive.messages import (
     Failed,
@@ -36,6 +37,8 @@ from tocsin.ontology import in_use
 
 NICENESS: Final = 10  # whoever publishes goes first
 WAKE_S: Final = 60.0  # how often rows that wait are looked at when nothing is asked
+MERGE_S: Final = 300.0  # between two looks at whether samples can be merged
+MERGE_AGAIN_S: Final = 30.0  # if some had to wait: merging takes a tenth of the time at most
 
 
 class Child:
@@ -47,6 +50,8 @@ class Child:
         self._roller: Roller | None = None
         self._sampler = Sampler(order.directory)
         self._unsaved: str | None = None
+        self._merge_at_s = time.monotonic()
+        self._unmerged = 0
 
     def run(self) -> None:
         buffered = b""
@@ -80,7 +85,7 @@ class Child:
                 task.through,
                 now_s=time.time(),
                 by_age=task.by_age,
-                is_asked=lambda: os.getppid() == self._parent,
+                is_asked=self._is_asked,
             )
         except TocsinError as error:
             is_final = isinstance(error, ArchiveOfAnotherLog)
@@ -90,8 +95,24 @@ class Child:
             return Failed(failed.code, failed.problem, failed.remedy)
         except Exception:
             return Failed("T000", traceback.format_exc()[-2_000:], "Please report this.")
+        self._merge_samples()
         unsaved, self._unsaved = self._unsaved, None
-        return replace(rolled, unsaved=unsaved)
+        # Counted with the others: then it is asked again, and they are not left lying.
+        return replace(rolled, unsaved=unsaved, superseded=rolled.superseded + self._unmerged)
+
+    def _is_asked(self) -> bool:
+        return os.getppid() == self._parent
+
+    def _merge_samples(self) -> None:
+        """After a roll, and not without one: the roller has the archive's lock."""
+        if time.monotonic() < self._merge_at_s:
+            return
+        try:
+            self._unmerged = merge_due(self._order.directory, time.time(), self._is_asked)
+        except (OSError, pa.ArrowException) as error:  # the events are archived all the same
+            self._unsaved, self._unmerged = str(error), 0
+        pause_s = MERGE_AGAIN_S if self._unmerged else MERGE_S
+        self._merge_at_s = time.monotonic() + pause_s
 
     def _write_samples(self) -> None:
         try:

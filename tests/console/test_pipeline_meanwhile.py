@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -104,6 +105,19 @@ def test_what_is_listed_and_gone_is_told_the_same_by_every_reader(tables: Path) 
     with pytest.raises(NoTables, match="ask again") as caught:
         require(tables)
     assert "--anew" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_for_a_disk_that_fails_nobody_is_told_to_start_over(
+    tables: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_given: object, **_options: object) -> ds.Dataset:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "part-00000.parquet")
+
+    monkeypatch.setattr(ds, "dataset", fails)
+
+    with pytest.raises(NoTables, match=r"Input/output error.*rights and the disk"):
+        READERS[name](tables)
 
 
 @pytest.mark.parametrize("name", READERS)

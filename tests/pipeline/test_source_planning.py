@@ -212,6 +212,7 @@ def test_a_record_without_what_it_must_have_spoils_its_file_unless_it_is_kept(
         ({"bad_files": "ignore"}, r"Choose one of fail, skip"),
         ({"path": ""}, r"not told where"),
         ({"path": "http://"}, r"names no host"),
+        ({"path": "http://me:secret@broker"}, r"^the address of the broker has a user"),
     ],
 )
 def test_a_wrong_option_is_refused_with_what_it_can_be(

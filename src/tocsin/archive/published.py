@@ -132,12 +132,16 @@ def read_standing(directory: Path | str, read: Callable[[Published], Made]) -> M
 
 def unreadable(what: str, error: Exception) -> NoTables:
     """The error about tables that cannot be read. To start over is no remedy for files that are
-    gone: they were those of an older version, or the next version has them again."""
-    remedy = (
-        "If a new version was made meanwhile, ask again; else the next will have what is missing."
-        if _is_gone(error)
-        else "Make the tables anew with `tocsin pipeline run --anew`."
-    )
+    gone: they were those of an older version, or the next version has them again. Nor is it one for
+    a disk, or for rights."""
+    remedy = "Make the tables anew with `tocsin pipeline run --anew`."
+    if _is_gone(error):
+        remedy = (
+            "If a new version was made meanwhile, ask again; else the next will have what is "
+            "missing."
+        )
+    elif isinstance(error, OSError) and error.errno is not None:
+        remedy = "Look at the rights and the disk of what it names."
     return NoTables(f"{what} cannot be read: {error}", remedy=remedy)
 
 

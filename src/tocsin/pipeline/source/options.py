@@ -12,6 +12,7 @@ import pyarrow as pa
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import NoSuchColumn, select
 from tocsin.errors.spark import BadSourceOption
+from tocsin.pipeline.places import has_password
 
 WHOLE_MAX: Final = 2**63 - 1
 # Spark itself cuts files at 128 MiB, which is about a million archived events.
@@ -72,6 +73,11 @@ class Options:
             raise BadSourceOption(
                 "the source tocsin was not told where the events are",
                 remedy="Give a directory or a broker's address: .load('http://127.0.0.1:8400').",
+            )
+        if has_password(path):
+            raise BadSourceOption(
+                "the address of the broker has a user or a password in it",
+                remedy="Leave it out: a broker asks for none.",
             )
         after = _whole(texts, "after", 0, WHOLE_MAX) or None
         through = _whole(texts, "through", 0, WHOLE_MAX)

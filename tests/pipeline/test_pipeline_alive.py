@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed, seal
 from pipeline.damage import as_table, ended, message
 from pipeline.sameness import rows
+from tocsin.archive.catalog import Catalog
+from tocsin.archive.ending import Ending
 from tocsin.archive.published import require
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
 from tocsin.pipeline import reading
+from tocsin.pipeline.doubts import Doubts
+from tocsin.pipeline.found import Found
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.state import State
+from tocsin.pipeline.origin import must_have
+from tocsin.pipeline.reading import Limit, new_records
+from tocsin.pipeline.state import State, Window
 from tocsin.pipeline.stream import Pace, Progress, Streaming
 
 
@@ -55,38 +62,68 @@ def test_files_that_are_merged_while_they_are_folded_are_listed_again(
 def test_what_will_not_be_merged_any_more_is_folded_first_if_it_is_much(
     ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    archive, tables = tmp_path / "archive", tmp_path / "tables"
-    add_sealed(archive, 1, 20)
-    add_fresh(archive, 21, 40)
+    add_sealed(tmp_path, 1, 20)
+    add_fresh(tmp_path, 21, 40)
+
+    def taken(after: int, limit: Limit) -> tuple[int, int, bool]:
+        found = new_records(ready, str(tmp_path), after, Window(), limit=limit)
+        assert found is not None
+        return found.first, found.last, found.is_all
+
+    lasting = Limit(is_lasting=True)
+    assert taken(0, lasting) == (1, 40, True)
     monkeypatch.setattr(reading, "LASTING_BYTES_MIN", 1)
+    assert taken(0, lasting) == (1, 20, False)
+    assert taken(20, lasting) == (21, 40, True)
+    assert taken(0, Limit()) == (1, 40, True)
 
-    run(ready, Job(str(archive), tables))
 
-    parts = State(tables).partials()
-    assert [(each.facts.first, each.facts.last) for each in parts] == [(1, 20), (21, 40)]
-    assert require(tables).tables["events"].rows == 40
+def _over(path: Path, cause: str) -> PySparkException:
+    """What Spark says when it gives up over a file."""
+    return PySparkException(
+        f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {path}.\n"
+        "\tat org.apache.parquet.hadoop.ParquetFileReader.open(ParquetFileReader.java:1)\n"
+        f"{cause.format(path=path)}"
+    )
 
 
 @pytest.mark.parametrize(
-    "cause",
+    ("cause", "is_its_own"),
     [
-        "Caused by: java.io.FileNotFoundException: File {path} does not exist",
-        "Caused by: org.apache.hadoop.security.AccessControlException: Permission denied: {path}",
-        "Caused by: java.lang.OutOfMemoryError: Java heap space",
-        "",
+        ("Caused by: java.io.FileNotFoundException: File {path} does not exist", False),
+        ("Caused by: org.apache.hadoop.security.AccessControlException: denied: {path}", False),
+        ("Caused by: java.lang.OutOfMemoryError: Java heap space", False),
+        ("", False),
+        ("Caused by: org.apache.parquet.io.ParquetDecodingException: can not read", True),
+        ("Caused by: java.lang.UnsupportedOperationException", True),
     ],
 )
+def test_only_what_is_in_a_file_sets_it_aside_if_we_can_read_it(
+    tmp_path: Path, cause: str, is_its_own: bool
+) -> None:
+    path = add_sealed(tmp_path, 1, 40)
+    pieces = tuple(Catalog(tmp_path).pieces())
+    doubts = Doubts(cast(SparkSession, None), str(tmp_path), Window())
+    found = Found(cast(DataFrame, None), 1, 40, pieces)
+
+    for expected in ([], [str(path)]):
+        if not is_its_own:
+            with pytest.raises(PySparkException):
+                doubts.settle(found, _over(path, cause))
+            continue
+        doubts.settle(found, _over(path, cause))
+        assert [each.path for each in doubts.without] == expected
+    assert bool(doubts.without) == is_its_own
+
+
 def test_a_file_that_only_spark_fails_to_reach_is_not_set_aside(
-    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: str
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     path = add_sealed(archive, 1, 40)
-    trace = f"""[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {path}.
-\tat org.apache.parquet.hadoop.ParquetFileReader.open(ParquetFileReader.java:1)
-{cause.format(path=path)}"""
 
     def away(*_given: object) -> None:
-        raise PySparkException(trace)
+        raise _over(path, "Caused by: java.io.FileNotFoundException: File {path} does not exist")
 
     with monkeypatch.context() as outage:
         outage.setattr(jobs, "_fold", away)
@@ -137,7 +174,19 @@ def test_once_ends_with_what_was_there_however_much_comes_meanwhile(
     assert require(tables).manifest.through == told[-2].through
 
 
-def test_another_archive_in_its_place_is_known_by_its_events_when_it_has_as_many(
+def test_an_archive_is_known_by_its_events_as_far_as_it_has_them(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 11, 20)
+    pieces, here = Catalog(tmp_path).pieces(), str(tmp_path)
+
+    must_have(here, pieces, None)
+    must_have(here, pieces, Ending(15, "/engine", "e15"))
+    must_have(here, pieces, Ending(9, "/engine", "let go"))
+    with pytest.raises(BadPipelineOption, match=r"event 15 .*'e15'.*'other'.*started over"):
+        must_have(here, pieces, Ending(15, "/engine", "other"))
+
+
+@pytest.mark.slow
+def test_another_archive_in_its_place_is_refused_when_it_has_as_many(
     ready: SparkSession, tmp_path: Path
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"

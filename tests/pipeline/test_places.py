@@ -20,7 +20,7 @@ from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.places import KafkaPlace, has_files, is_directory, shown
-from tocsin.pipeline.reading import new_records
+from tocsin.pipeline.reading import Limit, new_records
 from tocsin.pipeline.state import State, Window
 
 
@@ -124,7 +124,7 @@ def test_a_stream_takes_some_files_at_a_time_and_one_in_any_case(
     url = mounted(ready, tmp_path)
 
     def ends(after: int, rows_max: int) -> int | None:
-        found = new_records(ready, url, after, Window(), rows_max=rows_max)
+        found = new_records(ready, url, after, Window(), limit=Limit(rows_max))
         return None if found is None else found.last
 
     assert [ends(0, 5), ends(0, 60), ends(40, 30), ends(70, 30)] == [40, 60, 70, None]

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pipeline.damage import (
     END_S,
     NS_PER_S,
+    Command,
     add_file,
     as_newer,
     as_older,
@@ -190,13 +191,14 @@ def killed_stream(
     readings = 0
     with pipeline("stream", *options, *pace, errors=tables.with_suffix(".err")) as command:
         deadline_s = time.monotonic() + END_S
-        while not any(each["kind"] == "tables" for each in command.lines) and not (
-            published(tables) and list(tables.glob("_state/partials/.tmp-*"))
-        ):
+        if published(tables):  # else it has enough to do
+            for path in more:
+                path.rename(archive / path.parent.name / path.name)
+        while not published(tables) or (more and not is_at_work(command, tables)):
             assert command.process.poll() is None, command.errors()
             assert time.monotonic() < deadline_s
             time.sleep(0.05)
-        for path in more:
+        for path in filter(Path.exists, more):
             path.rename(archive / path.parent.name / path.name)
         until_s = time.monotonic() + chance.uniform(0.2, KILLED_WITHIN_S)
         while time.monotonic() < until_s:
@@ -205,6 +207,10 @@ def killed_stream(
         command.kill(alone=alone)
     assert version_read_whole(tables) > 0
     return readings
+
+
+def is_at_work(command: Command, tables: Path) -> bool:
+    return bool(command.lines or list(tables.glob("_state/partials/.tmp-*")))
 
 
 def held_back(archive: Path, directory: Path, shares: int) -> list[list[Path]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sample_tables import START, publish
+from sample_tables import START
+from table_files import publish
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.console.pipeline_asking import _is_ago, _moment

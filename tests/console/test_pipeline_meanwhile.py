@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from sample_tables import NOW, publish
+from table_files import NOW, publish
 from tocsin.archive.published import CURRENT, MANIFEST, VERSIONS, read_table, require
 from tocsin.console.pipeline_report import report
 from tocsin.console.pipeline_show import show

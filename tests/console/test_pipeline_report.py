@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sample_tables import NOW, START, publish, year
+from sample_tables import START, year
+from table_files import NOW, publish
 from tocsin.archive.tables import TABLES
 from tocsin.console.pipeline_report import report
 from tocsin.console.pipeline_report.markup import tag, text

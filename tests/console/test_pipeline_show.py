@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sample_tables import START, publish
+from sample_tables import START
+from table_files import publish
 from tocsin.archive.tables import TABLES
 from tocsin.console.pipeline_show import FIRST, LIMIT_MAX, show
 from tocsin.console.pipeline_where import Where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed, seal
 from pipeline.damage import as_table, ended, message
 from pipeline.sameness import rows
-from tocsin.archive.catalog import Catalog
+from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.ending import Ending
 from tocsin.archive.published import require
+from tocsin.errors.archive import ArchiveFileNotRead
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
 from tocsin.pipeline import reading
@@ -36,6 +37,13 @@ def _rewritten(path: Path, table: pa.Table) -> None:
     pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
+def _with_column(path: Path, name: str, values: list[object], kind: pa.DataType) -> None:
+    """The file with other values in a column."""
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index(name)
+    _rewritten(path, table.set_column(place, pa.field(name, kind), pa.array(values, kind)))
+
+
 def test_files_that_are_merged_while_they_are_folded_are_listed_again(
     ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,11 +53,11 @@ def test_files_that_are_merged_while_they_are_folded_are_listed_again(
     real = jobs._fold
     folds: list[object] = []
 
-    def merged_first(*given: object) -> None:
+    def merged_first(*given: Any) -> None:
         if not folds:
             seal(archive)
         folds.append(given)
-        real(*given)  # type: ignore[arg-type]
+        real(*given)
 
     monkeypatch.setattr(jobs, "_fold", merged_first)
     done = run(ready, Job(str(archive), tmp_path / "tables"))
@@ -93,6 +101,7 @@ def _over(path: Path, cause: str) -> PySparkException:
         ("Caused by: java.io.FileNotFoundException: File {path} does not exist", False),
         ("Caused by: org.apache.hadoop.security.AccessControlException: denied: {path}", False),
         ("Caused by: java.lang.OutOfMemoryError: Java heap space", False),
+        ("Caused by: java.lang.IllegalArgumentException: Wrong FS: hdfs://{path}", False),
         ("", False),
         ("Caused by: org.apache.parquet.io.ParquetDecodingException: can not read", True),
         ("Caused by: java.lang.UnsupportedOperationException", True),
@@ -116,8 +125,9 @@ def test_only_what_is_in_a_file_sets_it_aside_if_we_can_read_it(
     assert bool(doubts.without) == is_its_own
 
 
-def test_a_file_that_only_spark_fails_to_reach_is_not_set_aside(
-    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_only_spark", [True, False])
+def test_in_an_outage_no_file_is_set_aside(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_only_spark: bool
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     path = add_sealed(archive, 1, 40)
@@ -125,8 +135,13 @@ def test_a_file_that_only_spark_fails_to_reach_is_not_set_aside(
     def away(*_given: object) -> None:
         raise _over(path, "Caused by: java.io.FileNotFoundException: File {path} does not exist")
 
+    def away_as_well(piece: Piece, source: object = None) -> None:
+        raise ArchiveFileNotRead(piece.path, "Input/output error")
+
     with monkeypatch.context() as outage:
         outage.setattr(jobs, "_fold", away)
+        if not is_only_spark:
+            outage.setattr(reading, "read_through", away_as_well)
         with pytest.raises(PipelineFailed, match="FAILED_READ_FILE"):
             run(ready, Job(str(archive), tables))
     done = run(ready, Job(str(archive), tables))
@@ -142,10 +157,7 @@ def test_a_file_whose_content_only_spark_cannot_read_is_set_aside(
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     add_sealed(archive, 1, 20)
     path = add_sealed(archive, 21, 40)
-    table = pq.read_table(path, partitioning=None)
-    place = table.schema.get_field_index("run")
-    lists = pa.array([[each] for each in table.column("run").to_pylist()])
-    _rewritten(path, table.set_column(place, "run", lists))
+    _with_column(path, "run", [["a list"]] * 20, pa.list_(pa.string()))
 
     done = run(ready, Job(str(archive), tables))
 
@@ -185,6 +197,17 @@ def test_an_archive_is_known_by_its_events_as_far_as_it_has_them(tmp_path: Path)
         must_have(here, pieces, Ending(15, "/engine", "other"))
 
 
+def test_of_two_events_under_one_number_the_tables_may_have_either(tmp_path: Path) -> None:
+    path = add_sealed(tmp_path, 1, 3)
+    _with_column(path, "seq", [1, 3, 3], pa.int64())
+    pieces = Catalog(tmp_path).pieces()
+
+    for id in ("e2", "e3"):
+        must_have(str(tmp_path), pieces, Ending(3, "/engine", id))
+    with pytest.raises(BadPipelineOption, match="started over"):
+        must_have(str(tmp_path), pieces, Ending(3, "/engine", "e1"))
+
+
 @pytest.mark.slow
 def test_another_archive_in_its_place_is_refused_when_it_has_as_many(
     ready: SparkSession, tmp_path: Path
@@ -211,11 +234,8 @@ def test_a_record_without_its_time_is_set_aside_also_where_a_time_is_asked_for(
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     path = add_sealed(archive, 1, 20)
-    table = pq.read_table(path, partitioning=None)
-    place = table.schema.get_field_index("received")
-    times = [None, *table.column("received").to_pylist()[1:]]
-    field = pa.field("received", table.schema.field(place).type)
-    _rewritten(path, table.set_column(place, field, pa.array(times, field.type)))
+    times = pq.read_table(path, columns=["received"], partitioning=None).column(0)
+    _with_column(path, "received", [None, *times.to_pylist()[1:]], times.type)
 
     since, until = datetime(2020, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
     run(ready, Job(str(archive), tables, since=since, until=until))

@@ -1,4 +1,4 @@
-"""Going on: after a kill, in an outage, with a window that moves, wherever Hadoop is."""
+"""Going on: after a kill, with a window that moves, wherever Hadoop is."""
 
 from __future__ import annotations
 
@@ -8,18 +8,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
 from pipeline.damage import flip
 from pipeline.sameness import rows
-from tocsin.archive.catalog import Piece
 from tocsin.archive.published import MANIFEST, published, require
-from tocsin.errors.archive import ArchiveFileNotRead
-from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
+from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline import job as jobs
-from tocsin.pipeline import reading
 from tocsin.pipeline.job import Job, run, take_in
 from tocsin.pipeline.state import State
 from tocsin.pipeline.stream import Pace, Streaming
@@ -122,29 +118,6 @@ def test_any_number_of_damaged_files_costs_one_more_fold(
     assert done.manifest.counts["unread"] == 40
     assert require(tmp_path / "tables").tables["events"].rows == 20
     assert len(folds) == 2
-
-
-def test_in_an_outage_no_file_is_set_aside(
-    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    archive, tables = tmp_path / "archive", tmp_path / "tables"
-    path = add_sealed(archive, 1, 40)
-
-    def away(*_given: object) -> None:
-        raise PySparkException(f"[FAILED_READ_FILE] Encountered error while reading {path}")
-
-    def away_as_well(piece: Piece, source: object = None) -> None:
-        raise ArchiveFileNotRead(piece.path, "Input/output error")
-
-    with monkeypatch.context() as outage:
-        outage.setattr(jobs, "_fold", away)
-        outage.setattr(reading, "read_through", away_as_well)
-        with pytest.raises(PipelineFailed, match="FAILED_READ_FILE"):
-            run(ready, Job(str(archive), tables))
-    done = run(ready, Job(str(archive), tables))
-
-    assert done.bad_files == ()
-    assert require(tables).tables["events"].rows == 40
 
 
 @pytest.fixture

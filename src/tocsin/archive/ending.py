@@ -22,19 +22,19 @@ class Ending(NamedTuple):
 
 def last_event(piece: Piece) -> Ending | None:
     """The last event of a file; None if it cannot be read."""
-    return _last_of(piece, max(0, piece.last - LOOKED_AT), piece.last)
-
-
-def event_at(piece: Piece, seq: int) -> Ending | None:
-    """The event with that number; None if it is not there or cannot be read."""
-    return _last_of(piece, seq - 1, seq)
-
-
-def _last_of(piece: Piece, after: int, through: int) -> Ending | None:
     found = None
     try:
-        for batch in read_piece(piece, COLUMNS, after=after, through=through):
+        for batch in read_piece(piece, COLUMNS, after=max(0, piece.last - LOOKED_AT)):
             found = Ending(*(batch.column(name)[-1].as_py() for name in COLUMNS))
     except BadArchiveFile:
         return None
     return found
+
+
+def events_at(piece: Piece, seq: int) -> list[Ending]:
+    """What has that number in a file, which should be one; nothing if it cannot be read."""
+    try:
+        batches = read_piece(piece, COLUMNS, after=seq - 1, through=seq)
+        return [Ending(**row) for batch in batches for row in batch.to_pylist()]
+    except BadArchiveFile:
+        return []

@@ -27,8 +27,7 @@ MERGES_SEEN_MAX: Final = 5  # how often files may be merged while they are folde
 # What Java throws over the content of a file. All else may be the fault of who reads it.
 _OF_CONTENT: Final = re.compile(
     r"org\.apache\.parquet\.|SchemaColumnConvertNotSupportedException|AnalysisException|Zstd"
-    r"|java\.lang\.(\w*IndexOutOfBounds|NegativeArraySize|IllegalArgument|UnsupportedOperation"
-    r"|Arithmetic|ClassCast)\w*"
+    r"|java\.lang\.(\w*IndexOutOfBounds|NegativeArraySize|UnsupportedOperation|Arithmetic|ClassCast)"
 )
 
 

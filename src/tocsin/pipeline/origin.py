@@ -7,7 +7,7 @@ it at once; when it has caught up, only the events themselves do.
 from __future__ import annotations
 
 from tocsin.archive.catalog import Piece
-from tocsin.archive.ending import COLUMNS, Ending, event_at
+from tocsin.archive.ending import COLUMNS, Ending, events_at
 from tocsin.archive.selection import select
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.places import shown
@@ -28,9 +28,10 @@ def must_have(archive: str, pieces: list[Piece], ending: Ending | None) -> None:
     """
     if ending is None:
         return
-    for piece in pieces:
-        if piece.first <= ending.seq <= piece.last:
-            _must_be(archive, event_at(piece, ending.seq), ending)
+    holders = (each for each in pieces if each.first <= ending.seq <= each.last)
+    _must_be_among(
+        archive, [found for each in holders for found in events_at(each, ending.seq)], ending
+    )
 
 
 def broker_must_have(archive: str, ending: Ending | None) -> None:
@@ -39,15 +40,18 @@ def broker_must_have(archive: str, ending: Ending | None) -> None:
         return
     options = Options.parse({"path": archive, "holes": "skip", "bad_files": "skip"})
     share = Share(ending.seq - 1, ending.seq)
-    for batch in Broker(options).batches(share, select(COLUMNS)):
-        for row in batch.to_pylist():
-            _must_be(archive, Ending(**row), ending)
+    batches = Broker(options).batches(share, select(COLUMNS))
+    _must_be_among(
+        archive, [Ending(**row) for batch in batches for row in batch.to_pylist()], ending
+    )
 
 
-def _must_be(archive: str, found: Ending | None, ending: Ending) -> None:
-    if found is not None and found != ending:
+def _must_be_among(archive: str, found: list[Ending], ending: Ending) -> None:
+    """In a damaged archive two records may have one number: the tables have either of them."""
+    if found and ending not in found:
+        other = found[0]
         raise _another(
-            f"event {ending.seq} of {shown(archive)} is {found.id!r} of {found.source!r}, "
+            f"event {ending.seq} of {shown(archive)} is {other.id!r} of {other.source!r}, "
             f"and the tables have {ending.id!r} of {ending.source!r}"
         )
 

@@ -7,7 +7,8 @@ one session, into Spark's `noop` sink; a first turn that nobody counts warms bot
 the median of the rounds and `ratio` ours over Spark's. `per CPU-s` is the same by processor time of
 the JVM and of all Python workers, which other work on the machine disturbs less.
 
-`at most` is what a source in Python could reach here at best, over Spark's own: one that reads a
+`archived` is `source.archived`, which has Spark read the archive's files itself, beside Spark's
+own source as well. `at most` is what a source in Python could reach here at best: one that reads a
 first batch of the archive and gives it again and again, so that nothing is left but the way from
 Python to Spark's rows.
 
@@ -48,7 +49,7 @@ from tocsin.archive.record import SCHEMA
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.pipeline.session import session
-from tocsin.pipeline.source import TocsinSource
+from tocsin.pipeline.source import TocsinSource, archived
 from tocsin.pipeline.source.options import ROWS_PER_PARTITION
 
 ROUNDS = 5
@@ -110,6 +111,11 @@ def ours(spark: SparkSession, where: object, columns: tuple[str, ...]) -> DataFr
     return spark.read.format("tocsin").option("columns", ",".join(columns)).load(str(where))
 
 
+def plainly(spark: SparkSession, archive: Path, columns: tuple[str, ...]) -> DataFrame:
+    frame = archived(spark, str(archive))
+    return frame.select(*columns) if columns else frame
+
+
 def streamed(frame: DataFrame) -> Row:
     """Rows and seconds of every batch but the first, and the seconds of that."""
     with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as checkpoint:
@@ -143,6 +149,7 @@ def compared(name: str, rows: int, rounds: int, work: dict[str, Callable[[], Non
     if "spark" in work:
         row["ratio"] = row["tocsin_rows_s"] / row["spark_rows_s"]
         row["cpu_ratio"] = row["tocsin_rows_cpu_s"] / row["spark_rows_cpu_s"]
+        row["ratio_archived"] = row["archived_rows_s"] / row["spark_rows_s"]
         row["ratio_at_most"] = row["again_rows_s"] / row["spark_rows_s"]
     return row
 
@@ -191,6 +198,7 @@ def throughput(spark: SparkSession, archive: Path, rows: int, rounds: int) -> li
                 {
                     "spark": lambda c=columns: sink(theirs(spark, archive, c)),
                     "tocsin": lambda c=columns: sink(ours(spark, archive, c)),
+                    "archived": lambda c=columns: sink(plainly(spark, archive, c)),
                     "again": lambda c=columns: sink(again(spark, archive, rows, c)),
                 },
             )
@@ -329,6 +337,7 @@ def show_speeds(speeds: list[Row]) -> None:
             "tocsin M rows/s",
             "Spark M rows/s",
             "ratio",
+            "archived",
             "at most",
             "per CPU-s",
             "start",
@@ -340,6 +349,7 @@ def show_speeds(speeds: list[Row]) -> None:
                 each["tocsin_rows_s"] / 1e6,
                 each["spark_rows_s"] / 1e6 if "ratio" in each else None,
                 each.get("ratio"),
+                each.get("ratio_archived"),
                 each.get("ratio_at_most"),
                 each.get("cpu_ratio"),
                 each.get("tocsin_start_s"),

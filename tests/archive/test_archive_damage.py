@@ -148,9 +148,9 @@ def test_a_damaged_fresh_file_says_what_is_to_be_written_anew_until_it_is(tmp_pa
     filler.replaced(bad, [(11, 20)])
     none_left = filler.seal_due(time.time() + 1)
 
-    assert [each.first for each in damaged] == [11]
+    assert [each.first for each in damaged.damaged] == [11]
     assert again == damaged
-    assert none_left == []
+    assert none_left == ([], [])
     assert not (tmp_path / "_damaged").exists()
     assert len(list(tmp_path.glob("date=*/*.parquet"))) == 1, "the others waited for it"
     assert numbers(tmp_path) == list(range(1, 31))

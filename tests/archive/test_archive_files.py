@@ -54,9 +54,9 @@ def test_a_merged_file_takes_the_place_of_its_parts_and_nothing_is_seen_twice(
     before = catalog.pieces()
     filler = Filler(str(tmp_path), SealLimits(seal_bytes=1 << 30, seal_age_s=0))
 
-    damaged = filler.seal_due(time.time() + 1)
+    waiting = filler.seal_due(time.time() + 1)
 
-    assert damaged == []
+    assert waiting == ([], [])
     assert len(before) == 3
     (sealed,) = catalog.pieces()
     assert (sealed.first, sealed.last, sealed.is_fresh) == (1, 300, False)

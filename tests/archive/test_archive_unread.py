@@ -6,37 +6,26 @@ import errno
 import pickle
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.archives import add_fresh
+from pipeline.archives import add_fresh, add_sealed
 from tocsin.archive.catalog import Piece
+from tocsin.archive.ending import events_at, last_event
 from tocsin.archive.filling import Filler, SealLimits
 from tocsin.archive.naming import format_range
 from tocsin.archive.parquet import read_footer, read_piece, read_range
 from tocsin.archive.verifying import verify
 from tocsin.console.archive_shown import verify_archive
 from tocsin.errors.archive import LOOK_AROUND, ArchiveFileNotRead
+from unread import fail_to_read
 
 
 def numbers(directory: Path) -> list[int]:
     batches = read_range(directory, ["seq"], through=2**62)
     return [seq for batch in batches for seq in batch.column("seq").to_pylist()]
-
-
-def fail_to_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -> None:
-    """From now on the machine does not read this file."""
-    sound = pq.ParquetFile
-
-    def opened(source: object, **options: Any) -> pq.ParquetFile:
-        if source == path:
-            raise error
-        return sound(source, **options)
-
-    monkeypatch.setattr(pq, "ParquetFile", opened)
 
 
 @pytest.mark.parametrize(
@@ -56,24 +45,77 @@ def test_a_file_that_the_machine_does_not_read_is_no_bad_file_and_stays_where_it
     add_fresh(tmp_path, 1, 10)
     path = str(add_fresh(tmp_path, 11, 20))
     unread = Piece(11, 20, path, True, 0)
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
     fail_to_read(monkeypatch, path, error)
 
     for read in (
         lambda: list(read_piece(unread)),
         lambda: read_footer(unread),
         lambda: numbers(tmp_path),
-        lambda: filler.seal_due(time.time() + 1),
     ):
         with pytest.raises(ArchiveFileNotRead, match=words) as caught:
             read()
         assert caught.value.path == path
         assert path in str(pickle.loads(pickle.dumps(caught.value)))
 
+    assert last_event(unread) is None
+    assert events_at(unread, 15) == []
     monkeypatch.undo()
     assert not (tmp_path / "_damaged").exists()
-    assert filler.seal_due(time.time() + 1) == []
     assert numbers(tmp_path) == list(range(1, 21))
+
+
+def test_around_a_fresh_file_that_is_not_read_the_others_are_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_fresh(tmp_path, 1, 10)
+    path = str(add_fresh(tmp_path, 11, 20))
+    add_fresh(tmp_path, 21, 30)
+    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
+    fail_to_read(monkeypatch, path, OSError(errno.EIO, "Error reading bytes from file"))
+
+    waiting = filler.seal_due(time.time() + 1)
+    sealed = sorted(each.name for each in tmp_path.glob("date=*/*.parquet"))
+    monkeypatch.undo()
+    later = filler.seal_due(time.time() + 1)
+
+    assert ([each.path for each in waiting.unread], waiting.damaged) == ([path], [])
+    assert sealed == [format_range(1, 10), format_range(21, 30)]
+    assert later == ([], [])
+    assert numbers(tmp_path) == list(range(1, 31))
+    assert verify(str(tmp_path)).ok
+
+
+def test_one_that_fails_while_it_is_sealed_waits_and_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_fresh(tmp_path, 1, 10)
+    path = str(add_fresh(tmp_path, 11, 20))
+    filler = Filler(str(tmp_path), SealLimits())
+    assert filler.seal_due(time.time()) == ([], [])  # their ends are known now
+    fail_to_read(monkeypatch, path, OSError(errno.EIO, "Error reading bytes from file"))
+
+    waiting = filler.seal_due(time.time() + 7_200)
+
+    assert ([each.path for each in waiting.unread], waiting.damaged) == ([path], [])
+    assert list(tmp_path.glob("date=*/*")) == []
+
+
+def test_a_time_that_no_clock_shows_is_damage_and_verifying_goes_on(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 10)
+    path = add_sealed(tmp_path, 11, 20)
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index("received")
+    far = pa.array([2**60] * 10, pa.int64()).cast(table.schema.field(place).type)
+    metadata = table.schema.metadata
+    table = table.set_column(place, table.schema.field(place), far)
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+    report = verify(str(tmp_path))
+
+    (finding,) = report.findings
+    assert (finding.level, finding.where) == ("damage", str(path))
+    assert "no clock shows" in finding.what
+    assert report.events == 10
 
 
 def test_verifying_goes_on_after_a_file_that_was_not_read_and_tells_it(

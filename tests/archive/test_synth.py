@@ -207,6 +207,14 @@ def test_a_day_on_which_nothing_came_is_a_day_like_any_other(tmp_path: Path) -> 
     assert truth["last_seq"] >= 990
 
 
+def test_a_year_may_have_days_with_nothing_but_broken_records(tmp_path: Path) -> None:
+    plan = Plan(events=1_500, seed=3, days=60, broken=0.05)
+    truth = synthesize(plan, tmp_path / "made", lambda _: None)
+
+    assert sum(truth["broken"].values()) == 75
+    assert truth["events"] >= 1_500
+
+
 def test_a_directory_that_has_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("important")
 

@@ -15,7 +15,9 @@ from sample_tables import START
 from table_files import publish
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
-from tocsin.console.pipeline_asking import _is_ago, _moment
+from tocsin.console.archive_replay import is_ago
+from tocsin.console.pipeline_asking import _moment
+from tocsin.errors import BadSetting
 
 
 def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -96,14 +98,27 @@ def test_quality_tells_of_every_check_and_which_rows_break_one(tmp_path: Path) -
     assert "state='dancing'" in broken.stdout + broken.stderr
 
 
-def test_a_bare_number_is_no_time_ago() -> None:
-    assert [_is_ago(text) for text in ("30d", "12 h", "20260301", "2026-03-01")] == [
-        *(True, True),
-        *(False, False),
-    ]
+@pytest.mark.parametrize("text", ["90", "2026", "1.5"])
+def test_a_bare_number_is_no_moment(text: str) -> None:
+    with pytest.raises(BadSetting, match="is no moment"):
+        _moment(text, "--since")
 
 
-@pytest.mark.parametrize("text", ["30d", "30 days"])
+def test_what_the_calendar_does_not_know_is_so_long_ago() -> None:
+    moments = ("20260301", "2026-03-01", "2026-03-01T12:00:00Z")
+    ago = ("30d", "12 h", "1h30m", "7D", "PT12H")
+    assert [is_ago(text) for text in (*moments, *ago)] == [False] * 3 + [True] * 5
+
+
+@pytest.mark.parametrize("text", ["12h", "1h30m", "PT12H", "90 min"])
+def test_hours_ago_begin_with_the_hour(text: str) -> None:
+    moment = _moment(text, "--since")
+
+    assert moment is not None
+    assert (moment.minute, moment.second, moment.microsecond) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("text", ["30d", "30 days", "7D", "P7D"])
 def test_days_ago_begin_with_the_day(text: str) -> None:
     moment = _moment(text, "--since")
 

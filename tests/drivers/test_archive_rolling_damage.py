@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tocsin.archive.verifying import verify
 from tocsin.errors import DiskFull
 from tocsin.event.stored import Batch
 from tocsin.store.directory import LOG_NAME
+from unread import fail_to_read
 
 
 @pytest.fixture
@@ -72,6 +74,22 @@ def test_a_crash_while_a_damaged_file_is_written_anew_is_made_good_at_the_next_r
     told = [each.what for each in verify(str(log.archive)).findings if each.level == "damage"]
     missing = f"it was damaged, and events 1 to {first - 1} are in no other file"
     assert told == ([missing] if trimmed_to else [])
+
+
+def test_files_that_are_not_read_hold_up_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.write(30)
+    log.roll()
+    (fresh,) = (log.archive / "_fresh").glob("*.parquet")
+    fail_to_read(monkeypatch, str(fresh), OSError(errno.EIO, "Error reading bytes from file"))
+    log.write(5)
+
+    rolled = log.roll(now_s=time.time() + 7_200)
+    monkeypatch.undo()
+    later = log.roll(now_s=time.time() + 7_200)
+
+    assert (rolled.through, rolled.damaged, rolled.unread) == (35, (), (str(fresh),))
+    assert later.unread == ()
+    assert log.archived() == log.written
 
 
 def test_a_full_disk_hides_no_damaged_file(log: Log) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from monitor.made_tables import line, publish_tables, stats
@@ -120,6 +122,30 @@ def test_tables_that_cannot_be_used_are_told_of_once_and_left_alone(tmp_path: Pa
         assert [each.learned for each in found] == [None] * 3, spoil
         assert all(each.problem for each in found), spoil
         assert [level for level, _ in heard.notes] == ["warning"], spoil
+
+
+@pytest.mark.parametrize("again_after_s", [0.0, 60.0])
+def test_what_the_machine_did_not_read_is_tried_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again_after_s: float
+) -> None:
+    heard = Heard()
+    tables = Tables(
+        tmp_path, lambda: 100, heard.note, look_every_s=0.0, again_after_s=again_after_s
+    )
+    publish_tables(tmp_path, 1, [stats("align")], [line("align")])
+
+    def failing(*_given: object, **_options: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(pq, "read_table", failing)
+        then = tables.standing()
+    now = tables.standing()
+
+    assert then.learned is None
+    assert then.problem is not None
+    assert "Too many open files" in then.problem
+    assert (now.learned is not None) == (again_after_s == 0)
 
 
 def test_tables_of_another_log_or_none_at_all_are_not_used(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -108,3 +110,43 @@ def test_a_copy_that_still_has_what_was_merged_has_each_sample_once(root: str) -
     found = standing([f"{next_day}/20.parquet", f"{day}/10.parquet", *merged, f"{day}/30.parquet"])
 
     assert found == [*merged, f"{next_day}/20.parquet"]
+
+
+def test_what_comes_after_a_window_is_over_is_not_told_of(tmp_path: Path) -> None:
+    keep(tmp_path, days=2, a_day=3)
+    until = datetime.fromtimestamp(FIRST_US / 1e6, UTC) + timedelta(hours=12)
+    window = Window(None, until, str(tmp_path))
+    before, everything = Samples(NO_SPARK, str(tmp_path), window).told(), of(tmp_path).told()
+
+    keep(tmp_path / "more", days=3, a_day=3)
+    for kind in (DELIVERIES, DEADLETTERS, DISCOVERIES):
+        later = folder(tmp_path, 2).name
+        (tmp_path / "more" / kind / later).rename(tmp_path / kind / later)
+
+    assert Samples(NO_SPARK, str(tmp_path), window).told() == before
+    assert of(tmp_path).told() != everything
+
+
+def test_a_date_that_is_let_go_while_its_samples_are_read_stops_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    keep(tmp_path, days=2, a_day=3)
+    rows = of(tmp_path, spark).of(DELIVERIES)
+
+    shutil.rmtree(folder(tmp_path))
+
+    assert sorted(row.subscription for row in rows.collect()) == ["s3", "s4", "s5"]
+
+
+def test_what_was_merged_while_an_edition_was_made_is_read_where_it_is_now(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    keep(tmp_path, days=1, a_day=3)
+    found = of(tmp_path, spark)
+    told, bad = found.told(), found.unreadable()
+
+    for _ in range(2):  # the second time, what was merged is removed
+        merge_due(str(tmp_path), long_after_s())
+
+    assert found.of(DELIVERIES).count() == 3
+    assert (found.told(), found.unreadable()) == (told, bad)

@@ -122,17 +122,20 @@ def test_a_running_broker_is_read_as_its_archive_would_be(
     assert seen(spark, tmp_path) == list(range(1, 102))
 
 
-def test_the_document_runs_as_it_is(spark: SparkSession, broker: Served) -> None:
+def test_the_document_runs_as_it_is(spark: SparkSession, broker: Served, tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 30)
     blocks = re.findall(r"```python\n(.*?)```", DOCUMENT, re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
 
     names: dict[str, object] = {}
     for block in blocks:
-        exec(block.replace("http://127.0.0.1:8400", broker.url), names)
+        placed = block.replace("http://127.0.0.1:8400", broker.url)
+        exec(placed.replace("DATA/archive", str(tmp_path)), names)
 
     assert names["source"] is source
     assert names["events"].count() >= 100  # type: ignore[attr-defined]
     assert names["ends"].count() == 50  # type: ignore[attr-defined]
+    assert names["archive"].count() == 30  # type: ignore[attr-defined]
     assert spark.table("seen").count() == names["table"].num_rows  # type: ignore[attr-defined]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,13 +25,20 @@ def reader(url: str, **options: str) -> BatchReader:
     return source.reader(source.schema())
 
 
-def test_a_broker_is_believed_by_the_certificate_of_its_authority(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "own.pem", tmp_path / "own.key"
+def own_certificate(directory: Path) -> tuple[Path, Path]:
+    """Of somebody whom only those believe who have it, and its key."""
+    certificate, key = directory / "own.pem", directory / "own.key"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2"]
     command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
 
+
+def test_a_broker_is_believed_by_the_certificate_of_its_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = own_certificate(tmp_path)
     with served("--tls-cert", str(certificate), "--tls-key", str(key)) as broker:
         with pytest.raises(CannotReachBroker, match=r"not trusted.*option ca_file"):
             reader(broker.url).partitions()
@@ -37,3 +46,21 @@ def test_a_broker_is_believed_by_the_certificate_of_its_authority(tmp_path: Path
             reader(broker.url, ca_file="/none/such").partitions()
 
         assert len(reader(broker.url, ca_file=str(certificate)).partitions()) == 1
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert len(reader(broker.url).partitions()) == 1
+
+
+@pytest.mark.slow
+def test_tables_are_made_of_a_broker_with_a_certificate_of_its_own(tmp_path: Path) -> None:
+    certificate, key = own_certificate(tmp_path)
+    with served("--tls-cert", str(certificate), "--tls-key", str(key)) as broker:
+        command = [sys.executable, "-m", "tocsin", "pipeline", "run", "--json"]
+        command += ["--archive", broker.url, "--tables", str(tmp_path / "tables")]
+
+        refused = subprocess.run(command, capture_output=True, text=True)
+        environment = {**os.environ, "SSL_CERT_FILE": str(certificate)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    assert refused.returncode == 3
+    assert "SSL_CERT_FILE" in refused.stderr
+    assert done.returncode == 0, done.stderr[-2_000:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import msgspec
 import pytest
 
 from tocsin.errors.pipeline import BadPipelineOption
-from tocsin.pipeline.state import FORMAT, WINDOW, PartialFacts, State, Window
+from tocsin.pipeline.state import FORMAT, WINDOW, PartialFacts, State, Window, write_whole
 
 
 def _kept(tables: Path, window: Window) -> State:
@@ -64,3 +66,31 @@ def test_what_was_started_over_is_known_as_another(tmp_path: Path) -> None:
     state.forget()
     state.agree_on(Window(archive="one"))
     assert state.id not in ("", before)
+
+
+def test_what_was_left_unfinished_is_removed_wherever_it_is(tmp_path: Path) -> None:
+    state = _kept(tmp_path, Window(archive="one"))
+    (part,) = state.partials()
+    keys = part.directory / "keys"
+    keys.mkdir()
+    (keys / "part-1.parquet").touch()
+    left = [each / ".tmp-1" for each in (state.directory, state.partials_directory, keys)]
+    for path in left:
+        path.touch()
+
+    with state.held():
+        assert [path for path in left if path.exists()] == []
+        assert (keys / "part-1.parquet").exists()
+
+
+def test_of_what_could_not_be_written_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(tmp_path / "facts.json", b"{}")
+
+    assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tocsin.archive.catalog import Piece
 from tocsin.archive.parquet import read_piece
-from tocsin.errors.archive import BadArchiveFile
+from tocsin.errors.archive import ArchiveFileNotRead, BadArchiveFile
 
 LOOKED_AT: Final = 10_000  # numbers at the end of a file; the others of it need not be read
 COLUMNS: Final = ("seq", "source", "id")
@@ -26,7 +26,7 @@ def last_event(piece: Piece) -> Ending | None:
     try:
         for batch in read_piece(piece, COLUMNS, after=max(0, piece.last - LOOKED_AT)):
             found = Ending(*(batch.column(name)[-1].as_py() for name in COLUMNS))
-    except BadArchiveFile:
+    except (BadArchiveFile, ArchiveFileNotRead):
         return None
     return found
 
@@ -36,5 +36,5 @@ def events_at(piece: Piece, seq: int) -> list[Ending]:
     try:
         batches = read_piece(piece, COLUMNS, after=seq - 1, through=seq)
         return [Ending(**row) for batch in batches for row in batch.to_pylist()]
-    except BadArchiveFile:
+    except (BadArchiveFile, ArchiveFileNotRead):
         return []

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ from tocsin.archive.parquet import (
 )
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.writing import make_folder, sweep_unfinished, write_file
-from tocsin.errors.archive import BadArchiveFile
+from tocsin.errors.archive import ArchiveFileNotRead, BadArchiveFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ class SealLimits:
 
     seal_bytes: int = 128 << 20
     seal_age_s: float = 3_600.0
+
+
+class Waiting(NamedTuple):
+    """Fresh files that cannot be sealed."""
+
+    damaged: list[Piece]
+    unread: list[Piece]
+    """What the machine does not read. They may be sound, and are tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,21 +135,22 @@ class Filler:
 
     # Sealing
 
-    def seal_due(self, now_s: float) -> list[Piece]:
-        """Seal what is due. Returns fresh files that are damaged; the others wait for them."""
-        fresh, damaged = self._readable_fresh()
-        if damaged:
-            return damaged
+    def seal_due(self, now_s: float) -> Waiting:
+        """Seal what is due. For a file that is damaged the others wait; around one that the machine
+        does not read, they are sealed."""
+        fresh, waiting = self._readable_fresh()
+        if waiting.damaged:
+            return waiting
         groups = list(self._groups(fresh))
         for place, group in enumerate(groups):
             is_closed = place + 1 < len(groups)
             if is_closed or self._is_due(group, now_s):
-                damaged += self._seal(group)
-        return damaged
+                self._seal(group, waiting)
+        return waiting
 
-    def _readable_fresh(self) -> tuple[list[tuple[Piece, Footer]], list[Piece]]:
+    def _readable_fresh(self) -> tuple[list[tuple[Piece, Footer]], Waiting]:
         readable: list[tuple[Piece, Footer]] = []
-        damaged: list[Piece] = []
+        waiting = Waiting([], [])
         fresh = [each for each in self.catalog.pieces() if each.is_fresh]
         self._footers = {
             each.path: self._footers[each.path] for each in fresh if each.path in self._footers
@@ -151,8 +161,10 @@ class Filler:
                     self._footers[piece.path] = read_footer(piece)
                 readable.append((piece, self._footers[piece.path]))
             except BadArchiveFile:
-                damaged.append(piece)
-        return readable, damaged
+                waiting.damaged.append(piece)
+            except ArchiveFileNotRead:
+                waiting.unread.append(piece)
+        return readable, waiting
 
     def _groups(self, fresh: list[tuple[Piece, Footer]]) -> Iterator[list[tuple[Piece, Footer]]]:
         """What goes into one sealed file each: of one date, without a gap, and large enough."""
@@ -178,8 +190,9 @@ class Filler:
         # From the future, too: then the clock was set back, and its word is worth nothing.
         return abs(age_s) >= self._limits.seal_age_s
 
-    def _seal(self, group: list[tuple[Piece, Footer]]) -> list[Piece]:
-        """Merge them. Returns one that turns out to be damaged, if any; then none is merged."""
+    def _seal(self, group: list[tuple[Piece, Footer]], waiting: Waiting) -> None:
+        """Merge them. If one turns out not to be readable, it is added to those that wait, and none
+        is merged."""
         first, last = group[0][0].first, group[-1][0].last
         date, count = group[0][1].date, sum(footer.count for _, footer in group)
         reading: list[Piece] = []
@@ -198,8 +211,9 @@ class Filler:
                 _described(first, last, count, date),
             )
         except BadArchiveFile:
-            return [reading[-1]]
-        return []
+            waiting.damaged.append(reading[-1])
+        except ArchiveFileNotRead:
+            waiting.unread.append(reading[-1])
 
     def remove_superseded(self, now_s: float) -> None:
         """Remove fresh files that were merged long enough ago."""

@@ -97,6 +97,8 @@ def published(directory: Path | str) -> Published | None:
         current = (Path(directory) / CURRENT).resolve(strict=True)
     except FileNotFoundError:
         return None
+    except (OSError, RuntimeError) as error:  # of the latter kind is a link that leads to itself
+        raise unreadable(f"the tables in {directory}", error) from error
     try:
         manifest = _read_manifest((current / MANIFEST).read_bytes())
     except (OSError, msgspec.DecodeError) as error:

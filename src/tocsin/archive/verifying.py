@@ -169,13 +169,22 @@ def _must_be_in_order(piece: Piece) -> None:
         if seq[0].as_py() <= before or not _ascends(seq):
             raise BadArchiveFile(piece.path, f"its sequence numbers do not ascend after {before}")
         before = seq[-1].as_py()
-        dates = pc.min_max(batch.column("received").cast("int64")).as_py()
-        found = {date_of(dates["min"]), date_of(dates["max"])}
+        found = _dates(piece, batch)
         if len(found) > 1 or (date is not None and found != {date}):
             words = f"it has events of {', '.join(sorted(found))}"
             raise BadArchiveFile(piece.path, words if date is None else f"{words}, not of {date}")
     if before > piece.last:
         raise BadArchiveFile(piece.path, f"it has event {before}, which its name does not cover")
+
+
+def _dates(piece: Piece, batch: pa.RecordBatch) -> set[str]:
+    """The first and the last date of what was received."""
+    ends = pc.min_max(batch.column("received").cast("int64")).as_py()
+    try:
+        return {date_of(ends["min"]), date_of(ends["max"])}
+    except (ValueError, OverflowError, OSError) as error:
+        reason = "it has an event received at a time that no clock shows"
+        raise BadArchiveFile(piece.path, reason) from error
 
 
 def _ascends(seq: object) -> bool:

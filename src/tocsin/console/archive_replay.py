@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +35,7 @@ SAVE_S: Final = 1.0  # between two writings of how far we came; what is sent twi
 NAP_S: Final = 0.5  # so that the bar moves and a key is heard while nothing is due
 FAILURES_TOLD_MAX: Final = 20
 _SPEED: Final = re.compile(r"(\d+(?:\.\d+)?)x?")
+_NUMBER: Final = re.compile(r"\s*[\d.]+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +80,29 @@ def read_speed(text: str) -> float | None:
 
 def read_moment_ns(text: str, option: str) -> int:
     """A moment: 2026-03-01, 2026-03-01T12:00:00Z, or so long ago as in 10m."""
-    with suppress(ValueError):
+    if not is_ago(text):
         moment = datetime.fromisoformat(text)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return int(moment.timestamp() * 1e6) * 1_000
     try:
-        return time.time_ns() - int(seconds(text) * NS_PER_S)
+        ago_s = None if _NUMBER.fullmatch(text) else seconds(text)  # a bare one may be a year
     except BadSetting:
+        ago_s = None
+    if ago_s is None:
         raise BadSetting(
             f"{option} {text!r} is no moment",
             remedy="Write 2026-03-01, 2026-03-01T12:00:00Z, or how long ago: 10m, 2h, 7d.",
-        ) from None
+        )
+    return time.time_ns() - int(ago_s * NS_PER_S)
+
+
+def is_ago(text: str) -> bool:
+    """True if it is not a moment of the calendar: then it is how long ago, or nothing."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return True
+    return False
 
 
 class Pace:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tocsin.pipeline.stream import Progress
 
 STEPS: Final = 16  # about so many things are done one after another
-_AGO: Final = re.compile(r"[0-9.]+\s*[a-z]+")  # 30d, 12h
 
 
 def tables_directory(named: str | None) -> Path:
@@ -114,6 +113,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _job(arguments: Namespace) -> Job:
+    from tocsin.console.archive_replay import is_ago
     from tocsin.drivers.blackboard.site import use_ontology
     from tocsin.pipeline.job import Job
     from tocsin.pipeline.places import KafkaPlace, is_kafka
@@ -139,12 +139,8 @@ def _job(arguments: Namespace) -> Job:
         until=until,
         anew=arguments.anew,
         silence_s=_settings().monitor.silence_s,
-        moves=any(text is not None and _is_ago(text) for text in asked.values()),
+        moves=any(text is not None and is_ago(text) for text in asked.values()),
     )
-
-
-def _is_ago(text: str) -> bool:
-    return _AGO.fullmatch(text) is not None
 
 
 def _moment(text: str | None, option: str) -> datetime | None:
@@ -152,7 +148,7 @@ def _moment(text: str | None, option: str) -> datetime | None:
     so that who asks twice asks for the same."""
     if text is None:
         return None
-    from tocsin.console.archive_replay import read_moment_ns
+    from tocsin.console.archive_replay import is_ago, read_moment_ns
 
     try:
         moment = datetime.fromtimestamp(read_moment_ns(text, option) / 1e9, UTC)
@@ -160,11 +156,10 @@ def _moment(text: str | None, option: str) -> datetime | None:
         raise BadPipelineOption(
             f"{option} {text!r} is out of range", remedy="Write a moment of the years 1 to 9999."
         ) from error
-    if not _is_ago(text):
+    if not is_ago(text):
         return moment
     hour = moment.replace(minute=0, second=0, microsecond=0)
-    unit = text.lstrip("0123456789. ")
-    return hour.replace(hour=0) if unit.startswith(("d", "w")) else hour
+    return hour.replace(hour=0) if "d" in text.lower() else hour
 
 
 class _steps:
@@ -335,15 +330,13 @@ def _show_tables(found: Any, *, as_json: bool) -> int:
 def quality(arguments: Namespace) -> int:
     from tocsin.archive.published import require
 
-    found = require(tables_directory(arguments.tables))
-    from tocsin.pipeline.places import on_this_disk
-    from tocsin.pipeline.plainly import told_plainly
-    from tocsin.pipeline.quality import findings
+    directory = tables_directory(arguments.tables)
+    require(directory)  # before Java is started for nothing
+    from tocsin.pipeline.quality import findings_standing
 
     spark = started(arguments, "fast", {})
     try:
-        with told_plainly():
-            checks = findings(lambda name: spark.read.parquet(on_this_disk(found.directory / name)))
+        checks = _plainly(lambda: findings_standing(spark, directory), verbose=arguments.verbose)
     finally:
         spark.stop()
     if arguments.json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
@@ -30,7 +30,13 @@ def session_for(arguments: Namespace, job: Job) -> SparkSession:
     size = SMALL_BYTES if goes_on else _size(job)
     is_small = arguments.master.startswith("local") and size < SMALL_BYTES
     extra = {**SETTINGS, **(GENERATED if is_small and size >= TINY_BYTES else {})}
-    for setting in arguments.conf:
+    return started(arguments, "fast" if is_small else "work", extra)
+
+
+def _given(settings: Iterable[str]) -> dict[str, str]:
+    """What was said with --conf. Raises BadPipelineOption."""
+    found: dict[str, str] = {}
+    for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name.startswith("spark."):
             # The name alone: the value may be a secret.
@@ -38,19 +44,21 @@ def session_for(arguments: Namespace, job: Job) -> SparkSession:
                 f"--conf {name!r} is no setting of Spark",
                 remedy="Write it as --conf spark.executor.memory=4g.",
             )
-        extra[name] = value
-    return started(arguments, "fast" if is_small else "work", extra)
+        found[name] = value
+    return found
 
 
 def started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) -> SparkSession:
+    """A session with these settings; what was said with --conf wins."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from tocsin.pipeline.plainly import in_a_line
     from tocsin.pipeline.session import session
 
+    settings = {**extra, **_given(arguments.conf)}
     try:
-        return session(arguments.master, purpose=purpose, extra=extra)
+        return session(arguments.master, purpose=purpose, extra=settings)
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineFailed(
             f"Spark does not start with --master {arguments.master}: {in_a_line(error)[:300]}",

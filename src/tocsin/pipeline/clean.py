@@ -27,6 +27,7 @@ EXCERPT_CHARS: Final = 200
 # as Kafka writes where there is no time, or a year that most readers do not know.
 EARLIEST: Final = {"received": "1970-01-01T00:00:00Z", "at": "0001-01-01T00:00:00Z"}
 LATEST: Final = "9999-12-31T00:00:00Z"
+SAME: Final = ("key", "check")  # what a repetition is known by
 LATE_S: Final = 600.0  # an event that comes so long after it happened counts as late
 
 
@@ -51,10 +52,15 @@ def _at_a_glance() -> Column:
         found = found.when(F.col(name).isNull(), F.lit(f"it has no time ({name})"))
     for name in ("topic", "subject", "run", "activity"):
         found = found.when(F.octet_length(name) > NAME_BYTES_MAX, F.lit(f"its {name} is too long"))
-    for name, earliest in EARLIEST.items():
-        is_shown = F.col(name).between(*(F.lit(x).cast("timestamp") for x in (earliest, LATEST)))
-        found = found.when(~is_shown, F.lit(f"its time ({name}) is one that no clock shows"))
+    for name in EARLIEST:
+        found = found.when(~_is_shown(name), F.lit(f"its time ({name}) is one that no clock shows"))
     return found
+
+
+def _is_shown(name: str) -> Column:
+    """Whether any clock shows such a time."""
+    between = (F.lit(each).cast("timestamp") for each in (EARLIEST[name], LATEST))
+    return F.col(name).between(*between)
 
 
 def as_judged(records: DataFrame) -> DataFrame:
@@ -92,7 +98,9 @@ def set_aside(bad: DataFrame) -> DataFrame:
     """Bad records as the quarantine shows them."""
     excerpt = F.substring(_text(), 1, EXCERPT_CHARS)
     short = {name: F.substring(name, 1, EXCERPT_CHARS) for name in ("id", "source", "type")}
-    columns = {"file": F.col("file"), "excerpt": excerpt, **short}
+    # A time that no clock shows is also one that most readers cannot show.
+    received = F.when(_is_shown("received"), F.col("received"))
+    columns = {"file": F.col("file"), "excerpt": excerpt, "received": received, **short}
     return bad.withColumns(columns).select(*QUARANTINE.names)
 
 
@@ -103,18 +111,13 @@ def keys_of(clean: DataFrame) -> DataFrame:
     )
 
 
-def repetitions(keys: DataFrame, former: DataFrame | None, keep: Keep) -> DataFrame:
-    """The sequence numbers of events that were there before, in this part or in a former one."""
-    same = ["key", "check"]
+def repetitions(keys: DataFrame, known: DataFrame | None, keep: Keep) -> DataFrame:
+    """The sequence numbers of events that were there before: in this part, or those `known`."""
+    same = list(SAME)
     firsts = keys.groupBy(*same).agg(F.min("seq").alias("first"), F.count("*").alias("times"))
     twice = keep(firsts.where("times > 1").drop("times"))
     again = keys.join(twice, same).where("seq > first").select("seq")
-    if former is not None:
-        # These are sent to those, which may be a hundred times as many and are only looked through.
-        met = keep(former.join(keep(keys.select(*same)), same, "left_semi").select(*same))
-        known = keys.join(met, same, "left_semi").select("seq")
-        again = again.unionByName(known).distinct()
-    return keep(again)
+    return keep(again if known is None else again.unionByName(known).distinct())
 
 
 def notes_of(usable: DataFrame) -> DataFrame:

@@ -28,8 +28,9 @@ from tocsin.pipeline.clean import (
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.few import Keep, few, without
 from tocsin.pipeline.fold import cells_of, folded
+from tocsin.pipeline.known import known_before
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
-from tocsin.pipeline.parquet import read, write, write_few
+from tocsin.pipeline.parquet import write, write_few
 from tocsin.pipeline.places import on_this_disk
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.together import together
@@ -153,7 +154,7 @@ def _write_once(
     former = [each for each in state.partials() if each.facts.last < input.first]
     repeated = repetitions(
         spark.read.schema(keys.schema).parquet(on_this_disk(place / "keys")),
-        read(spark, former, "keys") if former else None,
+        known_before(spark, place / "keys", former, keep),
         keep,
     )
     once = usable.join(repeated, "seq", "left_anti")

@@ -8,15 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tocsin.archive.published import Published
+from tocsin.archive.published import require as standing_in
 from tocsin.errors.pipeline import QualityFailed
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.pipeline.derive.schemas import RAN
 from tocsin.pipeline.numbers import crowds
+from tocsin.pipeline.places import on_this_disk
+from tocsin.pipeline.plainly import told_plainly
 from tocsin.pipeline.together import together
 
 SHOWN_MAX: Final = 5  # rows that a failed check names
@@ -169,6 +175,24 @@ def findings(tables: Tables) -> list[Finding]:
         lambda: [_adds_up(tables)],
     ]
     return [each for some in together(work) for each in some]
+
+
+def findings_standing(spark: SparkSession, directory: Path) -> list[Finding]:
+    """What every check finds in the version that stands; if newer ones were made meanwhile and its
+    files are gone, in the one that stands then."""
+
+    def checked(found: Published) -> list[Finding]:
+        return findings(lambda name: spark.read.parquet(on_this_disk(found.directory / name)))
+
+    with told_plainly():
+        found = standing_in(directory)
+        try:
+            return checked(found)
+        except PySparkException:
+            standing = standing_in(directory)
+            if standing.version == found.version:
+                raise
+        return checked(standing)
 
 
 def _rows_hold(tables: Tables, table: str) -> list[Finding]:

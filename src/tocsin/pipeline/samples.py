@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import cached_property
 from itertools import groupby
 from typing import Final
 
@@ -13,7 +12,7 @@ from pyarrow.parquet import read_metadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tocsin.archive.naming import UNFINISHED
+from tocsin.archive.naming import UNFINISHED, parse_date
 from tocsin.archive.samples import SCHEMAS, SampleFile, superseded
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.hadoop import kept_beside
@@ -32,20 +31,28 @@ class Samples:
         self._spark = spark
         self._archive = archive
         self.window = window
+        self._files: dict[str, list[str]] = {}
+        """As they were listed last: what is told of is what was read."""
+        self._bad: dict[str, list[BadFile]] = {}
 
     def told(self) -> str:
         """How many files were written of each kind, and the last. They never change, and those that
         were merged count as before."""
-        return " ".join(map(_told, self._files.values()))
+        for name in SCHEMAS:
+            if name not in self._files:
+                self._files[name] = self._listed(name)
+        return " ".join(_told(self._files[name]) for name in SCHEMAS)
 
     def of(self, name: str) -> DataFrame:
         """The samples of one kind."""
         schema = spark_schema(SCHEMAS[name])
-        files, _ = self._looked_at[name]
+        files = self._readable(name)
         if not files:
             return self._spark.createDataFrame([], schema)
-        # They tell how things went, and stop nothing: what is broken inside is passed over.
+        # They tell how things went, and stop nothing: what is broken inside is passed over, and so
+        # is what was let go since it was listed.
         reader = self._spark.read.schema(schema).option("ignoreCorruptFiles", "true")
+        reader = reader.option("ignoreMissingFiles", "true")
         rows = reader.parquet(*map(on_this_disk, files))
         if self.window.since is not None:
             rows = rows.where(F.col(MOMENT) >= F.lit(self.window.since))
@@ -55,35 +62,38 @@ class Samples:
 
     def unreadable(self) -> list[BadFile]:
         """The files that cannot be read, by their ends."""
-        return [each for _, some in self._looked_at.values() for each in some]
+        for name in SCHEMAS:
+            if name not in self._bad:
+                self._readable(name)
+        return [each for some in self._bad.values() for each in some]
 
-    @cached_property
-    def _files(self) -> dict[str, list[str]]:
-        return {name: self._listed(name) for name in SCHEMAS}
+    def _readable(self, name: str) -> list[str]:
+        """Those there are now: an edition may have been long in the making, and a file that was
+        merged is there for some minutes only."""
+        good, bad = self._look(name)
+        for _ in range(LISTINGS_MAX):
+            if all(os.path.lexists(each.path) for each in bad):
+                break
+            good, bad = self._look(name)  # merged or let go since it was listed
+        self._bad[name] = bad
+        return good
+
+    def _look(self, name: str) -> tuple[list[str], list[BadFile]]:
+        found = self._files[name] = self._listed(name)
+        return _parted(found) if is_directory(self._archive) else (found, [])
 
     def _listed(self, name: str) -> list[str]:
         if not has_files(self._archive):
             return []
-        if not is_directory(self._archive):
-            return standing(kept_beside(self._spark, self._archive, name))
-        found = (directory_of(self._archive) / name).glob("*/*.parquet")
-        return standing(map(str, found))
+        if is_directory(self._archive):
+            found = map(str, (directory_of(self._archive) / name).glob("*/*.parquet"))
+        else:
+            found = iter(kept_beside(self._spark, self._archive, name))
+        return standing(path for path in found if self._may_be_in(path))
 
-    @cached_property
-    def _looked_at(self) -> dict[str, tuple[list[str], list[BadFile]]]:
-        if not is_directory(self._archive):
-            return {name: (files, []) for name, files in self._files.items()}
-        return {name: self._parted(name) for name in SCHEMAS}
-
-    def _parted(self, name: str) -> tuple[list[str], list[BadFile]]:
-        good, bad = _parted(self._files[name])
-        for _ in range(LISTINGS_MAX):
-            if all(os.path.lexists(each.path) for each in bad):
-                break
-            # Merged or let go since it was listed. What is there now is what is told of, too.
-            self._files[name] = self._listed(name)
-            good, bad = _parted(self._files[name])
-        return good, bad
+    def _may_be_in(self, path: str) -> bool:
+        date = parse_date(path.split("/")[-2])
+        return date is None or self.window.has_date(date)
 
 
 def standing(paths: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.cells import CELLS, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.fold import HASH, folded
+from tocsin.pipeline.known import ordered_beside
 from tocsin.pipeline.parquet import read, write
 from tocsin.pipeline.partial import Sizes
 from tocsin.pipeline.places import on_this_disk
@@ -105,4 +107,7 @@ def _gathered(
     """The files of the first part as they are, and those of the others as few."""
     write(read(spark, parts[1:], name), out, 1 if name == "quarantine" else sizes.files)
     for file in parts[0].files(name):
-        os.link(file, out / f"part-{uuid.uuid4().hex}.parquet")
+        target = out / f"part-{uuid.uuid4().hex}.parquet"
+        os.link(file, target)
+        with suppress(FileNotFoundError):  # of keys, and only of those that were asked for
+            os.link(ordered_beside(file), ordered_beside(target))

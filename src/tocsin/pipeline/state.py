@@ -107,8 +107,8 @@ class State:
             os.close(lock)
 
     def _remove_unfinished(self) -> None:
-        for place in (self.directory, self.partials_directory):
-            for path in place.glob(f"{UNFINISHED}*"):
+        for place in (".", PARTIALS, f"{PARTIALS}/*/*"):
+            for path in self.directory.glob(f"{place}/{UNFINISHED}*"):
                 path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
 
     def has_moved(self, window: Window) -> bool:
@@ -261,11 +261,15 @@ def _told(window: Window) -> str:
 def write_whole(path: Path, content: bytes) -> None:
     """On disk, whole or not at all."""
     unfinished = path.with_name(f"{UNFINISHED}{uuid.uuid4().hex}")
-    with unfinished.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    try:
+        with unfinished.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)  # where the disk is full, its room is needed
+        raise
 
 
 def sync_directory(path: Path) -> None:

@@ -28,6 +28,7 @@ from tocsin.pipeline.source import register
 from tocsin.pipeline.state import CHECKPOINT, State
 
 LOOK_S: Final = 1
+SAMPLES_S: Final = 300.0  # between two looks for samples alone; they are written every ten minutes
 # What Spark says of a checkpoint that was cut short: of its offsets, its commits, its name.
 BROKEN_CHECKPOINT: Final = ("ncomplete log file", "alformed", "log version", "StreamMetadata")
 
@@ -86,6 +87,7 @@ class Streaming:
         self._turn = threading.Lock()  # a batch and a new edition do not meet
         self._pending_since: float | None = None
         self._rests_until = 0.0
+        self._samples_at = time.monotonic() + SAMPLES_S
         self._stopping = threading.Event()
 
     def stop(self) -> None:
@@ -207,11 +209,21 @@ class Streaming:
 
     def _refresh_if_due(self) -> None:
         """Not while what is there is taken in once: nobody waits for what is known to be old."""
-        since, now_s = self._pending_since, time.monotonic()
-        if since is None or self._pace.once or now_s < self._rests_until:
+        now_s = time.monotonic()
+        if self._pace.once or now_s < self._rests_until:
             return
-        if now_s - since >= self._pace.refresh_s:
+        if self._pending_since is None and now_s >= self._samples_at:
+            self._samples_at = now_s + SAMPLES_S
+            self._look_for_samples(now_s)
+        since = self._pending_since
+        if since is not None and now_s - since >= self._pace.refresh_s:
             self._refresh()
+
+    def _look_for_samples(self, now_s: float) -> None:
+        """Of subscriptions and questions there may be news when there are no events."""
+        with self._turn:
+            if is_behind(self._spark, self._state, self._job):
+                self._pending_since = now_s
 
     def _refresh(self) -> None:
         """A new edition of the tables, of all that was taken so far."""

@@ -131,10 +131,9 @@ class _Synthesis:
     def _write_window(self, window: Window) -> None:
         """Its rows, with what is special among them, as one file; as more if they are too many."""
         date = date_of(window.begin_us)
-        kinds = self.breaking.kinds(
-            int(self.broken_in[window.number]),
-            spoiling=window.number % broken.SPOILED_EVERY == 0,
-        )
+        # A number that is met twice needs one before it.
+        spoiling = window.number % broken.SPOILED_EVERY == 0 and len(window.rows) > 1
+        kinds = self.breaking.kinds(int(self.broken_in[window.number]), spoiling=spoiling)
         parts = np.array_split(window.rows, -(-len(window.rows) // self.plan.files_of) or 1)
         specials = self._changes_in(window) + self._broken(window, kinds, len(parts[0]))
         begin = 0
@@ -164,16 +163,18 @@ class _Synthesis:
         ]
 
     def _broken(self, window: Window, kinds: list[str], rows: int) -> list[Special]:
-        """In bursts, each after some row of the window, and received with it."""
+        """In bursts, each after some row of the window, and received with it; where there is next
+        to none, at the end."""
         among = [kind for kind in kinds if kind not in broken.NULLS]
-        if not among or rows < 2:
-            assert not among, "a window with broken records has others too"
+        if not among:
             return []
-        places = np.sort(self.chance.integers(1, rows, broken.BURSTS_MAX))
+        places = self.chance.integers(1, rows, broken.BURSTS_MAX) if rows > 1 else np.array([rows])
+        places = np.sort(places)
         found: list[Special] = []
         for number, kind in enumerate(among):
             place = int(places[number % len(places)])
-            received_us = int(window.rows[place - 1, At.RECEIVED_US])
+            before = window.rows[:place, At.RECEIVED_US]
+            received_us = int(before[-1]) if place else window.end_us - 1
             event, raw = self.breaking.event(kind, received_us)
             found.append(Special(place, received_us, event, raw, repeats=kind == broken.REPEATS))
         return found

@@ -60,7 +60,7 @@ def add_arguments(parser: Parser) -> None:
         examples=QUALITY_EXAMPLES,
         help="run every check of the tables; exit 1 if one fails",
     )
-    quality.add_argument("--master", metavar="URL", default="local[*]", help="(local[*])")
+    _add_spark(quality)
     report = actions.add_parser("report", examples=REPORT_EXAMPLES, help="one page with plots")
     report.add_argument("--html", metavar="FILE", help="where to write it (standard output)")
     report.add_argument("--title", metavar="TEXT", help="what it is called")
@@ -80,9 +80,14 @@ def _add_input(parser: Parser) -> None:
     option(
         "--publish", metavar="PLACE", help="copy each version there: s3://..., kafka://HOST/PREFIX"
     )
+    option("--anew", action="store_true", help="forget what was made, and make it again")
+    _add_spark(parser)
+
+
+def _add_spark(parser: Parser) -> None:
+    option = parser.add_argument
     option("--master", metavar="URL", default="local[*]", help="where Spark runs (local[*])")
     option("--conf", metavar="K=V", action="append", default=[], help="a setting of Spark")
-    option("--anew", action="store_true", help="forget what was made, and make it again")
     option("--verbose", action="store_true", help="if Spark gives up, tell all it said")
 
 

@@ -50,6 +50,7 @@ class Archiver:
         self.size_bytes = 0
         self.failures = 0
         self.left_out = 0
+        self._unread: tuple[str, ...] = ()
         self.lost = 0
         """Events that the log had to let go before the archive had them."""
         self._let_go_to = 0
@@ -232,6 +233,14 @@ class Archiver:
                 files=answer.damaged,
                 remedy="Check the disk; `tocsin archive verify` tells what is missing.",
             )
+        if answer.unread and answer.unread != self._unread:
+            note(
+                "warning",
+                "fresh files of the archive cannot be read, and wait to be sealed",
+                files=answer.unread,
+                remedy="Look at their permissions and at the disk.",
+            )
+        self._unread = answer.unread
         if answer.unsaved is not None:
             note("warning", "samples of the archive wait for the disk", why=answer.unsaved)
 

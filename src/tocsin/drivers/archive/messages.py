@@ -50,6 +50,8 @@ class Rolled(msgspec.Struct, frozen=True, tag="rolled", kw_only=True):
     written down."""
     damaged: tuple[str, ...] = ()
     """Fresh files that were taken from the log again; set aside, if it no longer had all of it."""
+    unread: tuple[str, ...] = ()
+    """Fresh files that the machine does not read: they wait, and are tried again."""
     unsaved: str | None = None
     """Why samples could not be written, if they could not."""
 

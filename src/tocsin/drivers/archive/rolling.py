@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tocsin.archive.catalog import Piece
 from tocsin.archive.ending import last_event
-from tocsin.archive.filling import Filler, SealLimits, Stretch, stretches
+from tocsin.archive.filling import Filler, SealLimits, Stretch, Waiting, stretches
 from tocsin.archive.letting_go import KeepLimits, let_go
 from tocsin.archive.members import Teller
 from tocsin.archive.naming import LOCK_NAME
@@ -85,8 +85,8 @@ class Roller:
             let_go(self.filler.catalog, now_s, self._keep, by_age=by_age)
             if through > self.through:
                 self._roll(self.filler.catalog.through(), through, is_asked)
-            damaged = self.filler.seal_due(now_s) if is_asked() else []
-            for piece in damaged:
+            waiting = self.filler.seal_due(now_s) if is_asked() else Waiting([], [])
+            for piece in waiting.damaged:
                 self._replace(piece)
             self.filler.remove_superseded(now_s)
         except OSError as error:
@@ -99,7 +99,8 @@ class Roller:
             superseded=len(self.filler.catalog.superseded()),
             size_bytes=sum(each.bytes for each in pieces),
             left_out=self._left_out,
-            damaged=tuple(each.path for each in damaged),
+            damaged=tuple(each.path for each in waiting.damaged),
+            unread=tuple(each.path for each in waiting.unread),
         )
 
     # From the log

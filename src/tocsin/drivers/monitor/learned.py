@@ -7,6 +7,7 @@ monitor then works as if there were none, or goes on with those that it had.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ T = TypeVar("T")
 STATS: Final = "activity_stats"
 MODELS: Final = "cost_models"
 LOOK_EVERY_S: Final = 2.0  # whether there is a new version: a file of some kB is read
+AGAIN_AFTER_S: Final = 60.0  # what the machine did not read may be read later
 ROWS_MAX: Final = 1_000_000  # of one table: some 500 MB in memory
 BYTES_MAX: Final = 256 << 20  # of one table on disk
 BINS_MAX: Final = 1_000  # of one histogram that is shown
@@ -67,6 +69,7 @@ class Tables:
         *,
         is_named: bool = False,
         look_every_s: float = LOOK_EVERY_S,
+        again_after_s: float = AGAIN_AFTER_S,
     ) -> None:
         """`head` tells where the log ends: tables that go further are not of this log.
 
@@ -77,10 +80,12 @@ class Tables:
         self._note = note
         self._is_named = is_named
         self._look_every_s = look_every_s
+        self._again_after_s = again_after_s
         self._turn = threading.Lock()
         self._looked_s: float | None = None
         self._read: tuple[Path, datetime] | None = None
         self._refused: tuple[Path, datetime] | None = None
+        self._again_s = math.inf  # when to try those that were refused once more
         self._standing = Standing()
 
     def standing(self) -> Standing:
@@ -120,11 +125,16 @@ class Tables:
             )
             return
         mark = found.directory, found.made
-        if mark == self._refused:
+        if mark == self._refused and time.monotonic() < self._again_s:
             return
         if mark != self._read or self._standing.learned is None:
-            self._refused = mark  # until it was read
-            learned = _learned(found)
+            self._refused, self._again_s = mark, math.inf  # until it was read
+            try:
+                learned = _learned(found)
+            except Exception as error:
+                if _may_pass(error):
+                    self._again_s = time.monotonic() + self._again_after_s
+                raise
             self._read, self._refused = mark, None
         else:
             learned = self._standing.learned
@@ -145,6 +155,13 @@ class Tables:
         if told != problem:
             version = None if used is None else used.version
             self._note("warning", f"{problem}; the monitor goes on", used=version, remedy=remedy)
+
+
+def _may_pass(error: Exception) -> bool:
+    """True if it was the machine, and not what the tables hold: files, memory, a disk."""
+    cause = error.__cause__ or error
+    has_number = isinstance(cause, OSError) and cause.errno is not None
+    return has_number or isinstance(cause, MemoryError)
 
 
 class LazyRows(Mapping[Key, Sequence[T]], Generic[T]):

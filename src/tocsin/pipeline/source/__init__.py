@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tocsin.pipeline.source.plain import archived
 from tocsin.pipeline.source.spark import TocsinSource, register
 
-__all__ = ["TocsinSource", "register"]
+__all__ = ["TocsinSource", "archived", "register"]

@@ -166,7 +166,8 @@ class Broker:
                 raise CannotReachBroker(
                     f"the certificate of {self._options.path} is not trusted: "
                     f"{error.verify_message}",
-                    remedy="Name the PEM file of its authority with the option ca_file.",
+                    remedy="Name the PEM file of its authority, to the source with the option "
+                    "ca_file, to a command with SSL_CERT_FILE in the environment.",
                 ) from error
             except (OSError, http.client.HTTPException) as error:
                 raise _Lost(_words(error)) from error

@@ -19,6 +19,7 @@ from tocsin.pipeline.source.plan import Extent, Share, gone, holes, share_out
 
 # A file up to this size is decoded into memory to see whether it is whole; a larger one twice.
 HELD_BYTES_MAX: Final = 8 << 20
+PASSED_OVER: Final = "Or read what is left without it: option bad_files=skip."
 
 _log: Final = logging.getLogger(__name__)
 
@@ -44,6 +45,11 @@ class Directory:
         return Extent(pieces[0].first, pieces[-1].last) if pieces else Extent(1, 0)
 
     def shares(self, after: int, through: int) -> list[Share]:
+        within = self.pieces_within(after, through)
+        return list(share_out(within, after, through, self._options.rows_per_partition))
+
+    def pieces_within(self, after: int, through: int) -> list[Piece]:
+        """The files that hold any of (after, through]; a hole in it is told or logged."""
         pieces = self._pieces()
         start = bisect_right(pieces, after, key=lambda piece: piece.last)
         end = bisect_right(pieces, through, key=lambda piece: piece.first)
@@ -53,7 +59,7 @@ class Directory:
             raise gone(self._where, missing)
         for first, last in missing:
             self._tell(f"events {first} to {last} are not in {self._where}: passed over")
-        return list(share_out(within, after, through, self._options.rows_per_partition))
+        return within
 
     def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         def read(piece: Piece, after: int) -> Iterator[pa.RecordBatch]:
@@ -74,7 +80,7 @@ class Directory:
             raise
         except BadArchiveFile as error:
             if not self._options.skips_bad_files:
-                error.add_note("Or read what is left without it: option bad_files=skip.")
+                error.add_note(PASSED_OVER)
                 raise
             self._tell(f"a file was passed over: {error.path}: {error.reason}")
 

@@ -1,0 +1,20 @@
+"""Files that the machine does not read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+
+def fail_to_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -> None:
+    """From now on the machine does not read this file."""
+    sound = pq.ParquetFile
+
+    def opened(source: object, **options: Any) -> pq.ParquetFile:
+        if source == path:
+            raise error
+        return sound(source, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", opened)

@@ -64,6 +64,19 @@ def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.parametrize("action", ["show", "report", "quality"])
+def test_tables_that_are_no_directory_are_told_in_a_line(tmp_path: Path, action: str) -> None:
+    file = tmp_path / "file"
+    file.touch()
+
+    refused = tocsin(action, "--tables", file)
+
+    assert refused.returncode == 5, refused.stderr
+    assert f"the tables in {file} cannot be read" in refused.stderr
+    assert "Not a directory" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 def test_tables_are_listed_with_the_window_that_they_are_of(tmp_path: Path) -> None:
     publish(tmp_path, {}, since=START, until=START + timedelta(days=7, seconds=1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -32,6 +33,9 @@ from tocsin.archive.published import published, require
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
+from tocsin.archive.verifying import verify
+from tocsin.console.pipeline_report import report
+from tocsin.console.pipeline_show import show
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.stream import Pace, Progress, Streaming
@@ -141,6 +145,20 @@ def test_bad_records_are_set_aside_with_their_reason_and_all_others_are_there(
     assert manifest.counts["duplicates"] == truth["duplicates"]
     assert rows(made, "events").num_rows == truth["events_once"] + usable + HAND_MADE_USABLE
     assert all(len(each or "") <= 200 for each in rows(made, "quarantine")["id"].to_pylist())
+
+
+def test_a_time_that_no_clock_shows_keeps_nobody_from_looking_at_what_was_set_aside(
+    hurt: tuple[Path, dict[str, Any]], made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(made, "quarantine", limit=10_000, json=True)
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    page = report(made, out=None, now=MOMENT)
+    found = {each.what for each in verify(str(hurt[0])).findings}
+
+    never = "its time (received) is one that no clock shows"
+    assert [each["received"] for each in shown if each["reason"] == never] == [None] * 2
+    assert never in page
+    assert "it has an event received at a time that no clock shows" in found
 
 
 def test_files_of_other_versions_and_clocks_years_off_are_read(made: Path) -> None:

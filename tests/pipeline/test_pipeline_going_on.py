@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from pyspark.sql import SparkSession
 from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
 from pipeline.damage import flip
 from pipeline.sameness import rows
+from small_disk import small_disk
+from tocsin.archive.naming import DELIVERIES
 from tocsin.archive.published import MANIFEST, published, require
-from tocsin.errors.pipeline import BadPipelineOption
+from tocsin.archive.sampling import Sampler
+from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
+from tocsin.pipeline import stream
 from tocsin.pipeline.job import Job, run, take_in
-from tocsin.pipeline.state import State
+from tocsin.pipeline.state import CHECKPOINT, State
 from tocsin.pipeline.stream import Pace, Streaming
 
 
@@ -54,6 +59,10 @@ def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
     job = Job(str(archive), tables, until=until)
     made = run(ready, job)
     add_fresh(archive, 41, 50)
+    sampler = Sampler(str(archive))
+    later_us = (BEGAN_NS + 86_400 * NS_PER_S) // 1_000
+    sampler.add(DELIVERIES, [{"at": later_us, "subscription": "later"}], 0.0)
+    sampler.write_all()
 
     again = run(ready, job)
 
@@ -61,6 +70,57 @@ def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
     assert not again.is_new
     assert require(tables).tables["events"].rows == 40
     assert (made.manifest.since, made.manifest.until) == (None, until)
+
+
+@pytest.mark.slow
+def test_a_stream_makes_new_tables_for_samples_alone(
+    ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "SAMPLES_S", 0.0)
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 40)
+    job = Job(str(archive), tables)
+    run(ready, job)
+    streaming = Streaming(ready, job, Pace(refresh_s=0.0), lambda progress: None)
+
+    versions = []
+    for _ in range(2):
+        streaming._refresh_if_due()
+        versions.append(require(tables).version)
+        sampler = Sampler(str(archive))
+        sampler.add(DELIVERIES, [{"at": BEGAN_NS // 1_000, "subscription": "quiet"}], 0.0)
+        sampler.write_all()
+
+    assert versions == [1, 2]
+    assert rows(tables, "deliveries").column("subscription").to_pylist() == ["quiet"]
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_under_the_checkpoint_alone_leaves_the_tables_as_they_were(
+    ready: SparkSession, tmp_path: Path
+) -> None:
+    archive, tables = tmp_path / "archive", tmp_path / "tables"
+    add_sealed(archive, 1, 40)
+    job, state = Job(str(archive), tables), State(tables)
+    with small_disk(1) as disk:
+        state.directory.mkdir(parents=True)
+        (state.directory / CHECKPOINT).symlink_to(disk)
+        _streamed(ready, job)
+        add_fresh(archive, 41, 50)
+        with (disk / "other").open("wb", buffering=0) as other, suppress(OSError):
+            while True:
+                other.write(b"x" * 4_096)
+
+        with pytest.raises(PipelineFailed, match="No space left") as failed:
+            _streamed(ready, job)
+        before = require(tables).manifest.through
+        (disk / "other").unlink()
+        _streamed(ready, job)
+
+    assert "Make room" in failed.value.remedy
+    assert before == 40
+    assert require(tables).manifest.through == 50
+    assert rows(tables, "events").column("seq").to_pylist() == list(range(1, 51))
 
 
 def test_tables_that_do_not_say_of_which_window_they_are_are_made_again(

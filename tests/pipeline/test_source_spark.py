@@ -97,6 +97,21 @@ def test_what_is_wrong_is_in_the_words_of_the_error(spark: SparkSession, tmp_pat
     assert spark.read.format("tocsin").options(badFiles="skip").load(str(tmp_path)).count() == 0
 
 
+def test_the_sealed_files_are_a_stream_of_plain_parquet_as_well(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive = tmp_path / "archive"
+    add_sealed(archive, 1, 40)
+    plain = spark.readStream.schema(spark.read.parquet(str(archive)).schema).parquet(str(archive))
+
+    for last in (40, 60):
+        query = plain.select("seq").writeStream.format("parquet").trigger(availableNow=True)
+        query = query.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.start(str(tmp_path / "out")).awaitTermination()
+        assert seen(spark, tmp_path) == list(range(1, last + 1))
+        add_sealed(archive, 41, 60)
+
+
 @pytest.fixture(scope="module")
 def broker() -> object:
     with served() as found:

@@ -86,10 +86,10 @@ class Samples:
         if not has_files(self._archive):
             return []
         if is_directory(self._archive):
-            found = map(str, (directory_of(self._archive) / name).glob("*/*.parquet"))
+            found = [str(each) for each in (directory_of(self._archive) / name).glob("*/*.parquet")]
         else:
-            found = iter(kept_beside(self._spark, self._archive, name))
-        return standing(path for path in found if self._may_be_in(path))
+            found = kept_beside(self._spark, self._archive, name)
+        return standing(filter(self._may_be_in, found))
 
     def _may_be_in(self, path: str) -> bool:
         date = parse_date(path.split("/")[-2])

@@ -4,7 +4,8 @@
 
 Needs only the PySpark the jar was made for, so give it an environment of its own; with another it
 skips. Each turn is a new JVM, without the jar and then with it, and runs each query twice: the
-second counts. Seconds of the processor are of the whole process, native threads too (Linux).
+second counts. Seconds of the processor are of the whole process, native threads too (Linux). Rows
+are compared by their number and the sum of their hashes: if those differ, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -81,6 +82,13 @@ def spent_s(stat: Path) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+def fingerprint(frame: DataFrame) -> list[str]:
+    """How many rows there are, and what their hashes add up to, in whatever order they come."""
+    hashes = frame.select(F.xxhash64(*frame.columns).cast("decimal(38,0)").alias("hash"))
+    found = hashes.agg(F.count("*"), F.sum("hash")).first()
+    return [str(each) for each in found or ()]
+
+
 def turn(archive: Path, jar: Path | None) -> dict[str, Any]:
     """What each query took in a JVM of its own, and the plan that ran."""
     comet = COMET | {"spark.driver.extraClassPath": str(jar)}
@@ -102,6 +110,7 @@ def turn(archive: Path, jar: Path | None) -> dict[str, Any]:
                 frame._jdf.queryExecution().toRdd().count()
             wall_s = time.perf_counter() - start_s
             taken[name] = {"cpu_s": spent_s(stat) - cpu_s, "wall_s": wall_s}
+        taken[name]["rows"] = fingerprint(frame)
         plan = frame._jdf.queryExecution().executedPlan()
         taken[name]["plan"] = plan.toString()
         if jar:
@@ -120,7 +129,7 @@ def turns(arguments: list[str], rounds: int) -> dict[str, list[dict[str, Any]]]:
     return taken
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--jar", type=Path, required=True)
     parser.add_argument("--archive", type=Path, default=Path("out/pipeline/archive-1M"))
@@ -131,10 +140,10 @@ def main() -> None:
     here = ".".join(pyspark.__version__.split(".")[:2])
     if f"spark{here}_" not in asked.jar.name:
         print(f"skipped: {asked.jar.name} is not for the PySpark that is here, {here}")
-        return
+        return 0
     if asked.one:
         print(json.dumps(turn(asked.archive, asked.jar if asked.one == "comet" else None)))
-        return
+        return 0
     arguments = ["--jar", str(asked.jar.resolve()), "--archive", str(asked.archive.resolve())]
     taken = turns(arguments, asked.rounds)
     if asked.json:
@@ -144,7 +153,14 @@ def main() -> None:
             cpu_s = statistics.median(each[query]["cpu_s"] for each in those)
             wall_s = statistics.median(each[query]["wall_s"] for each in those)
             print(f"{query:15} {engine}: {cpu_s:6.1f} s of the processor, {wall_s:6.1f} s in all")
+    differing = [
+        query
+        for query in QUERIES
+        if len({tuple(each[query]["rows"]) for those in taken.values() for each in those}) > 1
+    ]
+    print(f"DIFFERENT: {', '.join(differing)}" if differing else "both give the same rows")
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

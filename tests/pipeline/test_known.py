@@ -72,6 +72,7 @@ def test_what_is_in_order_is_made_once_and_whole(tmp_path: Path) -> None:
 
 
 def _add(archive: Path, first: int, ids: range) -> int:
+    archive.mkdir(exist_ok=True)
     events = [message(number, ended(f"run-{number}", MOMENT)) for number in ids]
     return add_file(archive, as_table(events, first, [RECEIVED_NS] * len(events)), first)
 

@@ -37,6 +37,7 @@ BENCHMARKS = (
     ("source", "The Spark source beside Spark's own", False),
     ("pipeline", "The pipeline's tables beside DuckDB and Polars", False),
     ("stream", "The pipeline as a stream, and the age of its answers", False),
+    ("batches", "A batch of a stream beside the years before it", False),
 )
 
 # Ratios that have a target: where they stand in the JSON, and what they must reach.
@@ -71,6 +72,7 @@ RATIOS = (
     ("... encoded / lxml's tree builder", "gma_codec", ("encode_over_lxml",), 3.0, True),
     ("... routed / decoded", "gma_codec", ("route_over_decode",), 1.5, True),
     ("rows/s of format(tocsin) / Spark's Parquet source", "source", ("ratio_min",), 0.8, True),
+    ("rows/s of source.archived / the same", "source", ("archived_min",), 0.8, True),
     ("0.2 s / a poll of 20,000 files", "source", ("poll_target_over_it",), 1.0, True),
     (
         "all tables of 10M events / the faster of DuckDB and Polars",

@@ -398,6 +398,7 @@ def main() -> None:
         "speeds": speeds,
         "polls": asked,
         "ratio_min": min(rated),
+        "archived_min": min(e["ratio_archived"] for e in speeds if "ratio_archived" in e),
         "ratio_target": TARGET,
         "poll_s_most": asked[0]["most_s"],
         "poll_target_over_it": POLL_TARGET_S / asked[0]["most_s"],

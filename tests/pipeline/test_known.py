@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -69,6 +70,14 @@ def test_what_is_in_order_is_made_once_and_whole(tmp_path: Path) -> None:
     assert ordered_beside(file).stat().st_mtime_ns == made.st_mtime_ns
     assert made.st_size == 3 * 12
     assert sorted(each.name for each in tmp_path.iterdir()) == ["_part-1.ordered", "part-1.parquet"]
+
+
+def test_what_was_cut_short_is_put_in_order_again(tmp_path: Path) -> None:
+    file = _keys_file(tmp_path, 1, [(3, 1), (2, 1), (1, 1)])
+    among(_arrays([(1, 1)]), [file])
+    os.truncate(ordered_beside(file), 20)
+
+    assert among(_arrays([(1, 1), (3, 1), (3, 2)]), [file]).tolist() == [True, True, False]
 
 
 def _add(archive: Path, first: int, ids: range) -> int:

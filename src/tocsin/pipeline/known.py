@@ -89,7 +89,7 @@ def ordered_beside(file: Path) -> Path:
 def _ordered(file: Path) -> Keys:
     """The keys of a file, in order."""
     rows, path = pq.read_metadata(file).num_rows, ordered_beside(file)
-    if not path.exists():
+    if not path.exists() or path.stat().st_size != rows * (KEY.itemsize + CHECK.itemsize):
         write_whole(path, _put_in_order(file))
     if not rows:
         return np.empty(0, KEY), np.empty(0, CHECK)

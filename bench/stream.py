@@ -102,7 +102,7 @@ def keeping_up(archive: Path, place: Path, rate: float, seconds: float) -> dict[
             if each["kind"] == "tables":
                 editions.append((at_s, each))
             if at_s > until and replay.poll() is None:
-                replay.send_signal(signal.SIGINT)
+                replay.terminate()
                 replay.wait(STOP_S)
                 stream.send_signal(signal.SIGTERM)
         stream.wait(STOP_S)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from math import nan
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tocsin.archive.published import Manifest, Published
 from tocsin.archive.tables import TABLES
+from tocsin.errors.pipeline import PipelineFailed
+from tocsin.pipeline import quality
 from tocsin.pipeline.quality import CHECKS, KEYS, Key, _adds_up, _names_one, _rows_hold
 
 SOUND: dict[str, dict[str, Any]] = {
@@ -120,3 +127,33 @@ def test_statistics_that_do_not_count_every_attempt_are_found(spark: SparkSessio
     found = _adds_up(tables.__getitem__)
 
     assert (found.count, found.rows) == (1, ("2 attempts ended, and 3 are counted",))
+
+
+@pytest.mark.parametrize(("then", "is_told"), [(2, False), (1, True)])
+def test_checks_begin_again_only_if_another_version_stands(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: int, is_told: bool
+) -> None:
+    versions = iter((1, then))
+    checked: list[Path] = []
+
+    def standing(directory: Path) -> Published:
+        version = next(versions)
+        made = datetime(2026, 11, 17, tzinfo=UTC)
+        return Published(directory / str(version), Manifest(version, made, 0))
+
+    def gone_first(tables: Callable[[str], object]) -> list[quality.Finding]:
+        checked.append(tmp_path)
+        if len(checked) == 1:
+            raise PySparkException("File does not exist")
+        return []
+
+    monkeypatch.setattr(quality, "standing_in", standing)
+    monkeypatch.setattr(quality, "findings", gone_first)
+    no_spark = cast(SparkSession, None)
+
+    if is_told:
+        with pytest.raises(PipelineFailed, match="does not exist"):
+            quality.findings_standing(no_spark, tmp_path)
+    else:
+        assert quality.findings_standing(no_spark, tmp_path) == []
+    assert len(checked) == (1 if is_told else 2)

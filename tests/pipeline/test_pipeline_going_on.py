@@ -26,6 +26,14 @@ from tocsin.pipeline.state import CHECKPOINT, State
 from tocsin.pipeline.stream import Pace, Streaming
 
 
+def _sample(archive: Path, subscription: str, after_s: int = 0) -> None:
+    """One file of how a subscription fared."""
+    sampler = Sampler(str(archive))
+    at_us = (BEGAN_NS + after_s * NS_PER_S) // 1_000
+    sampler.add(DELIVERIES, [{"at": at_us, "subscription": subscription}], 0.0)
+    sampler.write_all()
+
+
 def _streamed(spark: SparkSession, job: Job) -> None:
     Streaming(spark, job, Pace(once=True), lambda progress: None).run()
 
@@ -59,10 +67,7 @@ def test_a_window_that_is_over_changes_nothing_when_it_is_asked_for_again(
     job = Job(str(archive), tables, until=until)
     made = run(ready, job)
     add_fresh(archive, 41, 50)
-    sampler = Sampler(str(archive))
-    later_us = (BEGAN_NS + 86_400 * NS_PER_S) // 1_000
-    sampler.add(DELIVERIES, [{"at": later_us, "subscription": "later"}], 0.0)
-    sampler.write_all()
+    _sample(archive, "later", after_s=86_400)
 
     again = run(ready, job)
 
@@ -87,9 +92,7 @@ def test_a_stream_makes_new_tables_for_samples_alone(
     for _ in range(2):
         streaming._refresh_if_due()
         versions.append(require(tables).version)
-        sampler = Sampler(str(archive))
-        sampler.add(DELIVERIES, [{"at": BEGAN_NS // 1_000, "subscription": "quiet"}], 0.0)
-        sampler.write_all()
+        _sample(archive, "quiet")
 
     assert versions == [1, 2]
     assert rows(tables, "deliveries").column("subscription").to_pylist() == ["quiet"]

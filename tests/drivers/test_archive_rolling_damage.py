@@ -15,7 +15,9 @@ from drivers.rolled_log import Log, crash_at
 from tocsin.archive.naming import format_range
 from tocsin.archive.verifying import verify
 from tocsin.errors import DiskFull
-from tocsin.event.stored import Batch
+from tocsin.errors.archive import ArchiveOfAnotherLog
+from tocsin.event.event import Event
+from tocsin.event.stored import Batch, Stored
 from tocsin.store.directory import LOG_NAME
 from unread import fail_to_read
 
@@ -151,3 +153,26 @@ def test_what_the_log_cannot_give_at_its_end_is_counted_once_however_often_we_st
     report = verify(str(log.archive))
     assert report.ok
     assert "10 of its sequence numbers have no event" in report.findings[0].what
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_another_log_is_known_also_when_the_last_file_is_not_read(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_damaged: bool
+) -> None:
+    log.write(30)
+    log.roll()
+    log.write(20)
+    log.roll()
+    last = max((log.archive / "_fresh").glob("*.parquet"))
+    if is_damaged:
+        last.write_bytes(last.read_bytes()[:-50])
+    else:
+        fail_to_read(monkeypatch, str(last), PermissionError(errno.EACCES, "Failed to open"))
+    other = Log(tmp_path / "other", log.archive)
+    events = (Event(id=f"other-{n}", source="/t", type="t", topic="a") for n in range(1, 61))
+    other.store.write(Batch(events=[Stored(n, 1, each) for n, each in enumerate(events, 1)]))
+
+    with pytest.raises(ArchiveOfAnotherLog, match="event 30 is another"):
+        other.roll()
+    other.store.close()
+    assert log.roll().through == 50

@@ -32,6 +32,7 @@ PAGE_BYTES_MAX: Final = 16 << 20
 FRESH_EVENTS: Final = 50_000  # of one fresh file
 FRESH_BYTES: Final = 64 << 20  # of its events in memory
 FILES_PER_ROLL: Final = 10  # then it is told how far we came, and may be asked to stop
+ENDINGS_MAX: Final = 8  # files that are asked, the last first, for an event that can be read
 LOCK_WAIT_S: Final = 10.0  # a broker was killed: its filling process ends with the file it writes
 LOCK_POLL_S: Final = 0.1
 
@@ -179,7 +180,7 @@ class Roller:
             )
 
     def _must_be_of_this_log(self) -> None:
-        """Raise unless the archive's last event is the one that the log has in its place."""
+        """Raise unless the archive's last readable event is the one the log has in its place."""
         pieces = self.filler.catalog.pieces()
         if not pieces:
             return
@@ -188,7 +189,9 @@ class Roller:
             raise other_log(
                 self._order.directory, f"it goes up to {last.last}, the log to {marks.last_seq}"
             )
-        archived = last_event(last)
+        # If the last file is damaged or not read, one before it tells whose events these are.
+        endings = (last_event(each) for each in reversed(pieces[-ENDINGS_MAX:]))
+        archived = next((each for each in endings if each is not None), None)
         if archived is None or archived.seq <= marks.trimmed_to:
             return
         stored = self._reader.read_one(archived.seq)

@@ -57,6 +57,18 @@ def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
         return Footer(file.metadata.num_rows, date.decode(), int(version), told)
 
 
+def must_be_sound(piece: Piece) -> None:
+    """See from the end of a file that it is what its name says, and that each of its records has
+    what it must have. Raises BadArchiveFile, ArchiveFileNotRead.
+    """
+    with _opened(piece) as file:
+        held = file.schema_arrow
+        _must_have_required(piece, SCHEMA, held.names)
+        for field in SCHEMA:
+            if not field.nullable and held.field(field.name).nullable and _has_nulls(file, field):
+                raise BadArchiveFile(piece.path, _has_nulls_in(field))
+
+
 def read_through(piece: Piece, source: BinaryIO | None = None) -> None:
     """Read a file to its last byte, for nothing but to see that it can be read, checksums and all.
 
@@ -233,7 +245,20 @@ def _must_have_required(piece: Piece, judged: pa.Schema, held: Sequence[str]) ->
 def _must_be_whole(piece: Piece, batch: pa.RecordBatch, judged: pa.Schema) -> None:
     for field, column in zip(judged, batch.columns, strict=True):
         if not field.nullable and column.null_count:
-            raise BadArchiveFile(piece.path, f"column {field.name!r} has nulls, and may have none")
+            raise BadArchiveFile(piece.path, _has_nulls_in(field))
+
+
+def _has_nulls_in(field: pa.Field) -> str:
+    return f"column {field.name!r} has nulls, and may have none"
+
+
+def _has_nulls(file: pq.ParquetFile, field: pa.Field) -> bool:
+    """By what is counted for the column; if nothing is, it is read."""
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    counted = [_statistics(group, field.name) for group in groups]
+    if all(each is not None and each.has_null_count for each in counted):
+        return any(each.null_count for each in counted)
+    return bool(file.read([field.name]).column(0).null_count)
 
 
 def _rows_a_batch(file: pq.ParquetFile, rows: int) -> int:
@@ -255,11 +280,15 @@ def _groups_within(file: pq.ParquetFile, after: int, through: int | None) -> lis
 
 
 def _is_outside(group: pq.RowGroupMetaData, after: int, through: int | None) -> bool:
-    chunks = (group.column(place) for place in range(group.num_columns))
-    statistics = next((each.statistics for each in chunks if each.path_in_schema == "seq"), None)
+    statistics = _statistics(group, "seq")
     if statistics is None or not statistics.has_min_max:
         return False
     return statistics.max <= after or (through is not None and statistics.min > through)
+
+
+def _statistics(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
+    chunks = (group.column(place) for place in range(group.num_columns))
+    return next((each.statistics for each in chunks if each.path_in_schema == name), None)
 
 
 def _within(batch: pa.RecordBatch, after: int, through: int | None) -> pa.RecordBatch:

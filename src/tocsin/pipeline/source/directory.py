@@ -48,6 +48,11 @@ class Directory:
         within = self.pieces_within(after, through)
         return list(share_out(within, after, through, self._options.rows_per_partition))
 
+    def whole_until(self, after: int, through: int) -> int:
+        pieces = self._pieces()
+        last = bisect_right(pieces, through, key=lambda piece: piece.last) - 1
+        return pieces[last].last if last >= 0 and pieces[last].last > after else through
+
     def pieces_within(self, after: int, through: int) -> list[Piece]:
         """The files that hold any of (after, through]; a hole in it is told or logged."""
         pieces = self._pieces()

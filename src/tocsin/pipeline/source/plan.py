@@ -40,6 +40,10 @@ class Place(Protocol):
         """Shares that cover (after, through]; a hole in it is told or logged."""
         ...
 
+    def whole_until(self, after: int, through: int) -> int:
+        """The end of the last file that ends within (after, through]; `through` if none does."""
+        ...
+
     def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]: ...
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadLimit,
     ReadMaxRows,
@@ -21,19 +19,14 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tocsin.archive.selection import NoSuchColumn, paths, select
-from tocsin.errors.spark import BadSourceOption, EventsGone
+from tocsin.pipeline.source.asked import asked_for
 from tocsin.pipeline.source.broker import Broker
 from tocsin.pipeline.source.directory import Directory
+from tocsin.pipeline.source.following import begin, must_be_those_read_before, next_end, reach
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.plan import Place, Share
 
 Offset = dict[str, int]
-
-
-def register(spark: SparkSession) -> None:
-    """Make `format("tocsin")` known to the session, where Spark has not found it by itself."""
-    spark.dataSource.register(TocsinSource)
 
 
 class TocsinSource(DataSource):
@@ -47,10 +40,10 @@ class TocsinSource(DataSource):
         return from_arrow_schema(Options.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> BatchReader:
-        return BatchReader(Options.parse(self.options), _wanted(schema))
+        return BatchReader(Options.parse(self.options), asked_for(schema))
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        return StreamReader(Options.parse(self.options), _wanted(schema))
+        return StreamReader(Options.parse(self.options), asked_for(schema))
 
 
 class BatchReader(DataSourceReader):
@@ -84,19 +77,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._head = 0
 
     def initialOffset(self) -> Offset:
-        after = self._options.after
-        return {"seq": self._place.extent().first - 1 if after is None else after}
+        return {"seq": begin(self._place, self._options)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.rows_per_trigger)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        begin = start["seq"]
-        end = self._reachable() if self._target is None else self._target
-        self._must_be_those_read_before(begin)
-        if isinstance(limit, ReadMaxRows):
-            end = min(end, begin + limit.max_rows)
-        return {"seq": max(begin, end)}
+        after = start["seq"]
+        through = self._reachable() if self._target is None else self._target
+        must_be_those_read_before(self._options, after, self._head)
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return {"seq": next_end(self._place, after, through, rows)}
 
     def reportLatestOffset(self) -> Offset:
         return {"seq": self._head}
@@ -112,45 +103,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._place.batches(partition, self._wanted)
 
     def _reachable(self) -> int:
-        self._head = self._place.extent().head
-        through = self._options.through
-        return self._head if through is None else min(self._head, through)
-
-    def _must_be_those_read_before(self, begin: int) -> None:
-        if self._head < begin:
-            raise EventsGone(
-                f"{self._options.path} ends at event {self._head}, and this query has already "
-                f"read through {begin}: these are other events than before",
-                remedy="Start on them with a new checkpoint (`pipeline stream --anew`), or name "
-                "the old place.",
-            )
+        found = reach(self._place, self._options)
+        self._head = found.head
+        return found.through
 
 
 def _place(options: Options) -> Place:
     return Broker(options) if options.is_broker else Directory(options)
-
-
-def _wanted(schema: StructType) -> pa.Schema:
-    """The schema that Spark wants, ours or a user's own, which must be a part of ours."""
-    asked: Any = to_arrow_schema(schema, timezone="UTC")
-    try:
-        known = select(paths(asked))
-    except NoSuchColumn as error:
-        raise BadSourceOption(f"the schema: {error}", remedy=_SCHEMA_REMEDY) from None
-    for field in known:
-        if not _same(asked.field(field.name).type, field.type):
-            raise BadSourceOption(
-                f"the schema has {field.name} as {asked.field(field.name).type}, "
-                f"and the archive as {field.type}",
-                remedy=_SCHEMA_REMEDY,
-            )
-    return asked
-
-
-def _same(asked: pa.DataType, known: pa.DataType) -> bool:
-    if pa.types.is_struct(known) and pa.types.is_struct(asked):
-        return {each.name: each.type for each in asked} == {each.name: each.type for each in known}
-    return bool(asked == known)
-
-
-_SCHEMA_REMEDY = "Leave .schema() out, and name what you need with the option columns."

@@ -1,0 +1,95 @@
+"""Native: the classes in `java/` made known to a session, so that Spark reads archives itself.
+
+Spark carries a compiler, for the code that it generates, and so do these: there is no jar that has
+to fit a version of Spark, and none to put on a class path. Tasks see nothing of them: what workers
+are told is to read files of Parquet.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+import zipfile
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from tocsin.pipeline.source.planner import Planner
+
+PLANNER: Final = "tocsin.Planner"
+LOADER: Final = "org.apache.spark.util.MutableURLClassLoader"
+JAVA: Final = 8  # the language: what Spark's compiler knows of later ones is little
+
+
+def read_natively(spark: SparkSession) -> None:
+    """Have Spark itself read archives for `format("tocsin")`, in all threads of its process.
+
+    Raises Py4JError or ValueError where it is not the Spark that we know.
+    """
+    gateway: Any = spark.sparkContext._gateway
+    loader = _loader(gateway.jvm)
+    if not _is_known(gateway.jvm, loader):
+        loader.addURL(gateway.jvm.java.io.File(_jar(_compiled(gateway, loader))).toURI().toURL())
+    ensure_callback_server_started(gateway)
+    loader.loadClass(PLANNER).getField("python").set(None, _planner())
+
+
+@cache
+def _planner() -> Planner:
+    """The one of this process."""
+    return Planner()
+
+
+def _loader(jvm: Any) -> Any:
+    """The class loader that `spark-submit --jars` adds to, which is above that of any thread."""
+    found, loader = None, jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    while loader is not None:
+        if loader.getClass().getName() == LOADER:
+            found = loader
+        loader = loader.getParent()
+    if found is None:
+        raise ValueError("it has no class loader that can be added to")
+    return found
+
+
+def _is_known(jvm: Any, loader: Any) -> bool:
+    resource = loader.getResource(f"{PLANNER.replace('.', '/')}.class")
+    return resource is not None
+
+
+def _compiled(gateway: Any, loader: Any) -> dict[str, bytes]:
+    """Class files by their names."""
+    jvm = gateway.jvm
+    resources = jvm.org.codehaus.commons.compiler.util.resource
+    texts = [
+        (each.name, each.read_text())
+        for each in (files(__package__) / "java").iterdir()
+        if each.name.endswith(".java")
+    ]
+    units = gateway.new_array(resources.Resource, len(texts))
+    for place, (name, text) in enumerate(texts):
+        units[place] = resources.StringResource(name, text)
+    known = jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader)
+    compiler = jvm.org.codehaus.janino.Compiler(
+        resources.ResourceFinder.EMPTY_RESOURCE_FINDER, known
+    )
+    compiler.setSourceVersion(JAVA)
+    compiler.setTargetVersion(JAVA)
+    made = jvm.java.util.HashMap()
+    compiler.setClassFileCreator(resources.MapResourceCreator(made))
+    compiler.compile(units)
+    return {name: bytes(made.get(name)) for name in made.keySet()}
+
+
+def _jar(classes: dict[str, bytes]) -> str:
+    """A file that is there for as long as this process runs."""
+    handle, path = tempfile.mkstemp(prefix="tocsin-", suffix=".jar")
+    atexit.register(os.unlink, path)
+    with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as jar:
+        for name, content in classes.items():
+            jar.writestr(name, content)
+    return path

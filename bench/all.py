@@ -72,7 +72,6 @@ RATIOS = (
     ("... encoded / lxml's tree builder", "gma_codec", ("encode_over_lxml",), 3.0, True),
     ("... routed / decoded", "gma_codec", ("route_over_decode",), 1.5, True),
     ("rows/s of format(tocsin) / Spark's Parquet source", "source", ("ratio_min",), 0.8, True),
-    ("rows/s of source.archived / the same", "source", ("archived_min",), 0.8, True),
     ("0.2 s / a poll of 20,000 files", "source", ("poll_target_over_it",), 1.0, True),
     (
         "all tables of 10M events / the faster of DuckDB and Polars",

@@ -7,14 +7,11 @@ one session, into Spark's `noop` sink; a first turn that nobody counts warms bot
 the median of the rounds and `ratio` ours over Spark's. `per CPU-s` is the same by processor time of
 the JVM and of all Python workers, which other work on the machine disturbs less.
 
-`archived` is `source.archived`, which has Spark read the archive's files itself, beside Spark's
-own source as well. `at most` is what a source in Python could reach here at best: one that reads a
-first batch of the archive and gives it again and again, so that nothing is left but the way from
-Python to Spark's rows.
+`through Python` is the same format in a session where it was not registered. `cut` reads a range
+that begins and ends within a file, and as many rows less than Spark's own.
 
 `stream` is a query with the available-now trigger that reads the archive in five batches: rows
-over seconds of all but the first, in which Spark starts a Python process for a source like ours
-(`start`, the seconds of that first one). `over HTTP` reads a running broker on the same machine,
+over seconds of all but the first (`start`, the seconds of that one). `over HTTP` reads a running broker on the same machine,
 which has archived 200,000 events, and has no peer.
 
 `polls` is how long a stream takes to learn whether there is something new in an archive of many
@@ -27,15 +24,12 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 import load  # noqa: F401  # with it, what the tests have is within reach
 import report
@@ -45,10 +39,11 @@ from tocsin.archive.catalog import Catalog
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.pipeline.session import session
-from tocsin.pipeline.source import TocsinSource, archived
-from tocsin.pipeline.source.options import ROWS_PER_PARTITION
+from tocsin.pipeline.source import TocsinSource, register
 
 ROUNDS = 5
+PYTHON = "tocsin_through_python"
+CUT = 1_000  # events that are left out at either end
 HTTP_ROWS = 200_000  # published for this, one by one
 BATCH = 5_000
 ARCHIVED_S_MAX = 120.0
@@ -103,13 +98,11 @@ def theirs(spark: SparkSession, archive: Path, columns: tuple[str, ...]) -> Data
     return frame.select(*columns) if columns else frame.drop("date")
 
 
-def ours(spark: SparkSession, where: object, columns: tuple[str, ...]) -> DataFrame:
-    return spark.read.format("tocsin").option("columns", ",".join(columns)).load(str(where))
-
-
-def plainly(spark: SparkSession, archive: Path, columns: tuple[str, ...]) -> DataFrame:
-    frame = archived(spark, str(archive))
-    return frame.select(*columns) if columns else frame
+def ours(
+    spark: SparkSession, where: object, columns: tuple[str, ...], name: str = "tocsin", **more: int
+) -> DataFrame:
+    named = spark.read.format(name).option("columns", ",".join(columns))
+    return named.options(**more).load(str(where))
 
 
 def streamed(frame: DataFrame) -> Row:
@@ -145,41 +138,17 @@ def compared(name: str, rows: int, rounds: int, work: dict[str, Callable[[], Non
     if "spark" in work:
         row["ratio"] = row["tocsin_rows_s"] / row["spark_rows_s"]
         row["cpu_ratio"] = row["tocsin_rows_cpu_s"] / row["spark_rows_cpu_s"]
-        row["ratio_archived"] = row["archived_rows_s"] / row["spark_rows_s"]
-        row["ratio_at_most"] = row["again_rows_s"] / row["spark_rows_s"]
+    if "python" in work:
+        row["ratio_python"] = row["python_rows_s"] / row["spark_rows_s"]
     return row
 
 
-class Again(TocsinSource):
-    """A source that reads one batch, and gives it as often as fills the rows asked for."""
+class ThroughPython(TocsinSource):
+    """The format as it is where it was not registered."""
 
     @classmethod
     def name(cls) -> str:
-        return "again"
-
-    def reader(self, schema: StructType) -> AgainReader:
-        return AgainReader(super().reader(schema), int(self.options["through"]))
-
-
-class AgainReader(DataSourceReader):
-    def __init__(self, real: DataSourceReader, rows: int) -> None:
-        self._real = real
-        self._rows = rows
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return self._real.partitions()
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        batch = next(iter(self._real.read(partition)))
-        left = min(self._rows, ROWS_PER_PARTITION)
-        while left > 0:
-            yield batch
-            left -= batch.num_rows
-
-
-def again(spark: SparkSession, archive: Path, rows: int, columns: tuple[str, ...]) -> DataFrame:
-    reader = spark.read.format("again").option("columns", ",".join(columns))
-    return reader.option("through", rows).load(str(archive))
+        return PYTHON
 
 
 def throughput(spark: SparkSession, archive: Path, rows: int, rounds: int) -> list[Row]:
@@ -194,12 +163,27 @@ def throughput(spark: SparkSession, archive: Path, rows: int, rounds: int) -> li
                 {
                     "spark": lambda c=columns: sink(theirs(spark, archive, c)),
                     "tocsin": lambda c=columns: sink(ours(spark, archive, c)),
-                    "archived": lambda c=columns: sink(plainly(spark, archive, c)),
-                    "again": lambda c=columns: sink(again(spark, archive, rows, c)),
+                    "python": lambda c=columns: sink(ours(spark, archive, c, PYTHON)),
                 },
             )
         )
+    found.append(cut(spark, archive, rows, rounds))
     return found + [streams(spark, archive, rows, rounds, name) for name in STREAMED]
+
+
+def cut(spark: SparkSession, archive: Path, rows: int, rounds: int) -> Row:
+    columns = COLUMNS["the event"]
+    return compared(
+        "cut, the event",
+        rows - 2 * CUT,
+        rounds,
+        {
+            "spark": lambda: sink(theirs(spark, archive, columns)),
+            "tocsin": lambda: sink(
+                ours(spark, archive, columns, after=CUT, through=rows - CUT)
+            ),
+        },
+    )
 
 
 def streams(spark: SparkSession, archive: Path, rows: int, rounds: int, name: str) -> Row:
@@ -254,9 +238,8 @@ def show_speeds(speeds: list[Row]) -> None:
             "tocsin M rows/s",
             "Spark M rows/s",
             "ratio",
-            "archived",
-            "at most",
             "per CPU-s",
+            "through Python",
             "start",
             "Spark's",
         ],
@@ -266,9 +249,8 @@ def show_speeds(speeds: list[Row]) -> None:
                 each["tocsin_rows_s"] / 1e6,
                 each["spark_rows_s"] / 1e6 if "ratio" in each else None,
                 each.get("ratio"),
-                each.get("ratio_archived"),
-                each.get("ratio_at_most"),
                 each.get("cpu_ratio"),
+                each.get("ratio_python"),
                 each.get("tocsin_start_s"),
                 each.get("spark_start_s"),
             ]
@@ -290,7 +272,7 @@ def main() -> None:
     files = 2_000 if arguments.quick else arguments.files
     rounds = 2 if arguments.quick else arguments.rounds
     spark = session("local[2]", purpose="work")
-    spark.dataSource.register(Again)
+    register(spark).dataSource.register(ThroughPython)
     with tempfile.TemporaryDirectory(prefix="tocsin-bench-") as scratch:
         archive = arguments.archive or Path(scratch) / "archive"
         if arguments.archive is None:
@@ -315,7 +297,6 @@ def main() -> None:
         "speeds": speeds,
         "polls": asked,
         "ratio_min": min(rated),
-        "archived_min": min(e["ratio_archived"] for e in speeds if "ratio_archived" in e),
         "ratio_target": TARGET,
         "poll_s_most": asked[0]["most_s"],
         "poll_target_over_it": POLL_TARGET_S / asked[0]["most_s"],

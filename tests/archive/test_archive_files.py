@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from archive.written import DAY_NS, NOON_NS, TELLER, events, numbers, rewrite, write
-from tocsin.archive.catalog import Catalog
+from tocsin.archive.catalog import GRACE_S, Catalog
 from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.naming import format_range, parse_date, parse_range
 from tocsin.archive.parquet import read_piece, read_range
@@ -64,7 +64,7 @@ def test_a_merged_file_takes_the_place_of_its_parts_and_nothing_is_seen_twice(
     assert numbers(tmp_path) == list(range(1, 301))
     filler.remove_superseded(time.time())
     assert len(list(tmp_path.glob("_fresh/*.parquet"))) == 3, "a reader may be about to open them"
-    filler.remove_superseded(time.time() + 61)
+    filler.remove_superseded(time.time() + GRACE_S + 1)
     assert list(tmp_path.glob("_fresh/*.parquet")) == []
     with pytest.raises(ArchiveFileGone):
         list(read_piece(before[0]))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.written import DAY_NS, NOON_NS, numbers, write
-from tocsin.archive.catalog import Catalog
+from tocsin.archive.catalog import GRACE_S, Catalog
 from tocsin.archive.filling import Filler, SealLimits
 from tocsin.archive.letting_go import KeepLimits, let_go
 from tocsin.archive.naming import DELIVERIES, format_range
@@ -23,7 +23,7 @@ def test_the_oldest_go_by_size_and_by_age_and_the_last_never(tmp_path: Path) -> 
         write(tmp_path, day * 100 + 1, day * 100 + 100, NOON_NS + day * DAY_NS)
     filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
     filler.seal_due(time.time() + 1)
-    filler.remove_superseded(time.time() + 100)
+    filler.remove_superseded(time.time() + 2 * GRACE_S)
     catalog = Catalog(tmp_path)
     size = catalog.pieces()[0].bytes
     much = KeepLimits(retain_age_s=1e9, retain_bytes=1 << 40)
@@ -71,7 +71,7 @@ def test_a_file_written_lately_is_not_old_whatever_the_clock_said(tmp_path: Path
     write(tmp_path, 31, 40, NOON_NS + DAY_NS)
     filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
     filler.seal_due(time.time() + 1)
-    filler.remove_superseded(time.time() + 100)
+    filler.remove_superseded(time.time() + 2 * GRACE_S)
     samples = tmp_path / DELIVERIES
     for date in ("1970-01-02", "1970-01-21"):
         (samples / f"date={date}").mkdir(parents=True)

@@ -20,7 +20,7 @@ from tocsin.archive.naming import FRESH, UNFINISHED, parse_date, parse_range
 # changed so recently may have changed again within the same tick, and is read again.
 TICK_NS: Final = 2_000_000_000
 # A reader that has just listed a fresh file still finds it for so long after it was merged.
-GRACE_S: Final = 60.0
+GRACE_S: Final = 900.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.pipeline.source.registering import register
+from tocsin.pipeline.source.registering import register, session
 from tocsin.pipeline.source.spark import TocsinSource
 
-__all__ = ["TocsinSource", "register"]
+__all__ = ["TocsinSource", "register", "session"]

@@ -25,14 +25,18 @@ LOADER: Final = "org.apache.spark.util.MutableURLClassLoader"
 JAVA: Final = 8  # the language: what Spark's compiler knows of later ones is little
 
 
+class NotThisSpark(Exception):
+    """A Spark that was started in a way we do not know."""
+
+
 def read_natively(spark: SparkSession) -> None:
     """Have Spark itself read archives for `format("tocsin")`, in all threads of its process.
 
-    Raises Py4JError or ValueError where it is not the Spark that we know.
+    Raises NotThisSpark, or Py4JError if its classes are others than we know.
     """
     gateway: Any = spark.sparkContext._gateway
     loader = _loader(gateway.jvm)
-    if not _is_known(gateway.jvm, loader):
+    if loader.getResource(f"{PLANNER.replace('.', '/')}.class") is None:
         loader.addURL(gateway.jvm.java.io.File(_jar(_compiled(gateway, loader))).toURI().toURL())
     ensure_callback_server_started(gateway)
     loader.loadClass(PLANNER).getField("python").set(None, _planner())
@@ -52,13 +56,8 @@ def _loader(jvm: Any) -> Any:
             found = loader
         loader = loader.getParent()
     if found is None:
-        raise ValueError("it has no class loader that can be added to")
+        raise NotThisSpark("it has no class loader that can be added to")
     return found
-
-
-def _is_known(jvm: Any, loader: Any) -> bool:
-    resource = loader.getResource(f"{PLANNER.replace('.', '/')}.class")
-    return resource is not None
 
 
 def _compiled(gateway: Any, loader: Any) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -24,7 +24,7 @@ from tocsin.pipeline.source.asked import asked_for
 from tocsin.pipeline.source.directory import Directory
 from tocsin.pipeline.source.following import begin, must_be_those_read_before, next_end, reach
 from tocsin.pipeline.source.options import Options
-from tocsin.pipeline.source.sound import Sound
+from tocsin.pipeline.source.sound import File, Sound
 
 PLACES_MAX: Final = 32  # whose files are remembered; of any other they are listed anew
 
@@ -112,7 +112,11 @@ def _bounds(known: _Known, asked: Mapping[str, Any]) -> tuple[int, int]:
 
 def _files(known: _Known, _options: Options, asked: Mapping[str, Any]) -> Answer:
     listed = partial(known.place.pieces_within, *_bounds(known, asked))
-    return {"files": [[f.uri, f.bytes, f.changed_ms] for f in known.sound.files(listed)]}
+    return {"files": _told(known.sound.files(listed))}
+
+
+def _told(found: Sequence[File]) -> list[list[Any]]:
+    return [[each.uri, each.bytes, each.changed_ms] for each in found]
 
 
 def _size(known: _Known, _options: Options, asked: Mapping[str, Any]) -> Answer:
@@ -138,7 +142,22 @@ def _latest(known: _Known, options: Options, asked: Mapping[str, Any]) -> Answer
 def _range(known: _Known, options: Options, asked: Mapping[str, Any]) -> Answer:
     start = asked["start"]
     after = begin(known.place, options) if start is None else _number(start)
-    return {"after": after, "through": _number(asked["end"])}
+    through = _number(asked["end"])
+    return {"after": after, "through": through, "files": _just(known, after, through)}
+
+
+def _just(known: _Known, after: int, through: int) -> list[list[Any]] | None:
+    """The files that hold these events and no others, if it can be said now.
+
+    Spark asks for a batch also when it starts again and does not mean to read it: what is wrong
+    with its files is told when they are read.
+    """
+    try:
+        found = known.sound.files(partial(known.place.pieces_within, after, through))
+    except TocsinError:
+        return None
+    is_cut = found and (found[0].first <= after or found[-1].last > through)
+    return None if is_cut else _told(found)
 
 
 def _offset(seq: int) -> str:

@@ -8,9 +8,16 @@ from typing import Final
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from tocsin.pipeline import session as sessions
+from tocsin.pipeline.source import native
 from tocsin.pipeline.source.spark import TocsinSource
 
 _log: Final = logging.getLogger(__name__)
+
+
+def session(master: str = "local[*]") -> SparkSession:
+    """The session there is, or one on that master, with the format registered."""
+    return register(SparkSession.getActiveSession() or sessions.session(master))
 
 
 def register(spark: SparkSession) -> SparkSession:
@@ -20,12 +27,9 @@ def register(spark: SparkSession) -> SparkSession:
     registration. Gives the session back.
     """
     spark.dataSource.register(TocsinSource)
-    if not isinstance(spark, SparkSession):
-        return spark  # over Connect, Java is elsewhere
-    from tocsin.pipeline.source.native import read_natively
-
-    try:
-        read_natively(spark)
-    except (Py4JError, ValueError, AttributeError, TypeError) as error:
-        _log.warning("archives are read through Python, which is slower: %s", error)
+    if isinstance(spark, SparkSession):  # over Connect it is another, and Java is elsewhere
+        try:
+            native.read_natively(spark)
+        except (Py4JError, native.NotThisSpark) as error:
+            _log.warning("archives are read through Python, which is slower: %s", error)
     return spark

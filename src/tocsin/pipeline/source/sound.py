@@ -19,8 +19,10 @@ FILES_AT_ONCE: Final = 8  # whose ends are looked at, at a time
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as Spark is to find it."""
+    """A file as Spark is to find it, and the events that it covers."""
 
+    first: int
+    last: int
     uri: str
     bytes: int
     changed_ms: int
@@ -72,4 +74,5 @@ def _look(piece: Piece) -> File:
     except BadArchiveFile as error:
         error.add_note(PASSED_OVER)
         raise
-    return File(Path(os.path.abspath(piece.path)).as_uri(), piece.bytes, changed_ms)
+    uri = Path(os.path.abspath(piece.path)).as_uri()
+    return File(piece.first, piece.last, uri, piece.bytes, changed_ms)

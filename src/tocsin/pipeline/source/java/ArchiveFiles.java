@@ -17,7 +17,7 @@ import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The files that hold a range of events, as they are when a query begins. */
+/** The files that hold a range of events: those of it, or as they are when a query begins. */
 public class ArchiveFiles implements FileIndex {
     private static final long BLOCK_BYTES = 128L << 20;
     // In anybody's session: else what was damaged on a disk may be read as another number.
@@ -27,7 +27,10 @@ public class ArchiveFiles implements FileIndex {
     private final Map options;
     private final Map range;
 
-    /** `range` has `after` and `through`; where one is missing, it is the first or the last. */
+    /**
+     * `range` has `after` and `through`; where one is missing, it is the first or the last. If it
+     * has `files` as well, these hold just its events.
+     */
     public ArchiveFiles(Map options, Map range) {
         this.options = options;
         this.range = range;
@@ -79,7 +82,8 @@ public class ArchiveFiles implements FileIndex {
     }
 
     private List files() {
-        return (List) Planner.ask("files", options, range).get("files");
+        List known = (List) range.get("files");
+        return known != null ? known : (List) Planner.ask("files", options, range).get("files");
     }
 
     private static Seq one(Object element) {

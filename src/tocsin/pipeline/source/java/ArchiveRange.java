@@ -42,7 +42,9 @@ public class ArchiveRange extends BaseRelation implements PrunedScan {
         LogicalRelation files =
             LogicalRelation$.MODULE$.apply(files().relation(read, spark), isStreaming);
         Dataset all = Dataset.ofRows(spark, files);
-        return all.filter(condition()).select(columns);
+        // Spark compiles a condition for its numbers, so with each batch of a stream anew.
+        Dataset within = range.get("files") != null ? all : all.filter(condition());
+        return within.select(columns);
     }
 
     public RDD buildScan(String[] names) {

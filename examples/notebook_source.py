@@ -4,22 +4,21 @@ pip install 'tocsin[spark]'
 python examples/notebook_source.py [http://127.0.0.1:8400 | DIRECTORY]
 """
 
-import os
 import sys
 import tempfile
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # where an environment is not activated
-where = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8400"
-spark = SparkSession.builder.getOrCreate()
+from tocsin.pipeline import source
 
-# Everything there is. Only what is shown is computed, but all columns are read.
+where = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8400"
+spark = source.session()
+
+# Everything there is. Of an archive only what is asked for is read, of a broker all columns.
 events = spark.read.format("tocsin").load(where)
 events.groupBy("type").count().orderBy(F.desc("count")).show()
 
-# Name the columns you need: this reads ten times faster.
+# Name the columns you need: a broker is then read ten times faster.
 ends = (
     spark.read.format("tocsin")
     .option("columns", "run, activity, at, told.ExitCode")

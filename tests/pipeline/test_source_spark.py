@@ -25,21 +25,23 @@ def rows(frame: DataFrame) -> pa.Table:
     return frame.orderBy("seq").toArrow()
 
 
-def test_a_frame_is_the_archive_to_the_value_and_needs_no_registration(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("through_python", [False, True])
+def test_a_frame_is_the_archive_to_the_value(
+    spark: SparkSession, tmp_path: Path, through_python: bool
 ) -> None:
     add_sealed(tmp_path, 1, 300)
     add_fresh(tmp_path, 301, 330)
+    reading = source.register(spark).read.format("tocsin").option("rows_per_partition", 100)
+    if through_python:
+        reading = reading.option("bad_files", "skip")
 
-    whole = spark.read.format("tocsin").option("rows_per_partition", 100).load(str(tmp_path))
-    part = (
-        spark.read.format("tocsin")
-        .options(columns="told.ExitCode,seq,run", after=10, through=310)
-        .load(str(tmp_path))
+    whole = reading.load(str(tmp_path))
+    part = reading.options(columns="told.ExitCode,seq,run", after=10, through=310).load(
+        str(tmp_path)
     )
 
     assert rows(whole).cast(batch_of(1, 1).schema).equals(pa.Table.from_batches([batch_of(1, 330)]))
-    assert whole.rdd.getNumPartitions() == 4
+    assert not through_python or whole.rdd.getNumPartitions() == 4
     assert part.columns == ["told", "seq", "run"]
     assert part.where("told.ExitCode = 1").count() == len(range(15, 311, 6))
     assert part.agg({"seq": "min"}).first()[0] == 11
@@ -152,6 +154,36 @@ def test_the_document_runs_as_it_is(spark: SparkSession, broker: Served, tmp_pat
     assert names["ends"].count() == 50  # type: ignore[attr-defined]
     assert names["archive"].count() == 30  # type: ignore[attr-defined]
     assert spark.table("seen").count() == names["table"].num_rows  # type: ignore[attr-defined]
+
+
+UNREGISTERED = """
+import sys
+from pyspark.sql import SparkSession
+from tocsin.pipeline import source
+spark = SparkSession.builder.getOrCreate()
+for session in (spark, source.register(spark)):
+    events = session.read.format("tocsin").load(sys.argv[1])
+    plan = events._jdf.queryExecution().executedPlan().toString()
+    print(events.count(), "FileScan parquet" in plan)
+spark.stop()
+again = source.session("local[1]")
+print(again.read.format("tocsin").load(sys.argv[1]).count(), source.session() is again)
+"""
+
+
+def test_the_format_is_found_without_registration_and_by_a_session_that_follows_another(
+    tmp_path: Path,
+) -> None:
+    add_sealed(tmp_path, 1, 30)
+
+    done = subprocess.run(
+        [sys.executable, "-c", UNREGISTERED, str(tmp_path)],
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout.split() == ["30", "False", "30", "True", "30", "True"], done.stderr[-2_000:]
 
 
 def test_the_example_runs_in_an_environment_that_is_not_activated(broker: Served) -> None:

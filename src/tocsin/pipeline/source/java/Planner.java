@@ -5,7 +5,12 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Function;
 
-/** Which files, and how far: decided in Python, in the process that made the session. */
+/**
+ * Which files, and how far: decided in Python, in the process that made the session.
+ *
+ * Types here and in the other classes are raw, and nothing is a lambda: the compiler that Spark
+ * carries knows little of either.
+ */
 public abstract class Planner {
     /** A question and its answer, both JSON; set by tocsin.pipeline.source.native. */
     public static volatile Function python;

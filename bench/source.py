@@ -11,8 +11,8 @@ the JVM and of all Python workers, which other work on the machine disturbs less
 that begins and ends within a file, and as many rows less than Spark's own.
 
 `stream` is a query with the available-now trigger that reads the archive in five batches: rows
-over seconds of all but the first (`start`, the seconds of that one). `over HTTP` reads a running broker on the same machine,
-which has archived 200,000 events, and has no peer.
+over seconds of all but the first (`start`, the seconds of that one). `over HTTP` reads a running
+broker on the same machine, which has archived 200,000 events, and has no peer.
 
 `polls` is how long a stream takes to learn whether there is something new in an archive of many
 small files, while a file is added each time: asked of our reader, and as Spark tells it for both.
@@ -179,9 +179,7 @@ def cut(spark: SparkSession, archive: Path, rows: int, rounds: int) -> Row:
         rounds,
         {
             "spark": lambda: sink(theirs(spark, archive, columns)),
-            "tocsin": lambda: sink(
-                ours(spark, archive, columns, after=CUT, through=rows - CUT)
-            ),
+            "tocsin": lambda: sink(ours(spark, archive, columns, after=CUT, through=rows - CUT)),
         },
     )
 

@@ -122,10 +122,6 @@ def test_sql_reads_it_as_a_view(native_spark: SparkSession, tmp_path: Path) -> N
         f"CREATE OR REPLACE TEMPORARY VIEW seen USING tocsin OPTIONS (path '{tmp_path}')"
     )
     assert native_spark.sql("SELECT max(seq) FROM seen").first()[0] == 20
-    with pytest.raises(IllegalArgumentException, match="make a view of the frame"):
-        native_spark.sql(
-            "CREATE OR REPLACE TEMPORARY VIEW seen USING tocsin OPTIONS (path 'http://127.0.0.1:1')"
-        )
 
 
 def test_all_threads_read_it_natively(native_spark: SparkSession, tmp_path: Path) -> None:

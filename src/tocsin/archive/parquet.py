@@ -255,9 +255,10 @@ def _has_nulls_in(field: pa.Field) -> str:
 def _has_nulls(file: pq.ParquetFile, field: pa.Field) -> bool:
     """By what is counted for the column; if nothing is, it is read."""
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-    counted = [_statistics(group, field.name) for group in groups]
-    if all(each is not None and each.has_null_count for each in counted):
-        return any(each.null_count for each in counted)
+    told = [_statistics(group, field.name) for group in groups]
+    counts = [each.null_count for each in told if each is not None and each.has_null_count]
+    if len(counts) == len(told):
+        return any(counts)
     return bool(file.read([field.name]).column(0).null_count)
 
 

@@ -29,6 +29,12 @@ class NotThisSpark(Exception):
     """A Spark that was started in a way we do not know."""
 
 
+def is_found(spark: SparkSession, name: str) -> bool:
+    """True if Spark knows a source in Python of that name already."""
+    state: Any = spark._jsparkSession.sessionState()
+    return bool(state.dataSourceManager().dataSourceExists(name))
+
+
 def read_natively(spark: SparkSession) -> None:
     """Have Spark itself read archives for `format("tocsin")`, in all threads of its process.
 
@@ -38,7 +44,7 @@ def read_natively(spark: SparkSession) -> None:
     loader = _loader(gateway.jvm)
     if loader.getResource(f"{PLANNER.replace('.', '/')}.class") is None:
         loader.addURL(gateway.jvm.java.io.File(_jar(_compiled(gateway, loader))).toURI().toURL())
-    ensure_callback_server_started(gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     loader.loadClass(PLANNER).getField("python").set(None, _planner())
 
 

@@ -26,10 +26,13 @@ def register(spark: SparkSession) -> SparkSession:
     Where that cannot be, as over Spark Connect, they are read through Python, as they are without
     registration. Gives the session back.
     """
-    spark.dataSource.register(TocsinSource)
-    if isinstance(spark, SparkSession):  # over Connect it is another, and Java is elsewhere
-        try:
-            native.read_natively(spark)
-        except (Py4JError, native.NotThisSpark) as error:
-            _log.warning("archives are read through Python, which is slower: %s", error)
+    if not isinstance(spark, SparkSession):  # over Connect it is another, and Java is elsewhere
+        spark.dataSource.register(TocsinSource)
+        return spark
+    try:
+        if not native.is_found(spark, TocsinSource.name()):
+            spark.dataSource.register(TocsinSource)
+        native.read_natively(spark)
+    except (Py4JError, native.NotThisSpark) as error:
+        _log.warning("archives are read through Python, which is slower: %s", error)
     return spark

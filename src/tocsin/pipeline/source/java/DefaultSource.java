@@ -68,11 +68,6 @@ public class DefaultSource extends PythonDataSourceV2
     private static BaseRelation relation(SQLContext context, Map options, StructType schema) {
         Map given = new HashMap(options);
         Map opening = opening(given, schema);
-        if (!(Boolean) opening.get("is_plain")) {
-            throw new IllegalArgumentException(
-                options.get("path") + " is not read by Spark itself, so SQL cannot name it. Load it"
-                + " with spark.read.format(\"tocsin\"), and make a view of the frame.");
-        }
         StructType read = schemaOf(opening);
         if (opening.get("after") == null && opening.get("through") == null) {
             return new ArchiveFiles(given, Collections.emptyMap())

@@ -48,8 +48,17 @@ def add_fresh(directory: Path, first: int, last: int) -> Path:
 
 
 def seal(directory: Path, *, keep_fresh: bool = False) -> None:
-    """What is fresh becomes one sealed file, and goes, unless a crash leaves it behind."""
-    filler = Filler(str(directory), SealLimits(seal_bytes=1))
+    """Each fresh file becomes a sealed one, and goes, unless a crash leaves it behind."""
+    _sealed(directory, SealLimits(seal_bytes=1), keep_fresh=keep_fresh)
+
+
+def merge(directory: Path, *, keep_fresh: bool = False) -> None:
+    """All fresh files become one sealed file, and go, unless somebody may still open them."""
+    _sealed(directory, SealLimits(seal_bytes=1 << 30, seal_age_s=0), keep_fresh=keep_fresh)
+
+
+def _sealed(directory: Path, limits: SealLimits, *, keep_fresh: bool) -> None:
+    filler = Filler(str(directory), limits)
     filler.seal_due(BEGAN_NS / NS_PER_S)
     if not keep_fresh:
         for path in directory.glob("_fresh/*.parquet"):

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.archives import add_fresh, add_sealed, seal
+from pipeline.archives import add_fresh, add_sealed, merge
 from tocsin.pipeline import source
 from tocsin.pipeline.source import native
 
@@ -95,7 +95,7 @@ def test_a_frame_has_what_came_after_it_was_made(
     assert (found.count(), within.count()) == (20, 15)
 
     add_fresh(tmp_path, 21, 30)
-    seal(tmp_path)
+    merge(tmp_path)
 
     assert (found.count(), within.count()) == (30, 25)
     assert found.inputFiles()[0].startswith("file:///")

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from pipeline.archives import add_fresh, add_sealed, seal
+from pipeline.archives import add_fresh, add_sealed, merge
 from tocsin.pipeline import source
 
 THROUGH_PYTHON = {"bad_files": "skip"}
@@ -74,7 +74,7 @@ def test_it_goes_on_where_python_left_off_and_python_where_it_did(
     query.run(**THROUGH_PYTHON)
     add_fresh(archive, 41, 60)
     assert query.run() == ['{"seq": 60}']
-    seal(archive)
+    merge(archive)
     add_fresh(archive, 61, 70)
     assert query.run(**THROUGH_PYTHON) == ['{"seq": 70}']
     add_fresh(archive, 71, 80)
@@ -100,7 +100,8 @@ def test_files_merged_across_the_end_of_a_batch_give_each_event_once(
     add_fresh(archive, 1, 30)
     query.run()
     add_fresh(archive, 31, 50)
-    seal(archive)  # one file now, from the first event on
+    merge(archive)
+    assert len(list(archive.glob("*/*.parquet"))) == 1, "with events of both batches"
 
     query.run()
 

@@ -54,6 +54,8 @@ class Planner:
             return json.dumps(self._answer(json.loads(question)))
         except TocsinError as error:
             words = "\n".join([str(error), *getattr(error, "__notes__", ())])
+        except OSError as error:
+            words = f"the archive cannot be listed: {error}. Look at its rights and its disk."
         except Exception as error:  # Java would be told a trace of Python's, and no words
             _log.exception("a question of Spark's could not be answered: %s", question)
             words = f"{type(error).__name__}: {error}"

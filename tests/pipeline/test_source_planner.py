@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -165,7 +167,8 @@ def test_an_archive_that_is_not_listed_is_told_with_what_to_do(tmp_path: Path) -
 
     told = ask(Planner(), "opening", tmp_path, schema=None)["error"]
 
-    assert f"{path.name}'. Look at its rights and its disk." in told
+    assert f"{path} could not be read" in told
+    assert "[T415]. Check the disk" in told
 
 
 def test_what_nobody_expected_is_an_answer_as_well(
@@ -182,9 +185,65 @@ def test_what_nobody_expected_is_an_answer_as_well(
 def test_of_many_archives_only_the_last_are_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "PLACES_MAX", 2)
+    monkeypatch.setattr(planning, "ARCHIVES_MAX", 2)
     planner = Planner()
     for number in range(5):
         add_sealed(tmp_path / str(number), 1, 5)
         assert covered(ask(planner, "files", tmp_path / str(number))["files"]) == [(1, 5)]
-    assert len(planner._known) == 2
+    assert len(planner._archives) == 2
+
+
+def test_a_poll_does_not_wait_for_files_that_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_sealed(tmp_path, 1, 10)
+    planner, is_looking, is_polled = Planner(), threading.Event(), threading.Event()
+
+    def look(_piece: Piece) -> None:
+        is_looking.set()
+        assert is_polled.wait(30)
+
+    monkeypatch.setattr(sound, "must_be_sound", look)
+    with ThreadPoolExecutor(1) as pool:
+        files = pool.submit(ask, planner, "files", tmp_path)
+        assert is_looking.wait(30)
+        told = ask(planner, "latest", tmp_path, start=None, target=None)
+        is_polled.set()
+
+    assert told["offset"] == '{"seq": 10}'
+    assert covered(files.result()["files"]) == [(1, 10)]
+
+
+def test_what_lies_around_an_archive_or_within_is_none(tmp_path: Path) -> None:
+    date = add_sealed(tmp_path / "archive", 1, 10).parent
+
+    around = ask(Planner(), "opening", tmp_path, schema=None)["error"]
+    within = ask(Planner(), "opening", date, schema=None)["error"]
+
+    assert f"Name its archive: {tmp_path / 'archive'}." in around
+    assert f"Name {tmp_path / 'archive'}." in within
+
+
+def test_an_archive_that_went_away_is_not_one_that_became_empty(tmp_path: Path) -> None:
+    archive, planner = tmp_path / "archive", Planner()
+    add_sealed(archive, 1, 10)
+    start = ask(planner, "latest", archive, start=None, target=None)["offset"]
+    archive.rename(tmp_path / "elsewhere")
+
+    for told in (
+        ask(planner, "files", archive),
+        ask(planner, "latest", archive, start=start, target=None),
+    ):
+        assert "there is no directory" in told["error"]
+
+
+def test_an_address_of_a_file_is_its_path(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 10)
+    for path in (f"file://{tmp_path}", f"file:{tmp_path}"):
+        told = ask(Planner(), "files", tmp_path, options={"path": path})
+        assert covered(told["files"]) == [(1, 10)]
+
+
+def test_several_places_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    told = ask(Planner(), "opening", tmp_path, schema=None, options={"paths": "[]"})
+    assert "Load each, and put the frames together with union." in told["error"]

@@ -8,6 +8,7 @@ so to the catalog that it uses itself.)
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ class _Folder:
 
 
 class Catalog:
-    """The pieces of the archive in one directory. One thread at a time may use it."""
+    """The pieces of the archive in one directory."""
 
     def __init__(self, directory: Path | str) -> None:
         self.directory = os.fspath(directory)
@@ -70,20 +71,24 @@ class Catalog:
         self._pieces: list[Piece] | None = None
         self._superseded: list[Piece] = []
         self._overlaps: list[Foreign] = []
+        self._turn = threading.Lock()  # lists are made anew, never changed, once they are given
 
     def pieces(self) -> list[Piece]:
         """What there is now: ascending, each event in one of them at most.
 
         A directory that does not exist holds nothing.
         """
-        if self._look() or self._pieces is None:
-            self._pieces = self._sort()
-        return self._pieces
+        with self._turn:
+            if self._look() or self._pieces is None:
+                self._pieces = self._sort()
+            return self._pieces
 
     def foreign(self) -> list[Foreign]:
         """Files that were left out, as of the last look, and why."""
-        found = (each for folder in self._folders.values() for each in folder.foreign.values())
-        return sorted([*found, *self._overlaps], key=lambda each: each.path)
+        with self._turn:
+            folders = self._folders.values()
+            found = [each for folder in folders for each in folder.foreign.values()]
+            return sorted([*found, *self._overlaps], key=lambda each: each.path)
 
     def superseded(self) -> list[Piece]:
         """Fresh files, as of the last look, whose events another one holds as well."""
@@ -91,12 +96,14 @@ class Catalog:
 
     def look_again(self) -> None:
         """Forget what was seen: a file was written anew under its name."""
-        self._folders.clear()
-        self._pieces = None
+        with self._turn:
+            self._folders.clear()
+            self._pieces = None
 
     def dates(self) -> list[str]:
         """The dates there are, as of the last look, ascending."""
-        return sorted(date for name in self._folders if (date := parse_date(name)))
+        with self._turn:
+            return sorted(date for name in self._folders if (date := parse_date(name)))
 
     def through(self) -> int:
         """The last sequence number that the archive covers; 0 if it is empty."""

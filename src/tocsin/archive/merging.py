@@ -24,8 +24,8 @@ from tocsin.archive.samples import SCHEMAS, SampleFile, superseded
 from tocsin.archive.writing import sweep_unfinished, write_file
 
 SETTLED_S: Final = 3_600.0  # after midnight: rows wait for ten minutes, longer if the disk is full
-# A reader that has listed a file still finds it for so long after it was merged. Longer than files
-# of events have: Spark lists samples, and reads them when their turn comes.
+# A reader that has listed a file still finds it for so long after it was merged: Spark lists
+# samples, and reads them when their turn comes.
 GRACE_S: Final = 600.0
 MERGED_BYTES: Final = 64 << 20  # in memory; of so much it is one file, of more several
 MERGES_MAX: Final = 10  # at a time: an archive that was never merged does not hold up its events

@@ -138,7 +138,8 @@ def read_selected(
         if not groups:
             return
         size = _rows_a_batch(file, rows)
-        chosen = {"row_groups": list(groups), "columns": paths(read), "use_threads": use_threads}
+        columns = [*paths(read), *_stand_ins(read, file.schema_arrow)]
+        chosen = {"row_groups": list(groups), "columns": columns, "use_threads": use_threads}
         for batch in file.iter_batches(size, **chosen):
             found = batch if batch.schema.equals(read) else _fitted(batch, read)
             if keeps_nulls:
@@ -310,6 +311,16 @@ def _own_numbers(batch: pa.RecordBatch, piece: Piece) -> pa.RecordBatch:
     is_own = pc.and_(pc.greater_equal(numbers, piece.first), pc.less_equal(numbers, piece.last))
     own = pc.if_else(is_own, numbers, pa.scalar(None, numbers.type))
     return batch.set_column(place, batch.schema.field(place), own)
+
+
+def _stand_ins(want: pa.Schema, held: pa.Schema) -> Iterator[str]:
+    """For a struct none of whose wanted members a file has, one that it has: a struct that is there
+    without them is not null."""
+    for field in want:
+        if pa.types.is_struct(field.type) and field.name in held.names:
+            members = [each.name for each in held.field(field.name).type]
+            if members and not any(each.name in members for each in field.type):
+                yield f"{field.name}.{members[0]}"
 
 
 def _fitted(batch: pa.RecordBatch, want: pa.Schema) -> pa.RecordBatch:

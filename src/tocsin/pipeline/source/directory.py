@@ -6,12 +6,14 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from tocsin.archive.catalog import Catalog, Piece, overlapping
+from tocsin.archive.naming import parse_date
 from tocsin.archive.parquet import in_turn, read_selected
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.pipeline.source.options import Options
@@ -19,19 +21,31 @@ from tocsin.pipeline.source.plan import Extent, Share, gone, holes, share_out
 
 # A file up to this size is decoded into memory to see whether it is whole; a larger one twice.
 HELD_BYTES_MAX: Final = 8 << 20
+NAME_IT: Final = "Name the archive of a broker, DATA/archive, or the broker's address."
 PASSED_OVER: Final = "Or read what is left without it: option bad_files=skip."
 
 _log: Final = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of an archive from one question to the next."""
+
+    catalog: Catalog
+    told: set[str] = field(default_factory=set)
+
+
+def directory_of(options: Options) -> str:
+    return options.path.removeprefix("file://").removeprefix("file:")
+
+
 class Directory:
     """An archive on a file system that every executor sees."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, known: Known | None = None) -> None:
         self._options = options
-        self._where = options.path.removeprefix("file://")
-        self._catalog: Catalog | None = None
-        self._told: set[str] = set()
+        self._where = directory_of(options)
+        self._known = known or Known(Catalog(self._where))
 
     def __getstate__(self) -> Options:
         """What executors get: no list of files, which may be long and is soon out of date."""
@@ -41,7 +55,7 @@ class Directory:
         Directory.__init__(self, options)
 
     def extent(self) -> Extent:
-        pieces = self._pieces()
+        pieces = self.pieces()
         return Extent(pieces[0].first, pieces[-1].last) if pieces else Extent(1, 0)
 
     def shares(self, after: int, through: int) -> list[Share]:
@@ -49,13 +63,13 @@ class Directory:
         return list(share_out(within, after, through, self._options.rows_per_partition))
 
     def whole_until(self, after: int, through: int) -> int:
-        pieces = self._pieces()
+        pieces = self.pieces()
         last = bisect_right(pieces, through, key=lambda piece: piece.last) - 1
         return pieces[last].last if last >= 0 and pieces[last].last > after else through
 
     def pieces_within(self, after: int, through: int) -> list[Piece]:
         """The files that hold any of (after, through]; a hole in it is told or logged."""
-        pieces = self._pieces()
+        pieces = self.pieces()
         start = bisect_right(pieces, after, key=lambda piece: piece.last)
         end = bisect_right(pieces, through, key=lambda piece: piece.first)
         within = pieces[start:end]
@@ -120,21 +134,28 @@ class Directory:
             raise gone(self._where, missing)
         return pieces
 
-    def _pieces(self) -> list[Piece]:
-        if self._catalog is None:
-            if not os.path.isdir(self._where):
-                raise NoArchive(
-                    f"there is no directory {self._where}",
-                    remedy="Name the archive of a broker, DATA/archive, or the broker's address.",
-                )
-            self._catalog = Catalog(self._where)
-        pieces = self._catalog.pieces()
-        for foreign in self._catalog.foreign():
+    def pieces(self) -> list[Piece]:
+        # Each time: what was unmounted is no archive that became empty.
+        if not os.path.isdir(self._where):
+            raise NoArchive(f"there is no directory {self._where}", remedy=NAME_IT)
+        pieces = self._known.catalog.pieces()
+        if not pieces:
+            self._must_be_an_archive()
+        for foreign in self._known.catalog.foreign():
             self._tell(f"a file was left out: {foreign.path}: {foreign.reason}")
         return pieces
 
+    def _must_be_an_archive(self) -> None:
+        """One without events is one. What lies around one, or within, is not."""
+        below = os.path.join(self._where, "archive")
+        if os.path.isdir(below):
+            raise NoArchive(f"{self._where} has no events", remedy=f"Name its archive: {below}.")
+        above, name = os.path.split(os.path.abspath(self._where))
+        if parse_date(name) is not None:
+            raise NoArchive(f"{self._where} is a part of an archive", remedy=f"Name {above}.")
+
     def _tell(self, words: str) -> None:
         """To the log, once."""
-        if words not in self._told:
-            self._told.add(words)
+        if words not in self._known.told:
+            self._known.told.add(words)
             _log.warning(words)

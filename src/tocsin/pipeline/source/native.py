@@ -7,7 +7,6 @@ are told is to read files of Parquet.
 
 from __future__ import annotations
 
-import atexit
 import os
 import tempfile
 import zipfile
@@ -15,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -30,9 +30,12 @@ class NotThisSpark(Exception):
 
 
 def is_found(spark: SparkSession, name: str) -> bool:
-    """True if Spark knows a source in Python of that name already."""
-    state: Any = spark._jsparkSession.sessionState()
-    return bool(state.dataSourceManager().dataSourceExists(name))
+    """True if Spark is sure to know a source in Python of that name already."""
+    try:
+        state: Any = spark._jsparkSession.sessionState()
+        return bool(state.dataSourceManager().dataSourceExists(name))
+    except Py4JError:
+        return False
 
 
 def read_natively(spark: SparkSession) -> None:
@@ -43,7 +46,7 @@ def read_natively(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     loader = _loader(gateway.jvm)
     if loader.getResource(f"{PLANNER.replace('.', '/')}.class") is None:
-        loader.addURL(gateway.jvm.java.io.File(_jar(_compiled(gateway, loader))).toURI().toURL())
+        _load(gateway.jvm, loader, _compiled(gateway, loader))
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     loader.loadClass(PLANNER).getField("python").set(None, _planner())
 
@@ -90,11 +93,13 @@ def _compiled(gateway: Any, loader: Any) -> dict[str, bytes]:
     return {name: bytes(made.get(name)) for name in made.keySet()}
 
 
-def _jar(classes: dict[str, bytes]) -> str:
-    """A file that is there for as long as this process runs."""
-    handle, path = tempfile.mkstemp(prefix="tocsin-", suffix=".jar")
-    atexit.register(os.unlink, path)
-    with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as jar:
-        for name, content in classes.items():
-            jar.writestr(name, content)
-    return path
+def _load(jvm: Any, loader: Any, classes: dict[str, bytes]) -> None:
+    """By way of a jar, which Java keeps open and nobody else needs."""
+    with tempfile.TemporaryDirectory(prefix="tocsin-") as scratch:
+        path = os.path.join(scratch, "tocsin.jar")
+        with zipfile.ZipFile(path, "w") as jar:
+            for name, content in classes.items():
+                jar.writestr(name, content)
+        loader.addURL(jvm.java.io.File(path).toURI().toURL())
+        for name in classes:
+            loader.loadClass(name.removesuffix(".class").replace("/", "."))

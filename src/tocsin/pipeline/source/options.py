@@ -134,6 +134,11 @@ def _selected(columns: tuple[str, ...]) -> pa.Schema:
 def _named(given: Mapping[str, str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for key, value in given.items():
+        if key.lower() == "paths":
+            raise BadSourceOption(
+                "the source tocsin reads one place at a time",
+                remedy="Load each, and put the frames together with union.",
+            )
         name = _BY_KEY.get(key.lower().replace("_", ""))
         if name is None:
             near = difflib.get_close_matches(key.lower(), KNOWN, n=1)

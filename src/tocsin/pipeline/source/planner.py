@@ -12,40 +12,45 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from tocsin.archive.catalog import Catalog
 from tocsin.errors import TocsinError
+from tocsin.errors.archive import ArchiveFileNotRead
 from tocsin.pipeline.source.asked import asked_for
-from tocsin.pipeline.source.directory import Directory
+from tocsin.pipeline.source.directory import Directory, Known, directory_of
 from tocsin.pipeline.source.following import begin, must_be_those_read_before, next_end, reach
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.sound import File, Sound
 
-PLACES_MAX: Final = 32  # whose files are remembered; of any other they are listed anew
+ARCHIVES_MAX: Final = 32  # whose files are remembered; of any other they are listed anew
+
+NS_PER_MS: Final = 1_000_000
 
 Answer = dict[str, Any]
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Known:
-    """An archive that was asked about, for one question at a time."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question about an archive, and what is known of that."""
 
+    options: Options
     place: Directory
     sound: Sound
-    turn: threading.Lock = field(default_factory=threading.Lock)
+    more: Mapping[str, Any]
 
 
 class Planner:
     """One for a process, asked by all threads of Java."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Options, _Known] = OrderedDict()
+        self._archives: OrderedDict[str, tuple[Known, Sound]] = OrderedDict()
         self._turn = threading.Lock()
 
     def apply(self, question: str) -> str:
@@ -55,27 +60,28 @@ class Planner:
         except TocsinError as error:
             words = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except OSError as error:
-            words = f"the archive cannot be listed: {error}. Look at its rights and its disk."
+            words = str(ArchiveFileNotRead(str(error.filename), error.strerror or str(error)))
         except Exception as error:  # Java would be told a trace of Python's, and no words
             _log.exception("a question of Spark's could not be answered: %s", question)
             words = f"{type(error).__name__}: {error}"
         return json.dumps({"error": words})
 
-    def _answer(self, asked: Mapping[str, Any]) -> Answer:
-        options = Options.parse(asked["options"])
-        if asked["ask"] == "opening" and not is_plain(options):
-            return _opening(options, asked["schema"])
-        known = self._known_at(options)
-        with known.turn:
-            return _ANSWERS[asked["ask"]](known, options, asked)
+    def _answer(self, question: Mapping[str, Any]) -> Answer:
+        options = Options.parse(question["options"])
+        if question["ask"] == "opening" and not is_plain(options):
+            return _opening(options, question["schema"])
+        known, sound = self._known_of(directory_of(options))
+        asked = _Asked(options, Directory(options, known), sound, question)
+        return _ANSWERS[question["ask"]](asked)
 
-    def _known_at(self, options: Options) -> _Known:
+    def _known_of(self, directory: str) -> tuple[Known, Sound]:
         with self._turn:
-            known = self._known.setdefault(options, _Known(Directory(options), Sound()))
-            self._known.move_to_end(options)
-            while len(self._known) > PLACES_MAX:
-                self._known.popitem(last=False)
-            return known
+            if directory not in self._archives:
+                self._archives[directory] = Known(Catalog(directory)), Sound()
+            self._archives.move_to_end(directory)
+            while len(self._archives) > ARCHIVES_MAX:
+                self._archives.popitem(last=False)
+            return self._archives[directory]
 
     class Java:
         implements: Final = ("java.util.function.Function",)
@@ -100,66 +106,74 @@ def _opening(options: Options, schema: str | None) -> Answer:
     }
 
 
-def _open(known: _Known, options: Options, asked: Mapping[str, Any]) -> Answer:
-    known.place.extent()  # there must be an archive
-    return _opening(options, asked["schema"])
+def _open(asked: _Asked) -> Answer:
+    asked.place.extent()  # there must be an archive
+    return _opening(asked.options, asked.more["schema"])
 
 
-def _bounds(known: _Known, asked: Mapping[str, Any]) -> tuple[int, int]:
-    extent = known.place.extent()
-    after, through = asked.get("after"), asked.get("through")
-    after = extent.first - 1 if after is None else after
-    return after, extent.head if through is None else min(through, extent.head)
+def _files(asked: _Asked) -> Answer:
+    after, through = _bounds(asked)
+    return {"files": _told(_sound(asked, after, through))}
 
 
-def _files(known: _Known, _options: Options, asked: Mapping[str, Any]) -> Answer:
-    listed = partial(known.place.pieces_within, *_bounds(known, asked))
-    return {"files": _told(known.sound.files(listed))}
-
-
-def _told(found: Sequence[File]) -> list[list[Any]]:
-    return [[each.uri, each.bytes, each.changed_ms] for each in found]
-
-
-def _size(known: _Known, _options: Options, asked: Mapping[str, Any]) -> Answer:
-    pieces = known.place.pieces_within(*_bounds(known, asked))
+def _size(asked: _Asked) -> Answer:
+    pieces = asked.place.pieces_within(*_bounds(asked))
     return {"bytes": sum(piece.bytes for piece in pieces)}
 
 
-def _reach(known: _Known, options: Options, _asked: Mapping[str, Any]) -> Answer:
-    return {"offset": _offset(reach(known.place, options).through)}
+def _reach(asked: _Asked) -> Answer:
+    return {"offset": _offset(reach(asked.place, asked.options).through)}
 
 
-def _latest(known: _Known, options: Options, asked: Mapping[str, Any]) -> Answer:
-    found = reach(known.place, options)
-    start, target = asked["start"], asked["target"]
-    after = begin(known.place, options) if start is None else _number(start)
-    must_be_those_read_before(options, after, found.head)
+def _latest(asked: _Asked) -> Answer:
+    found = reach(asked.place, asked.options)
+    start, target = asked.more["start"], asked.more["target"]
+    after = _begin(asked)
+    must_be_those_read_before(asked.options, after, found.head)
     through = found.through if target is None else _number(target)
-    end = next_end(known.place, after, through, asked.get("rows"))
+    end = next_end(asked.place, after, through, asked.more.get("rows"))
     is_news = start is not None or end > after
     return {"offset": _offset(end) if is_news else None, "head": _offset(found.head)}
 
 
-def _range(known: _Known, options: Options, asked: Mapping[str, Any]) -> Answer:
-    start = asked["start"]
-    after = begin(known.place, options) if start is None else _number(start)
-    through = _number(asked["end"])
-    return {"after": after, "through": through, "files": _just(known, after, through)}
+def _range(asked: _Asked) -> Answer:
+    after, through = _begin(asked), _number(asked.more["end"])
+    return {"after": after, "through": through, "files": _just(asked, after, through)}
 
 
-def _just(known: _Known, after: int, through: int) -> list[list[Any]] | None:
+def _just(asked: _Asked, after: int, through: int) -> list[list[Any]] | None:
     """The files that hold these events and no others, if it can be said now.
 
     Spark asks for a batch also when it starts again and does not mean to read it: what is wrong
     with its files is told when they are read.
     """
     try:
-        found = known.sound.files(partial(known.place.pieces_within, after, through))
+        found = _sound(asked, after, through)
     except TocsinError:
         return None
     is_cut = found and (found[0].first <= after or found[-1].last > through)
     return None if is_cut else _told(found)
+
+
+def _sound(asked: _Asked, after: int, through: int) -> list[File]:
+    asked.sound.forget_all_but(asked.place.pieces())
+    return asked.sound.files(partial(asked.place.pieces_within, after, through))
+
+
+def _told(found: Sequence[File]) -> list[list[Any]]:
+    return [[each.uri, each.bytes, each.changed_ns // NS_PER_MS] for each in found]
+
+
+def _bounds(asked: _Asked) -> tuple[int, int]:
+    extent = asked.place.extent()
+    after, through = asked.more.get("after"), asked.more.get("through")
+    after = extent.first - 1 if after is None else after
+    return after, extent.head if through is None else min(through, extent.head)
+
+
+def _begin(asked: _Asked) -> int:
+    start = asked.more["start"]
+    return begin(asked.place, asked.options) if start is None else _number(start)
 
 
 def _offset(seq: int) -> str:
@@ -170,7 +184,7 @@ def _number(offset: str) -> int:
     return int(json.loads(offset)["seq"])
 
 
-_ANSWERS: Final[dict[str, Callable[[_Known, Options, Mapping[str, Any]], Answer]]] = {
+_ANSWERS: Final[dict[str, Callable[[_Asked], Answer]]] = {
     "opening": _open,
     "files": _files,
     "size": _size,

@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tocsin.pipeline import session as sessions
@@ -17,7 +18,9 @@ _log: Final = logging.getLogger(__name__)
 
 def session(master: str = "local[*]") -> SparkSession:
     """The session there is, or one on that master, with the format registered."""
-    return register(SparkSession.getActiveSession() or sessions.session(master))
+    if SparkContext._active_spark_context is None:
+        return register(sessions.session(master))
+    return register(SparkSession.Builder().getOrCreate())  # as it is, also in another thread
 
 
 def register(spark: SparkSession) -> SparkSession:
@@ -29,9 +32,9 @@ def register(spark: SparkSession) -> SparkSession:
     if not isinstance(spark, SparkSession):  # over Connect it is another, and Java is elsewhere
         spark.dataSource.register(TocsinSource)
         return spark
+    if not native.is_found(spark, TocsinSource.name()):
+        spark.dataSource.register(TocsinSource)
     try:
-        if not native.is_found(spark, TocsinSource.name()):
-            spark.dataSource.register(TocsinSource)
         native.read_natively(spark)
     except (Py4JError, native.NotThisSpark) as error:
         _log.warning("archives are read through Python, which is slower: %s", error)

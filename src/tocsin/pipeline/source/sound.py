@@ -11,7 +11,7 @@ from typing import Final
 
 from tocsin.archive.catalog import Piece
 from tocsin.archive.parquet import MERGES_SEEN_MAX, must_be_sound
-from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
+from tocsin.errors.archive import ArchiveFileGone, ArchiveFileNotRead, BadArchiveFile
 from tocsin.pipeline.source.directory import PASSED_OVER
 
 FILES_AT_ONCE: Final = 8  # whose ends are looked at, at a time
@@ -19,20 +19,25 @@ FILES_AT_ONCE: Final = 8  # whose ends are looked at, at a time
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as Spark is to find it, and the events that it covers."""
+    """A file as it is now, and the events that it covers."""
 
     first: int
     last: int
-    uri: str
+    path: str
     bytes: int
-    changed_ms: int
+    changed_ns: int
+    inode: int
+
+    @property
+    def uri(self) -> str:
+        return Path(os.path.abspath(self.path)).as_uri()
 
 
 class Sound:
-    """Files never change, so what was looked at is remembered for as long as it is listed."""
+    """What was found to be sound is not looked at again, unless it was written anew."""
 
     def __init__(self) -> None:
-        self._seen: dict[Piece, File] = {}
+        self._seen: dict[str, File] = {}
 
     def files(self, listed: Callable[[], Sequence[Piece]]) -> list[File]:
         """What is listed, each found to be sound by what its end says.
@@ -42,37 +47,45 @@ class Sound:
         """
         merges = 0
         while True:
-            pieces = listed()
+            # As they are, and not as they were when they were first listed: Spark reads no more of
+            # a file than it is told that there is.
             try:
-                return self._looked_at(pieces)
+                return self._looked_at([_as_it_is(piece) for piece in listed()])
             except ArchiveFileGone:
                 merges += 1
                 if merges > MERGES_SEEN_MAX:
                     raise
 
-    def _looked_at(self, pieces: Sequence[Piece]) -> list[File]:
-        new = [piece for piece in pieces if piece not in self._seen]
-        if len(new) > 1:
-            with ThreadPoolExecutor(FILES_AT_ONCE) as pool:
-                found = list(pool.map(_look, new))
-        else:
-            found = [_look(piece) for piece in new]
-        self._seen.update(zip(new, found, strict=True))
-        if len(self._seen) > 2 * len(pieces) + FILES_AT_ONCE:
-            self._seen = {piece: self._seen[piece] for piece in pieces}
-        return [self._seen[piece] for piece in pieces]
+    def forget_all_but(self, pieces: Sequence[Piece]) -> None:
+        """When most of what was seen is no longer there."""
+        if len(self._seen) > 2 * len(pieces):
+            held = {piece.path for piece in pieces}
+            self._seen = {path: file for path, file in self._seen.items() if path in held}
+
+    def _looked_at(self, found: list[File]) -> list[File]:
+        new = [file for file in found if self._seen.get(file.path) != file]
+        if new:
+            with ThreadPoolExecutor(min(FILES_AT_ONCE, len(new))) as pool:
+                list(pool.map(_look, new))
+            self._seen.update((file.path, file) for file in new)
+        return found
 
 
-def _look(piece: Piece) -> File:
+def _as_it_is(piece: Piece) -> File:
     try:
-        must_be_sound(piece)
-        changed_ms = os.stat(piece.path).st_mtime_ns // 1_000_000
+        now = os.stat(piece.path)
     except FileNotFoundError as error:
         raise ArchiveFileGone(piece.path, "it is no longer there") from error
+    except OSError as error:
+        raise ArchiveFileNotRead(piece.path, os.strerror(error.errno or 0)) from error
+    return File(piece.first, piece.last, piece.path, now.st_size, now.st_mtime_ns, now.st_ino)
+
+
+def _look(file: File) -> None:
+    try:
+        must_be_sound(Piece(file.first, file.last, file.path, is_fresh=False, bytes=file.bytes))
     except ArchiveFileGone:
         raise
     except BadArchiveFile as error:
         error.add_note(PASSED_OVER)
         raise
-    uri = Path(os.path.abspath(piece.path)).as_uri()
-    return File(piece.first, piece.last, uri, piece.bytes, changed_ms)

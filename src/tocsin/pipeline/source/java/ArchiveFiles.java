@@ -2,6 +2,7 @@ package tocsin;
 
 import java.net.URI;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.fs.FileStatus;
@@ -20,9 +21,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /** The files that hold a range of events: those of it, or as they are when a query begins. */
 public class ArchiveFiles implements FileIndex {
     private static final long BLOCK_BYTES = 128L << 20;
-    // In anybody's session: else what was damaged on a disk may be read as another number.
-    private static final Map READING =
-        Collections.singletonMap("parquet.page.verify-checksum.enabled", "true");
+    private static final Map READING = reading();
 
     private final Map options;
     private final Map range;
@@ -79,6 +78,16 @@ public class ArchiveFiles implements FileIndex {
 
     public void refresh() {
         // Nothing is kept from one query to the next.
+    }
+
+    /** In anybody's session: nothing is left out in silence, or read as another value. */
+    private static Map reading() {
+        Map reading = new HashMap();
+        reading.put("parquet.page.verify-checksum.enabled", "true");
+        reading.put("ignoreCorruptFiles", "false");
+        reading.put("ignoreMissingFiles", "false");
+        reading.put("datetimeRebaseMode", "CORRECTED");
+        return reading;
     }
 
     private List files() {

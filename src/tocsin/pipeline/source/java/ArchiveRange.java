@@ -1,21 +1,36 @@
 package tocsin;
 
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.Column;
 import org.apache.spark.sql.SQLContext;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation$;
-import org.apache.spark.sql.functions;
 import org.apache.spark.sql.sources.BaseRelation;
-import org.apache.spark.sql.sources.PrunedScan;
+import org.apache.spark.sql.sources.CatalystScan;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** The events in (after, through], which may begin or end within a file. */
-public class ArchiveRange extends BaseRelation implements PrunedScan {
+public class ArchiveRange extends BaseRelation implements CatalystScan {
+    private static final StructField NUMBER =
+        new StructField("seq", DataTypes.LongType, false, Metadata.empty());
+
     private final SQLContext context;
     private final Map options;
     private final StructType schema;
@@ -29,26 +44,23 @@ public class ArchiveRange extends BaseRelation implements PrunedScan {
         this.range = range;
     }
 
-    public Dataset events(String[] names, boolean isStreaming) {
-        SparkSession spark = (SparkSession) context.sparkSession();
-        StructType read = schema;
-        if (!schema.getFieldIndex("seq").isDefined()) {
-            read = schema.add("seq", DataTypes.LongType, false);
-        }
-        Column[] columns = new Column[names.length];
-        for (int number = 0; number < names.length; number++) {
-            columns[number] = functions.col(names[number]);
-        }
-        LogicalRelation files =
-            LogicalRelation$.MODULE$.apply(files().relation(read, spark), isStreaming);
-        Dataset all = Dataset.ofRows(spark, files);
-        // Spark compiles a condition for its numbers, so with each batch of a stream anew.
-        Dataset within = range.get("files") != null ? all : all.filter(condition());
-        return within.select(columns);
+    /** As a batch of a stream. */
+    public Dataset streamed() {
+        Seq columns = DataTypeUtils.toAttributes(schema);
+        return Dataset.ofRows(spark(), new Project(columns, events(columns, true)));
     }
 
-    public RDD buildScan(String[] names) {
-        return events(names, false).queryExecution().toRdd();
+    /** Filters may be left out: Spark applies them to what is returned. */
+    public RDD buildScan(Seq columns, Seq filters) {
+        LogicalPlan plan = events(columns, false);
+        Iterator each = CollectionConverters.asJava(filters).iterator();
+        while (each.hasNext()) {
+            Expression filter = (Expression) each.next();
+            if (filter.deterministic() && !SubqueryExpression.hasSubquery(filter)) {
+                plan = new Filter(filter, plan);
+            }
+        }
+        return Dataset.ofRows(spark(), new Project(columns, plan)).queryExecution().toRdd();
     }
 
     /** Rows come as Spark has them within: none is made anew. */
@@ -68,8 +80,27 @@ public class ArchiveRange extends BaseRelation implements PrunedScan {
         return files().sizeInBytes();
     }
 
-    private ArchiveFiles files() {
-        return new ArchiveFiles(options, range);
+    private LogicalPlan events(Seq columns, boolean isStreaming) {
+        Seq read = withNumber(columns);
+        LogicalRelation all = new LogicalRelation(
+            files().relation(DataTypeUtils.fromAttributes(read), spark()), read, Option.empty(),
+            isStreaming, Option.empty());
+        // Spark compiles a condition for its numbers, so with each batch of a stream anew.
+        if (range.get("files") != null) {
+            return all;
+        }
+        return Dataset.ofRows(spark(), all).filter(condition()).queryExecution().analyzed();
+    }
+
+    private static Seq withNumber(Seq columns) {
+        List read = new ArrayList(CollectionConverters.asJava(columns));
+        for (int place = 0; place < read.size(); place++) {
+            if (((Attribute) read.get(place)).name().equals(NUMBER.name())) {
+                return columns;
+            }
+        }
+        read.add(DataTypeUtils.toAttribute(NUMBER));
+        return CollectionConverters.asScala(read).toList();
     }
 
     private String condition() {
@@ -77,5 +108,13 @@ public class ArchiveRange extends BaseRelation implements PrunedScan {
         Object through = range.get("through");
         return (after == null ? "true" : "seq > " + after)
             + (through == null ? "" : " AND seq <= " + through);
+    }
+
+    private ArchiveFiles files() {
+        return new ArchiveFiles(options, range);
+    }
+
+    private SparkSession spark() {
+        return (SparkSession) context.sparkSession();
     }
 }

@@ -67,7 +67,7 @@ public class ArchiveStream implements Source, SupportsTriggerAvailableNow {
         bounds.put("start", start.isEmpty() ? null : ((Offset) start.get()).json());
         bounds.put("end", end.json());
         Map range = Planner.ask("range", options, bounds);
-        return new ArchiveRange(context, options, schema, range).events(schema.fieldNames(), true);
+        return new ArchiveRange(context, options, schema, range).streamed();
     }
 
     public Option getOffset() {

@@ -61,8 +61,8 @@ public class DefaultSource extends PythonDataSourceV2
             scala.collection.immutable.Map options) {
         Map given = new HashMap(CollectionConverters.asJava(options));
         Map opening = opening(given, asked(schema));
-        return new ArchiveStream(
-            context, given, schemaOf(opening), ((Number) opening.get("rows_per_trigger")).longValue());
+        long rowsMax = ((Number) opening.get("rows_per_trigger")).longValue();
+        return new ArchiveStream(context, given, schemaOf(opening), rowsMax);
     }
 
     private static BaseRelation relation(SQLContext context, Map options, StructType schema) {

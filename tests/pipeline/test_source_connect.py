@@ -17,12 +17,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 QUERY = """
 import sys
 from pyspark.sql import SparkSession
-from tocsin.pipeline.source import archived
+from tocsin.pipeline import source
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 events = spark.read.format("tocsin").load(sys.argv[1])
-plain = archived(spark, sys.argv[1], after=50)
 types = events.select("type").distinct().count()
-print(type(spark).__module__, events.count(), plain.count(), types)
+after = source.register(spark).read.format("tocsin").option("after", 50).load(sys.argv[1])
+print(type(spark).__module__, events.count(), after.count(), types)
 spark.stop()
 """
 

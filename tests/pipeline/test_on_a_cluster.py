@@ -12,6 +12,7 @@ import pytest
 
 from pipeline.cluster import cluster, packed, python_without_the_package
 from pipeline.sameness import assert_same, rows
+from tocsin.archive.catalog import Catalog
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
@@ -63,3 +64,40 @@ def test_a_cluster_of_two_workers_makes_the_tables_that_one_machine_makes(tmp_pa
     for name in TABLES:
         for action in ("run", "stream"):
             assert_same(rows(tmp_path / "here", name), rows(tmp_path / action, name), name)
+
+
+READ = """
+import sys
+from pyspark.sql import SparkSession
+from tocsin.pipeline import source
+master, archive, scratch = sys.argv[1:]
+builder = SparkSession.builder.master(master).config("spark.executor.memory", "1g")
+builder = builder.config("spark.driver.host", "127.0.0.1")
+spark = source.register(builder.config("spark.pyspark.python", "/no/python/here").getOrCreate())
+events = spark.read.format("tocsin").load(archive)
+part = spark.read.format("tocsin").options(after=100, through=900).load(archive)
+stream = spark.readStream.format("tocsin").option("rows_per_trigger", 700).load(archive)
+query = stream.select("seq").writeStream.trigger(availableNow=True)
+query = query.option("checkpointLocation", scratch + "/checkpoint").start(scratch + "/out")
+query.awaitTermination()
+streamed = spark.read.parquet(scratch + "/out").distinct().count()
+print(events.where("told.ExitCode = 0").count() > 0, events.count(), part.count(), streamed)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_workers_without_any_python_read_an_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "archive"
+    synthesize(Plan(events=4_000, seed=5, broken=0.0), archive, lambda done: None)
+    through = Catalog(archive).through()
+
+    with cluster(tmp_path, "") as master:
+        ran = subprocess.run(
+            [sys.executable, "-c", READ, master, str(archive), str(tmp_path)],
+            timeout=280,
+            capture_output=True,
+            text=True,
+        )
+
+    assert ran.stdout.split() == ["True", str(through), "800", str(through)], ran.stderr[-2_000:]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,6 @@ from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.sound import File, Sound
 
 ARCHIVES_MAX: Final = 32  # whose files are remembered; of any other they are listed anew
-
 NS_PER_MS: Final = 1_000_000
 
 Answer = dict[str, Any]
@@ -60,7 +60,7 @@ class Planner:
         except TocsinError as error:
             words = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except OSError as error:
-            words = str(ArchiveFileNotRead(str(error.filename), error.strerror or str(error)))
+            words = str(ArchiveFileNotRead(str(error.filename or "the archive"), _why(error)))
         except Exception as error:  # Java would be told a trace of Python's, and no words
             _log.exception("a question of Spark's could not be answered: %s", question)
             words = f"{type(error).__name__}: {error}"
@@ -70,7 +70,7 @@ class Planner:
         options = Options.parse(question["options"])
         if question["ask"] == "opening" and not is_plain(options):
             return _opening(options, question["schema"])
-        known, sound = self._known_of(directory_of(options))
+        known, sound = self._known_of(os.path.abspath(directory_of(options)))
         asked = _Asked(options, Directory(options, known), sound, question)
         return _ANSWERS[question["ask"]](asked)
 
@@ -85,6 +85,10 @@ class Planner:
 
     class Java:
         implements: Final = ("java.util.function.Function",)
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def is_plain(options: Options) -> bool:

@@ -84,7 +84,23 @@ def test_a_batch_of_whole_files_names_them_and_one_that_cuts_them_does_not(tmp_p
     cut = ask(planner, "range", tmp_path, start='{"seq": 10}', end='{"seq": 29}')
 
     assert covered(whole["files"]) == [(11, 30)]
-    assert cut == {"after": 10, "through": 29, "files": None}
+    assert whole["condition"] is None
+    assert cut["files"] is None
+    assert cut["condition"] == "seq > 10 AND seq <= 29"
+
+
+def test_of_a_batch_that_was_planned_nothing_may_be_missing(tmp_path: Path) -> None:
+    add_sealed(tmp_path, 1, 10)
+    path = add_fresh(tmp_path, 11, 20)
+    planner = Planner()
+    ask(planner, "size", tmp_path)
+    path.unlink()
+
+    planned = ask(planner, "range", tmp_path, start='{"seq": 5}', end='{"seq": 20}')
+    told = ask(planner, "files", tmp_path, **planned)
+
+    assert planned["files"] is None
+    assert "events 11 to 20 are not in" in told["error"]
 
 
 def test_files_are_told_with_their_size_and_age(tmp_path: Path) -> None:

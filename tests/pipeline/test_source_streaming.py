@@ -134,6 +134,31 @@ def test_events_that_are_gone_end_it_with_their_numbers(query: Query, archive: P
     assert query.seen() == [*range(1, 21), *range(31, 41)]
 
 
+def test_a_batch_that_was_planned_and_is_no_longer_all_there_is_not_taken_for_done(
+    query: Query, native_spark: SparkSession, archive: Path, tmp_path: Path
+) -> None:
+    def fail(_batch: object, _number: int) -> None:
+        raise RuntimeError("killed, when the offsets of the batch were written down")
+
+    add_sealed(archive, 1, 20)
+    query.run()
+    lost = add_fresh(archive, 21, 40)
+    stream = native_spark.readStream.format("tocsin").option("columns", "run,seq")
+    writer = stream.load(str(archive)).writeStream.foreachBatch(fail)
+    failing = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    with pytest.raises(StreamingQueryException, match="killed"):
+        failing.awaitTermination()
+    content = lost.read_bytes()
+    lost.unlink()
+
+    with pytest.raises(StreamingQueryException, match="events 21 to 40 are not in"):
+        query.run()
+    lost.write_bytes(content)
+    query.run()
+
+    assert query.seen() == list(range(1, 41))
+
+
 def test_a_shorter_archive_is_another_one(query: Query, archive: Path, tmp_path: Path) -> None:
     add_sealed(archive, 1, 40)
     query.run()

@@ -104,8 +104,7 @@ def _opening(options: Options, schema: str | None) -> Answer:
     return {
         "is_plain": is_plain(options),
         "schema": columns.json(),
-        "after": options.after,
-        "through": options.through,
+        "condition": _condition(options.after, options.through),
         "rows_per_trigger": options.rows_per_trigger,
     }
 
@@ -142,7 +141,10 @@ def _latest(asked: _Asked) -> Answer:
 
 def _range(asked: _Asked) -> Answer:
     after, through = _begin(asked), _number(asked.more["end"])
-    return {"after": after, "through": through, "files": _just(asked, after, through)}
+    files = _just(asked, after, through)
+    # Spark compiles a condition for its numbers, so with each batch anew: without need, none.
+    condition = None if files is not None else _condition(after, through)
+    return {"after": after, "through": through, "files": files, "condition": condition}
 
 
 def _just(asked: _Asked, after: int, through: int) -> list[list[Any]] | None:
@@ -169,10 +171,17 @@ def _told(found: Sequence[File]) -> list[list[Any]]:
 
 
 def _bounds(asked: _Asked) -> tuple[int, int]:
-    extent = asked.place.extent()
-    after, through = asked.more.get("after"), asked.more.get("through")
-    after = extent.first - 1 if after is None else after
-    return after, extent.head if through is None else min(through, extent.head)
+    """Of a batch of a stream just what was planned: what is no longer there is a hole, and told."""
+    if "after" in asked.more:
+        return asked.more["after"], asked.more["through"]
+    return begin(asked.place, asked.options), reach(asked.place, asked.options).through
+
+
+def _condition(after: int | None, through: int | None) -> str | None:
+    """For Spark: which of the events that files hold belong to a range."""
+    bounds = [f"seq > {after}"] if after is not None else []
+    bounds += [f"seq <= {through}"] if through is not None else []
+    return " AND ".join(bounds) or None
 
 
 def _begin(asked: _Asked) -> int:

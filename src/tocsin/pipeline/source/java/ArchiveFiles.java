@@ -27,8 +27,8 @@ public class ArchiveFiles implements FileIndex {
     private final Map range;
 
     /**
-     * `range` has `after` and `through`; where one is missing, it is the first or the last. If it
-     * has `files` as well, these hold just its events.
+     * `range` is that of a batch of a stream, or empty: then the options say. If it has `files`,
+     * these hold just its events.
      */
     public ArchiveFiles(Map options, Map range) {
         this.options = options;

@@ -3,7 +3,6 @@ package tocsin;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -32,16 +31,17 @@ public class ArchiveRange extends BaseRelation implements CatalystScan {
         new StructField("seq", DataTypes.LongType, false, Metadata.empty());
 
     private final SQLContext context;
-    private final Map options;
+    private final ArchiveFiles files;
     private final StructType schema;
-    private final Map range;
+    private final String condition;
 
-    /** `range` is as for ArchiveFiles. */
-    public ArchiveRange(SQLContext context, Map options, StructType schema, Map range) {
+    /** `condition` says which of the events in those files; null: all. */
+    public ArchiveRange(
+            SQLContext context, ArchiveFiles files, StructType schema, String condition) {
         this.context = context;
-        this.options = options;
+        this.files = files;
         this.schema = schema;
-        this.range = range;
+        this.condition = condition;
     }
 
     /** As a batch of a stream. */
@@ -77,19 +77,18 @@ public class ArchiveRange extends BaseRelation implements CatalystScan {
     }
 
     public long sizeInBytes() {
-        return files().sizeInBytes();
+        return files.sizeInBytes();
     }
 
     private LogicalPlan events(Seq columns, boolean isStreaming) {
         Seq read = withNumber(columns);
         LogicalRelation all = new LogicalRelation(
-            files().relation(DataTypeUtils.fromAttributes(read), spark()), read, Option.empty(),
+            files.relation(DataTypeUtils.fromAttributes(read), spark()), read, Option.empty(),
             isStreaming, Option.empty());
-        // Spark compiles a condition for its numbers, so with each batch of a stream anew.
-        if (range.get("files") != null) {
+        if (condition == null) {
             return all;
         }
-        return Dataset.ofRows(spark(), all).filter(condition()).queryExecution().analyzed();
+        return Dataset.ofRows(spark(), all).filter(condition).queryExecution().analyzed();
     }
 
     private static Seq withNumber(Seq columns) {
@@ -101,17 +100,6 @@ public class ArchiveRange extends BaseRelation implements CatalystScan {
         }
         read.add(DataTypeUtils.toAttribute(NUMBER));
         return CollectionConverters.asScala(read).toList();
-    }
-
-    private String condition() {
-        Object after = range.get("after");
-        Object through = range.get("through");
-        return (after == null ? "true" : "seq > " + after)
-            + (through == null ? "" : " AND seq <= " + through);
-    }
-
-    private ArchiveFiles files() {
-        return new ArchiveFiles(options, range);
     }
 
     private SparkSession spark() {

@@ -67,7 +67,9 @@ public class ArchiveStream implements Source, SupportsTriggerAvailableNow {
         bounds.put("start", start.isEmpty() ? null : ((Offset) start.get()).json());
         bounds.put("end", end.json());
         Map range = Planner.ask("range", options, bounds);
-        return new ArchiveRange(context, options, schema, range).streamed();
+        ArchiveFiles files = new ArchiveFiles(options, range);
+        String condition = (String) range.get("condition");
+        return new ArchiveRange(context, files, schema, condition).streamed();
     }
 
     public Option getOffset() {

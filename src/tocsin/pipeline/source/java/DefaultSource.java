@@ -69,11 +69,12 @@ public class DefaultSource extends PythonDataSourceV2
         Map given = new HashMap(options);
         Map opening = opening(given, schema);
         StructType read = schemaOf(opening);
-        if (opening.get("after") == null && opening.get("through") == null) {
-            return new ArchiveFiles(given, Collections.emptyMap())
-                .relation(read, context.sparkSession());
+        ArchiveFiles files = new ArchiveFiles(given, Collections.emptyMap());
+        String condition = (String) opening.get("condition");
+        if (condition == null) {
+            return files.relation(read, context.sparkSession());
         }
-        return new ArchiveRange(context, given, read, opening);
+        return new ArchiveRange(context, files, read, condition);
     }
 
     private static Map opening(Map options, StructType schema) {

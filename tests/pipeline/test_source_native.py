@@ -372,6 +372,20 @@ def test_a_schema_of_ones_own_chooses_columns(native_spark: SparkSession, tmp_pa
     assert found.where("told.ExitCode is not null").count() == 3
 
 
+def test_where_spark_has_no_such_compiler_it_is_said_and_not_a_trace(spark: SparkSession) -> None:
+    real = spark.sparkContext._gateway
+
+    class Gateway:
+        class jvm:
+            org = real.jvm.nowhere
+
+        new_array = real.new_array
+
+    with pytest.raises(native.NotThisSpark, match="our classes cannot be compiled") as told:
+        native._compiled(Gateway, None)
+    assert "\n" not in str(told.value)
+
+
 def test_where_java_is_another_than_we_know_archives_are_read_all_the_same(
     spark: SparkSession,
     tmp_path: Path,

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from tocsin.pipeline.plainly import with_cause
 from tocsin.pipeline.source.planner import Planner
 
 PLANNER: Final = "tocsin.Planner"
@@ -45,9 +46,9 @@ def read_natively(spark: SparkSession) -> None:
     """
     gateway: Any = spark.sparkContext._gateway
     loader = _loader(gateway.jvm)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     if loader.getResource(f"{PLANNER.replace('.', '/')}.class") is None:
         _load(gateway.jvm, loader, _compiled(gateway, loader))
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     loader.loadClass(PLANNER).getField("python").set(None, _planner())
 
 
@@ -71,6 +72,13 @@ def _loader(jvm: Any) -> Any:
 
 def _compiled(gateway: Any, loader: Any) -> dict[str, bytes]:
     """Class files by their names."""
+    try:
+        return _compiled_by_janino(gateway, loader)
+    except (Py4JError, TypeError) as error:  # a class that Java lacks is a package to Py4J
+        raise NotThisSpark(f"our classes cannot be compiled: {with_cause(error)}") from error
+
+
+def _compiled_by_janino(gateway: Any, loader: Any) -> dict[str, bytes]:
     jvm = gateway.jvm
     resources = jvm.org.codehaus.commons.compiler.util.resource
     texts = [

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tocsin.pipeline import session as sessions
+from tocsin.pipeline.plainly import with_cause
 from tocsin.pipeline.source import native
 from tocsin.pipeline.source.spark import TocsinSource
 
@@ -37,5 +38,5 @@ def register(spark: SparkSession) -> SparkSession:
     try:
         native.read_natively(spark)
     except (Py4JError, native.NotThisSpark) as error:
-        _log.warning("archives are read through Python, which is slower: %s", error)
+        _log.warning("archives are read through Python, which is slower: %s", with_cause(error))
     return spark

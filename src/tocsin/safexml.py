@@ -55,9 +55,11 @@ _OTHER_NAMES = re.compile(
 )
 
 _DOCTYPE = b"<!DOCTYPE"
-_START_TAG = re.compile(rb"[^\s!?/<>\"'](?:[^<>\"']|\"[^\"]*\"|'[^']*')*+>")
-_QUOTED = re.compile(rb"\"[^\"]*\"|'[^']*'")
-_PROLOG = re.compile(rb"(?:\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTALL)
+_NAME_BEGINS = re.compile(rb"[^\s!?/<>\"']")
+_TAG_PARTS = re.compile(rb"\"[^\"]*\"|'[^']*'|[=>\"']")
+# Bounded, since every round of a group takes memory until the match ends. A possessive group would
+# not, but Python before 3.11.5 matches those wrongly.
+_PROLOG = re.compile(rb"(?:\s+|<\?.*?\?>|<!--.*?-->){1,1000}", re.DOTALL)
 
 
 def _new_parser() -> etree.XMLParser[etree._Element]:
@@ -178,8 +180,10 @@ def depth_exceeds(root: etree._Element, depth: int) -> bool:
 
 def after_prolog(data: bytes) -> bytes:
     """The document from its first element on; what comes before is blank or for nobody."""
-    start = _PROLOG.match(data)
-    return data[start.end() :] if start else data
+    at = 0
+    while found := _PROLOG.match(data, at):
+        at = found.end()
+    return data[at:]
 
 
 def _undeclared(data: bytes) -> bytes:
@@ -222,12 +226,25 @@ def _check_attributes(data: bytes, what: str) -> None:
     for piece in data.split(b"<"):
         if piece.count(b"=") <= ATTRIBUTES_MAX:
             continue
-        tag = _START_TAG.match(piece)
-        if tag and _QUOTED.sub(b"", tag[0]).count(b"=") > ATTRIBUTES_MAX:
+        if _NAME_BEGINS.match(piece) and _attributes_in(piece) > ATTRIBUTES_MAX:
             raise BadXml(
                 f"{what} has an element with more than {ATTRIBUTES_MAX} attributes",
                 remedy="Send the values as elements.",
             )
+
+
+def _attributes_in(piece: bytes) -> int:
+    """How many attributes the start tag has that the piece begins with; 0 if it is none."""
+    attributes = 0
+    for part in _TAG_PARTS.finditer(piece):
+        match part[0]:
+            case b"=":
+                attributes += 1
+            case b">":
+                return attributes
+            case b'"' | b"'":
+                return 0  # a quote that is never closed
+    return 0
 
 
 @lru_cache(maxsize=8)

@@ -59,7 +59,11 @@ def test_a_list_of_filters_means_all_of_them(filters: list[object], wanted: Filt
         ([1], "filters[0]", "a number"),
         ([{}], "filters[0]", "0 dialects"),
         ([{"exact": {"a": "b"}, "not": {}}], "filters[0]", "exact, not"),
-        ([{"concept": "a"}], "filters[0]", "'concept', which is no dialect of this broker"),
+        (
+            [{"concept": "a"}],
+            "filters[0]",
+            "'concept', which is not a filter dialect of this broker",
+        ),
         ([{"concepts": "a"}], "filters[0].concepts", "a text"),
         ([{"concepts": []}], "filters[0].concepts", "empty"),
         ([{"concepts": [7]}], "filters[0].concepts[0]", "a number"),

@@ -159,7 +159,7 @@ def test_the_brackets_of_the_papers_mean_the_same(text: str, wanted: Filter) -> 
         ("[a,=,1],", 8, "another", ""),
         ("[a,<,true]", 5, "only with = and !=", ""),
         ("[topic,=,a//b]", 9, "empty level", ""),
-        ("a = \ud800", 4, "half a character", ""),
+        ("a = \ud800", 4, "half of a surrogate pair", ""),
     ],
 )
 def test_an_error_says_where_and_what_was_found_and_what_to_do(
@@ -277,3 +277,25 @@ def test_what_is_too_deep_or_too_long_is_refused_at_once(text: str) -> None:
 def test_the_deepest_and_widest_filters_are_read() -> None:
     assert parse_filter("(" * 32 + "a = 1" + ")" * 32) == Predicate("a", Operator.EQ, 1)
     assert isinstance(parse_filter(" and ".join(["a = 1"] * 256)), All)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("load5 contians x", "contains"),
+        ("topc lead/**", "topic"),
+        ("load5 >= 5 adn system = Linux", "and"),
+        ("load5 > 5 ro x = 1", "or"),
+        ("nto load5 > 5", "not"),
+        ("exist load5", "exists"),
+        ("name prefx x", "prefix"),
+        ("concpet ActivityProblem", "concept"),
+        ("age > 5 minuts", "minute"),
+        ("(load5 > 5 adn x = 1)", "and"),
+    ],
+)
+def test_a_misspelt_word_gets_the_one_that_was_meant(text: str, meant: str) -> None:
+    with pytest.raises(BadFilter) as caught:
+        parse_filter(text)
+
+    assert caught.value.remedy.startswith(f"Did you mean {meant}")

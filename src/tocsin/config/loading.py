@@ -23,7 +23,9 @@ from tocsin.errors import BadSetting
 PREFIX = "TOCSIN_"
 FILE_NAME = "tocsin.toml"
 # Read by clients, and by whoever looks for the file: no settings of the broker.
-NOT_SETTINGS = frozenset({"TOCSIN_BROKER", "TOCSIN_CONFIG"})
+NOT_SETTINGS = frozenset(
+    {"TOCSIN_BROKER", "TOCSIN_BROKER_WAIT_S", "TOCSIN_CA_FILE", "TOCSIN_CONFIG"}  # of clients
+)
 
 
 Origins = dict[str, str]
@@ -138,7 +140,10 @@ def _read_file(path: Path) -> list[tuple[str, object, int]]:
         text = path.read_text(encoding="utf-8")
         tables = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadSetting(f"cannot read {path}: {error}", remedy="Mend the file.") from None
+        raise BadSetting(
+            f"cannot read {path}: {error}",
+            remedy="Fix that line: the file is TOML (docs/settings.md shows every table).",
+        ) from None
     lines = _lines(text)
     found: list[tuple[str, object, int]] = []
     for table, content in tables.items():

@@ -87,7 +87,9 @@ class LogSettings:
     synchronous: str = "FULL"  # NORMAL may lose the last acknowledged events in a power cut
     retain_age_s: float = 7.0 * DAY_S
     retain_bytes: int = 10 << 30
+    free_bytes_min: int = 64 << 20  # with less on the disk no events are taken
     duplicates_window: int = 100_000
+    clock_jump_s: float = 1.0 * DAY_S  # a clock so far from the last time in the log is in doubt
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,8 @@ class LimitSettings:
 
     subscriptions_max: int = 1_000_000
     streams_max: int = 10_000
+    connections_per_peer_max: int = 1_000  # of one address at one listener, but for this machine
+    receiving_bytes_max: int = 256 << 20  # of messages not yet whole, or not yet handled
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,7 @@ class BoxSettings:
 
     lease_s: float = 2.0 * DAY_S  # a box that nobody takes from for so long is gone
     backlog: int = 10_000  # messages that wait in one box; past it the oldest go, and that is told
+    redeliver_s: float = 30.0  # an answer on a connection that stands so long is taken as read
     boxes_max: int = 1_000  # message boxes, and as many pull points of ONVIF; each may hold 8 MB
 
 
@@ -168,8 +173,10 @@ class MonitorSettings:
     concepts: tuple[str, ...] = (
         "Event",
         "Property",
+        "CpuCores",
         "CpuPercent",
         "CpuSeconds",
+        "MemoryRequested",
         "MemoryRss",
         "IoReadBytes",
         "IoWriteBytes",
@@ -232,6 +239,7 @@ class Settings:
             dead_letters_max=delivery.dead_letters_max,
             retain_age_s=self.log.retain_age_s,
             retain_bytes=self.log.retain_bytes,
+            clock_jump_s=self.log.clock_jump_s,
             backlog_age_s=delivery.backlog_age_s,
             missing_after_s=self.blackboard.missing_after_s,
             retry=RetryOptions(

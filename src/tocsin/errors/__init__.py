@@ -27,6 +27,7 @@ from tocsin.errors.clients import (
     NotInSpecification,
     SoapRefused,
     SomeFailed,
+    TlsFailed,
 )
 from tocsin.errors.concepts import (
     BadOntology,
@@ -45,11 +46,14 @@ from tocsin.errors.directory import (
     NoSuchEntry,
 )
 from tocsin.errors.disk import (
+    BackupFailed,
+    BadBackup,
     CorruptLog,
     DataDirectoryInUse,
     DataDirectoryUnusable,
     DiskFailed,
     DiskFull,
+    LogIncomplete,
 )
 from tocsin.errors.estimates import (
     BadRunsFile,
@@ -116,7 +120,9 @@ __all__ = [
     "ArchiveFileNotRead",
     "ArchiveInUse",
     "ArchiveOfAnotherLog",
+    "BackupFailed",
     "BadArchiveFile",
+    "BadBackup",
     "BadEvent",
     "BadFilter",
     "BadFrame",
@@ -153,6 +159,7 @@ __all__ = [
     "HeadTooLarge",
     "InternalError",
     "JavaMissing",
+    "LogIncomplete",
     "MonitorOff",
     "NoArchive",
     "NoSuchBox",
@@ -179,6 +186,7 @@ __all__ = [
     "SoapRefused",
     "SomeFailed",
     "SparkMissing",
+    "TlsFailed",
     "TocsinError",
     "TooLarge",
     "TooManySubscriptions",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from tocsin.errors.root import TocsinError
 
-RESTORE = "Restore it from a copy, or move it out of the archive and do without it."
+RESTORE = "Restore it from a backup, or move it out of the archive to go on without it."
+KEEP_NULLS = (
+    "Restore it from a backup; or read its records as they are, with the option nulls=keep of the "
+    "Spark source."
+)
 LOOK_AROUND = (
     "Check the disk, the file's permissions, and what is left of memory and open files; then try "
     "again."
@@ -31,7 +35,7 @@ class BadArchiveFile(TocsinError):
 
 
 class ArchiveFileGone(BadArchiveFile):
-    """A file of the archive is no longer there: it was merged into another, or was let go.
+    """A file of the archive is no longer there: it was merged into another, or removed.
 
     List the archive again: what was merged is there under another name.
     """
@@ -39,11 +43,24 @@ class ArchiveFileGone(BadArchiveFile):
     code = "T411"
 
 
+class IncompleteRecords(BadArchiveFile):
+    """A file of the archive has records without what every event has: an id, a source, a time.
+
+    No Tocsin writes such a file. In Spark, `nulls=keep` reads its records as they are; `tocsin
+    pipeline` sets those records aside and uses the rest.
+    """
+
+    code = "T416"
+
+    def __init__(self, path: str, reason: str = "", *, remedy: str = KEEP_NULLS) -> None:
+        super().__init__(path, reason, remedy=remedy)
+
+
 class ArchiveFileNotRead(TocsinError):
     """The machine did not read a file of the archive. Nothing is known to be wrong with the file.
 
     The message says why: a permission, the disk, a network file system, too many open files, or
-    too little memory. Nothing was set aside or passed over. Mend that, and try again.
+    too little memory. Nothing was set aside or passed over. Fix that, and try again.
     """
 
     code = "T415"
@@ -60,7 +77,7 @@ class ArchiveFileNotRead(TocsinError):
 
 
 class NoArchive(TocsinError):
-    """There is no archive where one was looked for."""
+    """There is no archive at the place that was given."""
 
     code = "T412"
     exit_code = 5

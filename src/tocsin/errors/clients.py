@@ -6,7 +6,11 @@ from tocsin.errors.root import TocsinError
 
 
 class CannotReachBroker(TocsinError):
-    """No broker answered there. Start one with `tocsin serve`, or name it with --broker."""
+    """No broker answered at that address.
+
+    Start one with `tocsin serve`, or give the address of the one you mean: --broker URL or
+    TOCSIN_BROKER on the command line, broker=URL in Python.
+    """
 
     code = "T601"
     http_status = 502
@@ -80,7 +84,7 @@ class SoapRefused(BrokerRefused):
 
 
 class NotInSpecification(TocsinError):
-    """The Web-services specification that was chosen has no words for what was asked.
+    """The Web-services specification that was chosen has no operation for what was asked.
 
     WS-Eventing cannot pause a subscription, for instance, and WS-Notification 1.0 cannot renew one.
     Choose another specification or version, or do without.
@@ -91,10 +95,20 @@ class NotInSpecification(TocsinError):
 
 
 class CannotMeasure(TocsinError):
-    """This machine does not tell what was asked for, or not to this user.
+    """This machine does not provide that measurement, or not to this user.
 
     `tocsin agent --list` says what can be measured here, and why the rest cannot.
     """
 
     code = "T607"
     http_status = 503
+
+
+class TlsFailed(CannotReachBroker):
+    """The connection was made, but the TLS handshake failed.
+
+    The certificate is signed by an authority that this machine does not know, is for another host
+    name or has expired; or one side uses TLS and the other does not. The message says which.
+    """
+
+    code = "T608"

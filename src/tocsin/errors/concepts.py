@@ -6,20 +6,20 @@ from tocsin.errors.root import TocsinError
 
 
 class UnknownConcept(TocsinError):
-    """A key of a message or a profile is no concept of the ontology that the broker has loaded."""
+    """A key of a message or a profile is not a concept of the loaded ontology."""
 
     code = "T320"
 
 
 class BadOntology(TocsinError):
-    """A file of concepts cannot be used: no Turtle, too large, or at odds with what is there."""
+    """A file of concepts cannot be used: invalid Turtle, too large, or in conflict with others."""
 
     code = "T321"
     exit_code = 2
 
 
 class NoSuchRun(TocsinError):
-    """No run, activity or workflow of this name is known: it never was, or was let go by age."""
+    """No run, activity or workflow has this name: it never existed, or was removed by age."""
 
     code = "T322"
     http_status = 404
@@ -27,7 +27,7 @@ class NoSuchRun(TocsinError):
 
 
 class NothingToEstimate(TocsinError):
-    """Nothing can be said about the time left: no past run, and nothing of this one has ended."""
+    """The time left cannot be estimated: no past run, and no activity of this one has ended."""
 
     code = "T323"
     http_status = 409
@@ -42,7 +42,7 @@ class NoSuchPublisher(TocsinError):
 
 
 class MonitorOff(TocsinError):
-    """This broker keeps no account of workflow runs: by its settings, or for want of a database."""
+    """This broker does not record workflow runs: it is turned off, or has no usable database."""
 
     code = "T325"
     http_status = 409

@@ -6,10 +6,10 @@ from tocsin.errors.root import TocsinError
 
 
 class PeerFailed(TocsinError):
-    """Another service that the broker wrote to could not be reached, or answered nonsense.
+    """Another service that the broker wrote to could not be reached, or sent an invalid answer.
 
-    The message says which and why. What was to be told to it was not, or nobody knows whether it
-    was; what was asked of the broker itself is not undone by that.
+    The message says which and why. The message to it was not delivered, or it is not known
+    whether it was. The request to the broker itself is not undone.
     """
 
     code = "T501"

@@ -6,13 +6,13 @@ from tocsin.errors.root import TocsinError
 
 
 class BadRegistration(TocsinError):
-    """A registration in the directory says what cannot be. Nothing was changed."""
+    """A registration for the directory is invalid. Nothing was changed."""
 
     code = "T310"
 
 
 class NoSuchEntry(TocsinError):
-    """The directory has no such entry: it never was, was withdrawn, or its lease has ended.
+    """The directory has no such entry: it never existed, was withdrawn, or its lease has ended.
 
     A producer or consumer whose lease has ended registers again.
     """
@@ -25,7 +25,8 @@ class NoSuchEntry(TocsinError):
 class DirectoryFull(TocsinError):
     """The directory has as many entries, or as many bytes, as it may have.
 
-    Entries go when they are withdrawn, or when their leases end: ask for shorter leases.
+    Entries are removed when they are withdrawn, or when their leases end: ask for shorter
+    leases.
     """
 
     code = "T312"

@@ -6,7 +6,8 @@ from tocsin.errors.root import TocsinError
 
 
 class BadRunsFile(TocsinError):
-    """A file of runs cannot be used: it is damaged, a line is no run, or it has too few of them.
+    """A file of runs cannot be used: it is damaged, a line is not a run, or it has too few of
+    them.
 
     It has one JSON object a line, plain or gzipped: app, makespan, machines, cores, and for each
     task its type, runtime, parents and external_bytes. docs/estimates.md has an example.

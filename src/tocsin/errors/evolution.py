@@ -6,7 +6,7 @@ from tocsin.errors.root import TocsinError
 
 
 class BadWorkflowFile(TocsinError):
-    """A workflow file cannot be read as what it should be, or it points where it may not.
+    """A workflow file is invalid, or refers to a file outside of the allowed directory.
 
     Files are read, never run. What they include must lie in the workflow's directory, or in the one
     that --root names, because the text of what is recorded is published.

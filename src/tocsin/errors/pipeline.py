@@ -17,10 +17,10 @@ class NoTables(TocsinError):
 
 
 class QualityFailed(TocsinError):
-    """A check of the tables failed, so they were not published: what was there before stands.
+    """A check of the tables failed, so they were not published: the tables from before stay.
 
-    The message names the check, the table and the first rows, and what else does not hold.
-    To run every check on the tables that stand: `tocsin pipeline quality`.
+    The message names the check, the table and the first rows, and which other checks failed. To
+    run every check on the current tables: `tocsin pipeline quality`.
     """
 
     code = "T762"
@@ -50,7 +50,7 @@ class ConnectorMissing(TocsinError):
 
 
 class PublicationFailed(TocsinError):
-    """The tables were made, and could not be copied out (`--publish`). They stand here as they are.
+    """The tables were made, and could not be copied out (`--publish`). Here they are complete.
 
     The next run tries again, also if there is nothing new by then.
     """
@@ -59,7 +59,7 @@ class PublicationFailed(TocsinError):
 
 
 class BadPipelineOption(TocsinError):
-    """An option of the pipeline is none it can have."""
+    """An option of the pipeline is invalid."""
 
     code = "T765"
     exit_code = 2

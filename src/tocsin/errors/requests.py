@@ -41,7 +41,7 @@ class BadMethod(TocsinError):
 
 
 class BadMediaType(TocsinError):
-    """The body's Content-Type (or its encoding) is none that this address reads."""
+    """The body's Content-Type (or its encoding) is not one that this address accepts."""
 
     code = "T206"
     http_status = 415
@@ -88,20 +88,20 @@ class ForeignOrigin(TocsinError):
 
 
 class BadFrame(TocsinError):
-    """What came by a framed connection is not framed as it must be, or is over a limit.
+    """A message on a framed connection is malformed, or over a limit.
 
-    Where the next message begins can then not be known, so the connection is closed. What was
-    answered before it holds.
+    It is not known then where the next message begins, so the connection is closed. Replies
+    that were sent before stay valid.
     """
 
     code = "T212"
 
 
 class BadMessage(TocsinError):
-    """A message of the producer/consumer protocol is not what it must be. Nothing was changed.
+    """A message of the producer/consumer protocol is invalid. Nothing was changed.
 
     A request that can be recognised gets its reply, with Failure and this as the ReturnDetail;
-    anything else closes the connection, because nobody could be told otherwise.
+    anything else closes the connection, because there is no reply that could carry the error.
     """
 
     code = "T213"
@@ -112,9 +112,9 @@ class BadMessage(TocsinError):
 
 
 class BrokenConversation(TocsinError):
-    """A message came that nothing leads to: a reply to no request, an event of no subscription.
+    """A message belongs to nothing known: a reply to no request, an event of no subscription.
 
-    The two ends no longer agree on what was said, so the connection is closed. Connect again and
+    The two sides are out of step, so the connection is closed. Connect again and
     subscribe anew.
     """
 

@@ -6,7 +6,7 @@ from tocsin.errors.root import TocsinError
 
 
 class BadSetting(TocsinError):
-    """A setting in a file, the environment or a flag is unknown, or has a value that cannot be.
+    """A setting in a file, the environment or a flag is unknown, or has an invalid value.
 
     The message names the key, where it was found and the nearest key that exists. `tocsin config
     show` lists every setting with its value and where that value came from.

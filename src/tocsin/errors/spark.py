@@ -8,9 +8,10 @@ from tocsin.errors.root import TocsinError
 class JavaMissing(TocsinError):
     """Spark runs on Java, and none that it can use was found.
 
-    Install a Java 17 or newer (on Debian and Ubuntu `apt install openjdk-17-jre-headless`, with
-    conda `conda install openjdk`, on a Mac `brew install openjdk`), or set JAVA_HOME to the
-    directory of one that is there.
+    `pip install 'tocsin[spark]'` brings one along on Linux and Mac (x86-64 and ARM, glibc).
+    Elsewhere install a Java 17 or newer (on Debian and Ubuntu `apt install
+    openjdk-17-jre-headless`, with conda `conda install openjdk`, on a Mac `brew install openjdk`),
+    or set JAVA_HOME to the directory of one that is there. A Java that is older is passed over.
     """
 
     code = "T751"
@@ -23,7 +24,7 @@ class SparkMissing(TocsinError):
 
 
 class BadSourceOption(TocsinError):
-    """An option of the Spark source `tocsin` is unknown, or its value is none it can have."""
+    """An option of the Spark source `tocsin` is unknown, or its value is invalid."""
 
     code = "T753"
     exit_code = 2
@@ -42,7 +43,7 @@ class EventsGone(TocsinError):
 
 
 class NotArrow(TocsinError):
-    """What answered is no Tocsin broker, or one too old to answer in Arrow, or a proxy between."""
+    """What answered is not a Tocsin broker, or is too old to answer in Arrow, or is a proxy."""
 
     code = "T755"
     http_status = 502

@@ -6,13 +6,13 @@ from tocsin.errors.root import TocsinError
 
 
 class BadSubscription(TocsinError):
-    """A subscription asks for what cannot be: an unknown field, sink, protocol or time."""
+    """A subscription request is invalid: an unknown field, sink, protocol or time."""
 
     code = "T301"
 
 
 class NoSuchSubscription(TocsinError):
-    """There is no subscription with this id: it never was, was deleted, or has expired."""
+    """There is no subscription with this id: it never existed, was deleted, or has expired."""
 
     code = "T302"
     http_status = 404
@@ -20,7 +20,7 @@ class NoSuchSubscription(TocsinError):
 
 
 class NoSuchBox(TocsinError):
-    """There is no message box with this id: it never was, was deleted, or has expired."""
+    """There is no message box with this id: it never existed, was deleted, or has expired."""
 
     code = "T303"
     http_status = 404
@@ -28,7 +28,7 @@ class NoSuchBox(TocsinError):
 
 
 class NoSuchDeadLetter(TocsinError):
-    """There is no dead letter with this id: it was redriven, dropped, or never was."""
+    """There is no dead letter with this id: it was redriven, dropped, or never existed."""
 
     code = "T304"
     http_status = 404
@@ -58,7 +58,7 @@ class SinkRefused(TocsinError):
 
 
 class BadToken(TocsinError):
-    """The acknowledgement token is none that this box handed out."""
+    """The acknowledgement token was not handed out by this box."""
 
     code = "T308"
 
@@ -66,7 +66,7 @@ class BadToken(TocsinError):
 class TooMuchKept(TocsinError):
     """The limit on what services such as registrations and sequences keep in the log is reached.
 
-    Nothing of it was kept. What is kept goes when its owner ends it, or when it expires.
+    Nothing of it was kept. Entries are removed when their owner ends them, or when they expire.
     """
 
     code = "T309"

@@ -101,7 +101,7 @@ def _read(member: object, place: _Place) -> Filter:
     if reader is None:
         raise _refused(
             place,
-            f"has {_shortened(dialect)!r}, which is no dialect of this broker",
+            f"has {_shortened(dialect)!r}, which is not a filter dialect of this broker",
             f"It has: {_known()}.",
         )
     return reader(dialect, content, place.inside(dialect))
@@ -116,7 +116,9 @@ def _read_texts(dialect: str, content: object, place: _Place) -> Filter:
         _count(inside)
         if not name or len(name) > NAME_CHARS_MAX:
             raise _refused(
-                inside, "has no fit name", f"Names have 1 to {NAME_CHARS_MAX} characters."
+                inside,
+                "has an attribute name that is empty or too long",
+                f"Names have 1 to {NAME_CHARS_MAX} characters.",
             )
         if not isinstance(text, str) or not text:
             raise _refused(inside, f"is {_kind(text)}", "Give a text that is not empty.")

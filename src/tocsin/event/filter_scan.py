@@ -10,9 +10,12 @@ import re
 from dataclasses import dataclass
 
 from tocsin.errors import BadFilter
+from tocsin.errors.suggest import nearest
 from tocsin.event.facets import NUMBER_TEXT_CHARS_MAX, number_of
 from tocsin.event.filter import Operator
 from tocsin.event.value import UNITS, Scalar
+
+_LONG_UNITS = [unit for unit in UNITS if len(unit) > 2]  # short ones are like anything
 
 FILTER_CHARS_MAX = 8_192
 FILTER_DEPTH_MAX = 32
@@ -59,7 +62,9 @@ class Scanner:
         if broken := _SURROGATE.search(text):
             scanner.text = _SURROGATE.sub("?", text)
             raise scanner.refused(
-                "the filter has half a character", remedy="Send valid UTF-8.", at=broken.start()
+                "the filter has half of a surrogate pair",
+                remedy="Send valid UTF-8.",
+                at=broken.start(),
             )
         return scanner
 
@@ -173,7 +178,8 @@ def take_unit(scanner: Scanner) -> str | None:
         return None
     if unit not in UNITS:
         alike = [known for known in UNITS if known.lower() == unit.lower() and len(unit) > 1]
-        units = f"Did you mean {alike[0]}?" if alike else f"Units are: {', '.join(UNITS)}."
+        meant = alike[0] if alike else nearest(unit, ("and", "or", *_LONG_UNITS))
+        units = f"Did you mean {meant}?" if meant else f"Units are: {', '.join(UNITS)}."
         raise scanner.expected("and, or, a unit or the end", remedy=units)
     scanner.position += len(unit)
     return unit

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tocsin.errors import BadFilter, BadTopicPattern, UnknownConcept
+from tocsin.errors.suggest import nearest
 from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.filter import (
     EVERYTHING,
@@ -102,6 +103,16 @@ _MEANT: Mapping[str, str] = {
 }
 
 
+# Words that may stand where something else was found, for a misspelt one.
+_FIRST_WORDS = ("topic", "not", "exists", "text", "sql", "xpath", "concept", "everything")
+_WORDS_AT: Mapping[str, tuple[str, ...]] = {
+    "an operator": ("contains", "prefix", "suffix", "exists"),
+    "a condition": _FIRST_WORDS,
+    "and, or or the end": ("and", "or"),
+    "and, or or )": ("and", "or"),
+}
+
+
 def parse_filter(text: str) -> Filter:
     """The filter that the text writes, in words or in brackets; BadFilter if it writes none."""
     scanner = Scanner.over(text)
@@ -171,7 +182,7 @@ def _condition(scanner: Scanner) -> Filter:
 
 
 def _comparison(scanner: Scanner, name: str) -> Predicate:
-    how = _take_operator(scanner)
+    how = _take_operator(scanner, name)
     if how is Operator.EXISTS:
         return Predicate(name, how)
     if how in _TEXT_OPERATORS:
@@ -206,10 +217,10 @@ def _take_text(scanner: Scanner) -> str:
     return word
 
 
-def _take_operator(scanner: Scanner) -> Operator:
+def _take_operator(scanner: Scanner, name: str = "") -> Operator:
     found = _operator_here(scanner)
     if not found:
-        raise _unexpected(scanner, "an operator")
+        raise _unexpected(scanner, "an operator", name)
     scanner.position += len(found)
     return _OPERATORS[found.lower()]
 
@@ -329,10 +340,12 @@ def _xpath(scanner: Scanner) -> XPath:
         raise scanner.refused(bad.problem, remedy=bad.remedy, at=at) from None
 
 
-def _unexpected(scanner: Scanner, what: str) -> BadFilter:
+def _unexpected(scanner: Scanner, what: str, before: str = "") -> BadFilter:
     """The error that something else stands here, with what was probably meant."""
     here = scanner.peek(_SIGN) or scanner.peek(NAME)
-    meant = _MEANT.get(here.lower())
+    meant = _MEANT.get(here.lower()) or nearest(here, _WORDS_AT[what])
+    if meant is None and before:
+        meant = nearest(before, _FIRST_WORDS)
     if meant is not None:
         return scanner.expected(what, remedy=f"Did you mean {meant}?")
     return scanner.expected(what)

@@ -55,6 +55,7 @@ class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     filter_xml: str = ""  # as it was asked for, to show it as a resource property
     box: bool = False  # its consumer is a message box of this broker
     reliable: str = ""  # the WS-ReliableMessaging namespace, if its rules were asked for
+    bookmarks: bool = False  # every message says how far it goes (WS-Management)
     heartbeat_s: float | None = None
     expires_as: str = "duration"  # how its times are written; or dateTime, milliseconds
 

@@ -175,8 +175,9 @@ def _checked(text: str, levels: list[str]) -> tuple[str, ...]:
     if ">" in levels:
         raise BadTopicPattern(
             f"topic pattern {_shown(text)} has a >, the wildcard of NATS",
-            remedy="Write ** for any number of levels and * for one, or name the dialect in a "
-            "filter: topic nats:'a.>'.",
+            remedy=f"Write {'/'.join(MANY if level == '>' else level for level in levels)} (* is "
+            "one level, ** any number of levels), or name the dialect in a filter: "
+            "topic nats:'a.>'.",
         )
     return tuple(levels)
 

@@ -215,7 +215,7 @@ def _read_extension(element: etree._Element) -> Scalar:
             return int(text)
         case "boolean" | "integer" | "int":
             name = etree.QName(element).localname
-            raise BadEvent(f"{name} is not of the type that it says", remedy=_REMEDY)
+            raise BadEvent(f"{name} does not have the type that it declares", remedy=_REMEDY)
     return text
 
 

@@ -84,7 +84,7 @@ def check_xpath(wanted: XPath) -> XPath:
     """The same, if it can be compiled and is not too dear; BadFilter says why not."""
     if wanted.on not in _ON or wanted.soap not in ENVELOPES:
         raise BadFilter(
-            "the XPath filter asks for a document that there is none of",
+            "the XPath filter names an unknown document",
             remedy=f"on is {', '.join(_ON)}; soap is {' or '.join(ENVELOPES)}.",
         )
     if len(wanted.namespaces) > NAMESPACES_MAX:

@@ -138,7 +138,7 @@ def _tokens(text: str) -> list[_Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             raise _refused(
-                f"the XPath expression has {text[at]!r}, which XPath has no use for there",
+                f"the XPath expression has {text[at]!r}, which is not valid XPath there",
                 text=text,
                 at=at,
             )

@@ -220,7 +220,7 @@ store.close()
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace to make a sync fail")
-@pytest.mark.parametrize("failing", [12, 20])
+@pytest.mark.parametrize("failing", [14, 20])
 def test_a_real_failed_sync_stops_the_log_and_keeps_what_was_acknowledged(
     tmp_path: Path, failing: int
 ) -> None:

@@ -44,7 +44,7 @@ def make_old_log(path: str, vfs: str | None = None) -> None:
     for start in range(0, len(columns), 5):
         connection.execute("INSERT INTO events VALUES (?,?,?,?,?)", columns[start : start + 5])
     marks = LogMarks(last_seq=5, last_bytes=end_bytes)
-    connection.execute("INSERT INTO marks VALUES (1,?,?,?,?,?)", marks.row())
+    connection.execute("INSERT INTO marks VALUES (1,?,?,?,?,?)", marks.old_row())
     connection.execute("INSERT INTO subscriptions VALUES ('a', ?, ?)", (b"{}", seal("a", b"{}")))
     connection.execute("INSERT INTO cursors VALUES ('a', 3, ?)", (seal_cursor("a", 3),))
     connection.execute("INSERT INTO dead VALUES ('d', ?, ?)", (b"why", seal("d", b"why")))
@@ -78,7 +78,7 @@ def test_everything_is_still_there_and_more_can_be_kept(tmp_path: Path) -> None:
     assert again.reader().kept() == {"k": b"v"}
     assert again.last_seq == 6
     again.close()
-    assert version(tmp_path) == 2
+    assert version(tmp_path) == 3
 
 
 def test_who_only_reads_changes_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,14 @@ from tocsin.store.record import (
     seal,
     seal_cursor,
 )
-from tocsin.store.schema import KEPT_SINCE, check_tables, connect_reader, corrupt, read_marks
+from tocsin.store.schema import (
+    KEPT_SINCE,
+    check_tables,
+    connect_reader,
+    corrupt,
+    lost_ranges,
+    read_marks,
+)
 
 READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
 CORRUPT_LISTED_MAX = 1_000
@@ -66,6 +73,8 @@ class CheckReport:
     """The first of them, at most CORRUPT_LISTED_MAX."""
     damage: tuple[str, ...]
     """What else is wrong: pages, subscriptions, cursors, dead letters, what services keep."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Events that are gone, from and to: a broker was told to go on without them."""
 
     @property
     def ok(self) -> bool:
@@ -79,6 +88,7 @@ class Reader:
         self._connection = connection
         self._path = path
         self._shared = shared
+        self._lost_found: list[tuple[int, int]] | None = None
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:
@@ -117,8 +127,8 @@ class Reader:
         events: list[Stored] = []
         lost: list[int] = []
         with self._snapshot() as marks:
-            reached = max(after, marks.trimmed_to)
             end = marks.last_seq if through is None else min(through, marks.last_seq)
+            reached = self._past_lost(max(after, marks.trimmed_to), end)
             for seq, row in self._between(reached, min(reached + limit, end)):
                 reached = seq
                 if row is None:
@@ -128,6 +138,7 @@ class Reader:
                 bytes_max -= len(row[4])
                 if bytes_max <= 0:
                     break
+            reached = self._past_lost(reached, end)
         return Page(events, reached, lost)
 
     def last_on(self, pattern: TopicPattern, above: int, through: int) -> Stored | None:
@@ -152,7 +163,8 @@ class Reader:
     def recent_keys(self, count: int) -> list[tuple[str, str, int]]:
         """(source, id, seq) of the last `count` events, oldest first, but for unreadable ones."""
         with self._snapshot() as marks:
-            start = max(marks.last_seq - count, marks.trimmed_to)
+            gone = sum(last - first + 1 for first, last in self._lost())
+            start = max(marks.last_seq - count - gone, marks.trimmed_to)
             rows = (row for _, row in self._between(start, marks.last_seq) if row)
             return [(key.source, key.id, row[0]) for row in rows if (key := decode_key(row))]
 
@@ -228,6 +240,7 @@ class Reader:
             corrupt_count=lost_count,
             corrupt=tuple(lost),
             damage=(*self._damaged_pages(), *self._damaged_tables()),
+            lost=tuple(each for each in self._lost() if each[1] >= marks.trimmed_to),
         )
 
     def _damaged_pages(self) -> list[str]:
@@ -251,6 +264,28 @@ class Reader:
 
     # Underneath
 
+    def _lost(self) -> list[tuple[int, int]]:
+        """Asked for once: only a start can add to it."""
+        if self._lost_found is None:
+            self._lost_found = lost_ranges(self._connection)
+        return self._lost_found
+
+    def _past_lost(self, reached: int, end: int) -> int:
+        """The same, or the end of the lost range that begins there. Such a range may be long."""
+        for first, last in self._lost():
+            if first <= reached + 1 <= last:
+                return max(reached, min(last, end))
+        return reached
+
+    def _kept_parts(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(start, end] without the ranges whose loss was accepted."""
+        parts: list[tuple[int, int]] = []
+        for first, last in sorted(self._lost()):
+            if last > start and first <= end:
+                parts.append((start, first - 1))
+                start = last
+        return [each for each in (*parts, (start, end)) if each[0] < each[1]]
+
     @contextmanager
     def _snapshot(self) -> Iterator[LogMarks]:
         """One moment of the log, for several statements."""
@@ -263,7 +298,12 @@ class Reader:
                 self._connection.execute("ROLLBACK")
 
     def _between(self, start: int, end: int) -> Iterator[tuple[int, Row | None]]:
-        """Each event in (start, end] with its row, or None where that is missing or damaged."""
+        """Each event in (start, end] with its row, or None where that is missing or damaged; those
+        whose loss was accepted are passed over."""
+        for part in self._kept_parts(start, end):
+            yield from self._between_kept(*part)
+
+    def _between_kept(self, start: int, end: int) -> Iterator[tuple[int, Row | None]]:
         reached = start
         try:
             for row in self._connection.execute(SELECT_RANGE, (start, end)):
@@ -278,6 +318,10 @@ class Reader:
 
     def _backwards(self, above: int, through: int) -> Iterator[Row]:
         """The rows of (above, through], the last one first, but for missing or damaged ones."""
+        for part in reversed(self._kept_parts(above, through)):
+            yield from self._backwards_kept(*part)
+
+    def _backwards_kept(self, above: int, through: int) -> Iterator[Row]:
         reached = through + 1
         try:
             for row in self._connection.execute(SELECT_BACKWARDS, (above, through)):
@@ -306,8 +350,9 @@ class Reader:
         below, above = marks.trimmed_to, marks.last_seq + 1
         while above - below > 1:
             middle = (below + above) // 2
-            rows = (row for seq in range(middle, above) if (row := self.row(seq)))
-            row = next(rows, None)
+            kept = self._kept_parts(middle - 1, above - 1)
+            numbers = (seq for start, end in kept for seq in range(start + 1, end + 1))
+            row = next((row for seq in numbers if (row := self.row(seq))), None)
             if row is not None and holds(row):
                 below = row[0]
             else:

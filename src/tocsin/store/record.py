@@ -26,7 +26,8 @@ EVENT_COLUMNS = 5
 Row = tuple[int, int, int, int, bytes]  # seq, received_ns, end_bytes, crc, record
 
 _pack_place = Struct(">qqq").pack
-_pack_marks = Struct(">qqqq").pack
+_pack_marks = Struct(">qqqqq").pack
+_pack_old_marks = Struct(">qqqq").pack  # before commits were counted
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Event).decode
 
@@ -46,23 +47,31 @@ class LogMarks:
     """Where the log begins and ends. The events it holds are those in (trimmed_to, last_seq].
 
     The two byte counts are running totals since the log was made, so their difference is the size.
+    Commits are counted so that a log that lost one is known (see `mark.py`).
     """
 
     trimmed_to: int = 0
     trimmed_bytes: int = 0
     last_seq: int = 0
     last_bytes: int = 0
+    commits: int = 0
 
-    def row(self) -> tuple[int, int, int, int, int]:
+    def row(self) -> tuple[int, int, int, int, int, int]:
         columns = (self.trimmed_to, self.trimmed_bytes, self.last_seq, self.last_bytes)
-        return (*columns, crc32(_pack_marks(*columns)))
+        return (*columns, self.commits, crc32(_pack_marks(*columns, self.commits)))
+
+    def old_row(self) -> tuple[int, int, int, int, int]:
+        """As it was before commits were counted."""
+        columns = (self.trimmed_to, self.trimmed_bytes, self.last_seq, self.last_bytes)
+        return (*columns, crc32(_pack_old_marks(*columns)))
 
     @classmethod
     def from_row(cls, row: Sequence[object]) -> Self | None:
         """The marks, or None if the row is not what was written."""
         try:
-            marks = cls(*row[:4])  # type: ignore[arg-type]
-            return marks if marks.row() == tuple(row) else None
+            marks = cls(*row[:-1])  # type: ignore[arg-type]
+            written = marks.row() if len(row) == len(marks.row()) else marks.old_row()
+            return marks if written == tuple(row) else None
         except (StructError, TypeError):
             return None
 

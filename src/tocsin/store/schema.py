@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import apsw
+import msgspec
 
 from tocsin.errors import CorruptLog, DataDirectoryUnusable
-from tocsin.store.record import LogMarks
+from tocsin.store.record import LogMarks, seal
 
 APPLICATION_ID = 0x546F6373  # "Tocs"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 KEPT_SINCE = 2  # the version that has the table of what services keep
 BUSY_WAIT_MS_MAX = 10_000  # somebody looks at the log with another program
 PAGE_BYTES = 8192
 WAL_BYTES_KEPT_MAX = 64 << 20  # a write-ahead log that grew beyond it is cut back
+
+LOST_KEY = "log/lost"  # among the kept values: events whose loss was accepted
+
+Range = tuple[int, int]  # the first and the last event of it
 
 # WITHOUT ROWID, so that each table is one tree: nothing to disagree with an index.
 TABLES = {
@@ -23,7 +28,8 @@ TABLES = {
     "marks": (
         "CREATE TABLE marks (only INTEGER PRIMARY KEY CHECK (only = 1), "
         "trimmed_to INTEGER NOT NULL, trimmed_bytes INTEGER NOT NULL, "
-        "last_seq INTEGER NOT NULL, last_bytes INTEGER NOT NULL, crc INTEGER NOT NULL) STRICT"
+        "last_seq INTEGER NOT NULL, last_bytes INTEGER NOT NULL, commits INTEGER NOT NULL, "
+        "crc INTEGER NOT NULL) STRICT"
     ),
     "subscriptions": (
         "CREATE TABLE subscriptions (id TEXT PRIMARY KEY NOT NULL, definition BLOB NOT NULL, "
@@ -42,15 +48,19 @@ TABLES = {
         "crc INTEGER NOT NULL) STRICT, WITHOUT ROWID"
     ),
 }
+# Of the second version: commits were not counted. The first had no table of kept values either.
+_TABLES_OF_2 = TABLES | {"marks": TABLES["marks"].replace("commits INTEGER NOT NULL, ", "")}
 TABLES_OF = {
-    1: {name: text for name, text in TABLES.items() if name != "kept"},
+    1: {name: text for name, text in _TABLES_OF_2.items() if name != "kept"},
+    2: _TABLES_OF_2,
     SCHEMA_VERSION: TABLES,
 }
 # Small, and a row hidden here by a damaged page would go unnoticed: looked through at every start.
 TABLES_CHECKED_AT_START = ("marks", "subscriptions", "cursors", "kept")
 
-SELECT_MARKS = "SELECT trimmed_to, trimmed_bytes, last_seq, last_bytes, crc FROM marks"
-REPLACE_MARKS = "REPLACE INTO marks VALUES (1, ?, ?, ?, ?, ?)"
+SELECT_MARKS = "SELECT * FROM marks"  # fewer columns in an older version
+REPLACE_MARKS = "REPLACE INTO marks VALUES (1, ?, ?, ?, ?, ?, ?)"
+REPLACE_KEPT = "REPLACE INTO kept VALUES (?, ?, ?)"
 
 
 def set_up_writer(connection: apsw.Connection, *, alone: bool, synchronous: str) -> None:
@@ -77,8 +87,8 @@ def set_up_writer(connection: apsw.Connection, *, alone: bool, synchronous: str)
     run(f"PRAGMA synchronous={synchronous}; PRAGMA journal_size_limit={WAL_BYTES_KEPT_MAX}")
 
 
-def connect_reader(path: str) -> apsw.Connection:
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+def connect_reader(path: str, vfs: str | None = None) -> apsw.Connection:
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs=vfs)
     connection.set_busy_timeout(BUSY_WAIT_MS_MAX)
     settings = "PRAGMA mmap_size=0; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF"
     connection.execute(settings).fetchall()
@@ -87,7 +97,7 @@ def connect_reader(path: str) -> apsw.Connection:
 
 def create_tables(connection: apsw.Connection) -> None:
     """Make the tables if the database is new; whole or not at all."""
-    if connection.pragma("user_version") or _tables(connection):
+    if has_tables(connection):
         return
     run = connection.execute
     run("BEGIN IMMEDIATE")
@@ -98,13 +108,20 @@ def create_tables(connection: apsw.Connection) -> None:
     run("COMMIT")
 
 
-def upgrade_tables(connection: apsw.Connection) -> None:
+def has_tables(connection: apsw.Connection) -> bool:
+    return bool(connection.pragma("user_version") or _tables(connection))
+
+
+def upgrade_tables(connection: apsw.Connection, path: str) -> None:
     """Bring tables that `check_tables` knows to our version; whole or not at all."""
     version = connection.pragma("user_version")
     if version == SCHEMA_VERSION:
         return
     run = connection.execute
+    marks = read_marks(connection, path)
     run("BEGIN IMMEDIATE")
+    run(f"DROP TABLE marks; {TABLES['marks']}")
+    run(REPLACE_MARKS, marks.row())
     for name, statement in TABLES.items():
         if name not in TABLES_OF[version]:
             run(statement)
@@ -144,10 +161,21 @@ def check_small_tables(connection: apsw.Connection, path: str) -> None:
 
 def read_marks(connection: apsw.Connection, path: str) -> LogMarks:
     rows = connection.execute(SELECT_MARKS).fetchall()
-    marks = LogMarks.from_row(rows[0]) if len(rows) == 1 else None
+    marks = LogMarks.from_row(rows[0][1:]) if len(rows) == 1 else None
     if marks is None:
         raise corrupt(path, "the record of where the log begins and ends is damaged")
     return marks
+
+
+def lost_ranges(connection: apsw.Connection) -> list[Range]:
+    """The events whose loss was accepted."""
+    if connection.pragma("user_version") < KEPT_SINCE:
+        return []
+    query = "SELECT value, crc FROM kept WHERE id = ?"
+    for value, crc in connection.execute(query, (LOST_KEY,)).fetchall():
+        if type(value) is bytes and crc == seal(LOST_KEY, value):
+            return msgspec.json.decode(value, type=list[Range])
+    return []
 
 
 def corrupt(path: str, problem: str) -> CorruptLog:

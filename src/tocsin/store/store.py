@@ -6,7 +6,6 @@ simulator calls it inline on a simulated disk.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,8 +15,10 @@ from typing import Self
 import apsw
 
 from tocsin.event.stored import Batch
-from tocsin.store.directory import LOG_NAME, lock_directory, prepare_directory
+from tocsin.store.directory import LOG_NAME, DirectoryLock, lock_directory, prepare_directory
 from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, reason, unreadable
+from tocsin.store.mark import HighWater, MarkFile
+from tocsin.store.opening import WITHOUT_SHARED_MEMORY, Opened, open_log
 from tocsin.store.reader import Reader
 from tocsin.store.record import (
     EVENT_COLUMNS,
@@ -27,16 +28,7 @@ from tocsin.store.record import (
     seal_cursor,
     start_bytes,
 )
-from tocsin.store.schema import (
-    REPLACE_MARKS,
-    check_small_tables,
-    check_tables,
-    connect_reader,
-    create_tables,
-    read_marks,
-    set_up_writer,
-    upgrade_tables,
-)
+from tocsin.store.schema import REPLACE_KEPT, REPLACE_MARKS, connect_reader
 
 TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
 TRIM_BYTES_MAX = 16 << 20  # the same of large events; twice what one commit adds
@@ -59,7 +51,6 @@ INSERT_EVENTS = _many("INSERT", "events", EVENT_COLUMNS)
 REPLACE_CURSORS = _many("REPLACE", "cursors", 3)
 REPLACE_SUBSCRIPTION = "REPLACE INTO subscriptions VALUES (?, ?, ?)"
 REPLACE_DEAD = "REPLACE INTO dead VALUES (?, ?, ?)"
-REPLACE_KEPT = "REPLACE INTO kept VALUES (?, ?, ?)"
 
 Column = int | str | bytes
 
@@ -68,22 +59,27 @@ class Store:
     """The log of one data directory, open for writing."""
 
     def __init__(
-        self,
-        connection: apsw.Connection,
-        path: str,
-        marks: LogMarks,
-        lock: int | None,
-        vfs: str | None,
+        self, opened: Opened, path: str, lock: DirectoryLock | None, *, is_synced: bool
     ) -> None:
-        self._connection = connection
-        self._cursor = connection.cursor()
+        self.loss = opened.loss
+        """What was acknowledged before, and could not be found at the start. It was accepted."""
+        self._connection = opened.connection
+        self._cursor = opened.connection.cursor()
         self._path = path
-        self._marks = marks
+        self._marks = opened.marks
         self._lock = lock
-        self._vfs = vfs
+        self._vfs = opened.vfs
+        self._is_moved = opened.is_moved
+        self._is_synced = is_synced
+        self._mark = MarkFile(path, opened.vfs)
         self._wal_pages = 0
         self._failure: str | None = None
-        connection.set_wal_hook(self._note_wal_pages)
+        self._connection.set_wal_hook(self._note_wal_pages)
+        try:
+            self._sync_mark()
+        except BaseException:
+            self._connection.close()
+            raise
 
     @classmethod
     def open(
@@ -93,25 +89,29 @@ class Store:
         vfs: str | None = None,
         synchronous: str = "FULL",
         lock: bool = True,
+        accept_loss: bool = False,
     ) -> Self:
-        """Open the log, made new if there is none. With a `vfs` the disk is a simulated one."""
+        """Open the log, made new if there is none. With a `vfs` the disk is a simulated one.
+
+        LogIncomplete if it lacks what was acknowledged, unless that is accepted.
+        """
         assert synchronous in SYNCHRONOUS
-        held: int | None = None
+        held: DirectoryLock | None = None
         if vfs is None:
             prepare_directory(Path(directory))
             held = lock_directory(Path(directory)) if lock else None
         path = str(Path(directory) / LOG_NAME)
         try:
-            connection, marks = _open_log(path, vfs, synchronous)
+            opened = open_log(path, vfs, synchronous, accept_loss=accept_loss)
+            return cls(opened, path, held, is_synced=synchronous == "FULL")
         except BaseException as error:
             if held is not None:
-                os.close(held)
+                held.close()
             if isinstance(error, apsw.Error):
                 raise open_failed(path, error) from error
             if isinstance(error, UnicodeDecodeError | MemoryError):
                 raise unreadable(path, error) from error
             raise
-        return cls(connection, path, marks=marks, lock=held, vfs=vfs)
 
     @property
     def first_seq(self) -> int:
@@ -125,10 +125,10 @@ class Store:
 
     def reader(self) -> Reader:
         """A reader of its own connection, for another thread; on a simulated disk, of this one."""
-        if self._vfs is not None:
+        if self._vfs not in (None, WITHOUT_SHARED_MEMORY):
             return Reader(self._connection, self._path, shared=True)
         try:
-            return Reader(connect_reader(self._path), self._path, shared=False)
+            return Reader(connect_reader(self._path, self._vfs), self._path, shared=False)
         except apsw.Error as error:
             raise open_failed(self._path, error) from error
 
@@ -147,6 +147,8 @@ class Store:
         try:
             self._checkpoint_if_due()
             self._marks = self._commit(batch, columns, end_bytes)
+            with suppress(apsw.Error):  # the commit holds without it; the next one writes it too
+                self._mark.note(self._reached())
         except apsw.Error as error:
             if is_full(error) and self._roll_back():
                 raise disk_full(self._path) from error
@@ -161,6 +163,7 @@ class Store:
         try:
             if self._failure is None:
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._sync_mark()
         except (apsw.FullError, apsw.BusyError):
             pass  # the write-ahead log has it all, and is read at the next start
         except apsw.Error as error:
@@ -168,21 +171,28 @@ class Store:
         finally:
             self._failure = "the log is closed"
             self._connection.close()
+            self._mark.close()
             if self._lock is not None:
-                os.close(self._lock)
+                self._lock.close()
                 self._lock = None
+
+    def _reached(self) -> HighWater:
+        return HighWater(self._marks.commits, self._marks.last_seq, self._is_synced)
+
+    def _sync_mark(self) -> None:
+        with suppress(apsw.Error):  # an older mark stays true, and the log says what is wrong
+            self._mark.sync(self._reached())
 
     def _commit(self, batch: Batch, columns: Sequence[Column], end_bytes: int) -> LogMarks:
         run = self._cursor.execute
         run("BEGIN IMMEDIATE")
-        marks = self._marks
+        marks = replace(self._marks, commits=self._marks.commits + 1)
         if batch.events:
             self._insert(INSERT_EVENTS, EVENT_COLUMNS, columns)
             marks = replace(marks, last_seq=batch.events[-1].seq, last_bytes=end_bytes)
         if batch.trim_to > marks.trimmed_to:
             marks = self._trim(marks, batch.trim_to)
-        if marks is not self._marks:
-            run(REPLACE_MARKS, marks.row())
+        run(REPLACE_MARKS, marks.row())
         for name, definition in batch.subscriptions.items():
             if definition is None:
                 run("DELETE FROM subscriptions WHERE id = ?", (name,))
@@ -244,6 +254,10 @@ class Store:
         SQLite's own checkpoint would run after the commit, delay its acknowledgement, and ignore
         a failed sync.
         """
+        if not self._is_moved:  # see `opening.py`; DiskFull for as long as there is no room
+            with suppress(apsw.BusyError):  # as there, too
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._is_moved = True
         if self._wal_pages < CHECKPOINT_PAGES:
             return
         try:
@@ -257,22 +271,3 @@ class Store:
     def _note_wal_pages(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
-
-
-def _open_log(path: str, vfs: str | None, synchronous: str) -> tuple[apsw.Connection, LogMarks]:
-    connection = apsw.Connection(path, vfs=vfs)
-    try:
-        set_up_writer(connection, alone=vfs is not None, synchronous=synchronous)
-        create_tables(connection)
-        check_tables(connection, path)
-        upgrade_tables(connection)
-        check_small_tables(connection, path)
-        # What the last run left in the write-ahead log is written anew, and synced: if that run
-        # ended with a failed sync, the log may be in memory only, and look as if it were on disk.
-        with suppress(apsw.BusyError):  # somebody reads; the log is then moved later
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        return connection, read_marks(connection, path)
-    except BaseException:
-        with suppress(Exception):  # the first failure is the one to tell
-            connection.close()
-        raise

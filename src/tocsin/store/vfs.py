@@ -125,6 +125,10 @@ class SimDisk(apsw.VFS):
         for copy in (content.seen, content.on_disk):
             copy[bit // 8] ^= 1 << (bit % 8)
 
+    def sync_file(self, path: str) -> None:
+        """As if the kernel had written the file out by itself."""
+        self._files[path].sync()
+
     def step(self, boot: int) -> None:
         """Count an operation that changes the disk, and let the power go if it is time."""
         self.operations += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import TypeVar
 
@@ -39,6 +39,7 @@ class Hand:
         snapshot: Snapshot | None = None,
         log: list[Stored] | None = None,
         stopwatch: Callable[[], int] = lambda: 0,
+        addresses_of: Callable[[str], Iterable[str]] = lambda sink: (),
     ) -> None:
         numbers = count(1)
         self.now = 1_000 * S
@@ -54,6 +55,7 @@ class Hand:
             jitter=lambda: 0.0,
             is_trusted=lambda sink: trusted,
             stopwatch=stopwatch,
+            addresses_of=addresses_of,
         )
         if snapshot is not None:
             self.broker.recover(snapshot, self.now)

@@ -203,7 +203,7 @@ def test_a_subscription_of_a_newer_version_stops_the_start_in_plain_words() -> N
         def read_one(self, seq: int) -> None:
             return None
 
-    with pytest.raises(DataDirectoryUnusable, match="s1 was written by another"):
+    with pytest.raises(DataDirectoryUnusable, match="s1 was written by a newer"):
         take_snapshot(NewerLog(), 1, 0, 10)
 
 

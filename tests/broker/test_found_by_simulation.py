@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.harness import OK, Hand, event, handshakes, only, pushes
+from broker.harness import OK, Hand, S, event, handshakes, only, pushes
 from tocsin.broker.effects import Commit, ReadLog, Reply, StreamDropped, StreamOut
+from tocsin.broker.intake import Intake
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
 from tocsin.delivery.deadletter import DeadLetter, from_record
@@ -244,3 +245,29 @@ def test_a_late_refusal_condemns_no_other_event() -> None:
 
     assert [stored.seq for stored in again.events] == [2]
     assert hand.broker.counters.given_up == 0
+
+
+DAY_NS = 86_400 * S
+
+
+def stamped(intake: Intake, now_ns: int, *numbers: int) -> list[int]:
+    """The times that a commit at this moment gives to new events of these numbers."""
+    for number in numbers:
+        intake.offer([event(number)], object())
+    return [stored.received_ns for stored in intake.take(0, now_ns)[0]]
+
+
+def test_a_time_far_ahead_that_no_event_has_lets_none_be_stamped_before_another() -> None:
+    intake, last_ns = Intake(BrokerOptions()), 100 * DAY_NS
+    intake.remember([], last_ns)
+
+    assert stamped(intake, last_ns + 45 * DAY_NS) == []
+    assert stamped(intake, last_ns - S, 1) == [last_ns]
+
+
+def test_after_an_event_that_was_stamped_far_ahead_time_goes_on_from_the_one_before() -> None:
+    intake, last_ns = Intake(BrokerOptions()), 100 * DAY_NS
+    intake.remember([], last_ns)
+
+    assert stamped(intake, last_ns + 45 * DAY_NS, 1) == [last_ns + 45 * DAY_NS]
+    assert stamped(intake, last_ns - S, 2) == [last_ns]

@@ -20,7 +20,7 @@ def test_what_was_not_asked_is_told_once_and_counted_each_time() -> None:
     hand.publish(wide(1))
     hand.publish(wide(2))
 
-    notes = [e for e in hand.seen if isinstance(e, Note) and "not asked" in e.message]
+    notes = [e for e in hand.seen if isinstance(e, Note) and "not evaluated" in e.message]
     assert len(notes) == 1
     assert hand.broker.counters.unasked == 2
     assert "event 1 was not matched" in (hand.broker.view(sub).last_error or "")

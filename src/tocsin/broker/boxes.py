@@ -1,6 +1,13 @@
-"""Message boxes: events that are fetched. What was handed out stays until it is acknowledged."""
+"""Message boxes: events that are fetched. What was handed out stays until it is acknowledged.
+
+There are two ways to fetch. A pull hands out a token, and giving it back acknowledges. A take is
+for protocols that have no token: what it handed out is in flight, and no other take gets it, until
+whoever carried the answer says that it arrived (`release`) or that it did not (`give_back`).
+"""
 
 from __future__ import annotations
+
+import msgspec
 
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import Pulled, Token
@@ -16,13 +23,22 @@ PULL_BYTES_MAX = 8 << 20
 TOKEN_CHARACTERS_MAX = 20
 
 
+class HandOut(msgspec.Struct, frozen=True, eq=False):
+    """What one take was answered with."""
+
+    box: Subscriber
+    numbers: list[int]
+    dropped: int  # what the answer said of events that were dropped
+
+
 class Boxes:
-    """Pulling, waiting and acknowledging."""
+    """Pulling, taking, waiting and acknowledging."""
 
     def __init__(self, state: State, catchup: Catchup) -> None:
         self._state = state
         self._catchup = catchup
         self._waiting: dict[Token, tuple[Subscriber, Pull]] = {}
+        self._hand_outs: dict[Token, HandOut] = {}  # by the token of the take
 
     def find(self, box_id: str) -> Subscriber:
         box = self._state.by_id.get(box_id)
@@ -40,17 +56,25 @@ class Boxes:
         box = self.find(box_id)
         if ack is not None:
             self._acknowledge(box, ack)
-        pull = Pull(token, max(1, min(events_max, PULL_EVENTS_MAX)))
-        if box.follower.waiting or wait_ns <= 0:
+        self._answer_or_wait(box, Pull(token, _within(events_max)), wait_ns, now_ns)
+
+    def take(self, box_id: str, events_max: int, wait_ns: int, token: Token, now_ns: int) -> None:
+        """The same, of what is not in flight. `token` stands for what was handed out, until it is
+        released or given back."""
+        pull = Pull(token, _within(events_max), takes=True)
+        self._answer_or_wait(self.find(box_id), pull, wait_ns, now_ns)
+
+    def _answer_or_wait(self, box: Subscriber, pull: Pull, wait_ns: int, now_ns: int) -> None:
+        if wait_ns <= 0 or _has_something(box, pull):
             self._answer(box, pull)
             return
         if len(box.pulls) >= self._state.options.pulls_per_box_max:
             raise Busy(
-                f"{len(box.pulls)} callers wait at this box already",
+                f"{len(box.pulls)} callers are already waiting for this box",
                 remedy="Let one consumer pull at a time.",
             )
         box.pulls.append(pull)
-        self._waiting[token] = (box, pull)
+        self._waiting[pull.token] = (box, pull)
         longest_ns = int(self._state.options.pull_wait_s_max * 1e9)
         until_ns = now_ns + min(wait_ns, longest_ns)
         pull.gives_in = self._state.timers.at(until_ns, lambda _: self._answer(box, pull))
@@ -58,22 +82,68 @@ class Boxes:
     def _acknowledge(self, box: Subscriber, ack: str) -> None:
         if len(ack) > TOKEN_CHARACTERS_MAX or not (ack.isascii() and ack.isdigit()):
             raise BadToken(
-                f"{ack[:32]!r} is no acknowledgement token", remedy="Give back `next` as it came."
+                f"{ack[:32]!r} is no acknowledgement token",
+                remedy="Send `next` of the last response unchanged.",
             )
         seq = int(ack)
         if seq > box.follower.cursor(self._state.head):
             if seq > box.handed_out:
                 raise BadToken(
-                    f"token {ack} was never handed out", remedy="Give back `next` as it came."
+                    f"token {ack} was never handed out",
+                    remedy="Send `next` of the last response unchanged.",
                 )
-            box.follower.settle_through(seq)
             box.told_dropped = box.answered_dropped
-            self._state.moved(box)
-            if box.follower.wants_more():
-                self._catchup.add(box.follower)
+            self._settle(box, seq)
+
+    def _settle(self, box: Subscriber, seq: int) -> None:
+        """Everything up to `seq` is done with, and what follows it and was released early."""
+        follower = box.follower
+        for stored in follower.waiting if box.released else ():
+            if stored.seq > seq and stored.seq not in box.released:
+                break
+            seq = max(seq, stored.seq)
+        follower.settle_through(seq)
+        if box.released or box.in_flight:
+            box.released = {each for each in box.released if each > seq}
+            box.in_flight = {each for each in box.in_flight if each > seq}
+            _hold_front(box)
+        self._state.moved(box)
+        if follower.wants_more():
+            self._catchup.add(follower)
+
+    def release(self, token: Token, through: int | None = None) -> None:
+        """What this take handed out has arrived; of it what is past `through` has not."""
+        hand_out = self._finished(token)
+        if hand_out is None:
+            return
+        box = hand_out.box
+        box.told_dropped = max(box.told_dropped, hand_out.dropped)
+        waited = box.in_flight.intersection(hand_out.numbers)
+        box.in_flight -= waited
+        box.released |= {seq for seq in waited if through is None or seq <= through}
+        if box.released:
+            self._settle(box, 0)
+        else:
+            _hold_front(box)
+        self.wake(box)
+
+    def give_back(self, token: Token) -> None:
+        """What this take handed out did not arrive: it is for whoever asks next."""
+        hand_out = self._finished(token)
+        if hand_out is not None:
+            hand_out.box.in_flight.difference_update(hand_out.numbers)
+            _hold_front(hand_out.box)
+            self.wake(hand_out.box)
+
+    def _finished(self, token: Token) -> HandOut | None:
+        hand_out = self._hand_outs.pop(token, None)
+        if hand_out is None:
+            return None
+        is_there = self._state.by_id.get(hand_out.box.subscription.id) is hand_out.box
+        return hand_out if is_there else None
 
     def _answer(self, box: Subscriber, pull: Pull) -> None:
-        events = _first(box, pull.events_max)
+        events = _first(box, pull)
         follower = box.follower
         last = events[-1].seq if events else follower.cursor(self._state.head)
         box.delivered += len(events)
@@ -81,6 +151,11 @@ class Boxes:
         self._state.counters.pulled += len(events)
         box.answered_dropped = follower.dropped
         self._close(box, pull)
+        if pull.takes:
+            numbers = [stored.seq for stored in events]
+            self._hand_outs[pull.token] = HandOut(box, numbers, follower.dropped)
+            box.in_flight.update(numbers)
+            _hold_front(box)
         self._state.reply(
             pull.token, Pulled(events, str(last), follower.dropped - box.told_dropped)
         )
@@ -92,13 +167,16 @@ class Boxes:
             self._waiting.pop(pull.token, None)
 
     def wake(self, box: Subscriber) -> None:
-        """Something came: everybody who waits gets it, and the acknowledgement decides."""
+        """Something came: everybody who waits gets it, and the acknowledgement decides. Of those
+        who take, the first gets it."""
         if box.is_active:
             for pull in list(box.pulls):
-                self._answer(box, pull)
+                if not pull.takes or _has_something(box, pull):
+                    self._answer(box, pull)
 
     def cancel(self, token: Token) -> None:
         """The caller has left."""
+        self.give_back(token)
         if token in self._waiting:
             box, pull = self._waiting[token]
             self._close(box, pull)
@@ -118,15 +196,42 @@ class Boxes:
             self._answer(box, pull)
 
 
-def _first(box: Subscriber, events_max: int) -> list[Stored]:
+def _within(events_max: int) -> int:
+    return max(1, min(events_max, PULL_EVENTS_MAX))
+
+
+def _has_something(box: Subscriber, pull: Pull) -> bool:
+    waiting = box.follower.waiting
+    if not pull.takes or not (box.in_flight or box.released):
+        return bool(waiting)
+    return any(_is_free(box, stored.seq) for stored in waiting)
+
+
+def _is_free(box: Subscriber, seq: int) -> bool:
+    return seq not in box.in_flight and seq not in box.released
+
+
+def _hold_front(box: Subscriber) -> None:
+    """A box that is full drops its oldest, but none that is under way to its owner."""
+    held = 0
+    for stored in box.follower.waiting:
+        if _is_free(box, stored.seq):
+            break
+        held += 1
+    box.follower.held = held
+
+
+def _first(box: Subscriber, pull: Pull) -> list[Stored]:
     """The oldest waiting events, as many as one answer may hold; none while the box is paused."""
     taken: list[Stored] = []
     size = 0
     if not box.is_active:
         return taken
     for stored in box.follower.waiting:
+        if pull.takes and not _is_free(box, stored.seq):
+            continue
         size += weight(stored)
-        if taken and (len(taken) >= events_max or size > PULL_BYTES_MAX):
+        if taken and (len(taken) >= pull.events_max or size > PULL_BYTES_MAX):
             break
         taken.append(stored)
     return taken

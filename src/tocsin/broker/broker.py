@@ -8,10 +8,11 @@ matched and handed on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
+from tocsin.broker.clock import Clock
 from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
 from tocsin.broker.intake import Intake
 from tocsin.broker.kept import Kept
@@ -29,7 +30,7 @@ from tocsin.delivery.deadletter import DeadLetter
 from tocsin.delivery.lane import Redrive
 from tocsin.delivery.outcome import Outcome
 from tocsin.delivery.retry import NS_PER_S
-from tocsin.errors import DiskFailed, DiskFull, TocsinError
+from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
@@ -51,36 +52,39 @@ class Broker:
         jitter: Callable[[], float],
         is_trusted: Callable[[str], bool],
         stopwatch: Callable[[], int] = lambda: 0,
+        addresses_of: Callable[[str], Iterable[str]] = lambda sink: (),
     ) -> None:
         self._state = state = State(options, new_id, jitter, stopwatch)
         self.options = options
         self.counters = state.counters
         self.interest = state.interest  # to be asked: what anybody wants now
         self._intake = Intake(options)
+        self.refuse = self._intake.refuse
         self._unasked = Unasked(state)
         self._catchup = Catchup(state, self._unasked)
-        self._pushing = Pushing(state, self._catchup)
-        self._boxes = Boxes(state, self._catchup)
+        self._pushing = Pushing(state, self._catchup, addresses_of)
+        self.away, self.heard_from = self._pushing.away, self._pushing.heard_from
+        self.boxes = boxes = Boxes(state, self._catchup)
         self._streams = Streams(state, self._catchup)
-        self._registry = Registry(state, self._catchup, self._pushing, self._boxes, is_trusted)
+        self._registry = Registry(state, self._catchup, self._pushing, boxes, is_trusted)
         self._kept = Kept(state)
         self._retention = Retention(state, self._catchup, self._streams)
+        self.clock = Clock(state, self._registry, self._retention)
         self._committing: UnderWay | None = None
-        self._save_at_ns = 0
-        self._hold_until_ns = 0
-        self._disk_is_full = False
-        self._stopped = False
+        self._save_at_ns = self._hold_until_ns = 0
+        self._disk_is_full = self._stopped = False
         self._corrupt_told: set[int] = set()
 
     # What was before
 
-    def recover(self, snapshot: Snapshot, now_ns: int) -> None:
-        """Take up where the disk says the last broker here stopped."""
+    def recover(self, snapshot: Snapshot, now_ns: int, *, sure_ns: int = 0) -> None:
+        """Take up where the disk says the last broker here stopped; it is `sure_ns` at least."""
         state = self._state
         state.head, state.first = snapshot.last_seq, snapshot.first_seq
         state.counters.dead_letters = snapshot.dead_letters
         self._intake.remember(snapshot.recent, snapshot.last_received_ns)
         self._kept.restore(snapshot.kept)
+        self.clock.recover(max(snapshot.last_time_ns, sure_ns), now_ns)
         self._registry.restore(snapshot, now_ns)
         self._retention.survey(now_ns)
 
@@ -92,7 +96,7 @@ class Broker:
             self._intake.offer(events, token)
         except TocsinError as error:
             self.counters.rejected += 1
-            self.counters.refused_busy += 1
+            self.counters.refused_busy += isinstance(error, Busy)
             self._state.reply(token, error)
 
     def subscribe(
@@ -119,11 +123,11 @@ class Broker:
         self, box_id: str, events_max: int, wait_ns: int, ack: str | None, token: Token, now_ns: int
     ) -> None:
         """Fetch from a box; `Reply` with `Pulled`."""
-        self._try(token, lambda: self._boxes.pull(box_id, events_max, wait_ns, ack, token, now_ns))
+        self._try(token, lambda: self.boxes.pull(box_id, events_max, wait_ns, ack, token, now_ns))
 
     def cancel(self, token: Token) -> None:
         """Whoever waited has left."""
-        self._boxes.cancel(token)
+        self.boxes.cancel(token)
 
     def redrive(self, letter: DeadLetter, token: Token, now_ns: int) -> None:
         """Send a dead letter again, to where its subscription points now."""
@@ -163,14 +167,16 @@ class Broker:
         return self._pushing.lanes()
 
     def view(self, subscription_id: str) -> SubscriptionView:
-        return view(self._state.find(subscription_id), self._state.head)
+        return self._view(self._state.find(subscription_id))
 
     def view_box(self, box_id: str) -> SubscriptionView:
-        return view(self._boxes.find(box_id), self._state.head)
+        return self._view(self.boxes.find(box_id))
 
     def views(self) -> list[SubscriptionView]:
-        head = self._state.head
-        return [view(subscriber, head) for subscriber in self._state.by_id.values()]
+        return [self._view(subscriber) for subscriber in self._state.by_id.values()]
+
+    def _view(self, subscriber: Subscriber) -> SubscriptionView:
+        return view(subscriber, self._state.head, self._state.shift_ns)
 
     def subscription_ids(self) -> list[str]:
         return list(self._state.by_id)
@@ -201,8 +207,7 @@ class Broker:
         """The commit under way is on disk. `first_seq` is the oldest event the log still has."""
         assert self._committing is not None
         done, self._committing = self._committing, None
-        batch = done.batch
-        state = self._state
+        batch, state = done.batch, self._state
         state.committing = Batch()
         state.first = first_seq
         if self._disk_is_full:
@@ -224,12 +229,11 @@ class Broker:
 
     def _acknowledge(self, promised: list[Reply]) -> None:
         """What publishers were promised is true now: it is on disk."""
-        counters = self.counters
         for reply in promised:
             accepted = reply.result
             assert isinstance(accepted, Accepted)
-            counters.acknowledged += accepted.accepted
-            counters.duplicates += accepted.duplicates
+            self.counters.acknowledged += accepted.accepted
+            self.counters.duplicates += accepted.duplicates
         self._state.out += promised
 
     def _hand_on(self, events: list[Stored], now_ns: int) -> None:
@@ -256,8 +260,7 @@ class Broker:
                     woken[key] = reader
                     self.counters.dropped += follower.dropped - dropped
                 if not taken:
-                    follower.live = False
-                    follower.scanned_to = stored.seq - 1
+                    follower.live, follower.scanned_to = False, stored.seq - 1
             if matcher.gave_up:
                 self._unasked.tell(matcher.gave_up, stored)
         self._streams.write(direct)
@@ -272,19 +275,19 @@ class Broker:
         if reader.lane is not None:
             self._pushing.wake_for(reader, now_ns)
         else:
-            self._boxes.wake(reader)
+            self.boxes.wake(reader)
 
     def commit_failed(self, error: DiskFull | DiskFailed, now_ns: int) -> None:
         """The commit under way is not on disk, and nothing of it was stored."""
         assert self._committing is not None
-        failed, self._committing = self._committing, None
-        state = self._state
+        (failed, self._committing), state = (self._committing, None), self._state
         state.committing = Batch()
         self._intake.undo(failed.batch.events)
         for token in failed.askers():
             self.counters.rejected += 1
             state.reply(token, error)
         if isinstance(error, DiskFull):
+            self.counters.disk_full += 1
             state.unsaved_replies[:0] = failed.replies
             state.unsaved_ends[:0] = failed.ends
             state.take_back(failed.batch)
@@ -311,10 +314,10 @@ class Broker:
 
     def met_corrupt(self, sequences: list[int]) -> None:
         """Somebody came across records that fail their checksum; each is told once."""
-        room = CORRUPT_TOLD_MAX - len(self._corrupt_told)
-        new = [seq for seq in sequences if seq not in self._corrupt_told][:room]
+        told = self._corrupt_told
+        new = [seq for seq in sequences if seq not in told][: CORRUPT_TOLD_MAX - len(told)]
         if new:
-            self._corrupt_told.update(new)
+            told.update(new)
             self.counters.corrupt += len(new)
             words = "records failed their checksum and are not served"
             self._state.note("error", words, sequences=new[:10], count=len(new))
@@ -355,27 +358,24 @@ class Broker:
         """Everything to be done since the last call, the next commit among it if one is due."""
         if self._committing is None and not self._stopped:
             self._next_commit(now_ns)
-        read = None if self._stopped else self._catchup.next_read()
-        if read is not None:
+        if not self._stopped and (read := self._catchup.next_read()) is not None:
             self._state.out.append(read)
         effects, self._state.out = self._state.out, []
         return effects
 
     def _has_own_changes(self) -> bool:
-        state = self._state
-        return bool(state.dirty) or not state.unsaved.is_empty()
+        return bool(self._state.dirty) or not self._state.unsaved.is_empty()
 
     def _next_commit(self, now_ns: int) -> None:
         state = self._state
         wishes, state.wishes = state.wishes, []
-        events, size, promised = self._intake.take(state.head, now_ns)
+        events, size, promised = self._intake.take(state.head, state.time_ns(now_ns))
         urgent = events or wishes or state.unsaved_replies
         due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
         if not urgent and not (due and self._has_own_changes()):
             self._acknowledge(promised)  # repeats only: what they repeat is on disk
             return
-        head = events[-1].seq if events else state.head
-        self._registry.note(wishes, head)
+        self._registry.note(wishes, events[-1].seq if events else state.head)
         batch, state.unsaved = state.unsaved, Batch()
         batch.events, batch.events_bytes = events, size
         # Cursors of this moment: events of this very commit are past them all, so the old head.
@@ -389,7 +389,8 @@ class Broker:
 
     def shut_down(self, now_ns: int) -> None:
         """Answer everybody who waits, and let the next commit carry every cursor."""
-        self._boxes.end_waits()
+        self.boxes.end_waits()
+        self.clock.shut_down(now_ns)
         self._save_at_ns = 0
         for subscriber in self._state.by_id.values():
             self._state.moved(subscriber)

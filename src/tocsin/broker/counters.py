@@ -12,6 +12,7 @@ class Counters:
         "corrupt",
         "dead_letters",
         "delivered",
+        "disk_full",
         "dropped",
         "duplicates",
         "failed_attempts",
@@ -20,6 +21,7 @@ class Counters:
         "read_back",
         "refused_busy",
         "rejected",
+        "soap_unverified",
         "streamed",
         "trimmed_to",
         "unasked",
@@ -30,6 +32,7 @@ class Counters:
         self.duplicates = 0  # repeats, acknowledged and not stored twice
         self.rejected = 0  # publishes answered with an error
         self.refused_busy = 0  # of those, because too much was waiting
+        self.disk_full = 0  # commits that the disk had no room for
         self.commits = 0
         self.delivered = 0  # events taken by a webhook
         self.failed_attempts = 0
@@ -41,4 +44,5 @@ class Counters:
         self.read_back = 0  # events read from the log to catch somebody up
         self.corrupt = 0  # records that failed their checksum
         self.trimmed_to = 0
+        self.soap_unverified = 0  # SOAP requests with WS-Security, in which nothing was verified
         self.unasked = 0  # filters that were not asked of an event: they could take too long

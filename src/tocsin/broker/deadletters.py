@@ -38,7 +38,7 @@ class DeadLetters:
             sink=subscription.sink,
             seq=stored.seq,
             received_ns=stored.received_ns,
-            given_up_ns=now_ns,
+            given_up_ns=self._state.time_ns(now_ns),
             reason=reason,
             attempts=list(who.attempts),
             event=stored.event,
@@ -50,7 +50,7 @@ class DeadLetters:
         who.dead += 1
         state.note(
             "warning",
-            "an event was given up; `tocsin dlq show` has it",
+            "an event became a dead letter; `tocsin dlq show` has it",
             dead_letter=letter.id,
             subscription=letter.subscription,
             seq=letter.seq,
@@ -93,14 +93,16 @@ class DeadLetters:
             state.counters.delivered += 1
             state.reply_when_saved(redrive.token, Redriven(letter))
             return True
-        attempts = [*letter.attempts, attempt(outcome, now_ns)][-ATTEMPTS_KEPT_MAX:]
+        attempts = [*letter.attempts, attempt(outcome, self._state.time_ns(now_ns))][
+            -ATTEMPTS_KEPT_MAX:
+        ]
         kept = msgspec.structs.replace(letter, attempts=attempts, reason=describe(outcome))
         state.unsaved.dead[letter.id] = record(kept)
         state.reply_when_saved(
             redrive.token,
             RedriveFailed(
                 f"the sink did not take it: {describe(outcome)}",
-                remedy="The dead letter is kept. Mend the sink and redrive it again.",
+                remedy="The dead letter is kept. Fix the sink, then redrive it again.",
             ),
         )
         return False
@@ -116,8 +118,8 @@ class DeadLetters:
         """Nobody removes a dead letter twice: not while it is sent, nor while it is removed."""
         if letter_id in self._redriving:
             raise Busy(
-                f"dead letter {letter_id[:64]!r} is being sent again just now",
-                remedy="Wait for the answer of that.",
+                f"dead letter {letter_id[:64]!r} is already being sent again",
+                remedy="Wait until that attempt has ended.",
             )
         for changes in (self._state.unsaved.dead, self._state.committing.dead):
             if letter_id in changes and changes[letter_id] is None:

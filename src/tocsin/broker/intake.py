@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from tocsin.broker.effects import Accepted, Reply, Token
 from tocsin.broker.options import BrokerOptions
 from tocsin.delivery.follower import event_weight
-from tocsin.errors import Busy
+from tocsin.delivery.retry import NS_PER_S
+from tocsin.errors import Busy, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 
@@ -37,6 +38,12 @@ class Intake:
         # The same keys: a dict that loses its oldest looks at all the places they left, each time.
         self._oldest_first: deque[tuple[str, str]] = deque()
         self._received_ns = 0
+        self._before_jump_ns = 0  # the last time before one that was far ahead of it
+        self._refusal: Callable[[], TocsinError] | None = None
+
+    def refuse(self, why: Callable[[], TocsinError] | None) -> None:
+        """Answer every publisher with this from now on; None to take events again."""
+        self._refusal = why
 
     def __bool__(self) -> bool:
         return bool(self._offers)
@@ -50,6 +57,8 @@ class Intake:
 
     def offer(self, events: list[Event], token: Token) -> None:
         """Queue what a publisher sent. Busy if too much waits already."""
+        if self._refusal is not None:
+            raise self._refusal()
         size = sum(map(event_weight, events))
         options = self._options
         if self._offers and (
@@ -73,8 +82,9 @@ class Intake:
         options = self._options
         recent = self._recent
         seq = head
-        # The log is searched by time, so time does not go back in it, whatever the clock does.
-        self._received_ns = received_ns = max(now_ns, self._received_ns)
+        # The log is searched by time, so time does not go back in it, unless what came before was
+        # stamped by a clock that was far ahead.
+        received_ns = self._stamp_ns(now_ns) if self._offers else 0
         while self._offers and len(stored) < options.batch_events_max:
             if size + self._offers[0].bytes > options.batch_bytes_max and stored:
                 break
@@ -100,6 +110,14 @@ class Intake:
             accepted = Accepted(len(offer.events), first, last, duplicates)
             promised.append(Reply(offer.token, accepted))
         return stored, size, promised
+
+    def _stamp_ns(self, now_ns: int) -> int:
+        jump_ns = int(self._options.clock_jump_s * NS_PER_S)
+        if now_ns - self._received_ns > jump_ns:
+            self._before_jump_ns = self._received_ns
+        is_back = self._received_ns - now_ns > jump_ns
+        self._received_ns = max(now_ns, self._before_jump_ns if is_back else self._received_ns)
+        return self._received_ns
 
     def forget_old(self) -> None:
         """Keep to the window. After a commit, not before: one that fails must not push out what

@@ -30,6 +30,7 @@ class BrokerOptions:
     retain_age_s: float | None = 7 * DAY_S
     retain_bytes: int | None = 10 << 30
     backlog_age_s: float = 7 * DAY_S  # how long a subscription may hold the log back
+    clock_jump_s: float = DAY_S  # past it a clock that jumped ends no lease until it is accepted
     pull_wait_s_max: float = 60.0
     read_page_events: int = 1024
     window_events: int = WINDOW_EVENTS  # waiting in memory per subscriber; the rest is in the log

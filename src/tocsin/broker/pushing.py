@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush, heapreplace
 
 import msgspec
 
+from tocsin.broker.away import Away
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadletters import DeadLetters
 from tocsin.broker.effects import Push, TakeLeave
@@ -25,9 +27,13 @@ LINE_SPARE = 64  # outdated places in a lane's line that are not worth the sweep
 class Pushing:
     """The lanes by sink, and the rules of delivery."""
 
-    def __init__(self, state: State, catchup: Catchup) -> None:
+    def __init__(
+        self, state: State, catchup: Catchup, addresses_of: Callable[[str], Iterable[str]]
+    ) -> None:
         self._state = state
         self._catchup = catchup
+        self._addresses_of = addresses_of
+        self.away = Away()
         self._by_sink: dict[str, Lane[Subscriber]] = {}
         self._by_number: dict[int, Lane[Subscriber]] = {}
         self.dead_letters = DeadLetters(state)
@@ -53,6 +59,18 @@ class Pushing:
         lane.only = subscriber if len(lane.members) == 1 else None
         lane.limit_rate(subscriber.subscription.rate_per_minute)
 
+    def is_there(self, subscriber: Subscriber, now_ns: int) -> None:
+        """Somebody at the sink subscribed, renewed or resumed: try now, not after the old delay."""
+        lane = subscriber.lane
+        if lane is not None and lane.forget_delay(now_ns):
+            self.wake(lane, now_ns)
+
+    def heard_from(self, address: str, now_ns: int) -> None:
+        """Somebody connected from this address: sinks there that were out of reach may be back."""
+        for lane in self.away.at(address, now_ns):
+            if lane.forget_delay(now_ns):
+                self.wake(lane, now_ns)
+
     def leave(self, subscriber: Subscriber) -> None:
         lane = subscriber.lane
         if lane is None:
@@ -70,6 +88,7 @@ class Pushing:
         if not lane.members and lane.busy is None and not lane.redrives:
             self._by_sink.pop(lane.sink, None)
             self._by_number.pop(lane.number, None)
+            self.away.drop(lane)
 
     def wake_for(self, subscriber: Subscriber, now_ns: int) -> None:
         """Something waits for this subscriber's sink."""
@@ -136,7 +155,7 @@ class Pushing:
             who.last_error = None
         count = len(events)
         who.delivered += count
-        who.last_delivered_ns = now_ns
+        who.last_delivered_ns = now_ns + self._state.shift_ns
         self._state.counters.delivered += count
         self._front_is_settled(who, events[-1].seq)
 
@@ -159,7 +178,7 @@ class Pushing:
         who.tries(events[0].seq)
         if len(who.attempts) >= ATTEMPTS_KEPT_MAX:
             del who.attempts[ATTEMPTS_KEPT_MAX // 2]  # the first ones and the last ones tell most
-        who.attempts.append(attempt(outcome, now_ns))
+        who.attempts.append(attempt(outcome, self._state.time_ns(now_ns)))
         self._failed(lane, who, events, verdict, outcome, now_ns)
 
     def _failed(
@@ -190,6 +209,7 @@ class Pushing:
             lane.failures = 0
             return
         lane.failures += 1
+        lane.asks_patience = isinstance(outcome, Answered) and outcome.retry_after_s is not None
         self._retry_at(lane, outcome, now_ns)
 
     def _wait(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
@@ -208,13 +228,18 @@ class Pushing:
                 self.suspend(
                     member, f"no delivery for {patience_s / 3600:.0f} h: {describe(outcome)}"
                 )
-            lane.recovered()
+            self.recovered(lane)
             return
+        self.away.put(lane, () if lane.asks_patience else self._addresses_of(lane.sink))
         self._retry_at(lane, outcome, now_ns)
+
+    def recovered(self, lane: Lane[Subscriber]) -> None:
+        lane.recovered()
+        self.away.drop(lane)
 
     def _is_back(self, lane: Lane[Subscriber]) -> None:
         was_missing = lane.missing
-        lane.recovered()
+        self.recovered(lane)
         if was_missing:
             self._stand_differently(lane)
 
@@ -258,7 +283,7 @@ class Pushing:
         )
         self.end(who)
         self._state.unsaved_ends += endings(
-            who, "DeliveryFailure", "the consumer answered that it is gone (HTTP 410)"
+            who, "DeliveryFailure", "the consumer answered 410 Gone"
         )
 
     def end(self, who: Subscriber) -> None:
@@ -318,7 +343,7 @@ class Pushing:
         self, lane: Lane[Subscriber], redrive: Redrive, outcome: Outcome, now_ns: int
     ) -> None:
         if self.dead_letters.redriven(redrive, outcome, now_ns):
-            lane.recovered()
+            self.recovered(lane)
             lane.not_before_ns = 0
         subscription_id = redrive.letter.subscription
         known = self._state.by_id.get(subscription_id)

@@ -71,7 +71,10 @@ class Registry:
                 remedy="Delete some, or raise subscriptions_max.",
             )
         subscription = msgspec.structs.replace(
-            asked, id=state.new_id(), created_ns=now_ns, state=self._first_standing(asked)
+            asked,
+            id=state.new_id(),
+            created_ns=state.time_ns(now_ns),
+            state=self._first_standing(asked),
         )
         follower = state.new_follower(0, keep=subscription.config.backlog)
         subscriber = Subscriber(subscription, filter, follower)
@@ -84,7 +87,8 @@ class Registry:
 
         def do(now_ns: int) -> object:
             self._install(subscriber, now_ns)
-            return view(subscriber, state.head)
+            self._pushing.is_there(subscriber, now_ns)
+            return view(subscriber, state.head, state.shift_ns)
 
         state.wishes.append(Wish(token, note, do))
 
@@ -160,10 +164,12 @@ class Registry:
                 return no_such_subscription(subscription_id)
             changed = self._changed(subscriber.subscription, change)
             if change.is_there and subscriber.lane is not None:
-                subscriber.lane.recovered()
+                self._pushing.recovered(subscriber.lane)
                 subscriber.lane.not_before_ns = now_ns
             self._apply(subscriber, changed, change.filter, now_ns)
-            return view(subscriber, state.head)
+            if change.expires_ns is not UNSET or change.state is Standing.ACTIVE:
+                self._pushing.is_there(subscriber, now_ns)
+            return view(subscriber, state.head, state.shift_ns)
 
         state.wishes.append(Wish(token, note, do))
 
@@ -259,11 +265,17 @@ class Registry:
 
     def _set_lease(self, subscriber: Subscriber) -> None:
         """As long as the subscription says now, whatever it said before."""
-        timers, due_ns = self._state.timers, subscriber.subscription.expires_ns
-        timers.cancel(subscriber.lease)
+        state, due_ns = self._state, subscriber.subscription.expires_ns
+        state.timers.cancel(subscriber.lease)
         subscriber.lease = None
-        if due_ns is not None:
-            subscriber.lease = timers.at(due_ns, lambda _: self._expire(subscriber))
+        if due_ns is not None and not state.holds:
+            due_ns -= state.shift_ns
+            subscriber.lease = state.timers.at(due_ns, lambda _: self._expire(subscriber))
+
+    def set_leases(self) -> None:
+        """The time of day is another, or in doubt, or no longer."""
+        for subscriber in self._state.by_id.values():
+            self._set_lease(subscriber)
 
     def _expire(self, subscriber: Subscriber) -> None:
         subscription_id = subscriber.subscription.id

@@ -22,19 +22,31 @@ class Retention:
         """Drop what waited longer than its subscription may hold it, then ask how far the limits
         reach; and again later."""
         state, options = self._state, self._state.options
-        oldest_ns = _before(now_ns, options.backlog_age_s)
+        age_s = options.retain_age_s
+        before_ns: int | None = None
+        if not state.holds:
+            time_ns = state.time_ns(now_ns)
+            self._drop_older(time_ns)
+            before_ns = None if age_s is None else _before(time_ns, age_s)
+        state.out.append(Survey(before_ns, options.retain_bytes))
+        state.timers.at(now_ns + int(options.survey_s * NS_PER_S), self.survey)
+
+    def _drop_older(self, time_ns: int) -> None:
+        state = self._state
+        oldest_ns = _before(time_ns, state.options.backlog_age_s)
         self._streams.drop_older(oldest_ns)
         for subscriber in state.by_id.values():
             own_s = subscriber.subscription.config.backlog_age_s
-            limit_ns = oldest_ns if own_s is None else _before(now_ns, own_s)
+            limit_ns = oldest_ns if own_s is None else _before(time_ns, own_s)
             subscriber.follower.drop_before_ns = limit_ns
             count = subscriber.follower.drop_older(limit_ns)
             if count:
                 self._dropped(subscriber, count)
-        age_s = options.retain_age_s
-        before_ns = None if age_s is None else _before(now_ns, age_s)
-        state.out.append(Survey(before_ns, options.retain_bytes))
-        state.timers.at(now_ns + int(options.survey_s * NS_PER_S), self.survey)
+
+    def forget_ages(self) -> None:
+        """The time of day is another: what was too old by the last one may not be."""
+        for subscriber in self._state.by_id.values():
+            subscriber.follower.drop_before_ns = 0
 
     def _dropped(self, subscriber: Subscriber, count: int) -> None:
         state = self._state

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from tocsin.broker.state import CLOCK
 from tocsin.errors import DataDirectoryUnusable
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription, from_definition
@@ -41,6 +42,11 @@ class Snapshot:
     last_received_ns: int = 0
     kept: dict[str, bytes] = field(default_factory=dict)
 
+    @property
+    def last_time_ns(self) -> int:
+        """The last time of day that was sure; 0 if the log is new."""
+        return self.cursors.get(CLOCK, self.last_received_ns)
+
     @staticmethod
     def filters_of(subscription: Subscription) -> list[object]:
         filters: list[object] = msgspec.json.decode(subscription.filters, type=list[object])
@@ -53,18 +59,19 @@ def _known(name: str, data: bytes) -> Subscription:
         return from_definition(data)
     except msgspec.ValidationError as error:
         raise DataDirectoryUnusable(
-            f"subscription {name} was written by another Tocsin, which knew more: {error}",
+            f"subscription {name} was written by a newer Tocsin: {error}",
             remedy="Start that version, or name another data directory.",
         ) from error
 
 
 def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: int) -> Snapshot:
     """What a broker needs to go on where the last one stopped."""
-    last = log.read_one(last_seq)
+    recent = log.recent_keys(duplicates_window)
+    last = log.read_one(recent[-1][2] if recent else last_seq)  # the newest that can be read
     return Snapshot(
         last_seq=last_seq,
         first_seq=first_seq,
-        recent=log.recent_keys(duplicates_window),
+        recent=recent,
         subscriptions=[_known(name, data) for name, data in log.subscriptions().items()],
         cursors=log.cursors(),
         dead_letters=log.dead_count(),

@@ -22,6 +22,9 @@ from tocsin.matching.matcher import Matcher
 WATERMARK = "*"
 """The cursor of all who had nothing waiting when it was saved; see `State.cursors_to_save`."""
 
+CLOCK = "@clock"
+"""A cursor that is no event's number: the last time of day that was sure, in nanoseconds."""
+
 IDLE = -1
 """A saved cursor that says: nothing waits, I am where the watermark is."""
 
@@ -51,6 +54,8 @@ class State:
         self.interest = Interest()
         self.by_key: dict[int, Subscriber | Stream] = {}
         self.by_id: dict[str, Subscriber] = {}
+        self.shift_ns = 0  # from the steady time that the parts are told to the time of day
+        self.holds = False  # the clock is in doubt: no lease ends, and nothing goes for its age
         self.head = 0  # the last event on disk
         self.first = 1  # the oldest event still kept
         self.archived: int | None = None  # the log is held for an archive, which has so much
@@ -61,6 +66,10 @@ class State:
         self.unsaved_ends: list[Ended] = []  # subscriptions that then are over for good
         self.wishes: list[Wish] = []  # of clients, for the next commit
         self._keys = count(1)
+
+    def time_ns(self, now_ns: int) -> int:
+        """The time of day; see `broker/clock.py`."""
+        return now_ns + self.shift_ns
 
     def new_key(self) -> int:
         return next(self._keys)

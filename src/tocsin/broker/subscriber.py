@@ -18,6 +18,7 @@ class Pull(msgspec.Struct, eq=False):
 
     token: Token
     events_max: int
+    takes: bool = False  # what it gets is nobody else's until it is released or given back
     gives_in: Timer | None = None  # when the wait is over
 
 
@@ -33,6 +34,7 @@ class Subscriber:
         "filter",
         "follower",
         "handed_out",
+        "in_flight",
         "lane",
         "last_delivered_ns",
         "last_error",
@@ -41,6 +43,7 @@ class Subscriber:
         "next_question_ns",
         "pulls",
         "refusals",
+        "released",
         "singly_to",
         "subscription",
         "told_dropped",
@@ -57,6 +60,8 @@ class Subscriber:
         self.next_question_ns: int | None = None  # when its sink is asked for consent again
         self.pulls: list[Pull] = []
         self.handed_out = 0  # of a box: the last event that somebody fetched
+        self.in_flight: set[int] = set()  # of a box: taken, and neither released nor given back
+        self.released: set[int] = set()  # of a box: done with, while something before them is not
         self.tried_seq = 0  # the event that was in front when the last attempt failed
         self.attempts: list[Attempt] = []  # at that event
         self.refusals = 0  # of those, the ones that count towards giving up
@@ -138,8 +143,8 @@ class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
     listed: bool = True  # False of a subscriber of the blackboard while it cannot be reached
 
 
-def view(subscriber: Subscriber, head: int) -> SubscriptionView:
-    """The subscriber as it is now."""
+def view(subscriber: Subscriber, head: int, shift_ns: int) -> SubscriptionView:
+    """The subscriber as it is now; `shift_ns` makes steady times such of the day."""
     follower = subscriber.follower
     cursor = follower.cursor(head)
     return SubscriptionView(
@@ -154,18 +159,19 @@ def view(subscriber: Subscriber, head: int) -> SubscriptionView:
         dropped=follower.dropped,
         last_error=subscriber.last_error,
         last_delivered_ns=subscriber.last_delivered_ns,
-        next_attempt_ns=_next_attempt_ns(subscriber),
+        next_attempt_ns=_next_attempt_ns(subscriber, shift_ns),
         sink_state=_sink_state(subscriber),
         listed=subscriber.is_active and not subscriber.is_missing,
     )
 
 
-def _next_attempt_ns(subscriber: Subscriber) -> int | None:
+def _next_attempt_ns(subscriber: Subscriber, shift_ns: int) -> int | None:
     if subscriber.subscription.state is State.PENDING:
-        return subscriber.next_question_ns
+        asked_ns = subscriber.next_question_ns
+        return None if asked_ns is None else asked_ns + shift_ns
     lane = subscriber.lane
     waits = lane is not None and lane.busy is None and lane.failures > 0
-    return lane.not_before_ns if lane is not None and waits else None
+    return lane.not_before_ns + shift_ns if lane is not None and waits else None
 
 
 def _sink_state(subscriber: Subscriber) -> str:

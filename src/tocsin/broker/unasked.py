@@ -32,7 +32,9 @@ class Unasked:
         for expression in untold[: TOLD_MAX - len(self._told)]:
             self._told.add(expression)
             shown = expression.expression[:SHOWN_MAX]
-            state.note("warning", "an XPath filter was not asked", expression=shown, seq=stored.seq)
+            state.note(
+                "warning", "an XPath filter was not evaluated", expression=shown, seq=stored.seq
+            )
             problems[expression] = (
                 f"event {stored.seq} was not matched: {shown!r} could take too long for it"
             )

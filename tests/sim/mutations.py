@@ -10,6 +10,7 @@ import pytest
 
 from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
+from tocsin.broker.clock import Clock
 from tocsin.broker.intake import Intake
 from tocsin.broker.kept import Kept
 from tocsin.broker.pushing import Pushing
@@ -121,15 +122,26 @@ def keep_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Kept, "_note", lazy)
 
 
+def believe_every_clock(patch: pytest.MonkeyPatch) -> None:
+    """Let leases end and backlogs age by a clock that jumped ahead."""
+    change = Clock._change
+
+    def trusting(self: Clock, shift_ns: int, now_ns: int, *, holds: bool) -> None:
+        change(self, shift_ns, now_ns, holds=False)
+
+    patch.setattr(Clock, "_change", trusting)
+
+
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
     move_the_cursor_before_delivery: "its cursor is at|has not got events",
     reorder_on_retry: "in one request|before event|has not got events|its cursor is at",
-    do_not_sync: "the log ends with|does not start again|is not in the log|is lost",
+    do_not_sync: "the log (begins|ends) with|does not start again|is not in the log|is lost",
     forget_repeats_at_a_restart: "was stored as",
     skip_an_event_when_catching_up: "before event|and not event|has not got|its cursor is at",
     trust_every_sink: "which has not agreed",
     keep_in_memory_only: "was acknowledged otherwise|is not on disk",
+    believe_every_clock: "is gone|is lost|has not got|before event|its cursor is at",
     save_everybody_as_idle: "its cursor is at|is not saved|has not got events",
 }
 """Each mistake, and what a run may say of it first."""

@@ -15,6 +15,8 @@ FOUND = {
     151: "a dead letter dropped while it was sent again was counted off twice",
     330: "a handshake that ended while a new sink was written put the old one back on disk",
     572: "a handshake that ended while a new filter was written put the old one back on disk",
+    830: "after a restart far ahead and a clock that went back an event was stamped too early",
+    857: "a time far ahead that no event had let the next one be stamped too early",
     1232: "retention went past a subscription that began in the same commit",
     1283: "the former sink's consent was taken for the new one's",
     1377: "a sink out of reach turned waiting for consent into a pause, and resuming into consent",

@@ -17,6 +17,7 @@ from tocsin.sim.workload import BY_TEXT
 from tocsin.sim.world import NS_PER_MS, Violation, World
 
 EXPIRY_SLACK_NS = NS_PER_MS  # a turn of the loop may stand between a timer and what it does
+DOUBT_SLACK_NS = 10 * NS_PER_MS  # leases stay while the clock is in doubt, and end soon after
 
 
 class Checkers:
@@ -80,8 +81,9 @@ class Checkers:
         if account.is_paused:
             raise Violation(f"{who}: a push while it is paused")
         expiries = account.expires_ns.now()
-        latest_ns = self._world.clock_ns - EXPIRY_SLACK_NS
-        if all(due is not None and due < latest_ns for due in expiries):
+        latest_ns = self._world.fair_ns - EXPIRY_SLACK_NS
+        is_sure = self._world.now_ns - self._world.doubted_ns > DOUBT_SLACK_NS
+        if is_sure and all(due is not None and due < latest_ns for due in expiries):
             raise Violation(f"{who}: a push after it expired")
         self._check_order(account, push.events)
         return account
@@ -142,7 +144,7 @@ class Checkers:
     def trimmed(self) -> None:
         """The log has let go of its beginning: nobody may still have waited for that."""
         for account in self.accounts.values():
-            if account.may_drop or account.may_be_gone(self._world.clock_ns):
+            if account.may_drop or account.may_be_gone(self._world.fair_ns):
                 continue
             for seq in range(account.trim_checked_to + 1, self.log.trimmed_to + 1):
                 if not account.is_done(seq) and self._owes(account, seq):
@@ -159,7 +161,7 @@ class Checkers:
             account.dropped += dropped.get(account.id, self.log.last)
             account.settled_to = 0
             # The next process may be told an earlier time; what expired before stays expired.
-            account.may_have_ended |= account.may_be_gone(self._world.clock_ns)
+            account.may_have_ended |= account.may_be_gone(self._world.fair_ns)
 
     def recovered(self, snapshot: Snapshot, letters: list[DeadLetter]) -> list[Account]:
         """A process starts: what was acknowledged about subscriptions is what it finds.
@@ -169,7 +171,7 @@ class Checkers:
         untold: list[Account] = []
         found = {subscription.id: subscription for subscription in snapshot.subscriptions}
         for account in self.accounts.values():
-            if account.id not in found and not account.may_be_gone(self._world.clock_ns):
+            if account.id not in found and not account.may_be_gone(self._world.fair_ns):
                 raise Violation(f"subscription {account.id} is lost")
         dead = {(letter.subscription, letter.seq) for letter in letters}
         for subscription in found.values():
@@ -186,7 +188,7 @@ class Checkers:
     def _check_definition(self, account: Account, found: Subscription) -> None:
         if account.is_ended:
             raise Violation(f"subscription {account.id} was deleted and is back")
-        if account.may_be_gone(self._world.clock_ns):
+        if account.may_be_gone(self._world.fair_ns):
             return
         if BY_TEXT[bytes(found.filters)] not in account.want.now():
             raise Violation(f"subscription {account.id} has another filter than it was told")
@@ -216,7 +218,7 @@ class Checkers:
         for account in self.accounts.values():
             view = views.get(account.id)
             if view is None:
-                if not account.may_be_gone(self._world.clock_ns):
+                if not account.may_be_gone(self._world.fair_ns):
                     return f"subscription {account.id} is gone"
                 continue
             missing = [

@@ -11,6 +11,8 @@ from tocsin.store.store import Store
 
 Key = tuple[str, str]
 
+CLOCK_JUMP_NS = 86_400 * 1_000_000_000  # by more, times go back: the clock was set right again
+
 
 class LogWitness:
     """What the log must hold: everything whose write was confirmed, once, in order."""
@@ -48,7 +50,8 @@ class LogWitness:
         if seq != self.last + 1:
             raise Violation(f"event {seq} was stored after event {self.last}")
         # When all is trimmed, nothing is left to tell a restart what time it was.
-        if stored.received_ns < self._received_ns and self.trimmed_to < self.last:
+        back_ns = self._received_ns - stored.received_ns
+        if 0 < back_ns < CLOCK_JUMP_NS and self.trimmed_to < self.last:
             raise Violation(f"event {seq} was received before the event before it")
         self._received_ns = stored.received_ns
         key = (event.source, event.id)

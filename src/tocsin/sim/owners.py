@@ -119,7 +119,7 @@ class Owners:
         )
 
     def _draw_expiry(self) -> int:
-        return self._world.clock_ns + int(self._world.random.uniform(*LEASE_MS) * NS_PER_MS)
+        return self._world.fair_ns + int(self._world.random.uniform(*LEASE_MS) * NS_PER_MS)
 
     def _subscribed(self, result: object) -> None:
         if not isinstance(result, SubscriptionView):
@@ -193,7 +193,7 @@ class Owners:
             self._not_found(account)
 
     def _not_found(self, account: Account) -> None:
-        if not account.may_be_gone(self._world.clock_ns):
+        if not account.may_be_gone(self._world.fair_ns):
             raise Violation(f"subscription {account.id} is gone")
         account.may_have_ended = True
 

@@ -15,7 +15,8 @@ from typing import Any
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.snapshot import Snapshot, take_snapshot
-from tocsin.delivery.deadletter import DeadLetter, from_record
+from tocsin.broker.state import CLOCK
+from tocsin.delivery.deadletter import DeadLetter
 from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
@@ -23,10 +24,12 @@ from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers
 from tocsin.sim.disk import FaultyDisk
 from tocsin.sim.ends import Question, StreamEnd
+from tocsin.sim.log_reading import dead_letters, summary
 from tocsin.sim.outgoing import Outgoing
 from tocsin.sim.plan import Plan
 from tocsin.sim.strikes import Fall, Point, Strike, Strikes
 from tocsin.sim.world import NS_PER_MS, NS_PER_S, Action, Violation, World
+from tocsin.sim.wrong_clock import WrongClock
 from tocsin.store.reach import retention_reach
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
@@ -37,7 +40,7 @@ START_OPERATIONS_MAX = 40
 DOWN_MS_MAX = 150
 CLOSING_MS = 500
 CLOCK_S_MAX = 2.0
-DEAD_LETTERS_MAX = 10_000
+CLOCK_READ_MS = 40
 
 
 class Process:
@@ -54,6 +57,7 @@ class Process:
         self._checkers = checkers
         self.outgoing = Outgoing(world, checkers, self)
         self._strikes = Strikes(plan.strikes)
+        self._clock = WrongClock(world)
         self.boot = 0
         self._ids = count(1)
         self._stopping = False
@@ -89,7 +93,7 @@ class Process:
         disk.sync_fails = False
         if world.fault(self._plan.clock_set):
             world.seen["clock set"] += 1
-            world.clock_ahead_ns = int(world.random.uniform(-CLOCK_S_MAX, CLOCK_S_MAX) * NS_PER_S)
+            world.offset_ns = int(world.random.uniform(-CLOCK_S_MAX, CLOCK_S_MAX) * NS_PER_S)
         try:
             store = Store.open("data", vfs=disk.name)
             broker = self._recovered(store)
@@ -109,7 +113,16 @@ class Process:
         self._stopping = self._flushing = False
         self._timer_ns = None
         world.trace(f"start, the log ends with {store.last_seq}")
+        self._later(CLOCK_READ_MS, CLOCK_READ_MS, self._read_clock)
         self.kick()
+
+    def _read_clock(self) -> None:
+        """As a node does every few seconds."""
+        assert self.broker is not None
+        self._clock.may_jump()
+        self.broker.clock.read(self._world.wall_ns, self._world.clock_ns)
+        self.kick()
+        self._later(CLOCK_READ_MS, CLOCK_READ_MS, self._read_clock)
 
     def _recovered(self, store: Store) -> Broker:
         options, checkers = self._plan.options, self._checkers
@@ -117,7 +130,7 @@ class Process:
         checkers.log.compare(store, reader)
         snapshot = take_snapshot(reader, store.first_seq, store.last_seq, options.duplicates_window)
         self.kept(snapshot)
-        for account in checkers.recovered(snapshot, _dead_letters(reader)):
+        for account in checkers.recovered(snapshot, dead_letters(reader)):
             self.found(account)
         broker = Broker(
             options,
@@ -125,6 +138,9 @@ class Process:
             jitter=self._world.random.random,
             is_trusted=checkers.trusted.__contains__,
         )
+        if CLOCK in snapshot.cursors:
+            self._clock.may_jump()
+        self._world.clock_ahead_ns = self._world.offset_ns + self._world.jump_ns
         broker.recover(snapshot, self._world.clock_ns)
         return broker
 
@@ -227,7 +243,7 @@ class Process:
             self.kick()
 
     def dead_letters(self) -> list[DeadLetter]:
-        return [] if self.broker is None else _dead_letters(self._reader)
+        return [] if self.broker is None else dead_letters(self._reader)
 
     def cursors(self) -> dict[str, int]:
         return self._reader.cursors()
@@ -250,6 +266,7 @@ class Process:
         self._flushing = False
         boot, broker = self.boot, self.broker
         assert broker is not None
+        self._clock.noticed(broker)
         for effect in broker.flush(self._world.clock_ns):
             self._perform[type(effect)](effect)
             if boot != self.boot:
@@ -272,7 +289,7 @@ class Process:
         self._world.at(due_ns - self._world.clock_ahead_ns, tick)
 
     def _commit(self, effect: do.Commit) -> None:
-        self._world.trace(f"commit {_summary(effect.batch)}")
+        self._world.trace(f"commit {summary(effect.batch)}")
         self._later(0.02, self._plan.disk_ms_max, lambda: self._write(effect.batch))
         self.reached(Point.COMMIT_ASKED)
 
@@ -381,16 +398,3 @@ class Process:
 
 def _ignore(_: object) -> None:
     """Until somebody cares for what a start finds."""
-
-
-def _dead_letters(reader: Reader) -> list[DeadLetter]:
-    letters = reader.dead_letters(limit=DEAD_LETTERS_MAX).letters
-    return [from_record(data) for data in letters.values()]
-
-
-def _summary(batch: Batch) -> str:
-    events = [stored.seq for stored in batch.events]
-    return (
-        f"{events} cursors {batch.cursors} subscriptions {list(batch.subscriptions)} "
-        f"dead {list(batch.dead)} kept {list(batch.kept)} trim {batch.trim_to}"
-    )

@@ -77,7 +77,7 @@ class Puller:
         if isinstance(result, Pulled):
             self._checkers.handing_out(self._box, int(ack or 0), result.events)
         elif isinstance(result, NoSuchBox):
-            if not self._box.may_be_gone(self._world.clock_ns):
+            if not self._box.may_be_gone(self._world.fair_ns):
                 raise Violation(f"box {self._box.id} is gone")
             self._box.may_have_ended = True
         self._network.carry(lambda: self._heard(number, result))

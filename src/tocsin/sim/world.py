@@ -28,7 +28,11 @@ class World:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.now_ns = BEGINNING_NS
-        self.clock_ahead_ns = 0  # how wrong the broker's machine is about the time
+        self.clock_ahead_ns = 0  # how wrong the broker's machine was about the time at its start,
+        self.offset_ns = 0  # of that what is too little to be noticed,
+        self.jump_ns = 0  # and by how many days it is wrong now
+        self.doubted_ns = 0  # when the broker last doubted its clock
+        self.clock_random = Random(f"clock {seed}")  # apart, so that old seeds stay as they were
         self.steps = 0
         self.calm = False  # no more faults: what is still owed must come
         self.seen: Counter[str] = Counter()
@@ -61,8 +65,18 @@ class World:
 
     @property
     def clock_ns(self) -> int:
-        """The time that the broker is told."""
+        """The steady time that the broker is told."""
         return self.now_ns + self.clock_ahead_ns
+
+    @property
+    def wall_ns(self) -> int:
+        """What the clock of the broker's machine says."""
+        return self.now_ns + self.offset_ns + self.jump_ns
+
+    @property
+    def fair_ns(self) -> int:
+        """The time of day by which leases may end: without a jump by days."""
+        return self.now_ns + self.offset_ns
 
     @property
     def elapsed_s(self) -> float:

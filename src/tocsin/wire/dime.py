@@ -105,6 +105,11 @@ class Decoder:
         """True if nothing of a further message has come."""
         return not self._inside and self._start == len(self._buffer)
 
+    @property
+    def held_bytes(self) -> int:
+        """How much has come of messages that are not taken yet."""
+        return len(self._buffer) - self._start + self._data_bytes
+
     def receive(self, data: bytes) -> None:
         """More of the stream."""
         if self._failure is None:
@@ -115,11 +120,13 @@ class Decoder:
     def next_message(self) -> Message | None:
         """The next message that is whole, if any; raises BadFrame, and then for ever."""
         if self._failure is not None:
-            raise self._failure
+            raise _again(self._failure)
         try:
             return self._next()
         except BadFrame as error:
-            self._failure = error
+            self._failure = _again(error)
+            self._chunks.clear()
+            self._parts.clear()
             self._buffer.clear()
             self._start = 0
             raise
@@ -181,7 +188,7 @@ class Decoder:
         self._start += head.record_bytes
         self._inside = True
         self._records += 1
-        self._data_bytes += head.data_bytes
+        self._data_bytes += head.data_bytes + head.id_bytes + head.type_bytes
         self._chunks.append(data)
         if not head.flags & CHUNK_FOLLOWS:
             self._end_part()
@@ -202,6 +209,11 @@ class Decoder:
         self._inside = False
         self._records = self._data_bytes = 0
         return message
+
+
+def _again(error: BadFrame) -> BadFrame:
+    """The same without a traceback, which has the decoder and all that it holds."""
+    return BadFrame(error.problem, remedy=error.remedy)
 
 
 def encode(

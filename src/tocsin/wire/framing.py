@@ -73,8 +73,8 @@ class FrameCutter:
         if head in _HTTP_BEGINS or head[:3] == b"\x16\x03\x01":
             spoken = "TLS" if head[0] == 0x16 else "HTTP"
             return BadFrame(
-                f"{spoken} came where frames with a length in front are spoken",
-                remedy="Send to the port that speaks it; each door has its own.",
+                f"{spoken} came on a port for length-prefixed frames",
+                remedy="Send it to the port for that protocol.",
             )
         return BadFrame(
             f"a frame of {size} bytes was announced",

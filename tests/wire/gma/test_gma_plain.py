@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tocsin import safexml
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.messages import Context, Element, PerformanceEvent
 from tocsin.wire.gma.names import EVENTS, NAME_CHARS_MAX, PARAMETERS, PROTOCOL, EventName
@@ -19,7 +20,7 @@ from tocsin.wire.gma.plain import (
     read_plain_content,
     route,
 )
-from tocsin.wire.gma.read import read_parsed
+from tocsin.wire.gma.read import read, read_parsed
 from tocsin.wire.gma.write import event_element, event_message, write
 from wire.gma.drawn import event_messages
 from wire.gma.paper_messages import EVENT, GRID_FORUM, LOAD, LOADS, TIME, UPTIME
@@ -402,3 +403,15 @@ def test_an_event_by_itself_is_plain_as_in_its_message() -> None:
 
     assert name_of_plain(event_element(event).encode()) == event.name
     assert name_of_plain(b"<T/>") is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_plain_message_never_gets_to_the_parser(
+    form: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(*_: object, **__: object) -> None:
+        raise AssertionError("the parser was asked, which is right but slow")
+
+    monkeypatch.setattr(safexml, "parse", parse)
+
+    assert read(form)

@@ -106,7 +106,8 @@ def subscribes(draw: st.DrawFn, wsa: str) -> Subscribe:
         filter=draw(st.none() | filters()),
         heartbeats=draw(st.none() | st.just("PT30S")),
         batch=draw(st.none() | st.integers(1, 1000)),
-        bookmarks=draw(st.booleans()),
+        send_bookmarks=draw(st.booleans()),
+        bookmark=draw(st.none() | st.just("7")),
         reliable=draw(st.sampled_from(["", WSRM10, WSRM11])),
     )
 

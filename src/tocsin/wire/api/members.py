@@ -9,6 +9,7 @@ from typing import NoReturn
 import msgspec
 
 from tocsin.errors import BadRequest, BadSubscription
+from tocsin.wire import strict_json
 
 _decode = msgspec.json.Decoder().decode
 _SHOWN_MAX = 60
@@ -20,9 +21,10 @@ def read_object(body: bytes) -> dict[str, object]:
         return {}
     try:
         value = _decode(body)
+        strict_json.check(body)
     except RecursionError:
         raise BadRequest("the JSON nests too deeply", remedy="Nest less.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, strict_json.Ambiguous) as error:
         raise BadRequest(
             f"the body is no JSON: {error}", remedy="Send one JSON object, in UTF-8."
         ) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from tocsin import __version__
@@ -33,6 +35,7 @@ from tocsin.wire.api.openapi_parts import (
 )
 from tocsin.wire.api.openapi_runs import RUNS_SHOWN, runs_asked, runs_paths
 from tocsin.wire.api.problem import MEDIA_TYPE, Problem
+from tocsin.wire.api.status_views import STATUS_SHOWN
 
 _SHOWN = (
     views.AcceptedShown,
@@ -46,11 +49,13 @@ _SHOWN = (
     views.DeadLetterShown,
     views.DeadLettersPage,
     views.RedrivenShown,
+    views.ClockShown,
     views.HealthShown,
     *DIRECTORY_SHOWN,
     *BLACKBOARD_SHOWN,
     *RUNS_SHOWN,
     *INGEST_SHOWN,
+    *STATUS_SHOWN,
     Problem,
 )
 
@@ -63,9 +68,12 @@ def description() -> Json:
             "title": "Tocsin",
             "version": __version__,
             "summary": "A durable event-notification broker that speaks CloudEvents.",
+            "description": "Publish and read events, subscribe sinks, pull from message boxes, "
+            "watch workflow runs. Errors are RFC 9457 problems with a code and a remedy.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "paths": _paths(),
+        "servers": [{"url": "/", "description": "this broker"}],
+        "paths": _with_ids(_paths()),
         "components": {"schemas": _schemas(), "responses": {"Problem": _problem()}},
     }
 
@@ -82,7 +90,17 @@ def _paths() -> Json:
         **ingest_paths(),
         **_performance_paths(),
         **_operation_paths(),
+        **_status_paths(),
     }
+
+
+def _with_ids(paths: Json) -> Json:
+    """Every operation with an id, made from its method and path: stable, and read by generators."""
+    for path, methods in paths.items():
+        words = re.findall(r"[A-Za-z0-9]+", path.replace("{", "by_")) or ["page"]
+        for method, described in methods.items():
+            described["operationId"] = "_".join([method, *words])
+    return paths
 
 
 def _event_paths() -> Json:
@@ -142,13 +160,13 @@ def _box_paths() -> Json:
         "/boxes/{id}": _one("message box", "BoxShown", "BoxChange"),
         "/boxes/{id}/messages": {
             "get": operation(
-                "Fetch events from a box, waiting for the first if told to",
+                "Fetch events from a box; `wait` waits for the first",
                 {200: "MessagesPulled"},
                 parameters=[
                     ID,
                     query("max", "how many events at most", whole(1, 1000)),
                     query("wait", "seconds to wait for the first", seconds(60)),
-                    query("ack", "`next` of the call before: those events are done", text()),
+                    query("ack", "`next` of the last response: acknowledges those events", text()),
                 ],
             )
         },
@@ -157,7 +175,7 @@ def _box_paths() -> Json:
 
 def _performance_paths() -> Json:
     message = operation(
-        "Say one message of the producer/consumer protocol",
+        "Send one message of the producer/consumer protocol",
         {204: None},
         parameters=[query("role", "consumer, to get events in the answer", text())],
         body={"text/xml": {}},
@@ -171,11 +189,11 @@ def _dead_letter_paths() -> Json:
     return {
         "/deadletters": {
             "get": operation(
-                "List what was given up",
+                "List dead letters: events that could not be delivered",
                 {200: "DeadLettersPage"},
                 parameters=[
                     query("limit", "how many at most", whole(1, 1000)),
-                    query("after", "`next` of the call before", text()),
+                    query("after", "`next` of the last response", text()),
                     query("subscription", "only those of this subscription", text()),
                 ],
             )
@@ -185,7 +203,7 @@ def _dead_letter_paths() -> Json:
             "delete": operation("Discard one", {204: None}, parameters=[ID]),
         },
         "/deadletters/{id}/redrive": {
-            "post": operation("Send one again", {200: "RedrivenShown"}, parameters=[ID])
+            "post": operation("Send a dead letter again", {200: "RedrivenShown"}, parameters=[ID])
         },
     }
 
@@ -193,15 +211,54 @@ def _dead_letter_paths() -> Json:
 def _operation_paths() -> Json:
     code = {"name": "code", "in": "path", "required": True, "schema": text()}
     return {
-        "/": {"get": plain("A page for people", "text/html")},
-        "/livez": {"get": operation("Does it run?", {200: "HealthShown", 503: "HealthShown"})},
+        "/": {"get": plain("Status page", "text/html")},
+        "/livez": {
+            "get": operation(
+                "Liveness: is the broker running?", {200: "HealthShown", 503: "HealthShown"}
+            )
+        },
         "/readyz": {
-            "get": operation("Does it take events?", {200: "HealthShown", 503: "HealthShown"})
+            "get": operation(
+                "Readiness: does the broker accept events?",
+                {200: "HealthShown", 503: "HealthShown"},
+            )
+        },
+        "/clock": {
+            "get": operation(
+                "The broker's time, and whether the machine's clock agrees", {200: "ClockShown"}
+            )
+        },
+        "/clock/accept": {
+            "post": operation("Accept the machine's clock as right", {200: "ClockShown"})
         },
         "/metrics": {"get": plain("Metrics for Prometheus", "text/plain")},
+        "/docs": {"get": plain("This API as a web page", "text/html")},
         "/openapi.json": {"get": plain("This document", "application/json")},
-        "/asyncapi.json": {"get": plain("The ways of events", "application/json")},
+        "/asyncapi.json": {"get": plain("The event channels, as AsyncAPI", "application/json")},
         "/errors/{code}": {"get": plain("What an error means", "text/plain", parameters=[code])},
+    }
+
+
+def _status_paths() -> Json:
+    return {
+        "/status": {
+            "get": operation("The state of the broker in one answer", {200: "StatusShown"})
+        },
+        "/topics": {
+            "get": operation(
+                "List topics with the number of events, rate and last time of each",
+                {200: "TopicsPage"},
+                parameters=[
+                    query("pattern", "only topics that match, as in lead/**", text()),
+                    query(
+                        "sort",
+                        "by name, or the largest first",
+                        {"enum": ["topic", "events", "rate", "last"]},
+                    ),
+                    query("limit", "how many at most", whole(1, 10_000)),
+                ],
+            )
+        },
     }
 
 
@@ -214,7 +271,7 @@ def _one(noun: str, shown: str, change: str) -> Json:
             parameters=[ID],
             body={"application/json": refer(change)},
         ),
-        "delete": operation(f"End a {noun}", {204: None}, parameters=[ID]),
+        "delete": operation(f"Delete a {noun}", {204: None}, parameters=[ID]),
     }
 
 
@@ -224,7 +281,7 @@ def _listing(summary: str, page: str) -> Json:
         {200: page},
         parameters=[
             query("limit", "how many at most", whole(1, 1000)),
-            query("after", "`next` of the call before", text()),
+            query("after", "`next` of the last response", text()),
             query("q", "only those with this text in id, sink or filters", text()),
             query("sort", "by age, or the slowest first", {"enum": ["created", "behind"]}),
         ],
@@ -271,7 +328,7 @@ def _schemas() -> Json:
 
 _FILTERS: Json = {
     "type": "array",
-    "description": "all of them must hold",
+    "description": "all of them must match",
     "items": {"type": "object", "minProperties": 1, "maxProperties": 1},
 }
 _EXPIRES: Json = {
@@ -279,7 +336,7 @@ _EXPIRES: Json = {
     "description": "an RFC 3339 time, or an ISO 8601 duration from now; null is never",
 }
 _KEEPING: Json = {
-    "backlog": {**whole(1), "description": "waiting events kept; the oldest go first"},
+    "backlog": {**whole(1), "description": "waiting events kept; the oldest are dropped first"},
     "backlog_age_s": {"type": "number", "description": "how old a waiting event may become"},
 }
 _FROM: Json = {

@@ -65,18 +65,21 @@ def blackboard_paths() -> Json:
             )
         },
         "/blackboard/publishers": {
-            "get": operation("Who is told of the profile", {200: "PublishersShown"}),
+            "get": operation(
+                "List publishers that are notified of the profile", {200: "PublishersShown"}
+            ),
             "post": operation(
-                "Be told of the profile when it changes",
+                "Register a publisher, to be notified when the profile changes",
                 {201: "PublisherShown"},
                 body={"application/json": refer("PublisherAsked")},
             ),
+            "delete": operation("Tell an address no more", {204: None}, parameters=[address]),
         },
         "/blackboard/publishers/{id}": {
-            "delete": operation("Be told no more", {204: None}, parameters=[ID])
+            "delete": operation("Unregister a publisher", {204: None}, parameters=[ID])
         },
         "/blackboard/subscribers": {
-            "get": operation("Who gets which pairs", {200: "SubscribersShown"}),
+            "get": operation("List subscribers and their concepts", {200: "SubscribersShown"}),
             "put": operation("Subscribe an address, or replace its concepts", shown, body=asked),
             "delete": operation("Unsubscribe an address", {204: None}, parameters=[address]),
         },
@@ -92,7 +95,7 @@ def _streams() -> Json:
         "Follow the pairs of some concepts as server-sent events",
         {},
         parameters=[
-            query("concepts", "their names, with commas between; all without", text()),
+            query("concepts", "their names, separated by commas; default: all", text()),
             query("after", "the sequence number to go on after; without it, from now", whole(0)),
             {
                 "name": "Last-Event-ID",

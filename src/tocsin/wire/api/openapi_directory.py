@@ -61,7 +61,7 @@ def directory_paths() -> Json:
     ]
     pages = [
         query("limit", "how many at most", whole(1, 1000)),
-        query("after", "`next` of the call before", text()),
+        query("after", "`next` of the last response", text()),
     ]
     names = [
         query("suffix", "the name that entries are under", text()),
@@ -73,14 +73,19 @@ def directory_paths() -> Json:
     return {
         "/directory": {
             "get": operation(
-                "Look up who offers what", {200: "DirectoryPage"}, parameters=wanted + pages
+                "Look up producers and consumers", {200: "DirectoryPage"}, parameters=wanted + pages
             ),
             "post": operation("Register, or register again", shown, body=entry),
         },
         "/directory/{id}": {
             "get": operation("Show an entry", {200: "EntryShown"}, parameters=[ID]),
-            "put": operation("Renew with {}, or replace", shown, parameters=[ID], body=renewing),
-            "delete": operation("Withdraw an entry", {204: None}, parameters=[ID]),
+            "put": operation(
+                "Renew the lease with {}, or replace the entry",
+                shown,
+                parameters=[ID],
+                body=renewing,
+            ),
+            "delete": operation("Delete an entry", {204: None}, parameters=[ID]),
         },
         "/directory.ldif": {
             "get": plain("The same look-up, as LDIF", "text/ldif", parameters=wanted + names)

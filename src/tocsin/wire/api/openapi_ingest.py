@@ -15,15 +15,17 @@ def ingest_paths() -> Json:
     many = {"application/json": {"type": "array", "items": _ANY_OBJECT}}
     return {
         "/ingest": {
-            "get": operation("What came from engines so far", {200: "ReceiversShown"}),
+            "get": operation("Counts of what engines sent so far", {200: "ReceiversShown"}),
         },
         "/ingest/nextflow": {
-            "post": operation("Take what Nextflow's weblog sends", {202: "IngestShown"}, body=one),
+            "post": operation("Receive Nextflow's weblog messages", {202: "IngestShown"}, body=one),
         },
         "/api/v1/lineage": {
-            "post": operation("Take an OpenLineage event", {201: "IngestShown"}, body=one),
+            "post": operation("Receive an OpenLineage event", {201: "IngestShown"}, body=one),
         },
         "/api/v1/lineage/batch": {
-            "post": operation("Take OpenLineage events", {200: "BatchShown"}, body=many),
+            "post": operation(
+                "Receive a batch of OpenLineage events", {200: "BatchShown"}, body=many
+            ),
         },
     }

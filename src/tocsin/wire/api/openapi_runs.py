@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.wire.api.estimate_request import EstimateAsked
+from tocsin.wire.api.file_views import FILE_VIEWS
 from tocsin.wire.api.history_views import HISTORIES_SHOWN
 from tocsin.wire.api.openapi_parts import (
     ID,
@@ -18,7 +19,7 @@ from tocsin.wire.api.openapi_parts import (
 )
 from tocsin.wire.api.run_views import RUN_VIEWS
 
-RUNS_SHOWN = (*RUN_VIEWS, *HISTORIES_SHOWN)
+RUNS_SHOWN = (*RUN_VIEWS, *HISTORIES_SHOWN, *FILE_VIEWS)
 
 _RUN_STATES = (
     *("created", "running", "idle", "suspended"),
@@ -36,7 +37,7 @@ _FORMATS = {
 }
 _PAGES = (
     query("limit", "how many at most", whole(1, 1000)),
-    query("after", "`next` of the call before", text()),
+    query("after", "`next` of the last response", text()),
 )
 
 
@@ -95,11 +96,15 @@ def _detail_paths() -> Json:
             ),
         },
         "/runs/{id}/estimate": {
-            "get": operation("The time left of a run", {200: "EstimateShown"}, parameters=[ID]),
+            "get": operation(
+                "Estimate the time left of a run", {200: "EstimateShown"}, parameters=[ID]
+            ),
         },
         "/runs/{id}/hints": {
             "get": operation(
-                "What could run at the same time", {200: "HintsShown"}, parameters=[ID]
+                "Hints: which activities could run in parallel",
+                {200: "HintsShown"},
+                parameters=[ID],
             ),
         },
         "/runs/{id}/changes": {
@@ -109,7 +114,7 @@ def _detail_paths() -> Json:
         },
         "/runs/{id}/compare/{other}": {
             "get": operation(
-                "Two runs side by side",
+                "Compare two runs",
                 {200: "Comparison"},
                 parameters=[ID, {**ID, "name": "other"}],
             ),
@@ -125,17 +130,31 @@ def _past_paths() -> Json:
         query("version", "of this version only", text()),
     ]
     name: Json = {**ID, "name": "name"}
+    of_name = [
+        {
+            **query("name", "a path, the end of one, or a pattern with *, ? and [...]", text()),
+            "required": True,
+        },
+        query("role", "written (output) or read (input)", {"enum": ["output", "input"]}),
+        query("depth", "how many steps of lineage to tell of the first", whole(0, 20)),
+        *_PAGES,
+    ]
     return {
+        "/files": {
+            "get": operation(
+                "Which runs wrote or read a file", {200: "FilesFound"}, parameters=of_name
+            ),
+        },
         "/activities": {
             "get": operation(
-                "The types of activities that were heard of",
+                "List activity types",
                 {200: "TypesShown"},
                 parameters=[query("workflow", "in this workflow only", text())],
             ),
         },
         "/activities/{type}": {
             "get": operation(
-                "How a type of activity went", {200: "HistoryShown"}, parameters=of_type
+                "Statistics of one activity type", {200: "HistoryShown"}, parameters=of_type
             ),
         },
         "/workflows/{name}/versions": {
@@ -159,14 +178,14 @@ def _estimate_paths() -> Json:
     return {
         "/workflows/{name}/estimate": {
             "get": operation(
-                "How long a run like the latest would take",
+                "Estimate how long the next run would take",
                 {200: "EstimateShown"},
                 parameters=[{**ID, "name": "name"}],
             ),
         },
         "/estimates": {
             "post": operation(
-                "How long a run of these tasks would take",
+                "Estimate how long a run of these tasks would take",
                 {200: "EstimateShown"},
                 body={"application/json": refer("EstimateAsked")},
             ),

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from tocsin.errors import BadRequest
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_text import parse_filter
+from tocsin.event.wildcards import without_foreign_wildcards
 
 PARAMETERS_MAX = 32
 SEQ_MAX = 2**63 - 1  # what the log can number
@@ -75,7 +76,7 @@ class Query:
     def filter(self) -> Filter:
         """What `filter=` asks for, in the filter language; without it, every event."""
         text = self.text("filter")
-        return EVERYTHING if text is None else parse_filter(text)
+        return EVERYTHING if text is None else without_foreign_wildcards(parse_filter(text))
 
 
 def whole_number(name: str, text: str, *, least: int = 0, most: int = SEQ_MAX) -> int:

@@ -67,10 +67,21 @@ class RunShown(Shown, frozen=True, kw_only=True):
     anomalies: int
 
 
+class ReusedShown(Shown, frozen=True, kw_only=True):
+    """An id that was used for several runs: this is the `number`-th of them, and `last` the id of
+    the last one."""
+
+    id: str
+    number: int
+    of: int
+    last: str
+
+
 class WholeRunShown(RunShown, frozen=True, kw_only=True):
     """A run with all that is known of it. `types` counts activities by type and state.
 
-    `retried` is how many activities were tried again after a failure.
+    `retried` is how many activities were tried again after a failure; `reused` is null unless its
+    id was used for other runs too.
     """
 
     error: str | None
@@ -87,6 +98,7 @@ class WholeRunShown(RunShown, frozen=True, kw_only=True):
     plan: dict[str, int]
     types: dict[str, dict[str, int]]
     retried: int
+    reused: ReusedShown | None
 
 
 class RunsPage(Shown, frozen=True, kw_only=True):
@@ -150,8 +162,12 @@ class MessagesShown(Shown, frozen=True, kw_only=True):
 
 
 class FailureShown(ActivityShown, frozen=True, kw_only=True):
-    """An attempt that failed, how often the same was seen, and the last events before it."""
+    """An attempt that failed, how often the same was seen, and the last events before it.
 
+    `recovered` is true if a later try of the same activity came to a good end.
+    """
+
+    recovered: bool
     seen_before: int
     before: list[MessageShown]
 

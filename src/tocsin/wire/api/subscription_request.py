@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
 from tocsin.event.subscription import BLACKBOARD, Config, State
+from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api import members
 from tocsin.wire.api.times import duration_ns, moment_ns
 from tocsin.wire.cloudevents.webhook import parse_secret
@@ -167,7 +168,7 @@ def _filters(value: object) -> tuple[msgspec.Raw, Filter]:
         value = []
     if not isinstance(value, list):
         members.refuse("filters", f"is {members.shown(value)}", 'Give a list, [{"topic": "a/**"}].')
-    return msgspec.Raw(_encode(value)), read_filters(value)
+    return msgspec.Raw(_encode(value)), without_foreign_wildcards(read_filters(value))
 
 
 def _config_table(value: object, known: tuple[str, ...]) -> dict[str, object]:

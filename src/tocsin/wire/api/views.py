@@ -41,11 +41,16 @@ class AcceptedShown(msgspec.Struct, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """A part of the log. Pass `next` as `after` to go on; `corrupt` could not be read."""
+    """A part of the log. Pass `next` as `after` to go on; `corrupt` could not be read.
+
+    `more` is true if the log goes on after `next`. A filter looks at a bounded part of the log, so
+    that there may be no events here and more all the same.
+    """
 
     events: list[msgspec.Raw]
     sequences: list[int]
     next: int
+    more: bool
     corrupt: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -171,6 +176,20 @@ class HealthShown(msgspec.Struct, frozen=True):
 
     ok: bool
     reasons: list[str]
+
+
+class ClockShown(msgspec.Struct, frozen=True, kw_only=True):
+    """The broker's time, and whether it believes the clock of its machine."""
+
+    time: str
+    """By which leases end and events are stamped."""
+    machine: str
+    """What the machine's clock says."""
+    jump_s: float
+    """How far that is from where it should be, by the last time in the log and what passed."""
+    doubt: str | None
+    """ahead, behind or set: why it is not believed."""
+    problem: str | None
 
 
 def config_shown(config: Config) -> ConfigShown:

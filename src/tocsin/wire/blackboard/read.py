@@ -6,6 +6,7 @@ import msgspec
 
 from tocsin.errors import BadEvent, BadRequest, TooLarge
 from tocsin.ontology import Vocabulary
+from tocsin.wire import strict_json
 from tocsin.wire.blackboard.messages import Message
 
 _FORM = 'Send {"pairs": {"Concept": "value"}}, or a list of such.'
@@ -18,10 +19,16 @@ def read_messages(body: bytes, vocabulary: Vocabulary, messages_max: int) -> lis
     """The message that the body is, or all of its list; one that is wrong refuses them all."""
     text = body.lstrip()
     try:
+        strict_json.check(text)
         messages = _read_many(text) if text[:1] == b"[" else [_read_one(text)]
     except msgspec.ValidationError as error:
         raise BadEvent(f"this is no message: {error}", remedy=_FORM) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (
+        msgspec.DecodeError,
+        strict_json.Ambiguous,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:
         raise BadRequest(f"the body is no JSON: {error}", remedy=_FORM) from None
     if len(messages) > messages_max:
         raise TooLarge(

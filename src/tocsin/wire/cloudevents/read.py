@@ -26,6 +26,7 @@ from tocsin.wire.cloudevents.attributes import (
 )
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
 from tocsin.wire.cloudevents.nesting import is_too_deep
+from tocsin.wire.cloudevents.strict import check_batch, check_json
 
 _CACHED_TYPES_MAX = 256
 _HEADER_PREFIX = "ce-"
@@ -90,8 +91,7 @@ def read_events(
 ) -> list[Event]:
     """Every event of one request, in order; an error if any of them is bad.
 
-    The names of `headers` are lower-case; they are looked at in binary mode only. Where a JSON
-    object has a member twice, the last one counts.
+    The names of `headers` are lower-case; they are looked at in binary mode only.
     """
     mode = _mode_of(content_type)
     if mode is Mode.BATCH:
@@ -99,6 +99,7 @@ def read_events(
     if len(body) > limits.event_bytes_max:
         raise too_long(len(body), limits)
     if mode is Mode.STRUCTURED:
+        check_json(body)
         return [_structured(body, limits)]
     return [_binary(content_type, headers, body, limits)]
 
@@ -292,6 +293,7 @@ def _from_base64(raw: msgspec.Raw) -> bytes:
 
 
 def _batch(body: bytes, limits: Limits) -> list[Event]:
+    check_batch(body, limits)
     if len(body) <= limits.event_bytes_max:  # else one of them may be too long, and is looked for
         events = _usual_batch(body, limits)
         if events is not None:
@@ -371,6 +373,8 @@ def _binary(content_type: str, headers: Mapping[str, str], body: bytes, limits: 
         )
     if not content_type:
         del given["datacontenttype"]
+    if body and is_json(content_type or None):
+        check_json(body)
     return event_of(given, body or None, limits)
 
 

@@ -58,10 +58,14 @@ _DECLARATION = rf'<\?xml version="1\.0"(?: encoding="(?:UTF-8|utf-8)")?\?>{_SPAC
 
 
 def _fields(group: str) -> str:
-    """The pattern for any number of fields that are not the time stamp."""
+    """The pattern for any number of fields that are not the time stamp.
+
+    The repetition is not possessive, which Python before 3.11.5 matches wrongly around groups. It
+    costs nothing: what follows it never begins as a field does, so there is one way to match.
+    """
     return (
         rf"(?:{_SPACE}<(?!TimeStamp[ >])(?P<{group}>{_NAME})"
-        rf'(?: units="{_TOLD}")?(?: accuracy="{_TOLD}")?>{_TEXT}</(?P={group})>)*+'
+        rf'(?: units="{_TOLD}")?(?: accuracy="{_TOLD}")?>{_TEXT}</(?P={group})>)*'
     )
 
 

@@ -232,6 +232,15 @@ def not_supported(operation: str) -> SoapFault:
     )
 
 
+def unknown_operation(operation: str, namespace: str) -> SoapFault:
+    """What it has a device say of an operation, or of a whole service, that is not there."""
+    return SoapFault(
+        "Receiver",
+        f"there is no operation {operation!r} of {namespace!r} here",
+        subcode=(ERRORS, "ActionNotSupported"),
+    )
+
+
 def _element(name: str, content: bytes = b"") -> bytes:
     return b'<tev:%b xmlns:tev="%b" xmlns:wsnt="%b">%b</tev:%b>' % (
         name.encode(),

@@ -50,6 +50,11 @@ class Cutter:
         return self._cut(len(self._buffer))
 
     @property
+    def waiting(self) -> int:
+        """How many bytes of a record have come that is not yet whole."""
+        return len(self._buffer)
+
+    @property
     def is_between_records(self) -> bool:
         return self._is_object is None
 
@@ -134,7 +139,11 @@ def _json_fields(record: bytes) -> dict[str, Any]:
 
 def _bp_fields(record: bytes) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for found in _BP_FIELD.finditer(record.decode(errors="replace")):
+    line = record.decode(errors="replace").lstrip()
+    if not _BP_FIELD.match(line):
+        # As a request of HTTP, whose path may well have fields in it.
+        raise _not_stampede("it begins with neither a brace nor a field")
+    for found in _BP_FIELD.finditer(line):
         key, value = found.groups()
         if value.startswith('"'):
             value = value[1:-1].replace('\\"', '"').replace("\\\\", "\\")

@@ -11,7 +11,15 @@ from lxml import etree
 from tocsin import safexml
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import addressing_fault, escaped, quoted
-from tocsin.wire.soap.names import WSA2005, WSA200408, WSA_NAMESPACES
+from tocsin.wire.soap.names import (
+    SOAP11,
+    SOAP12,
+    WSA2005,
+    WSA200408,
+    WSA_NAMESPACES,
+    WSRM10,
+    WSRM11,
+)
 from tocsin.wire.soap.slices import cut_out
 
 Element = etree._Element
@@ -23,6 +31,8 @@ REFERENCES_MAX: Final = 32
 _TAG_NAME = re.compile(rb"<[^\s/>]+")
 _MARK: Final = b"IsReferenceParameter"
 _NAMESPACES: Final = frozenset(WSA_NAMESPACES)
+# Whose header blocks say something of a message itself, and come once.
+_NOT_REFERENCES: Final = frozenset({*WSA_NAMESPACES, SOAP11, SOAP12, WSRM10, WSRM11})
 
 
 def anonymous(wsa: str) -> str:
@@ -122,6 +132,13 @@ def read_epr(envelope: Envelope, element: Element) -> EndpointReference:
         raise addressing_fault(wsa, "InvalidAddressingHeader", f"{name} has no wsa:Address")
     if len(address) > ADDRESS_CHARS_MAX:
         raise addressing_fault(wsa, "InvalidAddressingHeader", f"the address in {name} is too long")
+    for each in (*properties, *parameters):
+        space, block = split(each.tag)
+        if space in _NOT_REFERENCES:
+            # Echoed in a header it would stand there beside the one that belongs to the message.
+            raise addressing_fault(
+                wsa, "InvalidAddressingHeader", f"{name} has {block[:80]} among its references"
+            )
     if len(properties) + len(parameters) > REFERENCES_MAX:
         raise addressing_fault(wsa, "InvalidAddressingHeader", f"{name} has too many references")
     reference = EndpointReference(

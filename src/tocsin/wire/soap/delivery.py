@@ -13,7 +13,7 @@ from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.envelope import BODY_START, ENVELOPE_END, envelope_start
 from tocsin.wire.soap.fault import escaped
 
-Form = tuple[str, str, str, str]
+Form = tuple[str, str, str, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Face:
 
 def form_of(terms: SoapTerms) -> Form:
     """Consumers with the same of these share their pieces."""
-    return terms.spec, terms.soap, terms.wsa, terms.form
+    return terms.spec, terms.soap, terms.wsa, terms.form, terms.bookmarks
 
 
 def face(terms: SoapTerms, address: str, reference: bytes = b"") -> Face:

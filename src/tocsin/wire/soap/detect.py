@@ -2,8 +2,9 @@
 
 The paper looks at wsa:Action. Real clients leave it out, or put another operation's there; none
 gets the name of the body's element wrong. So the body decides, then the action, then what HTTP says
-of it. A body that no specification knows is a notification in the WS-Eventing (or raw
-WS-Notification) format: what it says is the publisher's own affair.
+of it. A body in no specification's namespace is a notification in the WS-Eventing (or raw
+WS-Notification) format: what it says is the publisher's own affair. A body in the namespace of a
+specification that we do not speak is a request that we cannot answer, and no notification.
 """
 
 from __future__ import annotations
@@ -15,6 +16,12 @@ from typing import Final
 from tocsin.wire.soap import names
 from tocsin.wire.soap.addressing import Addressing
 from tocsin.wire.soap.envelope import Envelope, split
+from tocsin.wire.soap.specifications import (
+    CONTENT_OF_EVENTS,
+    REQUESTS,
+    is_specification,
+    names_request,
+)
 
 _KNOWN: Final = {
     names.WSE04: "WS-Eventing 2004/08",
@@ -37,7 +44,11 @@ _KNOWN: Final = {
     names.ONVIF_DEVICE: "ONVIF device",
     names.WSRM10: "WS-ReliableMessaging 1.0",
     names.WSRM11: "WS-ReliableMessaging 1.1",
+    names.WSMID: "WS-Management",
+    names.MEX04: "WS-MetadataExchange 2004/09",
+    names.MEX11: "WS-MetadataExchange 2011/03",
 }
+_UNKNOWN: Final = "a specification that is not spoken here"
 PUBLISH: Final = "publish"
 
 # Where an action names an operation, its last word is the element's name, give or take a suffix.
@@ -51,6 +62,7 @@ _ACTION_OF: Final = {
     f"{names.WSN10}/": names.WSN10,
     f"{names.WSRM10}/": names.WSRM10,
     f"{names.WSRM11}/": names.WSRM11,
+    f"{names.WSMAN_URI}/": names.WSMAN,
 }
 _ACTION_IN_TYPE = re.compile(r"""action\s*=\s*"?([^";]+)""", re.I)
 
@@ -60,23 +72,34 @@ class MessageType:
     """What a message is."""
 
     specification: str  # for a person
-    namespace: str  # of the operation; empty for a notification in nobody's format
+    namespace: str  # of the operation; empty if it has none, as for a notification
     operation: str  # the element's local name, or `publish`
 
 
 def detect(envelope: Envelope, addressing: Addressing, http_action: str = "") -> MessageType:
     """Body first, action second, HTTP last."""
     if envelope.content is not None:
-        namespace, name = split(envelope.content.tag)
-        known = _KNOWN.get(namespace)
-        if known is not None:
-            return MessageType(known, namespace, name)
-        return MessageType(_unwrapped(addressing), "", PUBLISH)
+        return _by_body(*split(envelope.content.tag), addressing)
     for action in (addressing.action, http_action):
+        if not action:
+            continue
+        space, _, name = action.rpartition("/")
         for start, namespace in _ACTION_OF.items():
-            if action and action.startswith(start):
-                name = action.rpartition("/")[2].removesuffix("Request")
-                return MessageType(_KNOWN[namespace], namespace, name)
+            if action.startswith(start):
+                return MessageType(_KNOWN[namespace], namespace, name.removesuffix("Request"))
+        if is_specification(action):
+            return MessageType(_UNKNOWN, space, name)
+    return MessageType(_unwrapped(addressing), "", PUBLISH)
+
+
+def _by_body(namespace: str, name: str, addressing: Addressing) -> MessageType:
+    known = _KNOWN.get(namespace)
+    if known is None and (name in REQUESTS or is_specification(namespace)):
+        known = _UNKNOWN
+    if known is not None and (namespace, name) not in CONTENT_OF_EVENTS:
+        return MessageType(known, namespace, name)
+    if addressing.action and names_request(addressing.action):
+        return MessageType(_UNKNOWN, namespace, name)
     return MessageType(_unwrapped(addressing), "", PUBLISH)
 
 

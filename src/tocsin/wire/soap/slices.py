@@ -30,7 +30,7 @@ _START_TAG = re.compile(
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=]+)\s*=\s*(?:"[^"]*"|'[^']*')""")
 _TOKEN = re.compile(
     rb"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|(?P<end></[^>]*>)
-    |(?P<start><(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>)""",
+    |(?P<start><(?:[^<>"']++|"[^"]*+"|'[^']*+')*>)""",
     re.DOTALL | re.VERBOSE,
 )
 _NAMES_KEPT = 256

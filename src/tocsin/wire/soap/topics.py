@@ -15,13 +15,14 @@ from typing import Final
 import msgspec
 from lxml import etree
 
-from tocsin.errors import BadTopicPattern
+from tocsin.errors import BadTopic, BadTopicPattern
 from tocsin.event.event import Event
 from tocsin.event.topic import TopicPattern, valid_topic
 from tocsin.wire.soap.envelope import text_of
 from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import (
     ONVIF_CONCRETE_SET,
+    ONVIF_TOPICS,
     TOPICS10_SIMPLE,
     TOPICS13,
     WSE_TOPIC,
@@ -32,6 +33,7 @@ Element = etree._Element
 Filters = list[object]
 
 EXPRESSION_CHARS_MAX: Final = 4_096
+_USUAL: Final = {"tns1": ONVIF_TOPICS}  # which ONVIF's examples use undeclared
 
 # Only where a name begins: else a long text costs its square.
 _PREFIX = re.compile(r"(?<![^\s:/|*.\[\]()@])([^\s:/|*.\[\]()@]++):(?=[^:\s])")
@@ -52,6 +54,7 @@ class TopicName(msgspec.Struct, frozen=True):
 
     text: str
     namespaces: tuple[tuple[str, str], ...] = ()
+    undeclared: str = ""  # a prefix in it that stands for nothing
 
     @property
     def namespace(self) -> str:
@@ -70,17 +73,40 @@ def read_topic(element: Element | None) -> TopicName | None:
     text = text_of(element)
     if element is None or not text:
         return None
-    return TopicName(text, used_prefixes(text, element.nsmap))
+    topic = topic_name(text, element.nsmap)
+    # Real publishers (zeep for one) use prefixes that they do not declare. Such a prefix says
+    # nothing, and sent on it would say nothing to anybody: what counts is the path.
+    return TopicName(topic.path) if topic.undeclared else topic
 
 
-def used_prefixes(text: str, scope: Mapping[str | None, str]) -> tuple[tuple[str, str], ...]:
-    """Of the namespaces in scope those that the expression uses."""
+def topic_name(text: str, scope: Mapping[str | None, str]) -> TopicName:
+    """A topic expression with those of the namespaces in scope that it uses."""
     prefixes = dict.fromkeys(_PREFIX.findall(text))
-    return tuple((prefix, scope[prefix]) for prefix in prefixes if prefix in scope)
+    bound: list[tuple[str, str]] = []
+    undeclared = ""
+    for prefix in prefixes:
+        uri = scope.get(prefix) or _USUAL.get(prefix)
+        if uri:
+            bound.append((prefix, uri))
+        else:
+            undeclared = prefix
+    return TopicName(text, tuple(bound), undeclared)
+
+
+def _undeclared(topic: TopicName) -> tuple[str, str]:
+    """The problem with a topic whose prefix stands for nothing, and the remedy."""
+    prefix = topic.undeclared[:80]
+    return (
+        f"the prefix {prefix!r} in the topic {topic.text[:80]!r} is declared nowhere",
+        f"Declare it where the topic stands: xmlns:{prefix}.",
+    )
 
 
 def topic_context(topic: TopicName) -> tuple[str, dict[str, str]]:
     """The path and the extensions of an event with this topic; BadTopic if it can have none."""
+    if topic.undeclared:
+        problem, remedy = _undeclared(topic)
+        raise BadTopic(problem, remedy=remedy)
     path = valid_topic(topic.path)
     extensions: dict[str, str] = {}
     if topic.namespace:
@@ -99,8 +125,13 @@ def topic_of(event: Event) -> TopicName | None:
     if isinstance(sent, str):
         *bindings, text = sent.split(" ")
         pairs = tuple((p, uri) for p, _, uri in (each.partition("=") for each in bindings))
-        topic = TopicName(text, pairs)
-        if topic.path == event.topic and all(_can_bind(p, uri) for p, uri in pairs):
+        topic = topic_name(text, dict(pairs))
+        # Any publisher can set an extension: what is sent out must still be well-formed.
+        if (
+            topic.path == event.topic
+            and not topic.undeclared
+            and all(_can_bind(p, uri) for p, uri in topic.namespaces)
+        ):
             return topic
     namespace = event.extensions.get("topicns")
     if isinstance(namespace, str) and _can_bind("tns", namespace):
@@ -191,7 +222,10 @@ def topic_filters(
 
 
 def _choice(text: str, scope: Mapping[str | None, str], kind: str, *, names_only: bool) -> object:
-    topic = TopicName(text, used_prefixes(text, scope))
+    topic = topic_name(text, scope)
+    if topic.undeclared and not names_only:
+        problem, remedy = _undeclared(topic)
+        raise BadTopicPattern(problem, remedy=remedy)
     path = _PREFIX.sub("", text)
     if kind != "full":
         path = path.strip("/")

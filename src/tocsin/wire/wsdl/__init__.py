@@ -6,6 +6,13 @@
 
 from __future__ import annotations
 
-from tocsin.wire.wsdl.catalogue import operations, schema, schema_names, services, wsdl
+from tocsin.wire.wsdl.catalogue import (
+    operations,
+    schema,
+    schema_names,
+    schemas,
+    services,
+    wsdl,
+)
 
-__all__ = ["operations", "schema", "schema_names", "services", "wsdl"]
+__all__ = ["operations", "schema", "schema_names", "schemas", "services", "wsdl"]

@@ -57,6 +57,11 @@ def schema(name: str) -> bytes | None:
     return None if found is None else found.text().encode()
 
 
+def schemas() -> dict[str, str]:
+    """The namespace of every schema, by its name."""
+    return {name: schema.namespace for name, schema in _SCHEMAS.items()}
+
+
 def wsdl(base: str, service: str | None = None) -> bytes | None:
     """The document of all services, of one (`wsn13`), or of one port (`wsn13.PullPoint`), with
     `{base}/soap` for an address; None if there is no such service."""

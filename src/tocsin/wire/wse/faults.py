@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 from tocsin.errors import (
     BadFilter,
@@ -171,18 +171,31 @@ def timed_out() -> SoapFault:
 
 
 def unsupported_feature(feature: str, reason: str) -> SoapFault:
-    """`feature` is the last word of WS-Management's URI for it: Heartbeats, Bookmarks, ..."""
-    detail = b'<wsman:FaultDetail xmlns:wsman="%b">%b/faultDetail/%b</wsman:FaultDetail>' % (
-        WSMAN.encode(),
-        WSMAN_URI.encode(),
-        feature.encode(),
-    )
+    """`feature` is the last word of WS-Management's URI for it: Heartbeats, ..."""
     return SoapFault(
         "Sender",
         reason,
         subcode=(WSMAN, "UnsupportedFeature"),
-        detail=detail,
+        detail=_fault_detail(feature),
         action=_WSMAN_FAULT,
+    )
+
+
+def invalid_bookmark(detail: Literal["Expired", "InvalidFormat"], reason: str) -> SoapFault:
+    return SoapFault(
+        "Sender",
+        reason,
+        subcode=(WSMAN, "InvalidBookmark"),
+        detail=_fault_detail(detail),
+        action=_WSMAN_FAULT,
+    )
+
+
+def _fault_detail(last_word: str) -> bytes:
+    return b'<wsman:FaultDetail xmlns:wsman="%b">%b/faultDetail/%b</wsman:FaultDetail>' % (
+        WSMAN.encode(),
+        WSMAN_URI.encode(),
+        last_word.encode(),
     )
 
 

@@ -91,7 +91,7 @@ def _xpath(expression: Expression, spec: str, speech: Speech) -> object:
     format of delivery is no concern of a filter, so it sees the payload alone."""
     text = expression.text
     if not text or _NEVER.fullmatch(text):
-        raise empty_filter(spec, "the filter lets no event pass")
+        raise empty_filter(spec, "the filter matches no event")
     found: dict[str, object] = {
         "expression": text,
         "namespaces": dict(expression.namespaces),

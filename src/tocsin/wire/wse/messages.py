@@ -21,6 +21,7 @@ FORMATS: Final = {UNWRAP: "raw", WRAP: "wrapped"}
 WRAPPED_ACTION: Final = f"{WSE11}/WrappedSinkPortType/NotifyEvent"
 EVENTS_ACTION: Final = EVENTS
 ACK_ACTION: Final = f"{WSMAN_URI}/Ack"
+EARLIEST: Final = f"{WSMAN_URI}/bookmark/earliest"
 HEARTBEAT_ACTION: Final = f"{WSMAN_URI}/Heartbeat"
 
 Namespaces = tuple[tuple[str, str], ...]
@@ -58,7 +59,8 @@ class Subscribe:
     filter: Filter | None = None
     heartbeats: str | None = None  # WS-Management: a duration
     batch: int | None = None  # WS-Management: events in one message at most
-    bookmarks: bool = False  # WS-Management: told where it is, or asks to go on from there
+    send_bookmarks: bool = False  # WS-Management: each delivery shall say how far it goes
+    bookmark: str | None = None  # WS-Management: go on after this one; or EARLIEST
     reliable: str = ""  # the namespace of WS-ReliableMessaging, if notifications shall follow it
 
 

@@ -87,9 +87,8 @@ def read_subscribe(envelope: Envelope, element: Element) -> Subscribe:
         filter=_filter(element, spec),
         heartbeats=_wsman_text(delivery, "Heartbeats"),
         batch=_batch(delivery, spec),
-        bookmarks=any(
-            element.find(f"{{{WSMAN}}}{name}") is not None for name in ("SendBookmarks", "Bookmark")
-        ),
+        send_bookmarks=element.find(f"{{{WSMAN}}}SendBookmarks") is not None,
+        bookmark=_wsman_text(element, "Bookmark"),
         reliable=next((_RELIABLE[str(found.tag)] for found in element.iter(*_RELIABLE)), ""),
     )
 
@@ -145,7 +144,7 @@ def _number(text: str) -> int | None:
 def _filter(element: Element, spec: str) -> Filter | None:
     own, management = _child(element, spec, "Filter"), element.find(f"{{{WSMAN}}}Filter")
     if own is not None and management is not None:
-        raise invalid_message(spec, "Subscribe has two filters, of which one must go")
+        raise invalid_message(spec, "Subscribe has two filters, and may have one")
     found = management if own is None else own
     if found is None:
         return None
@@ -234,7 +233,7 @@ def _wrapped(envelope: Envelope, element: Element, attribute: str) -> Notify:
     payload = first_element(element)
     if payload is None:
         name = split(element.tag)[1]
-        raise SoapFault("Sender", f"{name} holds no element, and so nothing to tell of")
+        raise SoapFault("Sender", f"{name} holds no element, so it holds no event")
     [piece] = cut_out(envelope, [payload])
     return Notify(piece, element.get(attribute, "").strip() or None)
 

@@ -120,7 +120,9 @@ def _subscribe(message: Subscribe, wsa: str) -> bytes:
     content += _asked_expiry(spec, message.expires, best_effort=message.best_effort)
     if message.filter is not None:
         content += _filter(spec, message.filter)
-    if message.bookmarks:
+    if message.bookmark is not None:
+        content += _management("Bookmark", escaped(message.bookmark))
+    if message.send_bookmarks:
         content += _management("SendBookmarks")
     if message.reliable:
         policy = WSRMP11 if message.reliable == WSRM11 else WSRMP10
@@ -190,6 +192,11 @@ def _end(message: SubscriptionEnd, wsa: str) -> bytes:
 def _notify(message: Notify, wsa: str) -> bytes:
     named = attribute("actionURI", message.action) if message.action else b""
     return element(WSE11, "Notify", message.payload, named)
+
+
+def bookmark(seq: int) -> bytes:
+    """The header block that says how far a delivery goes: the number of its last event."""
+    return _management("Bookmark", b"%d" % seq)
 
 
 def _events(message: Events, wsa: str) -> bytes:

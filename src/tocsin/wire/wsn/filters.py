@@ -16,7 +16,7 @@ from tocsin.event.filter_eval import matches
 from tocsin.event.topic import TopicPattern
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import ONVIF_ITEM_FILTER, ONVIF_SCHEMA, XPATH10
-from tocsin.wire.soap.topics import Filters, TopicName, dialect_kind, topic_filters
+from tocsin.wire.soap.topics import Filters, dialect_kind, topic_filters, topic_name
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.messages import Expression, Subscribe
 
@@ -106,7 +106,7 @@ def one_topic(topic: Expression, faults: Faults) -> tuple[TopicPattern, str]:
             "TopicExpressionDialectUnknownFault",
             "a current message is asked for by path, not XPath",
         )
-    name = TopicName(topic.text, topic.namespaces)
+    name = topic_name(topic.text, dict(topic.namespaces))
     try:
         patterns = TopicPattern.parse_alternatives(name.path, kind)
     except BadTopicPattern as error:

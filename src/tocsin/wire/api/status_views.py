@@ -1,0 +1,96 @@
+"""The state of a broker and its topics, as types: `/status` and `/topics`."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class LogShown(msgspec.Struct, frozen=True):
+    """The log: its oldest and newest sequence number, and events a second in the last minute."""
+
+    directory: str
+    first: int
+    last: int
+    events: int
+    events_per_s: float
+
+
+class BehindShown(msgspec.Struct, frozen=True):
+    """How far subscriptions and boxes are behind the log; `slowest` is the id of the last one."""
+
+    most: int
+    total: int
+    slowest: str | None
+
+
+class DiskShown(msgspec.Struct, frozen=True):
+    """Room on the disk of the data directory, in bytes."""
+
+    free: int
+    size: int
+
+
+class MonitorShown(msgspec.Struct, frozen=True):
+    """The monitor of runs; `problem` says why it is off."""
+
+    on: bool
+    behind: int = 0
+    problem: str | None = None
+
+
+class ArchiveShown(msgspec.Struct, frozen=True):
+    """The archive; `through` is the newest event in it, `waiting` those that are not yet."""
+
+    on: bool
+    through: int = 0
+    waiting: int = 0
+    problem: str | None = None
+
+
+class StatusShown(msgspec.Struct, frozen=True):
+    """What an operator asks first."""
+
+    version: str
+    ready: bool
+    reasons: list[str]
+    started: str
+    uptime_s: float
+    listeners: dict[str, str]
+    log: LogShown
+    subscriptions: dict[str, int]
+    boxes: int
+    streams: int
+    connections: int
+    dead_letters: int
+    behind: BehindShown
+    topics: int
+    monitor: MonitorShown
+    archive: ArchiveShown
+    disk: DiskShown | None
+
+
+class TopicShown(msgspec.Struct, frozen=True):
+    """A topic; '' is that of events which have none. The rate is of the last minute."""
+
+    topic: str
+    events: int
+    events_per_s: float
+    last_seq: int
+    last_time: str
+
+
+class TopicsPage(msgspec.Struct, frozen=True):
+    """Topics. Events are counted from sequence number `counted_from` on.
+
+    `more` is true if `limit` left some out. At most `topics_max` topics are known; `forgotten`
+    counts those that had to go because they were silent for longest.
+    """
+
+    topics: list[TopicShown]
+    more: bool
+    counted_from: int
+    topics_max: int
+    forgotten: int
+
+
+STATUS_SHOWN = (StatusShown, TopicsPage)

@@ -1,0 +1,82 @@
+"""JSON that every reader understands in the same way.
+
+Names that come twice in one object, and numbers that no double can hold, are well-formed JSON. But
+readers differ in which of the names counts, and a page of events with an integer of 5,000 digits,
+or with 1e999, cannot be read by Python, Java or a browser at all. So both are refused where they
+come in. What is plainly sound is found to be so by two quick looks; the rest is read exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from math import isinf
+from typing import Any, Final
+
+DIGITS_MAX: Final = 308  # of an integer: a double holds no more
+
+_STRINGS: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)', re.DOTALL).findall
+_SHORT_BYTES: Final = 20  # between two strings: no room for a number that is too large
+# A number may be too large only if it is long or has a large exponent.
+_LARGE: Final = re.compile(rb"[0-9]{20}|[0-9][eE][+]?[0-9]{3}").search
+
+
+class Ambiguous(ValueError):
+    """The JSON is well-formed, and not everybody reads the same in it."""
+
+
+def check(text: bytes) -> None:
+    """Raise Ambiguous if readers could disagree. What is no JSON at all is for others to tell."""
+    is_large = False
+    if b"\\" in text:
+        names = [name for name, colon in _STRINGS(text) if colon]
+        is_doubtful = len(set(names)) < len(names) or any(b"\\" in name for name in names)
+        is_large = _LARGE(text) is not None
+    else:
+        parts = text.split(b'"')  # no quote is escaped: every second part is a string
+        strings, between = parts[1::2], parts[::2]
+        is_doubtful = len(set(strings)) < len(strings) and _has_name_twice(strings, between)
+        if max(map(len, between)) >= _SHORT_BYTES or _has_exponent(between):
+            is_large = _LARGE(b'"'.join(between)) is not None
+    if not (is_doubtful or is_large):
+        return
+    try:
+        json.loads(
+            text,
+            object_pairs_hook=_members,
+            parse_int=_integer if is_large else None,
+            parse_float=_float if is_large else None,
+        )
+    except Ambiguous:
+        raise
+    except (ValueError, RecursionError):
+        return
+
+
+def _has_name_twice(strings: list[bytes], between: list[bytes]) -> bool:
+    """Perhaps in two objects, which is fine."""
+    names = [each for each, after in zip(strings, between[1:], strict=False) if b":" in after]
+    return len(set(names)) < len(names)
+
+
+def _has_exponent(between: list[bytes]) -> bool:
+    numbers = b"".join(between).replace(b"true", b"").replace(b"false", b"")
+    return b"e" in numbers or b"E" in numbers
+
+
+def _members(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise Ambiguous(f"the name {name[:60]!r} comes twice in one JSON object")
+        seen.add(name)
+
+
+def _integer(digits: str) -> None:
+    if len(digits.lstrip("-")) > DIGITS_MAX:
+        raise Ambiguous(f"an integer has {len(digits)} digits")
+
+
+def _float(digits: str) -> None:
+    if isinf(float(digits)):
+        raise Ambiguous(f"the number {digits[:60]} is too large")

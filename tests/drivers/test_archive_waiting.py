@@ -79,7 +79,7 @@ def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> No
 
     said = run(tmp_path / "data", script, log__retain_bytes=100_000)
 
-    assert said.count("too large to wait for the archive") == 1
+    assert said.count("the log is over its limit") == 1
 
 
 def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(

@@ -315,6 +315,20 @@ def test_a_publisher_that_is_away_is_off_the_list_and_comes_back_by_itself(
     publisher.close()
 
 
+def test_a_publisher_is_taken_off_the_list_by_its_address(broker: Served) -> None:
+    publisher = Listener()
+    broker.call("POST", "/blackboard/publishers", {"address": publisher.url})
+    target = f"/blackboard/publishers?address={publisher.url}"
+
+    assert broker.call("DELETE", target)[0] == 204
+
+    _, told = broker.call("GET", "/blackboard/publishers")
+    assert publisher.url not in [each["address"] for each in told["publishers"]]
+    assert broker.call("DELETE", target)[0] == 404
+    assert broker.call("DELETE", "/blackboard/publishers")[0] == 400
+    publisher.close()
+
+
 def test_both_lists_are_there_again_after_a_kill(broker: Served, listener: Listener) -> None:
     publisher = Listener()
     broker.call("POST", "/blackboard/publishers", {"address": publisher.url})

@@ -230,7 +230,7 @@ def test_without_settings_there_is_no_tls() -> None:
         ("own.key", "own.key", "own.key, holds no certificate"),
         ("own.pem", "own.pem", "own.pem, holds no private key"),
         ("own.pem", "ca.key", "does not belong to the certificate in"),
-        ("own.pem", "locked.key", "locked.key, is locked with a password"),
+        ("own.pem", "locked.key", "locked.key, is encrypted with a password"),
         ("torn.pem", "own.key", "torn.pem and"),
     ],
 )

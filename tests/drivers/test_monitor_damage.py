@@ -228,7 +228,7 @@ def test_a_full_disk_is_told_once_and_holds_up_nobody(
     with small_disk(32) as place:
         said = watch(tmp_path, script, place)
 
-    assert said.count("no room") == 1
+    assert said.count("the disk is full") == 1
     assert said.count("goes on") == 1
 
 

@@ -102,7 +102,7 @@ def test_a_small_run_of_a_workflow_that_never_grew_is_as_small_as_its_plan(kept:
     assert found["remaining_s"] < 40
 
 
-def test_a_run_whose_id_was_used_twice_teaches_nothing(kept: Kept) -> None:
+def test_a_run_whose_id_was_used_twice_teaches_by_each_of_its_uses(kept: Kept) -> None:
     twice = [
         *begun("p0", 5_000),
         *grown("p0", 5_000),
@@ -110,10 +110,11 @@ def test_a_run_whose_id_was_used_twice_teaches_nothing(kept: Kept) -> None:
     ]
     kept.fold(heard(*past(1), *twice, received_ns=ns(9_000)))
 
-    run = kept.asked.run("p0", ns(9_100))
-    activities, _ = kept.asked.activities("p0", ns(9_100), kind="align")
+    run = kept.asked.run("p0~2", ns(9_100))
+    activities, _ = kept.asked.activities("p0~2", ns(9_100), kind="align")
+    learnt = kept.asked.learnt("w").latest
 
-    assert [each.kind for each in run.anomaly_list] == ["run id used again"]
-    assert run.state == "completed"
-    assert {each.duration_s for each in activities} == {5.0}  # of the later run
-    assert kept.asked.learnt("w").latest is None
+    assert (run.state, run.anomaly_list) == ("completed", ())
+    assert {each.duration_s for each in activities} == {5.0}
+    assert learnt is not None
+    assert learnt.id == "p0~2"

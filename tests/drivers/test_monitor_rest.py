@@ -165,6 +165,7 @@ def test_provenance_is_told_in_every_form(broker: Served, form: str) -> None:
 PATHS = {
     "/runs/{id}/compare/{other}": "/runs/good%2F1/compare/bad",
     "/activities/{type}": "/activities/align",
+    "/files": "/files?name=a.fa&depth=2",
 }
 
 

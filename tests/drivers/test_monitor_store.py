@@ -49,6 +49,32 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     found.close()
 
 
+def test_what_a_later_try_recovered_from_comes_after_the_cause_of_the_failure(kept: Kept) -> None:
+    flaky = [
+        activity_pairs("flaky-1", "ActivityExecuting", 1),
+        activity_pairs("flaky-1", "ActivityRetrying", 2, ErrorMessage="no network"),
+        activity_pairs("flaky-1", "ActivityExecuting", 3, Attempt="2"),
+        activity_pairs("flaky-1", "ActivitySucceeded", 4, Attempt="2"),
+    ]
+    kept.fold(heard(*flaky, *FAILING))
+
+    failures = kept.asked.failures("r", NOW_NS)
+
+    assert [(each.activity.id, each.activity.attempt, each.recovered) for each in failures] == [
+        ("align-1", 2, False),
+        ("align-1", 1, False),
+        ("flaky-1", 1, True),
+    ]
+
+
+def test_a_list_of_activities_and_the_history_of_one_count_the_same_failures(kept: Kept) -> None:
+    kept.fold(heard(*FAILING))
+
+    [listed] = [each for each in kept.asked.types() if each["type"] == "align"]
+
+    assert listed["failed"] == kept.asked.history("align", NOW_NS).failed == 2
+
+
 def test_a_failed_run_is_shown_with_all_that_is_known_of_it(kept: Kept) -> None:
     kept.fold(heard(*FAILING))
 
@@ -111,7 +137,7 @@ def test_a_failure_is_told_with_what_came_before_and_how_often_it_was_seen(kept:
     other = activity_pairs("align-9", "ActivityFailed", 10, ErrorMessage="disk 1 full")
     kept.fold(heard(*FAILING, {**other, "RunId": "other", "ExitCode": "1"}))
 
-    first, last = kept.asked.failures("r", NOW_NS, last=2)
+    last, first = kept.asked.failures("r", NOW_NS, last=2)
 
     assert (first.activity.error, first.seen_before) == ("disk 7 full", 0)
     # Its own first try does not count.

@@ -158,4 +158,4 @@ def test_a_run_that_tells_no_dependence_says_so_instead_of_hints(
     found, reason = watch.hints("r", ns(200))
 
     assert found == []
-    assert reason == "the engine does not tell which activity depends on which"
+    assert reason == "the engine does not report which activity depends on which"

@@ -163,13 +163,41 @@ def test_a_bad_line_is_noted_and_skipped_and_the_connection_goes_on(tmp_path: Pa
 
 def test_of_many_bad_lines_a_few_are_told_and_all_are_counted(tmp_path: Path) -> None:
     async def script(door: PegasusDoor, node: Node) -> None:
-        await send(door, b"hello\n" * 1_000)
+        await send(door, event("xwf.start") + b"hello\n" * 1_000)
         assert door.counts.bad == 1_000
 
     said = run(tmp_path, script)
 
     assert said.count("T213") == 5
     assert "bad=1000" in said
+
+
+POSTED = b"\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"POST / HTTP/1.1" + POSTED,
+        b"POST /" + b"a" * (1 << 20) + b" HTTP/1.1" + POSTED,
+        b"hello\n",
+        b"{}\n",
+        b"POST /event=stampede.xwf.start HTTP/1.1" + POSTED,
+    ],
+    ids=["a request", "a request with a long line", "a word", "an empty object", "fields in it"],
+)
+def test_what_does_not_begin_with_a_record_is_hung_up_on(tmp_path: Path, first: bytes) -> None:
+    """As a page of another site does, that has a browser post lines to this port."""
+
+    async def script(door: PegasusDoor, node: Node) -> None:
+        with contextlib.suppress(ConnectionError):
+            await send(door, first + event("xwf.start") + b"\n", pause_s=0.05)
+        assert await stored(node) == []
+
+    said = run(tmp_path, script)
+
+    assert said.count("T212") == 1
+    assert "what came first is no record of Pegasus" in said
 
 
 def test_a_line_of_ten_megabytes_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:

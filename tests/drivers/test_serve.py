@@ -162,7 +162,7 @@ def test_a_full_disk_is_told_and_loses_nothing_and_room_makes_it_work_again() ->
     with small_disk(12) as place:
         filler = place / "filler"
         filler.write_bytes(b"x" * (3 << 20))
-        broker = Served(place / "data")
+        broker = Served(place / "data", env={"TOCSIN_LOG__FREE_BYTES_MIN": "1"})
         try:
             acknowledged, refusal = _publish_until_refused(broker)
             assert refusal[0] == 507
@@ -293,3 +293,33 @@ def test_sinks_that_hang_cannot_use_up_the_descriptors_that_publishers_come_in_b
     )
 
     assert ran.stdout.split() == ["100", "200"]
+
+
+def test_the_start_says_how_many_clients_the_open_files_leave_room_for() -> None:
+    program = (
+        "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (500, 1000));"
+        "from tocsin.config import Settings; from tocsin.drivers.notes import Notes; import sys;"
+        "from tocsin.drivers.serve import note_room, within_descriptors;"
+        "settings = within_descriptors(Settings()); note_room(settings, Notes(stream=sys.stdout));"
+        "print(settings.soap_tcp.connections_max, settings.pegasus.connections_max)"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    room = "http_connections=250 http_streams=200 frames_connections=150 open_files=1000"
+    assert room in ran.stdout
+    assert ran.stdout.splitlines()[-1] == "40 20"
+
+
+def test_a_client_that_was_refused_and_stays_does_not_disturb_the_stop() -> None:
+    with served() as broker:
+        host, _, port = broker.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(b"this is no HTTP\r\n\r\n")
+            assert client.recv(4096).startswith(b"HTTP/1.1 400")
+            assert broker.stop() == 0
+
+        assert "Traceback" not in broker.said()
+        assert "RuntimeError" not in broker.said()

@@ -34,6 +34,38 @@ def test_who_uses_another_method_is_told_of_post(broker: Served, path: str) -> N
     assert answer.headers["allow"] == "GET, HEAD, POST"
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/soap",
+        "/soap/subscriptions/abc",
+        "/soap/boxes/abc",
+        "/soap/topic/lead/ohio",
+        "/wsman",
+        "/wsman-anon/identify",
+        "/onvif/device_service",
+        "/onvif/media_service",
+        "/axis2/services/EventingService",
+        "/axis2/services/MsgBoxService/clientid/abc",
+    ],
+)
+def test_every_address_that_takes_soap_gives_the_wsdl(broker: Served, path: str) -> None:
+    host, _, port = broker.address.rpartition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=20)
+    connection.request("GET", f"{path}?wsdl")
+    described = connection.getresponse()
+    text = described.read()
+    connection.request("GET", path)
+    bare = connection.getresponse()
+    words = bare.read()
+    connection.close()
+
+    assert (described.status, described.headers["content-type"][:8]) == (200, "text/xml")
+    assert b"wsdl:definitions" in text
+    assert bare.status == 404
+    assert b"?wsdl" in words
+
+
 def test_a_path_that_only_begins_like_ours_takes_nothing(broker: Served) -> None:
     message = write_envelope("1.2", body=b"<a/>")
 

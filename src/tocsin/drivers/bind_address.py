@@ -11,6 +11,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 0xFFFF:
         raise BadSetting(
-            f"{address!r} is no address to listen on", remedy="Write it as in 127.0.0.1:8400."
+            f"{address!r} is not a valid address to listen on",
+            remedy="Write it as in 127.0.0.1:8400.",
         )
     return host, int(port)

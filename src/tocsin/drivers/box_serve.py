@@ -21,6 +21,7 @@ from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.boxes.office import Office
 from tocsin.drivers.callers import Replier
+from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.request import Request
@@ -66,7 +67,14 @@ def _not_here(path: str) -> NoSuchPath:
     )
 
 
-def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
+def run(
+    settings: Settings,
+    ready: Ready,
+    notes: Notes | None = None,
+    *,
+    accept_loss: bool = False,
+    accept_clock: bool = False,
+) -> int:
     """Serve boxes until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
     address = settings.http.address
     host_and_port(address)
@@ -80,7 +88,12 @@ def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
     gc.set_threshold(*COLLECT_AFTER)
     # No other door: so its address is not asked whether it is open to the world.
     settings = replace(settings, soap_tcp=replace(settings.soap_tcp, address=OFF))
-    return uvloop.run(_serve(within_descriptors(settings), ready, notes or Notes(), tls))
+    notes = notes or Notes()
+    if accept_loss:
+        accept_losses(settings.log.directory, notes)
+    if accept_clock:
+        accept_the_clock(settings.log.directory)
+    return uvloop.run(_serve(within_descriptors(settings), ready, notes, tls))
 
 
 async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLContext | None) -> int:
@@ -96,6 +109,7 @@ async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLCon
     try:
         await door.open(settings.http.address, tls)
         node.address = door.address
+        node.listeners = {"http": door.address}
         ready({"ready": True, "http": door.address} | ({} if tls is None else {"tls": True}))
         waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -40,15 +40,23 @@ class Health:
 
 
 def health_of(
-    failure: TocsinError | None, jump_s: float, beside: list[str], *, stopping: bool
+    failure: TocsinError | None,
+    full: str | None,
+    jump_s: float,
+    beside: list[str],
+    *,
+    stopping: bool,
 ) -> Health:
     """How a broker is that met this failure, and whose wall clock was set by so much.
 
-    What is `beside` is told, and keeps nobody from publishing.
+    `full` says why there is no room for events: then it answers, and is not ready. What is `beside`
+    is told, and keeps nobody from publishing.
     """
     reasons = list(beside)
     if failure is not None:
         reasons.append(str(failure))
+    if full is not None:
+        reasons.append(full)
     if stopping:
         reasons.append("the broker is stopping")
     if abs(jump_s) > CLOCK_JUMP_S:
@@ -56,7 +64,8 @@ def health_of(
             f"the wall clock was set by {jump_s:+.1f} s since the start; "
             "leases and retries go by the time that really passed"
         )
-    return Health(failure is None, failure is None and not stopping, reasons)
+    ready = failure is None and full is None and not stopping
+    return Health(failure is None, ready, reasons)
 
 
 class Waiter:

@@ -169,7 +169,7 @@ class Directory:
         self._refresh_own()
         if self._searches >= SEARCHES_MAX:
             raise Busy(
-                f"{self._searches} others look something up", remedy="Ask again in a second."
+                f"{self._searches} other searches are running", remedy="Ask again in a second."
             )
         self._searches += 1
         begun_s = time.perf_counter()
@@ -317,6 +317,8 @@ class Directory:
 
     async def sweep(self) -> None:
         """Take off the disk what has lapsed, or what another entry took the place of."""
+        if self._node.broker.clock.doubt is not None:
+            return
         lapsed = [entry.id for entry in self._listing.lapsed(self._node.now_ns())]
         lapsed += [each for each in self._bytes if self._listing.get(each) is None]
         for start in range(0, len(lapsed), SWEPT_MAX):

@@ -8,11 +8,18 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 from tocsin.broker.snapshot import Snapshot, take_snapshot
+from tocsin.broker.state import CLOCK
+from tocsin.config import LogSettings
+from tocsin.drivers.notes import Notes
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.stored import Batch
+from tocsin.store.directory import LOG_NAME
+from tocsin.store.loss import Loss
+from tocsin.store.mark import MARK_SUFFIX
 from tocsin.store.reach import retention_reach as retention_reach
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
@@ -20,6 +27,8 @@ from tocsin.store.store import Store
 T = TypeVar("T")
 
 Written = Callable[[DiskFull | DiskFailed | None], None]
+
+BOXES_DIRECTORY: Final = "boxes"  # beside the log: the log of the message boxes
 
 SLOW_S = 0.005  # a checkpoint of the log takes 3 ms, every sixty commits or so; longer is too long
 SLOW_EVENT_S = 10e-6  # and so much for each event, twice what it takes
@@ -113,6 +122,44 @@ class Readers:
         ):
             thread.shutdown(wait=True, cancel_futures=True)
             reader.close()
+
+
+def open_store(log: LogSettings, notes: Notes) -> Store:
+    """The log of a data directory, to be written; says what it lost that was to be expected."""
+    store = Store.open(log.directory, synchronous=log.synchronous)
+    if store.loss is not None:
+        _note_loss(notes, log.directory, store.loss)
+    return store
+
+
+def accept_losses(directory: str, notes: Notes) -> None:
+    """Go on without what the logs of this directory lack. Numbers are not given twice."""
+    for place in (Path(directory), Path(directory) / BOXES_DIRECTORY):
+        if any((place / f"{LOG_NAME}{suffix}").exists() for suffix in ("", MARK_SUFFIX)):
+            store = Store.open(place, accept_loss=True)
+            store.close()
+            if store.loss is not None:
+                _note_loss(notes, str(place), store.loss)
+
+
+def accept_the_clock(directory: str) -> None:
+    """The machine's clock is right, however far it is from the last time in these logs."""
+    for place in (Path(directory), Path(directory) / BOXES_DIRECTORY):
+        if (place / LOG_NAME).exists():
+            store = Store.open(place)
+            try:
+                store.write(Batch(cursors={CLOCK: time.time_ns()}))
+            finally:
+                store.close()
+
+
+def _note_loss(notes: Notes, directory: str, loss: Loss) -> None:
+    notes(
+        "warning",
+        f"the log in {directory}: {loss.words}; the next event gets number {loss.through + 1}",
+        after=loss.after,
+        through=loss.through,
+    )
 
 
 def snapshot(store: Store, duplicates_window: int) -> Snapshot:

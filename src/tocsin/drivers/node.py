@@ -20,18 +20,20 @@ from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import (
     Health,
     Replier,
-    StreamSink,
     Waiter,
     health_of,
     shutting_down,
 )
 from tocsin.drivers.clock import SteadyClock
+from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.directory import Directory
 from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
 from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.latest import Latest
 from tocsin.drivers.monitor.monitor import Monitor
+from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.peers import plain_address
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
 from tocsin.drivers.push.reliable import ReliablePushes
@@ -39,10 +41,10 @@ from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.recent import Recent
 from tocsin.drivers.seen_topics import SeenTopics
 from tocsin.drivers.seen_types import SeenTypes
+from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
-from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
@@ -53,10 +55,13 @@ T = TypeVar("T")
 CLOSING_S = 0.5  # for what is under way to the disk when the broker stops; then, for goodbyes
 
 
-class Node:
+class Node(NodeStreams):
     """One running broker process, without its doors."""
 
-    def __init__(self, settings: Settings, store: Store, notes: Notes) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, notes: Notes, beside: Node | None = None
+    ) -> None:
+        """`beside`: the broker of the same process whose message boxes this one holds."""
         self.settings = settings
         self.loop = asyncio.get_running_loop()
         self.notes = notes
@@ -65,6 +70,7 @@ class Node:
         self.failed = asyncio.Event()
         self.started_ns = time.time_ns()
         self.address = settings.http.address  # the door says which port it really got
+        self.listeners: dict[str, str] = {}  # the addresses by name, once they are open
         self._clock = SteadyClock()
         self.rules = sink_rules(settings)
         self.broker = Broker(
@@ -73,8 +79,14 @@ class Node:
             jitter=random.random,
             stopwatch=time.perf_counter_ns,
             is_trusted=lambda sink: is_trusted(host_of(sink), self.rules.trusted),
+            addresses_of=lambda sink: self._pusher.addresses_of(sink),
         )
-        self.broker.recover(snapshot(store, settings.log.duplicates_window), self._clock.now_ns())
+        found = snapshot(store, settings.log.duplicates_window)
+        sure_ns = 0 if beside is None else beside.sure_ns()
+        self.broker.recover(found, self._clock.now_ns(), sure_ns=sure_ns)
+        self.clock: ClockWatch = ClockWatch(self) if beside is None else beside.clock
+        if beside is not None:
+            self.clock.also(self)
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
@@ -92,26 +104,33 @@ class Node:
         self._recent = Recent(self.broker.head)
         latest = Latest(self._recent, self._readers.ask)
         self.latest, self.latest_of = latest.on, latest.of_type
-        self.topics = SeenTopics(self._recent)
+        self.topics, self.types = SeenTopics(self._recent), SeenTypes(self.broker.head)
         self.directory = Directory(self)
-        self.types = SeenTypes(self.broker.head)
         self.performance = PerformanceDesk(self)
         self.board = Board(self)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         self._committing = Batch()
-        self._streams: dict[int, StreamSink] = {}
-        self._running, self._now_ns = False, 0
+        super().__init__()
+        self._running, self._now_ns, self._timer_ns = False, 0, 0
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._perform = self._performers()
+        self.space = Space(self)
         self.kick()
 
     # What doors call
 
     def now_ns(self) -> int:
+        """The time of day."""
+        return self.broker.clock.time_ns(self._clock.now_ns())
+
+    def steady_ns(self) -> int:
         return self._clock.now_ns()
+
+    def sure_ns(self) -> int:
+        """The time that it is at least, whatever the machine's clock says."""
+        return self.broker.clock.sure_ns(self._clock.now_ns())
 
     def note(self, level: do.Level, message: str, **fields: object) -> None:
         self.notes(level, message, **fields)
@@ -124,12 +143,18 @@ class Node:
         self.broker.publish(events, replier)
         self.kick()
 
+    def heard_from(self, host: str) -> None:
+        """Somebody connected from this address: perhaps a consumer that is back."""
+        if self.broker.away:
+            self.broker.heard_from(plain_address(host), self._clock.now_ns())
+            self.kick()
+
     async def ask(self, call: Callable[[do.Token, int], None]) -> Any:
         """Call the broker with a token and the time; returns, or raises, what it answers."""
         if self.stopping:
             raise shutting_down()
         waiter = Waiter(self.loop.create_future())
-        call(waiter, self.now_ns())
+        call(waiter, self._clock.now_ns())
         self.kick()
         try:
             return await waiter.future
@@ -150,32 +175,11 @@ class Node:
         self.broker.met_corrupt(sequences)
         self.kick()
 
-    def open_stream(
-        self,
-        sink: StreamSink,
-        filter: Filter,
-        after: int | None,
-        name: str,
-        asks: frozenset[str] | None = None,
-    ) -> int:
-        """Follow the log; events go to `sink.write` from the next turn of the loop on."""
-        number = self.broker.open_stream(filter, after, name, asks)
-        self._streams[number] = sink
-        self.kick()
-        return number
-
-    def stream_ready(self, stream: int) -> None:
-        self.broker.stream_ready(stream)
-        self.kick()
-
-    def close_stream(self, stream: int) -> None:
-        if self._streams.pop(stream, None) is not None:
-            self.broker.close_stream(stream)
-            self.kick()
-
     def health(self) -> Health:
-        beside = [] if self.archiver is None else self.archiver.complaints()
-        return health_of(self.failure, self._clock.jumped_s(), beside, stopping=self.stopping)
+        clock = self.clock.complaints()
+        beside = clock + ([] if self.archiver is None else self.archiver.complaints())
+        full, jump_s = self.space.reason, 0.0 if clock else self.broker.clock.jump_ns / 1e9
+        return health_of(self.failure, full, jump_s, beside, stopping=self.stopping)
 
     # Performing
 
@@ -232,9 +236,8 @@ class Node:
 
     def _bug(self, error: Exception) -> None:
         """The broker's own state can no longer be trusted: better no broker than a wrong one."""
-        self._stop(
-            do.Stop(InternalError(f"the broker failed: {error!r}", remedy="Please report it."))
-        )
+        bug = InternalError(f"the broker failed: {error!r}", remedy="Please report it.")
+        self._stop(do.Stop(bug))
 
     def _set_timer(self) -> None:
         due_ns = self.broker.next_wake_ns()
@@ -263,6 +266,7 @@ class Node:
             if failure is None:
                 self._recent.add(self._committing.events, self._committing.events_bytes)
                 self.types.add(self._committing.events)
+                self.topics.counts.add(self._committing.events)
                 for listener in self.on_dead if self._committing.dead else ():
                     listener(self._committing.dead)
                 self.broker.committed(self._store.first_seq, self._clock.now_ns())
@@ -312,11 +316,8 @@ class Node:
         if isinstance(error, TocsinError):
             self._stop(do.Stop(error))
         elif error is not None and not self.stopping:
-            self._stop(
-                do.Stop(
-                    DiskFailed(f"reading the log failed: {error!r}", remedy="Please report it.")
-                )
-            )
+            failed = DiskFailed(f"reading the log failed: {error!r}", remedy="Please report it.")
+            self._stop(do.Stop(failed))
 
     def _push(self, effect: do.Push) -> None:
         self._pusher.send(effect, self._pushed)
@@ -346,16 +347,6 @@ class Node:
 
         self._pusher.handshake(effect, origin, f"{callback}?token={effect.token}", answered)
 
-    def _stream_out(self, effect: do.StreamOut) -> None:
-        sink = self._streams.get(effect.stream)
-        if sink is not None and not sink.write(effect.events):
-            self.broker.stream_blocked(effect.stream)
-
-    def _stream_dropped(self, effect: do.StreamDropped) -> None:
-        sink = self._streams.get(effect.stream)
-        if sink is not None:
-            sink.dropped(effect.dropped)
-
     def _ended(self, effect: do.Ended) -> None:
         for listener in self.on_ended:
             try:
@@ -384,6 +375,7 @@ class Node:
             while not self.broker.is_idle() and self.loop.time() < deadline:
                 self.kick()
                 await asyncio.sleep(0.002)
+        self.clock.close()
         self.board.close()
         await self._pusher.say_goodbye(CLOSING_S)
         self._reliable.close()

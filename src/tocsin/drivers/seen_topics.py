@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 
 from tocsin.drivers.recent import Recent
+from tocsin.drivers.topic_counts import TopicCounts
 from tocsin.event.stored import Stored
 from tocsin.store.reader import Page, Reader
 from tocsin.wire.soap.topics import TopicName, topic_of
@@ -26,6 +27,7 @@ class SeenTopics:
     """The tree of topics; it only grows, up to its limit."""
 
     def __init__(self, recent: Recent) -> None:
+        self.counts = TopicCounts(recent.head)
         self._recent = recent
         self._looked_to = recent.known_after
         self._tree = TopicTree()

@@ -19,13 +19,16 @@ from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.archive.archiver import open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.blackboard.site import use_ontology
+from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.directory import Offering
+from tocsin.drivers.disk import accept_losses, accept_the_clock, open_store
 from tocsin.drivers.frames.datagrams import DatagramDoor
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.desk import Doors as PerformanceDoors
 from tocsin.drivers.frames.door import FramesDoor
 from tocsin.drivers.frames.door import listen as listen_frames
 from tocsin.drivers.frames.session import ARCHIVE
+from tocsin.drivers.http.admission import lasting_max
 from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
@@ -50,7 +53,9 @@ ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # every address of this machine
 # Of the descriptors we may have; the log and the other doors need the rest.
 SINKS_SHARE = 0.5
 HTTP_SHARE = 0.25
-FRAMES_SHARE = 0.2
+FRAMES_SHARE = 0.15
+SOAP_TCP_SHARE = 0.04
+PEGASUS_SHARE = 0.02
 
 # Events hold no cycles, and a hundred thousand of their keys are remembered. With the default of
 # 700 the collector looks at all that again and again: a third of the cost of an event in a batch.
@@ -60,8 +65,16 @@ Ready = Callable[[dict[str, object]], None]
 Doors = dict[str, HttpDoor | FramesDoor | DatagramDoor | SoapTcpDoor | PegasusDoor]
 
 
-def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
+def run(
+    settings: Settings,
+    ready: Ready,
+    notes: Notes | None = None,
+    *,
+    accept_loss: bool = False,
+    accept_clock: bool = False,
+) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
+    notes = notes or Notes()
     for setting, address in settings.addresses().items():
         host_and_port(address)  # first: what is no address is open to nobody
         if not is_loopback(address) and not settings.http.open:
@@ -76,8 +89,12 @@ def run(settings: Settings, ready: Ready, notes: Notes | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     settings = within_descriptors(settings)
-    store = Store.open(settings.log.directory, synchronous=settings.log.synchronous)
-    return uvloop.run(_serve(settings, store, ready, notes or Notes(), tls))
+    if accept_loss:
+        accept_losses(settings.log.directory, notes)
+    if accept_clock:
+        accept_the_clock(settings.log.directory)
+    store = open_store(settings.log, notes)
+    return uvloop.run(_serve(settings, store, ready, notes, tls))
 
 
 def within_descriptors(settings: Settings) -> Settings:
@@ -89,15 +106,33 @@ def within_descriptors(settings: Settings) -> Settings:
     if had == resource.RLIM_INFINITY:
         return settings
     http, frames, delivery = settings.http, settings.frames, settings.delivery
+    soap_tcp, pegasus = settings.soap_tcp, settings.pegasus
+
+    def at_most(wanted: int, share: float) -> int:
+        return min(wanted, int(had * share))
+
     return replace(
         settings,
-        http=replace(http, connections_max=min(http.connections_max, int(had * HTTP_SHARE))),
-        frames=replace(
-            frames, connections_max=min(frames.connections_max, int(had * FRAMES_SHARE))
+        http=replace(http, connections_max=at_most(http.connections_max, HTTP_SHARE)),
+        frames=replace(frames, connections_max=at_most(frames.connections_max, FRAMES_SHARE)),
+        soap_tcp=replace(
+            soap_tcp, connections_max=at_most(soap_tcp.connections_max, SOAP_TCP_SHARE)
         ),
-        delivery=replace(
-            delivery, sinks_open_max=min(delivery.sinks_open_max, int(had * SINKS_SHARE))
-        ),
+        pegasus=replace(pegasus, connections_max=at_most(pegasus.connections_max, PEGASUS_SHARE)),
+        delivery=replace(delivery, sinks_open_max=at_most(delivery.sinks_open_max, SINKS_SHARE)),
+    )
+
+
+def note_room(settings: Settings, note: Callable[..., None]) -> None:
+    """Say how many clients there is room for, which the system decides as much as the settings."""
+    connections = settings.http.connections_max
+    note(
+        "info",
+        "connection limits; open_files is the limit of the system (ulimit -n)",
+        http_connections=connections,
+        http_streams=min(lasting_max(connections), settings.limits.streams_max),
+        frames_connections=settings.frames.connections_max,
+        open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     )
 
 
@@ -118,8 +153,10 @@ async def _serve(
     except BaseException:
         await _close(doors, node, desk)
         raise
+    note_room(settings, node.note)
     gc.freeze()  # what the start made stays; no collection need look at it again
     addresses = {name: door.address for name, door in doors.items() if name != "datagrams"}
+    node.listeners = addresses
     ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
     waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -132,30 +169,42 @@ async def _serve(
 async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
-    doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls)
+    budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
+    doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls, budget=budget)
     node.address = doors["http"].address
-    await _open_frames(doors, node, tls)
+    await _open_frames(doors, node, tls, budget)
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
-            desk.answer, settings.soap_tcp.address, settings.soap_tcp, node.note, tls=tls
+            desk.answer,
+            settings.soap_tcp.address,
+            settings.soap_tcp,
+            node.note,
+            tls=tls,
+            budget=budget,
+            per_peer_max=settings.limits.connections_per_peer_max,
+            heard_from=node.heard_from,
         )
     if not settings.pegasus.is_off:
         doors["pegasus"] = await listen_pegasus(
-            node, settings.pegasus.address, door_limits(settings.pegasus), tls=tls
+            node, settings.pegasus.address, door_limits(settings.pegasus), tls=tls, budget=budget
         )
 
 
-async def _open_frames(doors: Doors, node: Node, tls: ssl.SSLContext | None) -> None:
+async def _open_frames(
+    doors: Doors, node: Node, tls: ssl.SSLContext | None, budget: ReceiveBudget
+) -> None:
     settings = node.settings.frames
     desk = node.performance
     if not settings.is_off:
-        frames = await listen_frames(desk, settings.address, flag="--frames", tls=tls)
+        frames = await listen_frames(
+            desk, settings.address, flag="--frames", tls=tls, budget=budget
+        )
         doors["frames"] = frames
         if settings.udp and tls is None:  # where TLS is wanted, nothing is said in clear
             doors["datagrams"] = await listen_datagrams(desk, frames.address)
     if settings.archive != OFF:
         doors["archive"] = await listen_frames(
-            desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls
+            desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls, budget=budget
         )
     desk.doors = PerformanceDoors(
         frames=_address(doors, "frames"),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
 
 BACKLOG: Final = 1_024
@@ -18,6 +19,9 @@ TLS_HANDSHAKE_S: Final = 10.0
 
 Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
+
+HeardFrom = Callable[[str], None]
+"""Told of the address of everybody who connects."""
 
 
 class Session(Protocol):
@@ -40,9 +44,13 @@ class StreamDoor(ABC, Generic[S]):
     flag: str  # by which people say where it shall be
     name: str  # as people call it
 
-    def __init__(self, connections_max: int, note: Note) -> None:
+    def __init__(
+        self, connections_max: int, per_peer_max: int, note: Note, heard_from: HeardFrom
+    ) -> None:
         self._connections_max = connections_max
         self._note = note
+        self._heard_from = heard_from
+        self._peers = Peers(per_peer_max, connections_max)
         self._sessions: dict[asyncio.Task[None], S] = {}
         self._server: asyncio.Server | None = None
         self._closing = False
@@ -80,7 +88,7 @@ class StreamDoor(ABC, Generic[S]):
             raise BadSetting(
                 f"cannot listen on {address}: {error}",
                 remedy=f"Choose another address with {self.flag} HOST:PORT; port 0 takes any free "
-                f"one, and {self.flag} off does without this door.",
+                f"one, and {self.flag} off disables this listener.",
             ) from None
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -101,23 +109,30 @@ class StreamDoor(ABC, Generic[S]):
             await asyncio.wait(self._sessions)
 
     def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name = writer.get_extra_info("peername")
+        host = str(name[0]) if isinstance(name, tuple) else ""
+        self._heard_from(host)
         if self._closing or len(self._sessions) >= self._connections_max:
-            self._turn_away(writer)
+            self._turn_away(writer, "{}.connections_max")
+            return
+        if not self._peers.enter(host):
+            self._turn_away(writer, "limits.connections_per_peer_max")
             return
         session = self._session(reader, writer)
         task = asyncio.get_running_loop().create_task(self._serve(session, writer))
         self._sessions[task] = session
         task.add_done_callback(self._forget)
+        task.add_done_callback(lambda _: self._peers.leave(host))
 
-    def _turn_away(self, writer: asyncio.StreamWriter) -> None:
+    def _turn_away(self, writer: asyncio.StreamWriter, limit: str) -> None:
         self.turned_away += 1
         writer.transport.abort()
         if not self._full and not self._closing:
             self._full = True  # told once, and again when there was room in between
-            setting = self.flag.removeprefix("--").replace("-", "_")
+            setting = limit.format(self.flag.removeprefix("--").replace("-", "_"))
             self._note(
                 "warning",
-                f"the {self.name} door has as many connections as {setting}.connections_max allows",
+                f"the {self.name} door has as many connections as {setting} allows",
                 connections=len(self._sessions),
             )
 

@@ -22,7 +22,7 @@ def door_context(settings: HttpSettings) -> ssl.SSLContext | None:
     if not certificate or not key:
         missing = "http.tls_key" if certificate else "http.tls_certificate"
         raise BadSetting(
-            f"TLS wants a certificate and its key, and {missing} is not set",
+            f"TLS needs a certificate and its key; {missing} is not set",
             remedy="Give both: --tls-cert FILE --tls-key FILE.",
         )
     _must_hold("http.tls_certificate", certificate, b"-----BEGIN CERTIFICATE-----")
@@ -34,8 +34,8 @@ def door_context(settings: HttpSettings) -> ssl.SSLContext | None:
         context.load_cert_chain(certificate, key, password=_no_password)
     except _Locked:
         raise BadSetting(
-            f"the key in http.tls_key, {key}, is locked with a password",
-            remedy="Write it without one: openssl pkey -in LOCKED -out KEY.",
+            f"the key in http.tls_key, {key}, is encrypted with a password",
+            remedy="Write it without a password: openssl pkey -in ENCRYPTED -out KEY.",
         ) from None
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":

@@ -111,7 +111,7 @@ def test_who_says_nothing_at_all_is_hung_up_on_and_who_subscribed_is_not(strict:
         subscribed.open(subscribe(new_name()))
 
         assert idle.is_hung_up_on()
-        assert noted(strict, "silent for frames.idle_s", idle)
+        assert noted(strict, "no message for frames.idle_s", idle)
         assert subscribed.hears_nothing(0.5)
 
 
@@ -182,14 +182,16 @@ def test_http_spoken_to_the_port_for_frames_is_told_so(broker: Served, door: str
         peer.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
         assert peer.is_hung_up_on()
-        assert "HTTP came where frames" in noted(broker, "each door has its own", peer)
+        assert "HTTP came on a port for length-prefixed frames" in noted(
+            broker, "port for that protocol", peer
+        )
 
 
 def test_tls_spoken_to_the_plain_port_is_told_so(broker: Served) -> None:
     with pytest.raises((ssl.SSLError, ConnectionError)):
         Peer(broker.frames, ssl._create_unverified_context())
 
-    assert "TLS came where frames" in noted(broker, "TLS came")
+    assert "TLS came on a port for length-prefixed frames" in noted(broker, "TLS came")
 
 
 # Noise

@@ -22,7 +22,8 @@ def test_what_came_behind_an_event_that_was_not_stored_is_not_stored_either() ->
     with small_disk(36) as place:
         filler = place / "filler"
         filler.write_bytes(b"x" * (24 << 20))
-        broker = Served(place / "data", "--soap-tcp", "off")
+        env = {"TOCSIN_LOG__FREE_BYTES_MIN": "1"}
+        broker = Served(place / "data", "--soap-tcp", "off", env=env)
         try:
             returned = _returned(broker, filler)
         finally:

@@ -48,6 +48,10 @@ def test_the_limits_are_those_of_a_broker_that_is_told_nothing() -> None:
     assert rows["answers not read by the client"].startswith(f"{http.stalled_reader_s:g} s")
     assert rows["connections"] == f"{http.connections_max:,}"
     assert rows["streams and sockets"] == f"{limits.streams_max:,}"
+    assert (
+        rows["being received, all listeners together"] == f"{limits.receiving_bytes_max >> 20} MiB"
+    )
+    assert rows["connections of one address"].startswith(f"{limits.connections_per_peer_max:,}, ")
     assert f"A comment every {HEARTBEAT_S:g} s" in TEXT
     assert f"retry: {RETRY_MS}" in TEXT
     assert f"pings every {PING_S:g} s and hangs up if no pong comes within {PONG_S_MAX:g} s" in TEXT

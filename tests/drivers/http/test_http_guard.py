@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from raw_http import Answer, once, post, structured
+from raw_http import Answer, Raw, get, once, post, structured
 
 from served import Served, served
 
@@ -89,3 +89,98 @@ def test_there_is_no_cross_origin_sharing(broker: Served) -> None:
 
     assert answer.status == 405
     assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+SIMPLE = {  # what a page can have a browser send without asking: no header that needs consent
+    "/events": b'{"specversion":"1.0","id":"1","source":"/x","type":"t"}',
+    "/blackboard/messages": b'{"pairs": {"Event": "x"}}',
+    "/boxes": b"{}",
+    "/subscriptions": b'{"sink": "http://127.0.0.1:9/"}',
+    "/soap": b"<Envelope/>",
+    "/gma": b"<x/>",
+    "/ingest/nextflow": b"{}",
+    "/api/v1/lineage": b"{}",
+    "/directory": b"{}",
+    "/estimates": b"{}",
+}
+
+
+@pytest.mark.parametrize("path", SIMPLE)
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
+def test_a_simple_post_of_a_foreign_page_is_refused_everywhere(
+    broker: Served, path: str, kind: str
+) -> None:
+    body = SIMPLE[path]
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:8400\r\nContent-Type: {kind}\r\n"
+        f"Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n"
+        f"Sec-Fetch-Mode: no-cors\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+
+    answer = once(broker.address, head.encode() + body)
+
+    assert (answer.status, answer.json["code"]) == (403, "T211")
+
+
+def test_an_origin_is_not_ours_because_both_it_and_the_host_are_nothing(broker: Served) -> None:
+    request = b"POST /boxes HTTP/1.0\r\nOrigin: null\r\nContent-Length: 2\r\n\r\n{}"
+
+    assert once(broker.address, request).status == 403
+
+
+@pytest.mark.parametrize("path", ["/boxes/x/messages", "/events/stream", "/events", "/metrics"])
+def test_a_picture_on_a_foreign_page_takes_nothing_from_us(broker: Served, path: str) -> None:
+    headers = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n"
+
+    assert once(broker.address, get(path, headers)).status == 403
+
+
+def test_a_link_on_a_foreign_page_may_be_followed(broker: Served) -> None:
+    headers = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+
+    assert once(broker.address, get("/", headers)).status == 200
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        post(structured("sniffed")),
+        post(structured("snuffed")),  # by a head that is known by then
+        post(b"no event"),
+        post(b"<a/>").replace(b"/events", b"/soap"),
+        get("/"),
+        get("/livez"),
+        get("/nowhere"),
+        get("/events"),
+        get("/metrics"),
+        get("/soap?wsdl"),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"no HTTP\r\n\r\n",
+        get("/events/stream?filter=%"),
+    ],
+)
+def test_every_answer_forbids_to_guess_what_it_is(broker: Served, request_bytes: bytes) -> None:
+    answer = once(broker.address, request_bytes)
+
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/events/stream", "/blackboard/stream?concepts=Event"])
+def test_streams_forbid_it_too(broker: Served, path: str) -> None:
+    with Raw(broker.address) as raw:
+        raw.send(get(path))
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += raw.file.read1(4096)
+
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"x-content-type-options: nosniff\r\n" in head
+
+
+def test_http_where_another_protocol_is_spoken_is_hung_up_on(broker: Served) -> None:
+    body = b'{"event": "stampede.xwf.start"}\n'
+    for address in (broker.frames, broker.soap_tcp):
+        with Raw(address) as raw:
+            raw.send(post(body, "text/plain", "Origin: https://evil.example\r\n"))
+
+            assert raw.rest() == b""

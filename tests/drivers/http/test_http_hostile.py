@@ -45,8 +45,9 @@ def test_json_that_is_none_is_refused_wherever_json_is_read(broker: Served) -> N
             assert answers[3].status == 400, file.name
             if file.name.startswith("n_"):
                 assert answers[2].status == 400, file.name
-            if file.name.startswith("y_"):
-                assert answers[2].status == 202, file.name
+            if file.name.startswith("y_"):  # well-formed, if not always understood alike
+                expected = 400 if "duplicated_key" in file.name else 202
+                assert answers[2].status == expected, file.name
 
 
 def _with_data(body: bytes) -> bytes:

@@ -145,7 +145,7 @@ def test_one_connection_too_many_is_told_so(strict: Served) -> None:
         # The kernel takes connections before the broker does: make sure that it has them all.
         assert all(raw.send(get("/livez")).answer().status == 200 for raw in first)
 
-        answer = open_now.enter_context(Raw(strict.address)).answer()
+        answer = once(strict.address, get("/events"))
 
     assert (answer.status, answer.json["code"]) == (503, "T207")
     assert answer.headers["retry-after"] == "1"

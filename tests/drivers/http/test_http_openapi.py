@@ -22,6 +22,7 @@ from tocsin.drivers.http.rest.ingest import ingest_routes
 from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.runs import routes as run_routes
+from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.wire.api.openapi import description
 
@@ -59,6 +60,7 @@ def routes() -> list[Route]:
         *directory_routes(nobody),
         *performance_routes(nobody),
         *operation_routes(nobody, nobody),
+        *status_routes(nobody, nobody),
     ]
 
 
@@ -139,8 +141,10 @@ def test_each_operation_answers_as_described(
     noun = path.split("/")[2 if path.startswith("/blackboard/") else 1]
     target = path.replace("{id}", ids.get(noun, "")).replace("{code}", "T101")
     target = target.replace("{other}", "r2").replace("{type}", "align").replace("{name}", "w")
-    if (method, path) == ("delete", "/blackboard/subscribers"):
+    if method == "delete" and path in ("/blackboard/subscribers", "/blackboard/publishers"):
         target += "?address=http://127.0.0.1:8999/s"
+    if path == "/files":
+        target += "?name=a.txt"
     body = BODIES.get((method, path), b"")
 
     if path.endswith("/stream"):

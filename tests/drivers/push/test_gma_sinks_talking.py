@@ -96,7 +96,7 @@ def test_who_asks_us_something_is_told_where_to_ask(world: World) -> None:
                 replies.append(happening.reply)
             else:
                 assert isinstance(happening, c.Refused)
-                assert "broker's own door" in (happening.detail or "")
+                assert "broker's own address" in (happening.detail or "")
         writer.write(framed(b'<QueryRequest xmlns="%b" requestID="9"/>' % PROTOCOL.encode()))
         replies.append(read((await reader.read(1 << 16))[4:]))
         consumer.accept(asked)

@@ -133,4 +133,4 @@ def test_what_is_no_address_is_told() -> None:
     refused = _refused("--soap-tcp", "nowhere")
 
     assert refused.returncode == 2
-    assert "'nowhere' is no address to listen on" in refused.stderr
+    assert "'nowhere' is not a valid address to listen on" in refused.stderr

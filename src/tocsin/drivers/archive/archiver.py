@@ -84,7 +84,7 @@ class Archiver:
             if self._working is not None and self._node.loop.time() >= give_up_s:
                 self._working.cancel()
                 self._node.note(
-                    "error", "the archive does not come to an end, and is left as it is"
+                    "error", "the archive did not stop in time; the broker stops without it"
                 )
                 return
 
@@ -186,7 +186,7 @@ class Archiver:
     # Rolling
 
     async def _roll(self, now_s: float) -> None:
-        by_age = now_s >= self._let_go_s + LET_GO_S
+        by_age = now_s >= self._let_go_s + LET_GO_S and self._node.broker.clock.doubt is None
         while not self._is_closing:
             asked = self._node.broker.head
             answer = await self._ask(Roll(asked, by_age))
@@ -314,7 +314,7 @@ class Archiver:
             self._hold()
             self._node.note(
                 "error",
-                "the log is too large to wait for the archive: events go that it does not have",
+                "the log is over its limit: events are removed that are not in the archive",
                 count=count,
                 through=reach,
                 remedy="See why the archive is not filled; `tocsin archive verify` shows the hole.",

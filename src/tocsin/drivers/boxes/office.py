@@ -21,16 +21,15 @@ from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.config import Settings
 from tocsin.drivers.boxes.taking import Taken, Taking
+from tocsin.drivers.disk import BOXES_DIRECTORY, open_store
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.errors import NoSuchBox, TocsinError, TooLarge, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.subscription import Config, Kind, Subscription
-from tocsin.store.store import Store
 from tocsin.wire.msgbox.content import BoxMessage, box_event, box_filters, token_of
 
-DIRECTORY: Final = "boxes"
 TAKEN_KEPT_S: Final = 60.0  # what was taken is gone from the disk so much later, at the latest
 # A lease is written down again when a hundredth of it has passed: not with every take.
 LEASE_GRAINS: Final = 100
@@ -45,8 +44,11 @@ class Office:
         settings: Settings,
         notes: Notes,
         on_failure: Callable[[TocsinError], None] | None = None,
+        beside: Node | None = None,
     ) -> None:
-        """`on_failure` is told if the disk fails: after that no box answers any more."""
+        """`on_failure` is told if the disk fails: after that no box answers any more. `beside` is
+        the broker of this process, if there is one."""
+        self._beside = beside
         self._settings = _own_settings(settings)
         self._notes = notes
         self._on_failure = on_failure
@@ -61,9 +63,8 @@ class Office:
     def open(self) -> Node:
         """The node that holds the boxes."""
         if self._node is None:
-            log = self._settings.log
-            store = Store.open(log.directory, synchronous=log.synchronous)
-            self._node = Node(self._settings, store, self._notes)
+            store = open_store(self._settings.log, self._notes)
+            self._node = Node(self._settings, store, self._notes, self._beside)
             self._taking = Taking(self._node)
             self._watch = self._node.loop.create_task(self._tell_failure(self._node))
             for view in self._node.broker.views():
@@ -107,23 +108,18 @@ class Office:
         await node.ask(lambda waiter, _: node.broker.publish(events, waiter))
 
     async def take(self, token: str, count_max: int) -> Taken:
-        """What waits in a box, until it is next asked. Renews the lease of the box."""
+        """What waits in a box and is in no other answer. Renews the lease of the box."""
         node = self.open()
         view = self.view(token)
-        taken = await self._hands().take(view.subscription.id, count_max)
         await self._renew(node, view.subscription)
-        return taken
-
-    def keep_back(self, token: str, taken: Taken, whole: int, part: int) -> None:
-        """See `Taking.keep_back`."""
-        self._hands().keep_back(self._ids[token], taken, whole, part)
+        return await self._taker().take(view.subscription.id, count_max)
 
     async def destroy(self, token: str) -> None:
         """Take the box away, with what is in it."""
         node = self.open()
         box_id = self.view(token).subscription.id
         await node.ask(lambda waiter, now_ns: node.broker.unsubscribe(box_id, waiter, now_ns))
-        self._hands().forget(box_id)
+        self._taker().forget(box_id)
         self._ids.pop(token, None)
 
     def view(self, token: str) -> SubscriptionView:
@@ -157,7 +153,7 @@ class Office:
     def _lease_ns(self) -> int:
         return int(self._settings.boxes.lease_s * NS_PER_S)
 
-    def _hands(self) -> Taking:
+    def _taker(self) -> Taking:
         assert self._taking is not None, "open() made it"
         return self._taking
 
@@ -194,7 +190,7 @@ def _event(token: str, message: BoxMessage) -> Event:
 def _own_settings(settings: Settings) -> Settings:
     """The broker's, where they are not the boxes' own."""
     boxes = settings.boxes
-    directory = str(Path(settings.log.directory) / DIRECTORY)
+    directory = str(Path(settings.log.directory) / BOXES_DIRECTORY)
     return replace(
         settings,
         log=replace(settings.log, directory=directory, retain_age_s=TAKEN_KEPT_S),

@@ -9,17 +9,16 @@ from math import inf
 from typing import Protocol, cast
 
 from tocsin.broker.effects import Level
+from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.frames.session import Session
-from tocsin.errors import BadFrame, Busy, TocsinError, TooSlow
+from tocsin.errors import BadFrame, TocsinError, TooSlow
 from tocsin.wire.framing import HEAD, FrameCutter
 
 WAITING_BYTES_MAX = 256 << 10
 WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits for it
 UNREAD_BYTES_MAX = 8 << 20  # of replies that a peer asks for and does not read
 KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_KEEPCNT, 3))
-HELD_BYTES_MAX = 512 << 20  # of what all peers sent, and is not taken yet
-OWN_BYTES_MAX = 64 << 10  # which everybody may have here, whatever the others do
 CLOSING_S = 10.0  # for a peer to read the last replies
 
 
@@ -32,7 +31,7 @@ class Door(Protocol):
     now_s: float
     is_secure: bool
     failed: int
-    held_bytes: int
+    budget: ReceiveBudget
 
     def admit(self, connection: Connection) -> bool: ...
 
@@ -54,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._cutter = FrameCutter(self._limits.message_bytes_max)
         self._frames: list[bytes] = []
         self._waiting_bytes = 0
-        self._held_bytes = 0
+        self._share = door.budget.share()
         self._worker: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
@@ -67,12 +66,15 @@ class Connection(asyncio.Protocol):
         self._ends = False  # as soon as nothing is under way
         self._wrong: TocsinError | None = None  # why; what came before it is taken yet
         self.peer = ""
+        self.host = ""
 
     # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self.peer = _text(transport.get_extra_info("peername"))
+        name = transport.get_extra_info("peername")
+        self.peer = _text(name)
+        self.host = str(name[0]) if isinstance(name, tuple) else ""
         if not self._door.admit(self):
             self._transport.abort()
             return
@@ -98,7 +100,8 @@ class Connection(asyncio.Protocol):
             frames = self._cutter.cut(data)
             self._wrong = self._cutter.refusal
         except TocsinError as error:
-            frames, self._wrong = [], error
+            # Its traceback has us, and what came: it would all stay until a collection.
+            frames, self._wrong = [], error.with_traceback(None)
         if frames:
             self._began_s = now_s
             self._frames += frames
@@ -139,15 +142,8 @@ class Connection(asyncio.Protocol):
 
     def _hold(self, size: int) -> None:
         """So many bytes of the peer's are here now; all peers together may have only so many."""
-        self._door.held_bytes += size - self._held_bytes
-        self._held_bytes = size
-        if size > OWN_BYTES_MAX and self._door.held_bytes > HELD_BYTES_MAX:
-            self._fail(
-                Busy(
-                    f"{self._door.held_bytes} bytes of messages of all peers wait here",
-                    remedy="Send shorter messages, or send them again in a while.",
-                )
-            )
+        if not self._share.hold(size):
+            self._fail(self._share.refuse())
 
     def pause_writing(self) -> None:
         self._stalled_s = self._door.now_s
@@ -199,7 +195,9 @@ class Connection(asyncio.Protocol):
                     )
                 )
         elif now_s >= self._heard_s + limits.idle_s and not self._is_subscribed():
-            self._door.note("info", "silent for frames.idle_s: hung up", peer=self.peer)
+            self._door.note(
+                "info", "no message for frames.idle_s: connection closed", peer=self.peer
+            )
             self._hang_up()
 
     def stop(self) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from tocsin.broker.effects import Level
 from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.connection import Connection
 from tocsin.drivers.frames.doorstep import Doorstep
 from tocsin.drivers.frames.session import BROKER
 from tocsin.drivers.frames.sparing import Sparing
+from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
 
 if TYPE_CHECKING:
@@ -28,13 +30,15 @@ _POLL_S: Final = 0.01
 class FramesDoor:
     """An open door. `plays` is what the broker is to those who come in here."""
 
-    def __init__(self, desk: PerformanceDesk, flag: str, plays: frozenset[str] = BROKER) -> None:
+    def __init__(
+        self, desk: PerformanceDesk, flag: str, plays: frozenset[str], budget: ReceiveBudget
+    ) -> None:
         self.desk = desk
         self.plays = plays
         self.loop = desk.node.loop
         self.now_s = self.loop.time()
         self.turned_away = 0
-        self.held_bytes = 0  # of messages that came, or began to
+        self.budget = budget
         self.failed = 0  # connections closed for what came by them
         self.is_secure = False
         self.host = ""
@@ -42,6 +46,8 @@ class FramesDoor:
         self._flag = flag
         self._sparing = Sparing(self.note)
         self._connections: set[Connection] = set()
+        limits = desk.node.settings.limits
+        self._peers = Peers(limits.connections_per_peer_max, desk.limits.connections_max)
         self._doorstep: Doorstep | None = None  # of a door that speaks TLS
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -76,7 +82,7 @@ class FramesDoor:
             raise BadSetting(
                 f"cannot listen on {address}: {error}",
                 remedy=f"Choose another address with {self._flag} HOST:PORT; port 0 takes any free "
-                f"one, and {self._flag} off does without this door.",
+                f"one, and {self._flag} off disables this listener.",
             ) from None
         self._sweep = self.loop.call_later(SWEEP_S, self._turn)
 
@@ -100,7 +106,11 @@ class FramesDoor:
 
     def admit(self, connection: Connection) -> bool:
         """False if there are as many connections as there may be."""
+        self.desk.node.heard_from(connection.host)
         if not self.is_secure and not self._is_room():  # else it was asked on the doorstep
+            return False
+        if not self._peers.enter(connection.host):
+            self._turn_away("limits.connections_per_peer_max")
             return False
         self._connections.add(connection)
         self.desk.connections += 1
@@ -108,20 +118,24 @@ class FramesDoor:
 
     def _is_room(self) -> bool:
         if self._closing or self.connections >= self.desk.limits.connections_max:
-            self.turned_away += 1
-            if not self._full and not self._closing:
-                self._full = True  # told once, and again when there was room in between
-                self.note(
-                    "warning",
-                    "the frames door has as many connections as frames.connections_max allows",
-                    connections=self.connections,
-                )
+            self._turn_away("frames.connections_max")
             return False
         return True
+
+    def _turn_away(self, setting: str) -> None:
+        self.turned_away += 1
+        if not self._full and not self._closing:
+            self._full = True  # told once, and again when there was room in between
+            self.note(
+                "warning",
+                f"the frames door has as many connections as {setting} allows",
+                connections=self.connections,
+            )
 
     def forget(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
+            self._peers.leave(connection.host)
             self.desk.connections -= 1
             self._full = False
 
@@ -153,8 +167,12 @@ async def listen(
     flag: str,
     plays: frozenset[str] = BROKER,
     tls: ssl.SSLContext | None = None,
+    budget: ReceiveBudget | None = None,
 ) -> FramesDoor:
-    """Open the door; `flag` is the option that says where it is."""
-    door = FramesDoor(desk, flag, plays)
+    """Open the door; `flag` is the option that says where it is. Without the `budget` of other
+    listeners it has one of its own."""
+    node = desk.node
+    own = budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note)
+    door = FramesDoor(desk, flag, plays, own)
     await door.open(address, tls)
     return door

@@ -79,7 +79,7 @@ class Doorstep:
             )
         except OSError as error:  # so are those of TLS, and the time that ran out
             why = getattr(error, "reason", None) or str(error) or type(error).__name__
-            self._warn("who came did not speak TLS as it must", why=why, remedy=REMEDY, peer=peer)
+            self._warn("a TLS handshake failed", why=why, remedy=REMEDY, peer=peer)
 
     def _begin(self, among: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
         task: asyncio.Task[None] = self._loop.create_task(work)

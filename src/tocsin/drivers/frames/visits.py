@@ -72,7 +72,7 @@ class Visits:
         if len(self._known) >= most:
             raise Busy(
                 f"{most} producers subscribed by HTTP already",
-                remedy="Come by TCP, or later.",
+                remedy="Subscribe by TCP, or try again later.",
             )
 
     def _forget_silent(self, now_ns: int) -> None:

@@ -6,13 +6,14 @@ from email.utils import formatdate
 from http import HTTPStatus
 
 from tocsin.broker.effects import Accepted
-from tocsin.errors import Busy, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import MEDIA_TYPE, problem_json, retry_after_s
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"connection: close\r\n"
 KEEP_ALIVE = b"connection: keep-alive\r\n"  # what HTTP/1.0 wants to hear
-SERVER = b"server: tocsin\r\n"
+# In every answer. No browser shall guess what a payload is that somebody published.
+SERVER = b"server: tocsin\r\nx-content-type-options: nosniff\r\n"
 
 _STATUS_LINES = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
@@ -84,12 +85,3 @@ def refused(clockwork: Clockwork, error: TocsinError, connection: bytes, *, head
         connection,
         b"" if head else body,
     )
-
-
-def crowded(clockwork: Clockwork) -> bytes:
-    """The answer to one connection too many, whatever it was going to ask."""
-    error = Busy(
-        "the broker has as many connections as it may have",
-        remedy="Keep connections open and use them again, or raise http.connections_max.",
-    )
-    return refused(clockwork, error, CLOSE, head=False)

@@ -30,6 +30,7 @@ class AsgiExchange:
 
     def __init__(self, connection: Connection, request: Request, application: Application) -> None:
         self.name = f"{request.method.decode()} {request.path[:200]}"
+        self.may_last = b"wait=" in request.query  # at a box
         self._connection = connection
         self._request = request
         self._application = application

@@ -12,19 +12,17 @@ from math import inf
 from typing import Final
 
 from tocsin.broker.effects import Accepted
+from tocsin.drivers.boxes.receipt import Receipts
 from tocsin.drivers.http import answers
+from tocsin.drivers.http.admission import PROBES
 from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.exchange import Exchange
-from tocsin.drivers.http.publication import PUBLISHED, Publication, ReadEvents
-from tocsin.drivers.http.reader import IDLE, RequestReader
+from tocsin.drivers.http.publication import PUBLISHED, Publication, ReadEvents, joined
+from tocsin.drivers.http.reader import HEAD, IDLE, RequestReader
 from tocsin.drivers.http.request import Headers, Request
+from tocsin.drivers.http.transported import EXCHANGE, NOBODY, REQUESTS, Transported
 from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import internal_error
-
-# What the bytes that come in are for.
-REQUESTS: Final = 0
-EXCHANGE: Final = 1  # one that keeps the connection: a stream or a socket
-NOBODY: Final = 2  # the last word is said, or will be; what still comes is thrown away
 
 # The parser cannot stop between two requests of one piece, so the pieces are small: what is parsed
 # beyond `pipelined_max` is then bounded too.
@@ -32,45 +30,42 @@ SLICE_BYTES: Final = 64 << 10
 LINGER_S: Final = 2.0  # for a refused client to read why, before the connection is reset
 
 
-class Connection(asyncio.Protocol):
+class Connection(Transported):
     """The protocol of one connection. Made by the door, which counts and times it."""
 
     def __init__(self, door: Door) -> None:
-        self.door = door
+        super().__init__(door)
         self.reader = RequestReader(self, door.limits, door.heads)
-        self.transport: asyncio.Transport | None = None
-        self.peer = ""
-        self.deadline_s = inf
         self.in_flight: deque[Publication] = deque()
         self.queue: deque[Request] = deque()
         self.active: Exchange | None = None
-        self.write_paused = False
+        self.receipts = Receipts()  # of answers that took something out of a box
+        self._turned_away: TocsinError | None = None  # what it is told, unless it only probes
         self._pipelined_max = door.limits.pipelined_max
-        self._reading_for: int = REQUESTS
         self._reading_paused = False
         self._unfed = b""
-        self._stalled_bytes = 0
         self._last = False  # no request comes after those we have
         self._last_word = b""  # written after all answers, if the client erred
+        self._half_closed = False  # nothing can be written any more
 
     # Told by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]  # uvloop's is no asyncio.Transport
-        peer = transport.get_extra_info("peername")
-        self.peer = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "?"
+        host = self._take_transport(transport)
         self.deadline_s = self.door.now_s + self.door.limits.header_deadline_s
-        if not self.door.admit(self):
-            self._reading_for = NOBODY
-            self.write(answers.crowded(self.door.clockwork))
-            self.close()
+        self._turned_away = self.door.admission.admit(self, host)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of everything: what was sent must not wait for the garbage collector."""
+        self.receipts.ended(exc)
         self.transport = None
         self.deadline_s = inf
         self._unfed = b""
         self.queue.clear()
-        self.door.forget(self)
+        self.in_flight.clear()
+        self.reader.close()
+        self._share.hold(0)
+        self.door.admission.forget(self)
         if self.active is not None:
             self.active.lost()
             self.active = None
@@ -91,14 +86,13 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Answer what was asked before the client said its last word, then close."""
         self._last = True
+        self.receipts.peer_closed()
         if self.active is not None:
             self.active.ended_by_client()
         return self._has_answers_to_give()
 
     def pause_writing(self) -> None:
-        self.write_paused = True
-        if self.transport is not None:
-            self._stalled_bytes = self.transport.get_write_buffer_size()
+        self._pause()
         self._rearm()
         self._let_read()
 
@@ -122,6 +116,12 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Publish at once if nothing but publishing is before it; else it waits for its turn."""
         self.deadline_s = inf
+        self.receipts.next_request()
+        if self._turned_away is not None:
+            if target not in PROBES:
+                self.refuse(self._turned_away)
+                return
+            keep_alive = False
         if not keep_alive:
             self._last = True
         if (
@@ -132,15 +132,13 @@ class Connection(asyncio.Protocol):
             and self._reading_for == REQUESTS
         ):
             tail = answers.connection_header(version, keep_alive=keep_alive)
-            read = PUBLISHED[target]
-            self._publish(read, headers, body, tail, is_plain=self.reader.is_plain)
+            self._publish(PUBLISHED[target], headers, body, tail, is_plain=self.reader.is_plain)
         else:
             self.queue.append(Request(method, target, version, headers, body, keep_alive))
             self._advance()
 
     def expects_continue(self) -> None:
-        # Behind an unfinished answer it would be taken for that answer. Then the client just waits
-        # a moment before it sends the body unasked, as RFC 9110 has it.
+        # Behind an unfinished answer it would be taken for that one; a client sends then anyway.
         if not self._has_answers_to_give():
             self.write(answers.CONTINUE)
 
@@ -164,6 +162,7 @@ class Connection(asyncio.Protocol):
             return
         self._reading_for = NOBODY
         self._unfed = b""
+        self.reader.drop()
         if not self._last:  # bytes after `Connection: close` deserve no answer
             is_head = self.reader.method == b"HEAD" and self.reader.phase != IDLE
             self._last_word = answers.refused(
@@ -182,6 +181,11 @@ class Connection(asyncio.Protocol):
                 reader.since_s = self.door.now_s
                 self._rearm()
             reader.check_incomplete()
+            if self._turned_away is not None and reader.phase != HEAD:
+                self.refuse(self._turned_away)  # its body need not come first
+            self._account()
+        elif self._share.held_bytes:
+            self._account()
 
     def _publish(
         self, read: ReadEvents, headers: Headers, body: bytes, tail: bytes, *, is_plain: bool
@@ -210,19 +214,12 @@ class Connection(asyncio.Protocol):
         response = publication.response
         assert response is not None
         if in_flight and in_flight[0].response is not None:
-            response = self._joined(response)
+            response = joined(response, in_flight)
         self.transport.write(response)
         if not in_flight and self.reader.phase == IDLE and not self.write_paused:
             self.deadline_s = self.door.now_s + self.door.limits.idle_s
         if self._last or self.queue or self._unfed or self._reading_paused:
             self._advance()
-
-    def _joined(self, first: bytes) -> bytes:
-        responses = [first]
-        while self.in_flight and (response := self.in_flight[0].response) is not None:
-            responses.append(response)
-            self.in_flight.popleft()
-        return b"".join(responses)
 
     def _advance(self) -> None:
         """Take every step that is possible: start requests, parse more, say the last word."""
@@ -230,8 +227,10 @@ class Connection(asyncio.Protocol):
             return  # whoever feeds comes by here when the parser can be used again
         while self.transport is not None and (self._start_next() or self._feed_next()):
             pass
+        if self.transport is not None:
+            self._account()
         self._let_read()
-        if self._last and not self._has_answers_to_give():
+        if self.transport and self._last and not self._has_answers_to_give():
             self._part()
 
     def _start_next(self) -> bool:
@@ -261,13 +260,17 @@ class Connection(asyncio.Protocol):
         try:
             door.guard.check(request.method, request.headers)
             exchange = door.exchange(self, request)
+            if exchange.may_last:
+                door.admission.begin_lasting(self, is_stream=exchange.takes_over)
             self.active = exchange
+            self._active_bytes = len(request.body)
             exchange.start()
         except Exception as error:
             if not isinstance(error, TocsinError):
                 door.note_failure("a request could not be handled", error, peer=self.peer)
                 error = internal_error()
             self.active = None
+            door.admission.end_lasting(self)
             is_head = request.method == b"HEAD"
             self.write(
                 answers.refused(door.clockwork, error, request.connection_header, head=is_head)
@@ -276,6 +279,8 @@ class Connection(asyncio.Protocol):
             return
         if exchange.takes_over and self.active is exchange:
             self._reading_for = EXCHANGE
+            request.body = b""  # it may last for days, and has read it
+            self._active_bytes = 0
             rest, self._unfed = self._unfed, b""
             if rest:
                 exchange.received(rest)
@@ -284,6 +289,8 @@ class Connection(asyncio.Protocol):
     def finished(self, *, keep_alive: bool) -> None:
         """The active exchange has written its whole answer."""
         self.active = None
+        self.door.admission.end_lasting(self)
+        self._active_bytes = 0
         if not keep_alive:
             self._last = True
             self._unfed = b""
@@ -296,29 +303,29 @@ class Connection(asyncio.Protocol):
     def deadline_passed(self, now_s: float) -> None:
         """The sweep found the deadline behind it."""
         if self.write_paused:
-            self._check_stalled(now_s)
+            what = f"requests of {self.peer}" if self.active is None else self.active.name
+            self._check_stalled(now_s, what)
         elif self._reading_for == NOBODY:
             self.abort()
         elif self._reading_for == EXCHANGE:
             self.deadline_s = inf if self.active is None else self.active.tick(now_s)
         elif self.reader.phase == IDLE:
             self.close()
-        elif now_s < self.reader.allowed_until_s():
-            self.deadline_s = self.reader.allowed_until_s()
+        elif now_s < (until_s := self.reader.allowed_until_s(in_haste=self._in_haste)):
+            # Looked at again before long: there may be less room by then.
+            self.deadline_s = min(until_s, now_s + self.door.limits.body_deadline_s)
         else:
             self.refuse(self.reader.too_slow())
 
-    def _check_stalled(self, now_s: float) -> None:
-        assert self.transport is not None
-        unread_bytes = self.transport.get_write_buffer_size()
-        if unread_bytes < self._stalled_bytes:
-            self._stalled_bytes = unread_bytes
-            self.deadline_s = now_s + self.door.limits.stalled_reader_s
+    def close_if_idle(self, now_s: float, idle_s: float) -> None:
+        """There are many connections: make room, if this one has not been used for so long."""
+        # That of one that never asked is near.
+        limits, left_s = self.door.limits, self.deadline_s - now_s
+        is_used = self._reading_for != REQUESTS or self.reader.phase != IDLE
+        if is_used or self.write_paused or self._has_answers_to_give():
             return
-        message = "a client took nothing for too long and was disconnected"
-        what = f"requests of {self.peer}" if self.active is None else self.active.name
-        self.door.note("warning", message, client=what, unread_bytes=unread_bytes)
-        self.abort()
+        if limits.header_deadline_s < left_s <= limits.idle_s - idle_s:
+            self.close()
 
     def _rearm(self) -> None:
         """Set the deadline that belongs to the state we are in."""
@@ -330,10 +337,17 @@ class Connection(asyncio.Protocol):
         elif self._reading_for == EXCHANGE:
             self.deadline_s = now_s
         elif self.reader.phase != IDLE:
-            self.deadline_s = self.reader.allowed_until_s()
+            self.deadline_s = self.reader.allowed_until_s(in_haste=self._in_haste)
         else:
             waiting = self._has_answers_to_give()
             self.deadline_s = inf if waiting else now_s + self.door.limits.idle_s
+
+    def _account(self) -> None:
+        """Count what is held of what the client sent; past the budget, take no more of it."""
+        held_bytes = self.reader.held_bytes + len(self._unfed) + self._active_bytes
+        held_bytes += sum(len(request.body) for request in self.queue)
+        if held_bytes != self._share.held_bytes and not self._share.hold(held_bytes):
+            self.refuse(self._share.refuse())
 
     def _may_read(self) -> bool:
         waiting = len(self.in_flight) + len(self.queue)
@@ -365,36 +379,22 @@ class Connection(asyncio.Protocol):
         self._unfed = b""
         if self.active is not None:
             self.active.stop()
-        if self._reading_for == REQUESTS:
-            self._reading_for = NOBODY
+        self._reading_for = NOBODY if self._reading_for == REQUESTS else self._reading_for
         self._advance()
 
     def _part(self) -> None:
         """All answers are given: say the last word and close, without cutting that word off."""
-        if self.transport is None:
-            return
-        if not self._last_word:
+        assert self.transport is not None
+        if self._half_closed or not (self._last_word or self.receipts):
             self.close()
             return
+        self._reading_for = NOBODY  # but for the client's own end, which shows what it has read
         self.transport.write(self._last_word)
         self._last = False
         self._rearm()
         if self.transport.can_write_eof():
+            self._half_closed = True
             self.transport.write_eof()
         else:
+            self.receipts.closing()
             self.close()  # TLS cannot be closed one way only
-
-    def write(self, data: bytes) -> None:
-        if self.transport is not None:
-            self.transport.write(data)
-
-    def close(self) -> None:
-        """Close once everything is written, unless the client takes too long to read it."""
-        if self.transport is not None:
-            self._reading_for = NOBODY
-            self.deadline_s = self.door.now_s + self.door.limits.stalled_reader_s
-            self.transport.close()
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()

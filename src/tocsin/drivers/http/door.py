@@ -6,11 +6,13 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tocsin.broker.effects import Level
 from tocsin.config import HttpSettings
+from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.callers import Replier
+from tocsin.drivers.http.admission import CROWDED_IDLE_S, Admission, HeardFrom
 from tocsin.drivers.http.answers import Clockwork
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
@@ -26,18 +28,6 @@ MakeExchange = Callable[[Any, Request], Exchange]  # for a connection, which kno
 Note = Callable[..., None]
 
 
-class Guest(Protocol):
-    """A connection, as the door sees it."""
-
-    deadline_s: float
-
-    def deadline_passed(self, now_s: float) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def abort(self) -> None: ...
-
-
 class Door:
     """Connections come in here, and are looked after while they are here."""
 
@@ -51,6 +41,9 @@ class Door:
         publish: Publish,
         exchange: MakeExchange,
         note: Note,
+        budget: ReceiveBudget,
+        per_peer_max: int,
+        heard_from: HeardFrom,
     ) -> None:
         self.loop = loop
         self.limits = limits
@@ -59,25 +52,15 @@ class Door:
         self.publish = publish
         self.exchange = exchange
         self.note = note
+        self.budget = budget
         self.heads = KnownHeads()
-        self.connections: set[Guest] = set()
+        self.admission = Admission(limits.connections_max, per_peer_max, note, heard_from)
+        self.connections = self.admission.connections
         self.closing = asyncio.Event()
-        self.turned_away = 0
         self.unreadable = 0  # publishes that never reached the broker
         self.clockwork = Clockwork(time.time())
         self.now_s = loop.time()
         self._sweep: asyncio.TimerHandle | None = loop.call_later(SWEEP_S, self._turn)
-
-    def admit(self, connection: Guest) -> bool:
-        """False if there are as many connections as there may be."""
-        if len(self.connections) >= self.limits.connections_max:
-            self.turned_away += 1
-            return False
-        self.connections.add(connection)
-        return True
-
-    def forget(self, connection: Guest) -> None:
-        self.connections.discard(connection)
 
     def note_failure(self, message: str, cause: BaseException, **fields: object) -> None:
         """Write a failure of ours to the log, with the place where it happened."""
@@ -97,3 +80,6 @@ class Door:
         self.clockwork.turn(time.time())
         for connection in [each for each in self.connections if each.deadline_s <= now_s]:
             connection.deadline_passed(now_s)
+        if self.admission.is_crowded:
+            for connection in list(self.connections):
+                connection.close_if_idle(now_s, CROWDED_IDLE_S)

@@ -14,6 +14,9 @@ class Exchange(Protocol):
     takes_over: bool
     """True if it never gives the connection back: what the client sends from now on is its own."""
 
+    may_last: bool
+    """True if the client decides how long it takes: a stream, a socket, a wait for events."""
+
     def start(self) -> None:
         """Begin. May raise a TocsinError, which is then the answer."""
 

@@ -31,13 +31,14 @@ class FrameStream:
     """One consumer by HTTP: the reply to its request, then its events, each with its length."""
 
     takes_over = True
+    may_last = True
 
     def __init__(self, connection: Connection, request: Request, node: Node) -> None:
         self.name = f"frames to {connection.peer}"
         self._connection = connection
-        self._request = request
+        self._message = unframed(request.body)
         host = connection.peer.rpartition(":")[0]
-        self._session = Session(node.performance, self, host)
+        self._session: Session | None = Session(node.performance, self, host)
         self._task: asyncio.Task[None] | None = None
 
     # Told by the connection
@@ -47,31 +48,41 @@ class FrameStream:
         self._task = self._connection.door.loop.create_task(self._begin())
 
     async def _begin(self) -> None:
+        session, message = self._session, self._message
+        self._message = b""
+        if session is None:
+            return
         try:
-            await self._session.take([unframed(self._request.body)])
+            await session.take([message])
         except TocsinError as error:
             door = self._connection.door
             door.note("warning", error.problem, code=error.code, peer=self._connection.peer)
-        if not self._session.is_subscribed:
+        if self._session is None:
+            session.lost()  # again: it may have subscribed to something yet
+        elif not session.is_subscribed:
             self._close()
 
     def received(self, data: bytes) -> None:
         """There is nothing more to say by this way."""
 
     def writable(self) -> None:
-        self._session.writable()
+        if self._session is not None:
+            self._session.writable()
 
     def ended_by_client(self) -> None:
         self._close()
 
     def lost(self) -> None:
-        self._session.lost()
+        if self._session is not None:
+            self._session.lost()
+            self._session = None  # it has us: together we would be a cycle
 
     def tick(self, now_s: float) -> float:
         return inf
 
     def stop(self) -> None:
-        self._session.end()
+        if self._session is not None:
+            self._session.end()
         self._close()
 
     # Told by the session
@@ -81,5 +92,5 @@ class FrameStream:
         return not self._connection.write_paused
 
     def _close(self) -> None:
-        self._session.lost()
+        self.lost()
         self._connection.close()

@@ -33,8 +33,12 @@ class Guard:
         host = headers.get(b"host")
         if host not in self.passed:
             self._check_host(host)
-        if not FROM_BROWSERS.isdisjoint(headers) and (method not in READS or b"upgrade" in headers):
+        if FROM_BROWSERS.isdisjoint(headers):
+            return
+        if method not in READS or b"upgrade" in headers:
             _check_page(headers)
+        else:
+            _check_read(headers)
 
     def _check_host(self, host: bytes | None) -> None:
         if self._on_loopback and host and not self._is_ours(_name_of(host)):
@@ -80,10 +84,22 @@ def _check_page(headers: Headers) -> None:
     if origin is None:
         is_own = headers[b"sec-fetch-site"] in (b"same-origin", b"none")
     else:
-        is_own = origin.partition(b"://")[2].lower() == headers.get(b"host", b"").lower()
+        host = headers.get(b"host", b"").lower()
+        is_own = bool(host) and origin.partition(b"://")[2].lower() == host
     if not is_own:
-        shown = (origin or b"another site")[:80].decode("latin-1")
-        raise ForeignOrigin(
-            f"a web page of {shown} asked for this",
-            remedy="Ask from a page of this broker, or from a program that is no browser.",
-        )
+        raise _foreign(origin or b"another site")
+
+
+def _check_read(headers: Headers) -> None:
+    """A page of another site could not read the answer, but asking alone takes events out of a box
+    and holds a stream open. A person who follows a link to us is welcome."""
+    site = headers.get(b"sec-fetch-site", b"none")
+    if site not in (b"same-origin", b"none") and headers.get(b"sec-fetch-mode") != b"navigate":
+        raise _foreign(headers.get(b"origin", b"another site"))
+
+
+def _foreign(origin: bytes) -> ForeignOrigin:
+    return ForeignOrigin(
+        f"a web page of {origin[:80].decode('latin-1')} asked for this",
+        remedy="Ask from a page of this broker, or from a program that is no browser.",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -87,6 +88,15 @@ def messages_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -
     if b"content-encoding" in headers:
         body = unpacked(body, headers[b"content-encoding"], bytes_max)
     return message_events(body, limits)
+
+
+def joined(first: bytes, in_flight: deque[Publication]) -> bytes:
+    """This answer, and those behind it that are ready too."""
+    responses = [first]
+    while in_flight and (response := in_flight[0].response) is not None:
+        responses.append(response)
+        in_flight.popleft()
+    return b"".join(responses)
 
 
 def message_events(body: bytes, limits: Limits) -> list[Event]:

@@ -68,7 +68,7 @@ class RequestReader:
     """A parser with its half-read request."""
 
     __slots__ = (
-        "_body_bytes",
+        "_body",
         "_fed_bytes",
         "_fields",
         "_headers",
@@ -77,7 +77,6 @@ class RequestReader:
         "_limits",
         "_listener",
         "_parser",
-        "_parts",
         "_passed_over",
         "_refusal",
         "_target",
@@ -103,13 +102,27 @@ class RequestReader:
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
         self._headers: Headers = {}
-        self._parts: list[bytes] = []
-        self._body_bytes = 0
+        self._body: bytes | bytearray = b""  # one buffer, however many pieces it comes in
         self._fed_bytes = 0  # since the request began
         self._is_last = False  # nothing after this request is to be read
         # The head of a request that offered another protocol, without the offer.
         self._passed_over: list[tuple[bytes, bytes]] = []
         self._refusal: TocsinError | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """How much of a body is here that is not yet whole."""
+        return len(self._body)
+
+    def close(self) -> None:
+        """Nothing more will be read: let go of what was, and of whoever was told of it."""
+        self.drop()
+        del self._parser, self._listener  # each has us: together they would be a cycle
+
+    def drop(self) -> None:
+        """What is being read will not be wanted."""
+        self._body = b""
+        self._refusal = None
 
     def feed(self, data: bytes) -> None:
         """Read on; the listener hears of everything that comes out of it."""
@@ -175,15 +188,18 @@ class RequestReader:
             if self._fed_bytes > limits.header_bytes_max + READ_BYTES_MAX:
                 self._listener.refuse(head_too_long(limits))
         else:
-            framing_bytes = self._fed_bytes - self._body_bytes * CHUNK_OVERHEAD
+            framing_bytes = self._fed_bytes - len(self._body) * CHUNK_OVERHEAD
             if framing_bytes > limits.header_bytes_max + READ_BYTES_MAX:
                 self._listener.refuse(body_too_long(limits))
 
-    def allowed_until_s(self) -> float:
-        """When the part that is being read must be complete, at the rate it has been coming."""
+    def allowed_until_s(self, *, in_haste: bool) -> float:
+        """When the part that is being read must be complete, at the rate it has been coming; a
+        good rate earns no more time where many wait for the room that it takes."""
         if self.phase == HEAD:
             return self.since_s + self._limits.header_deadline_s
-        earned_s = self._body_bytes / self._limits.body_bytes_per_s_min
+        if in_haste:
+            return self.since_s + self._limits.body_deadline_s
+        earned_s = len(self._body) / self._limits.body_bytes_per_s_min
         return self.since_s + self._limits.body_deadline_s + earned_s
 
     def too_slow(self) -> TocsinError:
@@ -196,7 +212,7 @@ class RequestReader:
     def _unreadable(self, error: httptools.HttpParserError) -> None:
         cause = error.__context__
         if self._refusal is not None:
-            self._listener.refuse(self._refusal)
+            self._listener.refuse(self._refusal)  # which drops it: its traceback has us
         elif isinstance(error, httptools.HttpParserCallbackError) and cause is not None:
             self._listener.failed(cause)
         else:
@@ -262,11 +278,17 @@ class RequestReader:
             self._listener.expects_continue()
 
     def on_body(self, part: bytes) -> None:
-        self._body_bytes += len(part)
-        if self._body_bytes > self._limits.body_bytes_max:
+        body = self._body
+        if len(body) + len(part) > self._limits.body_bytes_max:
             self._refusal = body_too_long(self._limits)
             raise self._refusal
-        self._parts.append(part)
+        if not body:
+            self._body = part
+        elif type(body) is bytearray:
+            body += part
+        else:
+            self._body = bytearray(body)
+            self._body += part
 
     def _offers_another_protocol(self) -> bool:
         offered = self._headers.get(b"upgrade", b"").strip().lower()
@@ -275,12 +297,12 @@ class RequestReader:
     def on_message_complete(self) -> None:
         if self._passed_over:
             return  # it is read again, with its body
-        parts = self._parts
-        body = parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.clear()
+        parts = self._body
+        body = parts if type(parts) is bytes else bytes(parts)
+        self._body = b""
         target = self._target
         self._target = b""
-        self._fed_bytes = self._body_bytes = 0
+        self._fed_bytes = 0
         self.since_s = 0.0
         self.phase = IDLE
         if self._fields:

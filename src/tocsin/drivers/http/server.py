@@ -8,6 +8,7 @@ from typing import Final
 
 from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.board_socket import BoardSocket
 from tocsin.drivers.http.board_stream import BoardFrames, board_stream
@@ -35,7 +36,8 @@ _POLL_S: Final = 0.01
 class HttpDoor:
     """An open door."""
 
-    def __init__(self, node: Node, soap: Answer) -> None:
+    def __init__(self, node: Node, soap: Answer, budget: ReceiveBudget | None = None) -> None:
+        """Without the `budget` of other listeners it has one of its own."""
         self._node = node
         self._soap = soap
         self._streams = Frames(server_sent_event)
@@ -50,6 +52,9 @@ class HttpDoor:
             publish=node.publish,
             exchange=self._exchange,
             note=node.note,
+            budget=budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note),
+            per_peer_max=node.settings.limits.connections_per_peer_max,
+            heard_from=node.heard_from,
         )
         self._application = application(node, self.door)
         self._server: asyncio.Server | None = None
@@ -121,9 +126,14 @@ class HttpDoor:
 
 
 async def listen(
-    node: Node, address: str, soap: Answer, *, tls: ssl.SSLContext | None = None
+    node: Node,
+    address: str,
+    soap: Answer,
+    *,
+    tls: ssl.SSLContext | None = None,
+    budget: ReceiveBudget | None = None,
 ) -> HttpDoor:
     """Open the door of a node; `soap` answers what comes in as SOAP."""
-    door = HttpDoor(node, soap)
+    door = HttpDoor(node, soap, budget)
     await door.open(address, tls)
     return door

@@ -13,6 +13,7 @@ from tocsin.drivers.http.request import Request
 from tocsin.drivers.soap.call import Answer, SoapCall
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
+from tocsin.wire.soap.multipart import is_multipart
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
@@ -21,6 +22,7 @@ class SoapExchange:
     """A SOAP message and its answer."""
 
     takes_over = False
+    may_last = True  # consumers may wait at a box
 
     def __init__(self, connection: Connection, request: Request, answer: Answer, base: str) -> None:
         self.name = f"SOAP {request.path[:200]}"
@@ -42,9 +44,13 @@ class SoapExchange:
             except TocsinError as error:
                 refused = error
         kind = headers.get(b"content-type", b"").decode("latin-1")
-        charset = _CHARSET.search(kind)
+        charset = None if is_multipart(kind) else _CHARSET.search(kind)
         # UTF-8 without a declaration is what nearly everybody sends: nothing to do.
-        if charset and not (charset[1].lower() == "utf-8" and body[:2] != b"<?"):
+        if (
+            charset
+            and not is_multipart(kind)
+            and not (charset[1].lower() == "utf-8" and body[:2] != b"<?")
+        ):
             body = carried_as(body, charset[1])
         call = SoapCall(
             body=body,
@@ -62,6 +68,8 @@ class SoapExchange:
         answer = await self._answer(call)
         connection, request = self._connection, self._request
         if connection.transport is None:
+            if answer.receipt is not None:
+                answer.receipt.lost()
             return
         kind = answer.content_type.encode("latin-1", "replace")
         head = b"content-type: %b\r\n" % kind if kind else b""
@@ -77,6 +85,8 @@ class SoapExchange:
                 answer.body,
             )
         )
+        if answer.receipt is not None:
+            connection.receipts.add(answer.receipt, connection.transport)
         connection.finished(keep_alive=request.keep_alive)
 
     def received(self, data: bytes) -> None:

@@ -44,6 +44,7 @@ class EventStream:
     """One reader of a stream."""
 
     takes_over = True
+    may_last = True
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.streaming import WRITE_BUFFER_BYTES
 from tocsin.errors import BadRequest
 from tocsin.event.stored import Stored
+from tocsin.wire.websocket import FrameHeads
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -61,6 +62,7 @@ class Socket(ABC):
     """One WebSocket, in both directions."""
 
     takes_over = True
+    may_last = True
     subprotocol: ClassVar[str]
 
     def __init__(self, connection: Connection, request: Request, node: Node) -> None:
@@ -69,6 +71,7 @@ class Socket(ABC):
         self._request = request
         self._node = node
         self._protocol = WSConnection(ConnectionType.SERVER)
+        self._heads = FrameHeads(self._text_max())
         self._stream: int | None = None
         self._open = False
         self._parts: list[str] = []
@@ -101,7 +104,10 @@ class Socket(ABC):
         connection = self._connection
         handshake = self._read_handshake()
         offered = self.subprotocol in handshake.subprotocols
-        accepted = AcceptConnection(subprotocol=self.subprotocol if offered else None)
+        accepted = AcceptConnection(
+            subprotocol=self.subprotocol if offered else None,
+            extra_headers=[(b"x-content-type-options", b"nosniff")],
+        )
         answer = self._protocol.send(accepted)
         self._begin()
         self._open = True
@@ -119,11 +125,14 @@ class Socket(ABC):
         except (RemoteProtocolError, LocalProtocolError) as error:
             raise _no_handshake(str(error)) from None
         if not isinstance(event, Handshake):
-            raise _no_handshake("it is no upgrade")
+            raise _no_handshake("it is not an upgrade request")
         return event
 
     def received(self, data: bytes) -> None:
         if not self._open:
+            return
+        if self._heads.announces_too_much(data):
+            self._close(CloseReason.MESSAGE_TOO_BIG, "the message is too large")
             return
         try:
             self._protocol.receive_data(data)
@@ -209,6 +218,9 @@ class Socket(ABC):
             self._close(CloseReason.MESSAGE_TOO_BIG, "the message is too large")
             return
         self._parts.append(event.data)
+        if not event.message_finished and not self._connection.hold(self._characters):
+            self._close(CloseReason.TRY_AGAIN_LATER, "too much is being received; try again later")
+            return
         if len(self._parts) > PARTS_MAX:
             self._close(CloseReason.MESSAGE_TOO_BIG, "the message comes in too many parts")
             return
@@ -216,6 +228,7 @@ class Socket(ABC):
             text = "".join(self._parts)
             self._parts.clear()
             self._characters = 0
+            self._connection.hold(0)
             self._text(text)
 
     def _text_max(self) -> int:

@@ -69,14 +69,14 @@ def unusable(directory: Path, error: Exception) -> MonitorOff:
         problem = f"{directory / FILE_NAME} cannot be used: {error} ({type(error).__name__})"
         remedy = "See that it is a file that this user may write, and that there is room."
     return MonitorOff(
-        f"this broker keeps no account of runs, because {problem}",
+        f"this broker does not record runs, because {problem}",
         remedy=f"{remedy} Then restart the broker.",
     )
 
 
 def damaged_again(directory: Path, error: Exception) -> MonitorOff:
     return MonitorOff(
-        f"this broker keeps no account of runs, because {directory / FILE_NAME} was damaged a "
+        f"this broker does not record runs, because {directory / FILE_NAME} was damaged a "
         f"second time: {error}",
-        remedy="Check the disk, and restart the broker: the account is made anew from the log.",
+        remedy="Check the disk, and restart the broker: the database is rebuilt from the log.",
     )

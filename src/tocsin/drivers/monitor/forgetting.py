@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import apsw
 
+from tocsin.drivers.monitor.file_index import forget_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.monitor.times import NS_PER_S
 
@@ -41,6 +42,11 @@ _MANY_IN_ALL = f"SELECT workflow, version FROM versions AS v ORDER BY {_HAS_RUNS
 _OLD_CHANGES = (
     "DELETE FROM changes WHERE (workflow, version, seq) IN "
     "(SELECT workflow, version, seq FROM changes ORDER BY seq LIMIT ?)"
+)
+# Of an id that was used again the last use is remembered, so that the next one has its number.
+_FORGET_GENERATION = (
+    "DELETE FROM generations WHERE run = (SELECT id FROM runs WHERE no = ?) AND NOT (number > 1 "
+    "AND number = (SELECT max(number) FROM generations AS g WHERE g.id = generations.id))"
 )
 
 
@@ -108,10 +114,12 @@ def _forget_run(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
             (run_no, rows_max - gone),
         )
         gone += connection.changes()
+    gone += forget_files(connection, run_no, max(0, rows_max - gone))
     if gone >= rows_max:
         return gone
     for table in ("tally", "used", "alerts"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_no,))
+    connection.execute(_FORGET_GENERATION, (run_no,))
     connection.execute("DELETE FROM runs WHERE no = ?", (run_no,))
     return gone + 1
 

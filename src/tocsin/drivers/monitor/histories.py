@@ -44,11 +44,13 @@ class Histories(Questions):
     """Questions about activities over all runs."""
 
     def types(self, *, workflow: str | None = None) -> list[dict[str, Any]]:
-        """Every type of activity, with how often it ran and how that went."""
+        """Every type of activity, with how often it ran and how many of its tries failed."""
         where, values = ("", ()) if workflow is None else (" WHERE r.workflow = ?", (workflow,))
         found = self.rows(
             "SELECT t.type, r.workflow, sum(t.count), count(DISTINCT t.run), "
-            "sum(CASE WHEN t.state = 'failed' THEN t.count ELSE 0 END) "
+            "(SELECT count(*) FROM attempts AS a JOIN runs AS b ON b.no = a.run "
+            "WHERE a.type = t.type AND a.ended_ns IS NOT NULL AND a.fault IS NOT NULL "
+            "AND b.workflow = r.workflow) "
             f"FROM tally AS t JOIN runs AS r ON r.no = t.run{where} "
             "GROUP BY t.type, r.workflow ORDER BY t.type, r.workflow LIMIT ?",
             *values,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +14,8 @@ from tocsin.errors import NothingToEstimate
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.learned import Standing, TablesFor
 from tocsin.monitor.records import ENDED_RUN
-from tocsin.monitor.showing import RunFacts, inherited, shown_state
-from tocsin.monitor.states import attempt_times, began_again, in_run, run_started_ns
+from tocsin.monitor.showing import RunFacts, shown_state
+from tocsin.monitor.states import began_again, run_started_ns
 from tocsin.monitor.times import NS_PER_S, seconds_between, shown
 
 if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
@@ -26,7 +25,6 @@ if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
 TASKS_MAX: Final = 20_000  # of a run whose time left is worked out task by task
 PAST_TASKS_MAX: Final = 5_000  # of a run that is learnt from
 WORKFLOWS_KNOWN_MAX: Final = 64
-_ASKED: Final = ("queued", "started")  # the moments from which on it waited for no other task
 PACE_LOW, PACE_HIGH = 0.5, 2.0  # of what the pace alone says, where nothing else is known
 
 
@@ -187,6 +185,8 @@ class Live(Past):
         self, run_no: int, run_is: str, most: int = TASKS_MAX, *, state: str | None = None
     ) -> list[Task]:
         """The activities of a run in the order in which they were heard of, or those in a state."""
+        from tocsin.monitor.moments import task_of
+
         where, values = ("", ()) if state is None else (" AND state = ?", (state,))
         found = self.rows(
             "SELECT activity, type, version, row, attempt FROM attempts "
@@ -198,7 +198,7 @@ class Live(Past):
         # What a task waits for is told once, by its plan or its first attempt.
         before = self._attempts(run_no, [name for name, *_, number in found if number > 1])
         return [
-            _task(name, kind, version, decode_row(row), run_is, before.get(name, {}))
+            task_of(name, kind, version, decode_row(row), run_is, before.get(name, {}))
             for name, kind, version, row, _ in found
         ]
 
@@ -242,32 +242,6 @@ def _by_pace(facts: RunFacts, now_ns: int) -> Estimate:
         critical_path=(),
         past_runs=0,
         past_error=None,
-    )
-
-
-def _task(
-    name: str, kind: str, version: str, last: Row, run_is: str, attempts: Mapping[int, Row]
-) -> Task:
-    from tocsin.monitor.moments import Task
-
-    times = attempt_times(last)
-    row = {**inherited(attempts), **last}
-    asked = [each[at] for each in (*attempts.values(), last) for at in _ASKED if at in each]
-    return Task(
-        name=name,
-        type=kind,
-        version=version,
-        state=in_run(times.state, run_is),
-        times=times,
-        parents=tuple(row.get("parents", ())),
-        inputs=tuple(row.get("inputs", ())),
-        outputs=tuple(row.get("outputs", ())),
-        input_bytes=latest(row, "input_bytes"),
-        output_bytes=latest(row, "output_bytes"),
-        external_bytes=latest(row, "external_bytes"),
-        heard_ns=row.get("started_heard", row.get("last_received")),
-        asked_ns=min(asked, default=None),
-        open="open" in row,
     )
 
 

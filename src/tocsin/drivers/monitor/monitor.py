@@ -27,12 +27,14 @@ from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.monitor.watch import Watch
 from tocsin.errors import MonitorOff, TocsinError
 from tocsin.ontology import Vocabulary, in_use
+from tocsin.store.faults import is_full
 
 T = TypeVar("T")
 
 ASKED_AT_ONCE: Final = 2  # threads that answer; more would only wait for the tables
 READ_OWN_WRITES_S: Final = 2.0  # how long a question waits for what was published before it
 DAMAGED_AGAIN_S: Final = 600.0  # so soon after the last time it is the disk, and no accident
+ROOM_AGAIN_S: Final = 5.0  # after a start on a full disk
 TRIES_MAX: Final = 3  # of a question: each meets other tables than the one before
 
 
@@ -62,12 +64,26 @@ class Monitor:
         self._damaged_s: float | None = None
         self._mending: asyncio.Task[None] | None = None
         self._is_closing = False
+        self._is_full = False  # there was no room for the tables: they are tried again
         self._account = self._open()
 
     def start(self) -> None:
         """Begin to follow the log. On the loop."""
         if self._account is not None:
             self._account.service.start()
+        elif self._is_full:
+            self._node.loop.call_later(ROOM_AGAIN_S, self._open_again)
+
+    def _open_again(self) -> None:
+        """There was no room for the tables; perhaps there is by now. On the loop."""
+        if self._is_closing:
+            return
+        self._is_full = False
+        self._account = self._open()
+        if self._account is not None:
+            self.off = None
+            self._node.note("info", "runs are recorded again: the disk has room")
+        self.start()
 
     async def close(self) -> None:
         """Fold what was handed over, and let go of the disk."""
@@ -109,7 +125,7 @@ class Monitor:
                     self._damaged(account, error)
                 elif account is self._account or not isinstance(error, apsw.Error):
                     raise
-        raise MonitorOff("the account of runs is being made anew", remedy="Ask again in a while.")
+        raise MonitorOff("the database of runs is being rebuilt", remedy="Ask again in a while.")
 
     async def _at_hand(self) -> Account:
         if self._mending is not None:
@@ -130,6 +146,7 @@ class Monitor:
                     raise
                 return self._open_anew(error)
         except (apsw.Error, OSError, TocsinError) as error:
+            self._is_full = is_full(error)
             self._turn_off(unusable(self._directory, error))
             return None
 
@@ -151,8 +168,10 @@ class Monitor:
         return self._open_tables()
 
     def _turn_off(self, why: MonitorOff) -> None:
+        is_known = self.off is not None and self.off.problem == why.problem
         self.off = why
-        self._node.note("warning", why.problem, remedy=why.remedy)
+        if not is_known:
+            self._node.note("warning", why.problem, remedy=why.remedy)
 
     def _damaged_now(self, error: Exception) -> None:
         """The folding thread met damage. On the loop."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -16,6 +17,7 @@ from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.fold import Row
+from tocsin.monitor.generations import named
 from tocsin.monitor.learned import Standing
 from tocsin.monitor.records import (
     ENDED_RUN,
@@ -50,6 +52,11 @@ _SEEN = (
     "AND NOT (run = ? AND activity = ?)"
 )
 
+_RECOVERED = (
+    "EXISTS (SELECT 1 FROM attempts AS l WHERE l.run = a.run AND l.activity = a.activity "
+    "AND l.last AND l.state IN ('succeeded', 'cached', 'skipped'))"
+)
+
 Page = tuple[list[T], str | None]
 
 
@@ -67,6 +74,14 @@ class Questions:
     def close(self) -> None:
         with self._turn:
             self._connection.close()
+
+    def turn(self) -> threading.RLock:
+        """Held while several questions are to be answered from the same moment."""
+        return self._turn
+
+    def attempts_of(self, run_no: int, names: list[str]) -> dict[str, dict[int, Row]]:
+        """The attempts at some activities of a run, by number."""
+        return self._attempts(run_no, names)
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
         with self._turn:
@@ -124,8 +139,21 @@ class Questions:
             no, facts = self.facts(run_id)
             odd, types = self._odd_activities(no), self._types(no)
             ((retried,),) = self.rows(_RETRIED, no)
+            reused = self._reused(run_id)
         record = run_record(facts, now_ns, self.options.silence_s)
-        return whole_run(record, facts, odd, types, retried=retried)
+        return replace(whole_run(record, facts, odd, types, retried=retried), reused=reused)
+
+    def _reused(self, run_id: str) -> dict[str, Any] | None:
+        """Which of the runs with the same id it is; None if it is the only one."""
+        found = self.rows(
+            "SELECT g.id, g.number, max(h.number) FROM generations AS g "
+            "JOIN generations AS h ON h.id = g.id WHERE g.run = ? GROUP BY g.id, g.number",
+            run_id,
+        )
+        for base, number, of in found:
+            if of > 1:
+                return {"id": base, "number": number, "of": of, "last": named(base, of)}
+        return None
 
     def facts(self, run_id: str) -> tuple[int, RunFacts]:
         with self._turn:
@@ -267,13 +295,18 @@ class Questions:
         return self._events("run = ? AND (at_ns, seq) < (?, ?)", run_no, order_ns, seq, limit=limit)
 
     def failures(self, run_id: str, now_ns: int, *, last: int = 10) -> list[FailureRecord]:
-        """Attempts that failed, the first one first, each with the last events before it."""
+        """Attempts that failed, each with the last events before it.
+
+        What failed for good comes first, by the time of its last try; then its tries before; and
+        last what a later try recovered from.
+        """
         with self._turn:
             run_no, facts = self.facts(run_id)
             run_is = shown_state(facts.row, now_ns, self.options.silence_s)
             found = self.rows(
-                "SELECT activity, attempt, type, fault, ended_ns, row FROM attempts "
-                "WHERE run = ? AND fault IS NOT NULL ORDER BY ended_ns LIMIT ?",
+                f"SELECT activity, attempt, type, fault, ended_ns, row, {_RECOVERED} AS recovered "
+                "FROM attempts AS a WHERE run = ? AND fault IS NOT NULL "
+                "ORDER BY recovered, NOT last, ended_ns LIMIT ?",
                 run_no,
                 FAILURES_MAX,
             )
@@ -291,12 +324,14 @@ class Questions:
         fault: int,
         ended_ns: int | None,
         row: bytes,
+        recovered: int,
     ) -> FailureRecord:
         decoded = decode_row(row)
         record = activity_record(run_id, name, {number: decoded}, run_is, kind=kind)
         ((seen,),) = self.rows(_SEEN, fault, ended_ns or 0, run_no, name)
         _, order_ns, seq, _ = decoded["state"]
-        return FailureRecord(record, seen, tuple(self.before(run_no, order_ns, seq, last)))
+        before = tuple(self.before(run_no, order_ns, seq, last))
+        return FailureRecord(record, seen, before, bool(recovered))
 
     def end_of(self, run_id: str, *, last: int) -> list[EventRecord]:
         """What came before a run's end; nothing while it has none."""
@@ -315,7 +350,7 @@ def event_record(seq: int, at_ns: int, received_ns: int, message: bytes) -> Even
 
 def no_such_run(run_id: str) -> NoSuchRun:
     return NoSuchRun(
-        f"nothing was heard of a run {run_id[:80]!r}",
+        f"there was no message about a run {run_id[:80]!r}",
         remedy="GET /runs lists those that are known; a new one is known with its first message.",
     )
 
@@ -324,7 +359,7 @@ def _place_of_run(token: str) -> tuple[int, str]:
     number, dot, run_id = token.partition(".")
     if not dot or not number.removeprefix("-").isdigit() or len(number) > 20:
         raise BadRequest(
-            f"the query has after={token[:60]}, which is no place in the list",
-            remedy="Pass `next` of the answer before, as it was.",
+            f"the query has after={token[:60]}, which is not a page token",
+            remedy="Pass `next` of the last response unchanged.",
         )
     return int(number), run_id

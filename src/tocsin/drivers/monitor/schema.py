@@ -7,17 +7,20 @@ and a commit that a power cut takes away is folded again. That is why `synchrono
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import apsw
 
+from tocsin.drivers.monitor.file_index import index_all
 from tocsin.errors import DataDirectoryUnusable
+from tocsin.store.directory import make_private
 
 FILE_NAME: Final = "monitor.db"
 APPLICATION_ID: Final = 0x546F634D  # "TocM"
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 BUSY_WAIT_MS_MAX: Final = 10_000
 CACHE_KIB: Final = 65_536  # for the writer; a run of a million activities is far larger
 WAL_BYTES_KEPT_MAX: Final = 64 << 20
@@ -61,7 +64,7 @@ TABLES: Final = (
     "missed INTEGER NOT NULL)",
     "INSERT INTO place VALUES (1, 0, 0)",
 )
-# What came with versions 2 and 3: nothing that the log would have to be read again for.
+# What came with versions 2 to 4: nothing that the log would have to be read again for.
 _SECOND: Final = (
     "CREATE INDEX runs_under_way ON runs (state, lost_at_ns) WHERE ended_ns IS NULL",
     "CREATE INDEX runs_completed ON runs (workflow, ended_ns) WHERE state = 'completed'",
@@ -74,13 +77,33 @@ _THIRD: Final = (
     "CREATE INDEX IF NOT EXISTS versions_in_order ON versions (workflow, seq, at_ns)",
     "CREATE INDEX IF NOT EXISTS changes_in_order ON changes (seq)",
 )
+_FOURTH: Final = (
+    # How often an id was used for a run, and when each of those began and ended.
+    "CREATE TABLE IF NOT EXISTS generations (id TEXT, number INTEGER, run TEXT NOT NULL, "
+    "opened_ns INTEGER, opened_last_ns INTEGER, created_ns INTEGER, started_ns INTEGER, "
+    "ended_ns INTEGER, heard_ns INTEGER NOT NULL, PRIMARY KEY (id, number)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS generations_by_run ON generations (run)",
+    # `tail` is `base` from its end, so that `*.bam` is found as quickly as `sample*`.
+    "CREATE TABLE IF NOT EXISTS paths (no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
+    "base TEXT NOT NULL, tail TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS paths_by_base ON paths (base)",
+    "CREATE INDEX IF NOT EXISTS paths_by_tail ON paths (tail)",
+    "CREATE TABLE IF NOT EXISTS files (path INTEGER, wrote INTEGER, run INTEGER, activity TEXT, "
+    "PRIMARY KEY (path, wrote, run, activity)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS files_by_run ON files (run)",
+)
 # By the version that a database has: what makes it one of this version.
-_STEPS: Final = {1: (*_SECOND, *_THIRD), 2: _THIRD}
+_STEPS: Final = {
+    1: (*_SECOND, *_THIRD, *_FOURTH),
+    2: (*_THIRD, *_FOURTH),
+    3: _FOURTH,
+}
 
 
 def connect_writer(directory: Path) -> apsw.Connection:
     """The one connection that writes; the tables are made if there are none."""
     path = str(directory / FILE_NAME)
+    make_private(path)
     connection = apsw.Connection(path)
     try:
         _prepare(connection, path)
@@ -99,9 +122,9 @@ def _prepare(connection: apsw.Connection, path: str) -> None:
     run(f"PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit={WAL_BYTES_KEPT_MAX}").fetchall()
     version, application = connection.pragma("user_version"), connection.pragma("application_id")
     if version == 0 and not run("SELECT 1 FROM sqlite_schema").fetchall():
-        _make(connection, (*TABLES, *_SECOND, *_THIRD))
+        _make(connection, (*TABLES, *_SECOND, *_THIRD, *_FOURTH))
     elif version in _STEPS and application == APPLICATION_ID:
-        _make(connection, _STEPS[version])
+        _make(connection, _STEPS[version], then=index_all)
     elif version != SCHEMA_VERSION or application != APPLICATION_ID:
         raise DataDirectoryUnusable(
             f"{path} is not a monitor's database of this version",
@@ -109,11 +132,16 @@ def _prepare(connection: apsw.Connection, path: str) -> None:
         )
 
 
-def _make(connection: apsw.Connection, statements: tuple[str, ...]) -> None:
+def _make(
+    connection: apsw.Connection,
+    statements: tuple[str, ...],
+    then: Callable[[apsw.Connection], None] = lambda _: None,
+) -> None:
     run = connection.execute
     run("BEGIN IMMEDIATE")
     for statement in statements:
         run(statement)
+    then(connection)
     run(f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}")
     run("COMMIT")
 

@@ -160,7 +160,9 @@ class Service:
                 return
             # A reader that no longer reads would hold back the log for ever.
             trace = "".join(traceback.format_exception(error))
-            self._node.note("error", "the monitor has failed, and follows no more", trace=trace)
+            self._node.note(
+                "error", "the monitor has failed, and no longer follows the log", trace=trace
+            )
             self._on_loop(self.stop)
 
     def _follow(self) -> None:
@@ -276,7 +278,7 @@ class Service:
         def some() -> None:
             nonlocal gone
             gone = self._store.forget(
-                self._node.now_ns(),
+                self._node.sure_ns(),
                 lambda: self._stopping or time.monotonic() - begun_s > FORGET_S_MAX,
             )
 
@@ -302,7 +304,7 @@ class Service:
             return
         self._is_refused = True
         if is_full(error):
-            words = "there is no room for what the monitor writes: it waits until there is"
+            words = "the disk is full: the monitor waits until there is room"
         else:
             words = "the monitor's disk refused; it is tried again"
         self._node.note("error", words, why=reason(error))

@@ -19,7 +19,10 @@ from tocsin.drivers.monitor.attempt_rows import (
     take_excess,
     use,
 )
+from tocsin.drivers.monitor.file_index import Told as FileTold
+from tocsin.drivers.monitor.file_index import put_files, told_files
 from tocsin.drivers.monitor.forgetting import forget, in_one
+from tocsin.drivers.monitor.numbering import Numbering
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
@@ -131,14 +134,17 @@ class MonitorStore:
     def write(self, messages: Sequence[Heard], through: int, *, missed: int = 0) -> None:
         """Fold these, all or none, and note that the log was read up to `through`."""
         groups: dict[str, _Group] = {}
+        numbering = Numbering(self._connection)
         for heard in messages:
             said = told(heard, self._reading)
             if said is not None:
-                self._gather(groups.setdefault(said.run, _Group()), said, heard)
+                run_id = numbering.run_of(said, heard)
+                self._gather(groups.setdefault(run_id, _Group()), said, heard)
         place, missed = max(through, self.place), self.missed + missed
         with in_one(self._connection):
             for run_id, group in groups.items():
                 self._write_run(run_id, group)
+            numbering.write()
             for heard in messages:
                 if not self._evolution.isdisjoint(heard.pairs):
                     self._write_evolution(heard)
@@ -233,13 +239,16 @@ class MonitorStore:
         self._drop_excess(run, activities)
         used: dict[str, float] = {}
         new_edges = False
+        files: list[FileTold] = []
         for (name, number), row in group.attempts.items():
             attempt = activities[name].get(number)
             if attempt is None:
                 continue
             parents = attempt.row.get("parents")
             use(used, attempt.row, -1)
+            before_row = {field: attempt.row.get(field) for field in ("inputs", "outputs")}
             merge_into(attempt.row, row)
+            files += told_files(name, before_row, attempt.row)
             use(used, attempt.row, +1)
             attempt.touched = True
             new_edges |= attempt.row.get("parents") != parents
@@ -255,6 +264,7 @@ class MonitorStore:
         many(_UPDATE_ATTEMPT, changed)
         many(_ADD_TALLY, [(run.no, *key, count) for key, count in tally.items() if count])
         self._write_used(run.no, used)
+        put_files(self._connection, run.no, files)
         return new_edges
 
     def _drop_excess(self, run: _Run, activities: dict[str, dict[int, Attempt]]) -> None:

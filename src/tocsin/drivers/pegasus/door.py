@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tocsin.config import PegasusSettings
+from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.drivers.receiving import events_from, received
 from tocsin.drivers.stream_door import READ_BYTES, StreamDoor, hang_up, socket_name
-from tocsin.errors import ShuttingDown, TocsinError
+from tocsin.errors import BadFrame, Busy, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import Cutter, Stampede
 
@@ -54,10 +55,12 @@ class PegasusDoor(StreamDoor["_Session"]):
     flag = "--pegasus"
     name = "Pegasus"
 
-    def __init__(self, node: Node, limits: DoorLimits) -> None:
-        super().__init__(limits.connections_max, node.note)
+    def __init__(self, node: Node, limits: DoorLimits, budget: ReceiveBudget) -> None:
+        per_peer_max = node.settings.limits.connections_per_peer_max
+        super().__init__(limits.connections_max, per_peer_max, node.note, node.heard_from)
         self._node = node
         self._limits = limits
+        self._budget = budget
         self._stampede = Stampede()
         self._event_limits = node.settings.event_limits()
         self.counts = Counts()
@@ -73,11 +76,13 @@ class PegasusDoor(StreamDoor["_Session"]):
             # A host that is gone says no goodbye, and a day is long.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = socket_name(writer.get_extra_info("peername"))
-        return _Session(self, reader, peer, self._limits)
+        return _Session(self, reader, peer, self._limits, self._budget.share())
 
     async def _serve(self, session: _Session, writer: asyncio.StreamWriter) -> None:
         try:
             await session.run()
+        except (BadFrame, Busy) as error:
+            self.note_lost(error.problem, session.peer, code=error.code, remedy=error.remedy)
         except OSError:
             pass  # the peer is gone
         except ShuttingDown:
@@ -129,19 +134,32 @@ class _Session:
     """One connection."""
 
     def __init__(
-        self, door: PegasusDoor, reader: asyncio.StreamReader, peer: str, limits: DoorLimits
+        self,
+        door: PegasusDoor,
+        reader: asyncio.StreamReader,
+        peer: str,
+        limits: DoorLimits,
+        share: Share,
     ) -> None:
         self._door = door
         self._reader = reader
         self._limits = limits
+        self._share = share
         self._cutter = Cutter(limits.record_bytes_max)
         self._bad = 0
+        self._has_begun = False  # with a record, as only monitord does
         self.peer = peer
         self.is_busy = False
         self.stopping = False
 
     async def run(self) -> None:
-        """Until the peer has said all, or nothing for too long."""
+        """Until the peer has said all, or nothing for too long. Raises BadFrame and Busy."""
+        try:
+            await self._run()
+        finally:
+            self._share.hold(0)
+
+    async def _run(self) -> None:
         while not self.stopping:
             between = self._cutter.is_between_records
             patience_s = self._limits.idle_s if between else self._limits.record_deadline_s
@@ -156,6 +174,8 @@ class _Session:
                 await self._store([self._cutter.end()])
                 return
             await self._store(list(self._cutter.receive(data)))
+            if not self._share.hold(self._cutter.waiting):
+                raise self._share.refuse()
 
     async def _store(self, records: list[bytes]) -> None:
         self.is_busy = True
@@ -167,6 +187,8 @@ class _Session:
 
     async def _read(self, records: list[bytes]) -> list[Event]:
         events: list[Event] = []
+        if self._cutter.too_long and not self._has_begun:
+            raise _no_record("it is too long")
         for number, record in enumerate(records, 1):
             if number % RECORDS_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -174,7 +196,10 @@ class _Session:
                 continue
             try:
                 events += self._door.read(record)
+                self._has_begun = True
             except TocsinError as error:
+                if not self._has_begun:
+                    raise _no_record(error.problem) from None
                 self._bad += 1
                 self._door.note_bad(error, self.peer, is_told=self._bad <= BAD_NOTED_MAX)
         return events
@@ -192,6 +217,15 @@ class _Session:
             )
 
 
+def _no_record(problem: str) -> BadFrame:
+    """A web page can have a browser send lines here, but always behind the request of the browser;
+    whatever does not begin with a record is therefore not read any further."""
+    return BadFrame(
+        f"what came first is no record of Pegasus: {problem}",
+        remedy="Let pegasus-monitord write to this port, and nothing else.",
+    )
+
+
 def door_limits(settings: PegasusSettings) -> DoorLimits:
     """The limits that the settings name."""
     return DoorLimits(
@@ -207,8 +241,11 @@ async def listen(
     limits: DoorLimits | None = None,
     *,
     tls: ssl.SSLContext | None = None,
+    budget: ReceiveBudget | None = None,
 ) -> PegasusDoor:
-    """Open the door; what comes by it is published by the node."""
-    door = PegasusDoor(node, limits or DoorLimits())
+    """Open the door; what comes by it is published by the node. Without the `budget` of other
+    listeners it has one of its own."""
+    own = budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note)
+    door = PegasusDoor(node, limits or DoorLimits(), own)
     await door.open(address, tls)
     return door

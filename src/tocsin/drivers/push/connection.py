@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, owner: Owner, familiar: Familiar) -> None:
         self._owner = owner
         self._familiar = familiar
-        self._parser: Any = HttpResponseParser(self)
+        self._parser: Any = None  # it has us, so none is made for a connection that fails
         self._transport: Any = None
         self._answers = 0
         self._head = b""
@@ -96,6 +96,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
+        self._parser = HttpResponseParser(self)
 
     def data_received(self, data: bytes) -> None:
         if not self.busy:
@@ -127,8 +128,13 @@ class Connection(asyncio.Protocol):
             self._fail(f"the head of the sink's answer is over {HEAD_BYTES_MAX} bytes")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.closed:
-            return
+        """Let go of everything: what came must not wait for the garbage collector."""
+        if not self.closed:
+            self._lost()
+        # The parser has us, the transport and a letter's owner as well: each would be a cycle.
+        del self._parser, self._transport, self._owner
+
+    def _lost(self) -> None:
         self.closed = True
         self._owner.lost()
         if not self.busy:

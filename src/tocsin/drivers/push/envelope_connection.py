@@ -111,8 +111,11 @@ class EnvelopeConnection(asyncio.Protocol):
             self._owner.answered(TAKEN, b"", b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.closed:
-            return
+        if not self.closed:
+            self._lost()
+        del self._transport, self._owner, self._tell  # each may have us: that would be a cycle
+
+    def _lost(self) -> None:
         self.closed = True
         self._stop_looking()
         self._owner.lost()

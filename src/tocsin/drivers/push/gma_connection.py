@@ -33,7 +33,7 @@ REPLIES_UNREAD_MAX: Final = 100
 FAREWELLS_MAX: Final = 1_000  # that wait for an answer; past it connections end without one
 REASON_CHARS_MAX: Final = 200
 _END = b"</Event>"
-_ONLY_BRINGS = "this connection only brings events; ask at the broker's own door"
+_ONLY_BRINGS = "this connection only brings events; send requests to the broker's own address"
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -187,6 +187,7 @@ class GmaConnection(asyncio.Protocol):
             if self._cutter.refusal is not None and not self.closed:
                 raise self._cutter.refusal
         except TocsinError as error:
+            error.__traceback__ = None  # the cutter keeps the error, which would have us by this
             self._fail(f"what the consumer sent cannot be understood: {_shown(error.problem)}")
 
     def eof_received(self) -> None:
@@ -198,8 +199,11 @@ class GmaConnection(asyncio.Protocol):
             self._owner.answered(TAKEN, b"", b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.closed:
-            return
+        if not self.closed:
+            self._lost()
+        del self._transport, self._owner  # each may have us: that would be a cycle
+
+    def _lost(self) -> None:
         self.closed = True
         self._stop_timer()
         self._owner.lost()

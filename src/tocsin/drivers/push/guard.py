@@ -65,6 +65,13 @@ class Guard:
             raise _refusal(sink.host, refused)
         return list(dict.fromkeys(fine))[:ADDRESSES_TRIED_MAX]
 
+    def known(self, host: str) -> list[str]:
+        """What a host led to when it was last looked up; empty if that is not known."""
+        _, task = self._lookups.get(host, (0.0, None))
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return []
+        return task.result()
+
     def _why_refused(self, host: str, address: Address) -> str | None:
         trusted = self._rules.trusted
         if trusted and (name_is_listed(host, trusted) or address_is_listed(address, trusted)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 
 import msgspec
@@ -61,7 +62,9 @@ class Letters:
         sink = parse_sink(url, soap_tcp=True)
         request = _request(sink, body, headers)
         if self._waiting >= LETTERS_WAITING_MAX:
-            raise Busy(f"{self._waiting} letters wait to be sent", remedy="Try again later.")
+            raise Busy(
+                f"{self._waiting} messages are waiting to be sent", remedy="Try again later."
+            )
         self._waiting += 1
         try:
             async with asyncio.timeout(timeout_s), self._turns:
@@ -81,27 +84,20 @@ class Letters:
             # The line asks the guard again; asked here, a refusal keeps its own words and remedy.
             await self._exchange.guard.addresses(sink)
         except OSError as error:
-            raise _failed(url, f"its name leads nowhere: {error.strerror or error}") from error
+            raise _failed(
+                url, f"its host name cannot be resolved: {error.strerror or error}"
+            ) from error
         answer: asyncio.Future[LetterAnswer] = loop.create_future()
         line = (EnvelopeLine if sink.soap_tcp else LetterLine)(self._exchange, -1, url, sink)
 
-        def done(_: int, outcome: Outcome) -> None:
-            if answer.done():
-                return
-            if isinstance(line, LetterLine) and line.answer is not None:
-                answer.set_result(line.answer)
-            elif isinstance(outcome, Answered):
-                answer.set_result(LetterAnswer(outcome.status, {}, b""))
-            else:
-                answer.set_exception(_failed(url, outcome.reason))
-
         self._under_way.add(answer)
-        line.ask(request, done, loop.time() + timeout_s)
+        line.ask(request, partial(_take, answer, line), loop.time() + timeout_s)
         try:
             return await answer
         finally:
             self._under_way.discard(answer)
             line.hang_up()
+            del answer  # its error has this frame, and so all that came: that would be a cycle
 
     def close(self) -> None:
         """Hang up everywhere; who waits is told."""
@@ -168,6 +164,18 @@ class LetterLine(Line):
         if problem is None:
             self.answer = LetterAnswer(status, headers, reading.body)
         self._finish(Failed(problem or "", reachable=True))
+
+
+def _take(answer: asyncio.Future[LetterAnswer], line: Line, _: int, outcome: Outcome) -> None:
+    """What became of a letter, for whoever waits."""
+    if answer.done():
+        return
+    if isinstance(line, LetterLine) and line.answer is not None:
+        answer.set_result(line.answer)
+    elif isinstance(outcome, Answered):
+        answer.set_result(LetterAnswer(outcome.status, {}, b""))
+    else:
+        answer.set_exception(_failed(line.address, outcome.reason))
 
 
 def _what_is_wrong(

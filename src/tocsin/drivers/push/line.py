@@ -229,7 +229,10 @@ class Line:
             except OSError as error:  # TimeoutError is one
                 failure = error
         assert failure is not None, "the guard gives at least one address"
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # it has this frame, and with it the line: that would be a cycle
 
     def _new_connection(self) -> Way:
         return Connection(self, self._exchange.familiar)

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from tocsin.broker.effects import Handshake, Push
 from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
-from tocsin.delivery.trust import SinkRules, parse_sink
+from tocsin.delivery.trust import SinkRules, host_of, parse_sink
+from tocsin.drivers.peers import plain_address
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.attentive import Attentive
 from tocsin.drivers.push.connection import Familiar
 from tocsin.drivers.push.envelope_line import EnvelopeLine
 from tocsin.drivers.push.gma_farewell import Farewell
 from tocsin.drivers.push.gma_line import GmaLine
-from tocsin.drivers.push.guard import Guard, Resolver, system_resolver
+from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, system_resolver
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
@@ -217,6 +218,14 @@ class Pusher:
         if self._sweeper is not None:
             self._sweeper.cancel()
             self._sweeper = None
+
+    def addresses_of(self, address: str) -> list[str]:
+        """Where a sink was looked for last, each in the one spelling that peers have, too."""
+        try:
+            found = self.guard.known(host_of(address))
+        except TocsinError:
+            return []  # no address that we push to
+        return list(dict.fromkeys(map(plain_address, found)))[:ADDRESSES_TRIED_MAX]
 
     # What the lines share.
 

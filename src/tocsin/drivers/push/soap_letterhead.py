@@ -12,17 +12,17 @@ from functools import lru_cache
 from typing import Final
 
 from tocsin.delivery.trust import SOAP_TCP
-from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import SoapTerms, Subscription
 from tocsin.wire.soap.delivery import Face, Form, Pieces, face, form_of
 from tocsin.wire.soap.envelope import BODY_START, ENVELOPE_END, http_headers
 from tocsin.wire.wse import deliver as wse
+from tocsin.wire.wse.write import bookmark
 from tocsin.wire.wsn import deliver as wsn
 
 KEPT_MAX: Final = 4_096
 KEPT_BYTES_MAX: Final = 8 << 20
-NO_FORM: Final[Form] = ("", "", "", "")
+NO_FORM: Final[Form] = ("", "", "", "", False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Renderings:
         kept = self._kept.get(key)
         if kept is not None and kept[0] is stored:
             return kept[1]
-        made = render([stored.event], head.terms)
+        made = render([stored], head.terms)
         if self._bytes + made.size > KEPT_BYTES_MAX or len(self._kept) >= KEPT_MAX:
             self._kept.clear()
             self._bytes = 0
@@ -105,14 +105,15 @@ class Renderings:
         return made
 
 
-def render(events: Sequence[Event], terms: SoapTerms) -> Rendered:
+def render(events: Sequence[Stored], terms: SoapTerms) -> Rendered:
     """The events in the format that the terms ask for."""
     room = wse if terms.spec.startswith("wse") else wsn
-    pieces = room.pieces(events, terms)
+    pieces = room.pieces([stored.event for stored in events], terms)
     lines = "".join(
         f"{name}: {value}\r\n" for name, value in http_headers(terms.soap, pieces.action)
     )
-    before = pieces.header + BODY_START + pieces.before
+    bookmarked = bookmark(events[-1].seq) if terms.bookmarks else b""
+    before = pieces.header + bookmarked + BODY_START + pieces.before
     after = pieces.after + ENVELOPE_END
     return Rendered(pieces, lines.encode("latin-1"), before, after, len(before) + len(after))
 
@@ -124,7 +125,7 @@ def envelope(
     if len(events) == 1:
         made = renderings.of(head, events[0])
     else:
-        made = render([stored.event for stored in events], head.terms)
+        made = render(events, head.terms)
     own = head.face
     return made.lines, b"".join((own.start, more_headers, made.before, own.reference, made.after))
 

@@ -40,7 +40,7 @@ class BoxService:
 
     def __init__(self, node: Node, office: Office | None = None) -> None:
         self._node = node
-        self.office = office or Office(node.settings, node.notes, self._office_failed)
+        self.office = office or Office(node.settings, node.notes, self._office_failed, node)
         handlers: dict[tuple[str, str], Handler] = {
             (WSN13, pullpoint.CREATE): self._pull_point(self.create_pull_point),
             (WSN13, pullpoint.GET): self._pull_point(self.get_messages),
@@ -96,6 +96,7 @@ class BoxService:
             msgbox.taken(bodies),
             msgbox.response_action(msgbox.TAKE),
             headers=dropped_header(taken.dropped),
+            receipt=taken.receipt,
         )
 
     async def destroy_box(self, request: Request) -> Reply:
@@ -120,27 +121,13 @@ class BoxService:
 
     async def get_messages(self, request: Request) -> Reply:
         wanted = min(pullpoint.read_maximum(request.element) or PULL_EVENTS_MAX, PULL_EVENTS_MAX)
-        token = _token(request)
-        taken = await self.office.take(token, wanted)
+        taken = await self.office.take(_token(request), wanted)
         return Reply(
-            pullpoint.messages(self._fitting(token, taken, wanted)),
+            pullpoint.messages(_fitting(taken, wanted)),
             pullpoint.response_action(pullpoint.GET),
             headers=dropped_header(taken.dropped),
+            receipt=taken.receipt,
         )
-
-    def _fitting(self, token: str, taken: Taken, wanted: int) -> list[bytes]:
-        """As many notifications as are wanted; a message to the box may have brought several."""
-        found: list[bytes] = []
-        skipped = taken.part
-        for number, stored in enumerate(taken.messages):
-            fresh = notification_messages(box_message(stored.event))[skipped:]
-            room = wanted - len(found)
-            found += fresh[:room]
-            if len(fresh) > room:
-                self.office.keep_back(token, taken, number, skipped + room)
-                break
-            skipped = 0
-        return found
 
     async def destroy_pull_point(self, request: Request) -> Reply:
         await self.office.destroy(_token(request))
@@ -154,6 +141,21 @@ class BoxService:
                 raise pull_point_fault(error, request.name[1], self._node.now_ns()) from error
 
         return handle
+
+
+def _fitting(taken: Taken, wanted: int) -> list[bytes]:
+    """As many notifications as are wanted; a message to the box may have brought several."""
+    found: list[bytes] = []
+    skipped = taken.part
+    for number, stored in enumerate(taken.messages):
+        fresh = notification_messages(box_message(stored.event))[skipped:]
+        room = wanted - len(found)
+        found += fresh[:room]
+        if len(fresh) > room:
+            taken.keep_back(number, skipped + room)
+            break
+        skipped = 0
+    return found
 
 
 def _token(request: Request) -> str:

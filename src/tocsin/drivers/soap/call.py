@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from tocsin.drivers.boxes.receipt import Receipt
 from tocsin.errors import TocsinError
 
 
@@ -29,6 +30,7 @@ class SoapAnswer:
     status: int
     content_type: str
     body: bytes
+    receipt: Receipt | None = None  # for whoever carries it: to be told whether it arrived
 
 
 Answer = Callable[[SoapCall], Awaitable[SoapAnswer]]

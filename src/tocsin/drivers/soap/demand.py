@@ -90,7 +90,9 @@ class Demand:
             try:
                 self._look(self._node.now_ns())
             except Exception as error:
-                self._node.note("error", "publishers on demand were not seen to", error=repr(error))
+                self._node.note(
+                    "error", "publishers on demand could not be updated", error=repr(error)
+                )
             await asyncio.sleep(LOOK_S)
 
     def _look(self, now_ns: int) -> None:
@@ -173,7 +175,7 @@ class Demand:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._node.note("error", "a publisher was not seen to", error=repr(error))
+            self._node.note("error", "a publisher could not be updated", error=repr(error))
 
     async def _do(self, key: str, line: Line, step: Step) -> None:
         try:

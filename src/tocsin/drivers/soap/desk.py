@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tocsin.drivers.soap.call import SoapAnswer, SoapCall
-from tocsin.drivers.soap.paths import identifier, place_of
+from tocsin.drivers.soap.paths import identifier, place_of, takes_bare_notifications
 from tocsin.drivers.soap.publishing import Publishing
 from tocsin.drivers.soap.reliable import Reliable
 from tocsin.drivers.soap.request import Handler, Handlers, Reply, Request
 from tocsin.drivers.soap.sinks import check_consumer
+from tocsin.drivers.soap.unverified import Unverified
 from tocsin.errors import TocsinError, TooLarge
+from tocsin.wire.onvif.events import unknown_operation
 from tocsin.wire.soap.addressing import (
     Addressing,
     EndpointReference,
@@ -43,7 +46,9 @@ from tocsin.wire.soap.fault import (
     http_status,
     write_fault,
 )
-from tocsin.wire.soap.names import SOAP_NAMESPACES, WSA_NAMESPACES, WSRM10, WSRM11
+from tocsin.wire.soap.multipart import envelope_of_package, is_multipart
+from tocsin.wire.soap.names import SOAP_VERSIONS, WSA_NAMESPACES, WSRM10, WSRM11
+from tocsin.wire.soap.specifications import is_onvif_service
 from tocsin.wire.soap.speech import Speech
 
 if TYPE_CHECKING:
@@ -75,6 +80,7 @@ class Desk:
         self._services = services
         self._reliable = reliable
         self._publishing = Publishing(node)
+        self._unverified = Unverified(node)
         self._handlers: dict[tuple[str, str], Handler] = {}
         self._kinds: dict[str, tuple[Handlers, Handler]] = {}
         self._publishes = publishes
@@ -95,10 +101,13 @@ class Desk:
         addressing = Addressing()
         try:
             _check_call(call)
+            if is_multipart(call.content_type):
+                call = _unpacked(call)
             envelope = read_envelope(call.body)
             soap = envelope.soap
             addressing = _addressing(envelope)
             check_understood(envelope, UNRELIABLE if self._reliable is None else UNDERSTOOD)
+            self._unverified.look(envelope, call)
             elsewhere = self._elsewhere_of(addressing, call)
             request = self._request(call, envelope, addressing)
             if self._reliable is None:
@@ -113,7 +122,7 @@ class Desk:
             return self._refused(fault_of(error), soap, addressing)
         except Exception as error:
             self._node.note("error", "a SOAP request failed", error=repr(error), path=call.path)
-            broken = SoapFault("Receiver", "the broker failed; its log says why")
+            broken = SoapFault("Receiver", "the broker failed; the reason is in its log")
             return self._refused(broken, soap, addressing)
         return self._answered(reply, soap, addressing, elsewhere)
 
@@ -151,11 +160,7 @@ class Desk:
         if request.is_notification and self._publishes and not request.kind:
             _check_notification(request)
             return await self._publishing.plain(request)
-        raise addressing_fault(
-            request.addressing.wsa,
-            "ActionNotSupported",
-            f"there is no operation {request.name[1][:80]!r} of {request.name[0][:120]!r} here",
-        )
+        raise _not_an_operation(request)
 
     # Answers
 
@@ -170,7 +175,7 @@ class Desk:
             return None
         if reference.is_none:
             return reference
-        check_consumer(self._node, reference.address, call.peer)
+        check_consumer(self._node, reference.address, call.peer, call.base)
         if len(self._elsewhere) >= ELSEWHERE_MAX:
             raise SoapFault("Receiver", "too many answers are under way to other addresses")
         return reference
@@ -185,7 +190,7 @@ class Desk:
         )
         if elsewhere is None or reply.one_way:
             body = write_envelope(soap, header=header + reply.headers, body=reply.body)
-            return SoapAnswer(200, content_type(soap, reply.action), body)
+            return SoapAnswer(200, content_type(soap, reply.action), body, reply.receipt)
         if not elsewhere.is_none:
             header = write_headers(
                 addressing.wsa,
@@ -195,16 +200,23 @@ class Desk:
             )
             header += reference_headers(elsewhere, addressing.wsa) + reply.headers
             body = write_envelope(soap, header=header, body=reply.body)
-            self._send(elsewhere.address, body, soap, reply.action)
+            self._send(elsewhere.address, body, soap, reply)
+        elif reply.receipt is not None:
+            reply.receipt.arrived()  # whoever asked wants no answer
         return SoapAnswer(202, "", b"")
 
-    def _send(self, address: str, body: bytes, soap: str, action: str) -> None:
+    def _send(self, address: str, body: bytes, soap: str, reply: Reply) -> None:
         async def send() -> None:
+            taken = False
             try:
-                headers = dict(http_headers(soap, action))
-                await self._node.letters.post(address, body, headers)
+                headers = dict(http_headers(soap, reply.action))
+                answer = await self._node.letters.post(address, body, headers)
+                taken = 200 <= answer.status < 300
             except TocsinError as error:
                 self._node.note("warning", "an answer could not be delivered", error=error.problem)
+            finally:
+                if reply.receipt is not None:
+                    (reply.receipt.arrived if taken else reply.receipt.lost)()
 
         task = self._node.loop.create_task(send())
         self._elsewhere.add(task)
@@ -260,9 +272,33 @@ def _check_call(call: SoapCall) -> None:
         )
 
 
+def _unpacked(call: SoapCall) -> SoapCall:
+    """The call with the envelope that its package is about."""
+    body, content_type = envelope_of_package(call.body, call.content_type, ENVELOPE_BYTES_MAX)
+    return replace(call, body=body, content_type=content_type)
+
+
 def _check_notification(request: Request) -> None:
-    namespace, name = split(request.element.tag)
-    if namespace in SOAP_NAMESPACES.values() and name == "Fault":
-        raise SoapFault("Sender", "a fault is no notification")
     if request.envelope.content is None:
         raise SoapFault("Sender", "the body is empty: there is nothing to publish and no operation")
+    if not takes_bare_notifications(request.call.path):
+        raise addressing_fault(
+            request.addressing.wsa,
+            "ActionNotSupported",
+            f"{request.name[1][:80]!r} is no operation, and nothing is published at "
+            f"{request.call.path[:80]}: send notifications to /soap",
+        )
+
+
+def _not_an_operation(request: Request) -> SoapFault:
+    """The fault for a request that nobody here answers, in the words of its specification."""
+    namespace, name = request.name
+    if name == "Fault" and namespace in SOAP_VERSIONS:
+        return SoapFault("Sender", "a fault is no notification")
+    if is_onvif_service(namespace):
+        return unknown_operation(name[:80], namespace[:120])
+    return addressing_fault(
+        request.addressing.wsa,
+        "ActionNotSupported",
+        f"there is no operation {name[:80]!r} of {namespace[:120]!r} here",
+    )

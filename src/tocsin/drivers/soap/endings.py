@@ -39,7 +39,10 @@ class Endings:
         if len(self._under_way) >= ENDS_MAX:
             if not self._overrun:  # said once: very many subscriptions end just now
                 self._overrun = True
-                self._node.note("warning", "too many subscriptions end for all to be told")
+                self._node.note(
+                    "warning",
+                    "too many subscriptions ended at once: some consumers are not notified",
+                )
             return
         self._overrun = False
         body = end_message(effect, terms, f"urn:uuid:{uuid.uuid4()}")
@@ -63,7 +66,11 @@ class Endings:
                 problem = error.problem
             if wait_s is not None:
                 await asyncio.sleep(wait_s)
-        self._node.note("warning", "the end of a subscription could not be told", reason=problem)
+        self._node.note(
+            "warning",
+            "the message that a subscription ended could not be delivered",
+            reason=problem,
+        )
 
 
 def end_action(terms: SoapTerms) -> str:

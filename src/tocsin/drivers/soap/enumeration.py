@@ -2,7 +2,7 @@
 
 The context that an answer hands out names the last event in it, and pulling with that context
 acknowledges up to there: an answer that is lost on the way is given again. Who always pulls with
-the context of the SubscribeResponse acknowledges what it was given last.
+the context of the SubscribeResponse takes, as from a box of a protocol without a token.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tocsin.broker.effects import Pulled
+from tocsin.drivers.boxes.receipt import Receipt
+from tocsin.drivers.boxes.taking import Taking
 from tocsin.drivers.soap.request import Handlers, Reply, Request
 from tocsin.errors import NoSuchBox, TocsinError
 from tocsin.event.stored import Stored
@@ -20,14 +22,13 @@ from tocsin.wire.soap.times import NS_PER_S, duration_ns
 from tocsin.wire.wse.faults import enumeration_fault, timed_out
 from tocsin.wire.wse.messages import Pull, PullResponse
 from tocsin.wire.wse.read import read_pull, read_release
-from tocsin.wire.wse.write import RELEASE_RESPONSE_ACTION, action, write
+from tocsin.wire.wse.write import RELEASE_RESPONSE_ACTION, action, bookmark, write
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 WAIT_NS_DEFAULT: Final = 30 * NS_PER_S
 ELEMENTS_DEFAULT: Final = 1  # WS-Enumeration, section 3.2
-HANDED_OUT_MAX: Final = 10_000  # contexts remembered for those who never change theirs
 
 
 class Enumeration:
@@ -35,45 +36,49 @@ class Enumeration:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._handed_out: dict[str, str] = {}  # the box, and the last event given from it
+        self._taking = Taking(node)
         self.handlers: Handlers = {(WSEN, "Pull"): self.pull, (WSEN, "Release"): self.release}
 
     async def pull(self, request: Request) -> Reply:
         asked = read_pull(request.envelope, request.element)
         box, _, given = asked.context.removeprefix("uuid:").partition(".")
-        ack = given or self._handed_out.get(box)
-        node = self._node
         try:
-            node.broker.view_box(box)
+            terms = self._node.broker.view_box(box).subscription.soap
         except TocsinError as error:
             raise enumeration_fault(error) from None
+        wait_ns, marked = _wait_ns(request, asked), terms is not None and terms.bookmarks
         try:
-            pulled: Pulled = await node.ask(
-                lambda token, now_ns: node.broker.pull(
-                    box,
-                    asked.elements_max or ELEMENTS_DEFAULT,
-                    _wait_ns(request, asked),
-                    ack,
-                    token,
-                    now_ns,
-                )
-            )
+            if given:
+                return await self._next(box, asked, wait_ns, given, marked=marked)
+            return await self._take(box, asked, wait_ns, marked=marked)
         except NoSuchBox:
             # It was there when the wait began: what was waited for will not come any more.
             return _reply(PullResponse((), ended=True))
         except TocsinError as error:
             raise enumeration_fault(error) from None
+
+    async def _next(self, box: str, asked: Pull, wait_ns: int, ack: str, *, marked: bool) -> Reply:
+        """What follows the answer that handed out this context, which has arrived."""
+        node, count = self._node, asked.elements_max or ELEMENTS_DEFAULT
+        pulled: Pulled = await node.ask(
+            lambda token, now_ns: node.broker.pull(box, count, wait_ns, ack, token, now_ns)
+        )
         if not pulled.events:
             raise timed_out()
         items, last = _fitting(pulled.events, asked.characters_max)
-        self._remember(box, str(last))
-        return _reply(PullResponse(items, f"{box}.{last}"))
+        return _reply(PullResponse(items, f"{box}.{last}"), last if marked else None)
 
-    def _remember(self, box: str, last: str) -> None:
-        self._handed_out.pop(box, None)
-        self._handed_out[box] = last
-        if len(self._handed_out) > HANDED_OUT_MAX:
-            del self._handed_out[next(iter(self._handed_out))]
+    async def _take(self, box: str, asked: Pull, wait_ns: int, *, marked: bool) -> Reply:
+        count = asked.elements_max or ELEMENTS_DEFAULT
+        taken = await self._taking.take(box, count, wait_ns)
+        if not taken.messages:
+            taken.receipt.lost()
+            raise timed_out()
+        items, last = _fitting(taken.messages, asked.characters_max)
+        if len(items) < len(taken.messages):
+            taken.keep_back(len(items), 0)
+        mark = last if marked else None
+        return _reply(PullResponse(items, f"{box}.{last}"), mark, taken.receipt)
 
     async def release(self, request: Request) -> Reply:
         """Nobody will pull any more, so the subscription is over."""
@@ -87,7 +92,6 @@ class Enumeration:
             )
         except TocsinError as error:
             raise enumeration_fault(error) from None
-        self._handed_out.pop(box, None)
         return Reply(b"", RELEASE_RESPONSE_ACTION)
 
 
@@ -114,5 +118,9 @@ def _fitting(events: list[Stored], characters_max: int | None) -> tuple[tuple[by
     return tuple(items), events[len(items) - 1].seq
 
 
-def _reply(message: PullResponse) -> Reply:
-    return Reply(write(message), action(message))
+def _reply(
+    message: PullResponse, marked: int | None = None, receipt: Receipt | None = None
+) -> Reply:
+    """`marked`: the event that a bookmark in the answer names."""
+    headers = b"" if marked is None else bookmark(marked)
+    return Reply(write(message), action(message), headers=headers, receipt=receipt)

@@ -29,14 +29,15 @@ from tocsin.wire.wse.expiry import granted
 from tocsin.wire.wse.faults import (
     fault_for,
     format_unavailable,
+    invalid_bookmark,
     invalid_message,
     mode_unavailable,
     nowhere_to_deliver,
-    unsupported_feature,
     unusable_reference,
 )
 from tocsin.wire.wse.filters import to_filters
 from tocsin.wire.wse.messages import (
+    EARLIEST,
     FORMATS,
     MODES,
     PUSH,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 BATCH_DEFAULT: Final = 20
+BOOKMARK_CHARS_MAX: Final = 20  # as many digits as the number of an event may have
 BATCH_MAX: Final = 1_000  # the same as of CloudEvents batches
 
 _encode = msgspec.json.Encoder().encode
@@ -92,8 +94,9 @@ class EventingService:
         try:
             now_ns = self._node.now_ns()
             wanted = self._wanted(request, asked, now_ns)
+            start = self._start(asked)
             self._heartbeats.check_room(wanted.soap)
-            view = await self._made(wanted)
+            view = await self._made(wanted, start)
         except TocsinError as error:
             raise fault_for(error, spec) from None
         subscription = view.subscription
@@ -103,8 +106,6 @@ class EventingService:
     def _wanted(self, request: Request, asked: Subscribe, now_ns: int) -> Subscription:
         """The subscription that is asked for, once everything about it was checked."""
         form = _form(asked)
-        if asked.bookmarks:
-            raise unsupported_feature("Bookmarks", "bookmarks are not supported")
         consumer = None if form == "pull" else self._consumer(request, asked)
         end_to = self._end_to(request, asked)
         expiry = granted(asked.spec, asked.expires, now_ns, best_effort=asked.best_effort)
@@ -132,6 +133,7 @@ class EventingService:
                 end_to=None if end_to is None else end_to.address,
                 end_references="" if end_to is None else reference_headers(end_to, wsa).decode(),
                 reliable=asked.reliable if form in ("raw", "wrapped") else "",
+                bookmarks=asked.send_bookmarks,
                 heartbeat_s=self._heartbeats.interval_s(asked, form),
                 expires_as=expiry.kind,
             ),
@@ -142,11 +144,13 @@ class EventingService:
         if consumer is None:
             raise nowhere_to_deliver(asked.spec)
         if consumer.is_anonymous or consumer.is_none:
-            raise unusable_reference(asked.spec, "NotifyTo leads nowhere that we could send to")
+            raise unusable_reference(
+                asked.spec, "NotifyTo is not an address that the broker can send to"
+            )
         if asked.mode == PUSH_WITH_ACK and parse_sink(consumer.address, soap_tcp=True).soap_tcp:
             raise mode_unavailable(PUSH_WITH_ACK)  # what is sent by SOAP.TCP is not answered
         if not is_own_box(consumer.address, request.call.base):
-            check_consumer(self._node, consumer.address, request.call.peer)
+            check_consumer(self._node, consumer.address, request.call.peer, request.call.base)
         return consumer
 
     def _end_to(self, request: Request, asked: Subscribe) -> EndpointReference | None:
@@ -154,15 +158,34 @@ class EventingService:
         if end_to is None or end_to.is_none:
             return None
         if end_to.is_anonymous:
-            raise unusable_reference(asked.spec, "EndTo leads nowhere that we could send to")
-        check_consumer(self._node, end_to.address, request.call.peer)
+            raise unusable_reference(
+                asked.spec, "EndTo is not an address that the broker can send to"
+            )
+        check_consumer(self._node, end_to.address, request.call.peer, request.call.base)
         return end_to
 
-    async def _made(self, wanted: Subscription) -> SubscriptionView:
+    def _start(self, asked: Subscribe) -> int | None:
+        """After which event it begins: none for those to come, 0 for all there are."""
+        if asked.bookmark is None:
+            return None
+        if asked.bookmark == EARLIEST:
+            return 0
+        text = asked.bookmark
+        if not (text.isascii() and text.isdigit() and len(text) <= BOOKMARK_CHARS_MAX):
+            raise invalid_bookmark("InvalidFormat", f"{text[:40]!r} is no bookmark of this broker")
+        seen, broker = int(text), self._node.broker
+        if not broker.first - 1 <= seen <= broker.head:
+            raise invalid_bookmark(
+                "Expired",
+                f"the log has events {broker.first} to {broker.head}, and the bookmark is {seen}",
+            )
+        return seen
+
+    async def _made(self, wanted: Subscription, start: int | None) -> SubscriptionView:
         node = self._node
         filter = read_filters(msgspec.json.decode(wanted.filters))
         view: SubscriptionView = await node.ask(
-            lambda token, now_ns: node.broker.subscribe(wanted, filter, None, token, now_ns)
+            lambda token, now_ns: node.broker.subscribe(wanted, filter, start, token, now_ns)
         )
         return view
 

@@ -84,7 +84,7 @@ class NotificationService:
             raise faults.unknown_policies(asked.unknown_policies)
         is_box = is_own_box(asked.consumer.address, request.call.base)
         if not is_box:
-            check_consumer(node, asked.consumer.address, request.call.peer)
+            check_consumer(node, asked.consumer.address, request.call.peer, request.call.base)
         filters = filters_of(asked, faults, partial(_properties, node, faults.spec))
         expires_ns = ends_at(asked.termination, faults, Operation.SUBSCRIBE)
         manager = request.address("subscriptions", "")

@@ -115,7 +115,10 @@ class OnvifService:
             self._node.now_ns(),
             EXPIRES_NS_MAX if ends_ns is None else ends_ns,
         )
-        return _answer(events.PULL, body, headers=dropped_header(taken.dropped))
+        headers = dropped_header(taken.dropped)
+        return Reply(
+            body, events.response_action(events.PULL), headers=headers, receipt=taken.receipt
+        )
 
     async def _renew(self, box: Subscription, wait_ns: int) -> None:
         """To last over the wait, and from its end for as long as was asked for at first."""
@@ -229,5 +232,5 @@ def _is_pull_point(subscription: Subscription) -> bool:
     return subscription.kind is Kind.BOX and terms is not None and terms.spec == SPEC
 
 
-def _answer(operation: str, body: bytes, headers: bytes = b"") -> Reply:
-    return Reply(body, events.response_action(operation), headers=headers)
+def _answer(operation: str, body: bytes) -> Reply:
+    return Reply(body, events.response_action(operation))

@@ -9,11 +9,17 @@ from urllib.parse import unquote
 
 from lxml import etree
 
+from tocsin.errors import BadTopic
+from tocsin.event.topic import valid_topic
 from tocsin.wire.soap import names
 from tocsin.wire.soap.envelope import Envelope, blocks, split, text_of
+from tocsin.wire.soap.topics import read_topic
 
-WHOLE: Final = ("/soap", "/wsman")  # these, and what is below them
+WHOLE: Final = ("/soap", "/wsman", "/wsman-anon/identify")
 PREFIXES: Final = ("/soap/", "/wsman/", "/axis2/services/", "/onvif/")
+# Where a message that is the notification itself is published. At the others there are protocols
+# whose clients send only requests.
+_PUBLISHES: Final = ("/soap/", "/axis2/services/")
 ID_CHARS_MAX: Final = 128
 
 _OURS = re.compile(r"/soap/(subscriptions|boxes|registrations)/([^/]+)/?")
@@ -67,16 +73,39 @@ def is_soap_path(path: str) -> bool:
     return path in WHOLE or path.startswith(PREFIXES)
 
 
+def takes_bare_notifications(path: str) -> bool:
+    """True if a body in no specification's namespace is an event here."""
+    return path == "/soap" or path.startswith(_PUBLISHES)
+
+
 def topic_block(envelope: Envelope) -> etree._Element | None:
-    """The header block that names a topic, whichever specification's it is.
+    """The header block that names a topic: a specification's, else one of any namespace or none.
 
     A consumer's reference may hold one, and then it comes back here as a header (paper 000, IV.B).
     """
+    other: etree._Element | None = None
     for block in blocks(envelope):
         namespace, name = split(block.tag)
-        if name in ("Topic", "TopicExpression") and namespace in _TOPIC_NAMESPACES:
+        if name not in _TOPIC_NAMES:
+            continue
+        if namespace in _TOPIC_NAMESPACES:
             return block
-    return None
+        if other is None and _can_be_topic(block):
+            other = block
+    return other
 
 
+def _can_be_topic(block: etree._Element) -> bool:
+    """False for a block of somebody's own that is called so and holds something else."""
+    topic = None if len(block) else read_topic(block)
+    if topic is None:
+        return False
+    try:
+        valid_topic(topic.path)
+    except BadTopic:
+        return False
+    return True
+
+
+_TOPIC_NAMES: Final = frozenset({"Topic", "TopicExpression", "topic"})
 _TOPIC_NAMESPACES: Final = frozenset({names.WSN10, names.WSN12, names.WSN13, names.TOCSIN})

@@ -5,9 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from lxml import etree
+
 from tocsin.broker.effects import Accepted
 from tocsin.drivers.soap.paths import place_of, topic_block
 from tocsin.drivers.soap.request import ACCEPTED, Handlers, Reply, Request
+from tocsin.errors import BadTopic
 from tocsin.event.event import Event
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.soap import names
@@ -16,10 +19,14 @@ from tocsin.wire.soap.fault import SoapFault, escaped
 from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification, to_event
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topics import TopicName, read_topic
+from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.read import read_notifications
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
+
+
+Element = etree._Element
 
 
 class Publishing:
@@ -34,6 +41,7 @@ class Publishing:
             (names.WSN10, "Notify"): self.notify,
             (names.WSE11, "Notify"): self.wrapped,
             (names.WSMAN, "Events"): self.batch,
+            (names.WSMAN, "Heartbeat"): self.heartbeat,
             (names.WSE04, "SubscriptionEnd"): self.ended,
             (names.WSE11, "SubscriptionEnd"): self.ended,
         }
@@ -41,7 +49,12 @@ class Publishing:
     async def notify(self, request: Request) -> Reply:
         """A wrapped notification of any version of WS-Notification."""
         found = read_notifications(request.envelope, request.addressing)
-        accepted = await self._publish(request, found, default_topic="")
+        try:
+            accepted = await self._publish(request, found, default_topic="")
+        except BadTopic as error:
+            faults = Faults(names.SPEC_OF[request.name[0]], self._node.now_ns())
+            reason = f"{error.problem}. {error.remedy}"
+            raise faults.fault("InvalidTopicExpressionFault", reason, error=error) from None
         if request.name[0] == names.WSN10:
             return _tracked(
                 names.WSN10, "NotifyResponse", f"{names.WSN10}/NotifyResponse", accepted
@@ -67,7 +80,9 @@ class Publishing:
 
     async def batch(self, request: Request) -> Reply:
         """WS-Management's batch of events."""
-        events = elements(request.element)
+        events = [each for each in elements(request.element) if not _is_heartbeat(each)]
+        if not events and len(request.element):
+            return _acknowledged(request)
         if len(events) > NOTIFICATIONS_MAX:
             raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
         if not events or any(len(elements(event)) != 1 for event in events):
@@ -87,6 +102,10 @@ class Publishing:
             )
         ]
         await self._publish(request, found, default_topic=names.WSE_TOPIC)
+        return _acknowledged(request)
+
+    async def heartbeat(self, request: Request) -> Reply:
+        """A source says that it is there and that nothing happened."""
         return _acknowledged(request)
 
     async def ended(self, request: Request) -> Reply:
@@ -168,6 +187,10 @@ def _tracked(namespace: str, name: str, action: str, accepted: Accepted) -> Repl
     """The original's clients wait for an envelope: 202 with nothing in it makes them fail."""
     body = b'<w:%b xmlns:w="%b" trackId="%d"/>' % (escaped(name), namespace.encode(), accepted.last)
     return Reply(body, action)
+
+
+def _is_heartbeat(event: Element) -> bool:
+    return not len(event) and event.get("Action", "").endswith("/Heartbeat")
 
 
 def _acknowledged(request: Request) -> Reply:

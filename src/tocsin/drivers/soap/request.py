@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
+from tocsin.drivers.boxes.receipt import Receipt
 from tocsin.drivers.soap.call import SoapCall
 from tocsin.wire.soap.addressing import Addressing
 from tocsin.wire.soap.envelope import Envelope
@@ -43,6 +44,7 @@ class Reply:
     action: str = ""
     headers: bytes = b""
     one_way: bool = False
+    receipt: Receipt | None = None  # if it took something out of a box
 
 
 ACCEPTED = Reply(one_way=True)

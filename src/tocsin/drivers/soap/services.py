@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.drivers.soap.boxes import BoxService
 from tocsin.drivers.soap.brokered import BrokeredService
+from tocsin.drivers.soap.describing import DescribingService
 from tocsin.drivers.soap.desk import Desk, Service
 from tocsin.drivers.soap.eventing import EventingService
 from tocsin.drivers.soap.notification import NotificationService
@@ -29,6 +30,7 @@ def broker_desk(node: Node) -> Desk:
         BoxService(node),
         OnvifService(node),
         properties,
+        DescribingService(),
         BrokeredService(node, registrations, properties),
     ]
     desk = Desk(node, services, reliable=Reliable(node))

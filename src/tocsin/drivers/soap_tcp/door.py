@@ -6,12 +6,13 @@ import asyncio
 import ssl
 import traceback
 
-from tocsin.config import SoapTcpSettings
+from tocsin.config import LimitSettings, SoapTcpSettings
+from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.soap.call import Answer
 from tocsin.drivers.soap_tcp.destination import SCHEME
 from tocsin.drivers.soap_tcp.session import Session
-from tocsin.drivers.stream_door import Note, StreamDoor, hang_up, socket_name
-from tocsin.errors import BadFrame, TooSlow
+from tocsin.drivers.stream_door import HeardFrom, Note, StreamDoor, hang_up, socket_name
+from tocsin.errors import BadFrame, Busy, TooSlow
 
 
 class SoapTcpDoor(StreamDoor[Session]):
@@ -20,10 +21,19 @@ class SoapTcpDoor(StreamDoor[Session]):
     flag = "--soap-tcp"
     name = "SOAP.TCP"
 
-    def __init__(self, answer: Answer, limits: SoapTcpSettings, note: Note) -> None:
-        super().__init__(limits.connections_max, note)
+    def __init__(
+        self,
+        answer: Answer,
+        limits: SoapTcpSettings,
+        note: Note,
+        budget: ReceiveBudget,
+        per_peer_max: int,
+        heard_from: HeardFrom,
+    ) -> None:
+        super().__init__(limits.connections_max, per_peer_max, note, heard_from)
         self._answer = answer
         self._limits = limits
+        self._budget = budget
 
     def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Session:
         return Session(
@@ -33,6 +43,7 @@ class SoapTcpDoor(StreamDoor[Session]):
             limits=self._limits,
             base=f"{SCHEME}://{self._base_address(writer)}",
             peer=socket_name(writer.get_extra_info("peername")),
+            share=self._budget.share(),
         )
 
     def _base_address(self, writer: asyncio.StreamWriter) -> str:
@@ -42,7 +53,7 @@ class SoapTcpDoor(StreamDoor[Session]):
     async def _serve(self, session: Session, writer: asyncio.StreamWriter) -> None:
         try:
             await session.run()
-        except (BadFrame, TooSlow) as error:
+        except (BadFrame, TooSlow, Busy) as error:
             self._note("warning", error.problem, code=error.code, peer=session.peer)
         except OSError:
             pass  # the peer is gone, and with it whoever could be told
@@ -67,8 +78,14 @@ async def listen(
     note: Note,
     *,
     tls: ssl.SSLContext | None = None,
+    budget: ReceiveBudget | None = None,
+    per_peer_max: int | None = None,
+    heard_from: HeardFrom = lambda host: None,
 ) -> SoapTcpDoor:
-    """Open the door; `answer` gets every call."""
-    door = SoapTcpDoor(answer, limits, note)
+    """Open the door; `answer` gets every call. Without the `budget` of other listeners it has one
+    of its own."""
+    own = budget or ReceiveBudget(LimitSettings().receiving_bytes_max, note)
+    per_peer_max = per_peer_max or LimitSettings().connections_per_peer_max
+    door = SoapTcpDoor(answer, limits, note, own, per_peer_max, heard_from)
     await door.open(address, tls)
     return door

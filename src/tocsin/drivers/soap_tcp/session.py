@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from tocsin.config import SoapTcpSettings
+from tocsin.drivers.boxes.receipt import Receipts
+from tocsin.drivers.budget import Share
 from tocsin.drivers.soap.call import Answer, SoapCall
 from tocsin.drivers.soap_tcp.destination import path_and_query
 from tocsin.errors import TooSlow
@@ -30,6 +32,7 @@ class Session:
         limits: SoapTcpSettings,
         base: str,
         peer: str,
+        share: Share,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -37,25 +40,34 @@ class Session:
         self._limits = limits
         self._base = base
         self.peer = peer
+        self._share = share
         self._decoder = Decoder(DimeLimits(limits.message_bytes_max, limits.records_max))
+        self._receipts = Receipts()
         self.is_busy = False  # a call is under way, or its answer
         self.stopping = False
 
     async def run(self) -> None:
         """Until the peer has said all, nothing for too long, or what cannot be read.
 
-        Raises BadFrame and TooSlow; the connection is for the caller to close.
+        Raises BadFrame, TooSlow and Busy; the connection is for the caller to close.
         """
-        while not self.stopping:
-            message = await self._next_message()
-            if message is None:
-                return
-            self.is_busy = True
-            try:
-                await self._answer_to(message)
-            finally:
-                self.is_busy = False
-            await asyncio.sleep(0)  # many short messages may lie here; others get their turn
+        error: BaseException | None = None
+        try:
+            while not self.stopping and (message := await self._next_message()) is not None:
+                self.is_busy = True
+                try:
+                    await self._answer_to(message)
+                finally:
+                    self.is_busy = False
+                self._share.hold(self._decoder.held_bytes)  # what was answered is gone
+                await asyncio.sleep(0)  # many short messages may lie here; others get their turn
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            self._receipts.ended(error)
+            error = None  # its traceback has this frame: together they would be a cycle
+            self._share.hold(0)
 
     async def _next_message(self) -> Message | None:
         limits = self._limits
@@ -71,7 +83,7 @@ class Session:
                 until_s = began_s + limits.message_deadline_s + flow_s
             try:
                 async with asyncio.timeout_at(until_s):
-                    data = await self._reader.read(READ_BYTES)
+                    data = await self._read()
             except TimeoutError:
                 if between:
                     return None
@@ -80,13 +92,26 @@ class Session:
                     remedy="Send it faster, or raise soap_tcp.message_deadline_s.",
                 ) from None
             if not data:
+                self._receipts.peer_closed()
                 self._decoder.end()
                 return None
             if between:
                 began_s = loop.time()
             received_bytes += len(data)
             self._decoder.receive(data)
+            if not self._share.hold(self._decoder.held_bytes):
+                raise self._share.refuse()
         return message
+
+    async def _read(self) -> bytes:
+        """What came. If it did not lie here before, the peer has read what it was answered."""
+        waited: list[bool] = []
+        mark = asyncio.get_running_loop().call_soon(waited.append, True)
+        data = await self._reader.read(READ_BYTES)
+        mark.cancel()
+        if data and waited:
+            self._receipts.next_request()
+        return data
 
     async def _answer_to(self, message: Message) -> None:
         soap, envelope = read_envelope_message(message)
@@ -101,6 +126,8 @@ class Session:
             peer=self.peer,
         )
         answer = await self._answer(call)
+        if answer.receipt is not None:
+            self._receipts.add(answer.receipt, self._writer.transport)
         if not answer.body:
             return
         spoken = "1.2" if answer.content_type.startswith(CONTENT_TYPES["1.2"]) else "1.1"

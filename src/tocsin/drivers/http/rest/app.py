@@ -23,6 +23,7 @@ from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.runs import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
+from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
@@ -48,6 +49,7 @@ def application(node: Node, door: Door) -> Application:
         *performance_routes(node),
         *soap_document_routes(node),
         *operation_routes(node, door),
+        *status_routes(node, door),
     ]
     app = Starlette(
         routes=routes,

@@ -17,7 +17,7 @@ from tocsin.drivers.http.publication import messages_of
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.subscribing import check_sink
 from tocsin.drivers.http.rest.waiting import while_wanted
-from tocsin.errors import BadMethod
+from tocsin.errors import BadMethod, BadRequest
 from tocsin.event.concept_filter import CONCEPTS_MAX
 from tocsin.ontology import in_use
 from tocsin.wire.api import members
@@ -102,7 +102,21 @@ def _publishers(node: Node) -> list[Route]:
         await board.unregister(request.path_params["id"])
         return Response(status_code=204)
 
+    async def unregister_address(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("address",))
+        address = query.text("address")
+        if not address:
+            raise BadRequest(
+                "the query names no address", remedy="DELETE /blackboard/publishers?address=URL."
+            )
+        registered = [each.registered for each in board.publishers()]
+        known = [each.id for each in registered if each.address == address]
+        for publisher in known or [address]:  # of one that is not known, it is said so
+            await board.unregister(publisher)
+        return Response(status_code=204)
+
     return [
+        Route("/blackboard/publishers", unregister_address, methods=["DELETE"]),
         Route("/blackboard/publishers", register, methods=["POST"]),
         Route("/blackboard/publishers", index, methods=["GET"]),
         Route("/blackboard/publishers/{id}", unregister, methods=["DELETE"]),

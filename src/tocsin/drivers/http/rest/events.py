@@ -69,7 +69,7 @@ def event_routes(node: Node) -> list[Route]:
         filter = query.filter()
         found, reached, corrupt = await node.read(lambda log: _scan(log, after, limit, filter))
         node.met_corrupt(corrupt)
-        return answer(events_shown(found, reached, corrupt))
+        return answer(events_shown(found, reached, corrupt, more=reached < node.broker.head))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from tocsin.config import is_loopback
 from tocsin.delivery.trust import (
     Sink,
     address_is_listed,
@@ -18,29 +17,22 @@ from tocsin.delivery.trust import (
     name_is_listed,
     why_refused,
 )
-from tocsin.drivers.soap.sinks import is_this_machine
+from tocsin.drivers.own_address import check_not_ourselves, is_this_machine
 from tocsin.errors import SinkRefused
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
-ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})
-
 
 def check_performance_consumer(node: Node, sink: Sink) -> None:
     """Raise SinkRefused if nothing may be sent there."""
     host, rules = sink.host, node.rules
-    doors = node.performance.doors
-    if any(door and _leads_to(sink, door) for door in (doors.frames, doors.archive)):
-        raise SinkRefused(
-            "that is this broker itself, and it would hear itself for ever",
-            remedy="Name the consumer's own address.",
-        )
+    check_not_ourselves(node, sink)
     if not is_trusted(host, rules.trusted):
         raise SinkRefused(
             f"{host} is not trusted, and a gma sink cannot be asked whether it wants events",
             remedy="Have the operator add it to delivery.trusted, or let the consumer subscribe "
-            "at the broker's frames door.",
+            "at the broker's frames listener.",
         )
     try:
         # A name is judged when it is looked up, at each delivery; this one needs no looking up.
@@ -56,12 +48,3 @@ def check_performance_consumer(node: Node, sink: Sink) -> None:
             remedy="Allow it with delivery.trusted, or let the consumer subscribe at the "
             "broker's frames door.",
         )
-
-
-def _leads_to(sink: Sink, door: str) -> bool:
-    own_host, _, own_port = door.rpartition(":")
-    if str(sink.port) != own_port:
-        return False
-    own = own_host.strip("[]")
-    is_near = is_this_machine(sink.host) or sink.host.startswith("127.") or sink.host == "::1"
-    return sink.host == own or (is_near and (is_loopback(door) or own in ANY_ADDRESS))

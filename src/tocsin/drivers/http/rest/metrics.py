@@ -23,19 +23,24 @@ UNDER_WAY: Final = tuple(state for state in RUN_STATES if state not in ENDED_RUN
 NAMED_MAX: Final = 50  # subscriptions with a label of their own: each is a series to keep
 
 _COUNTERS: Final = {
-    "acknowledged": ("events_acknowledged", "Events on disk and told to their publisher."),
+    "acknowledged": ("events_acknowledged", "Events stored and acknowledged."),
     "duplicates": ("events_duplicate", "Repeated events, acknowledged and not stored twice."),
     "rejected": ("publishes_rejected", "Publishes answered with an error by the broker."),
     "refused_busy": ("publishes_refused_busy", "Of those, because too much was waiting."),
     "commits": ("commits", "Transactions of the log."),
+    "disk_full": ("commits_disk_full", "Transactions that the disk had no room for."),
     "delivered": ("events_delivered", "Events taken by webhooks."),
     "failed_attempts": ("push_attempts_failed", "Attempts to push that failed."),
     "given_up": ("events_given_up", "Events that became dead letters."),
     "streamed": ("events_streamed", "Events written to open streams."),
     "pulled": ("events_pulled", "Events handed out of message boxes."),
     "unasked": ("filters_unasked", "XPath filters not asked of an event: too costly for it."),
-    "dropped": ("events_dropped", "Events let go because of a subscription's own limit."),
-    "read_back": ("events_read_back", "Events read from the log to catch somebody up."),
+    "dropped": ("events_dropped", "Events dropped because of a subscription's own limit."),
+    "read_back": ("events_read_back", "Events read from the log for subscribers that were behind."),
+    "soap_unverified": (
+        "soap_security_unverified",
+        "SOAP requests taken with WS-Security headers in which nothing was verified.",
+    ),
     "corrupt": ("records_corrupt", "Records of the log that failed their checksum."),
 }
 
@@ -55,11 +60,16 @@ class Collector:
         yield CounterMetricFamily(
             "tocsin_connections_turned_away",
             "Connections refused because there were too many.",
-            value=self._door.turned_away,
+            value=self._door.admission.turned_away,
+        )
+        yield CounterMetricFamily(
+            "tocsin_receiving_refused",
+            "Messages refused because too much was being received.",
+            value=self._door.budget.refused,
         )
         yield CounterMetricFamily(
             "tocsin_publishes_unreadable",
-            "Publishes refused at the door: no event, over a limit, or of a foreign origin.",
+            "Publishes refused as invalid, over a limit, or of a foreign origin.",
             value=self._door.unreadable,
         )
         performance = self._node.performance
@@ -88,14 +98,32 @@ class Collector:
 
     def _gauges(self) -> Iterator[tuple[str, str, float]]:
         node, broker = self._node, self._node.broker
+        clock = broker.clock
         yield "log_head", "Sequence number of the newest event.", broker.head
         yield "log_first", "Sequence number of the oldest event kept.", broker.first
         yield "dead_letters", "Dead letters kept now.", broker.counters.dead_letters
         yield "streams_open", "Streams and sockets open now.", broker.streams_open
-        yield "sinks_open", "Sinks with something to do for.", broker.lanes_open
+        yield "sinks_open", "Sinks with events to send.", broker.lanes_open
         yield "connections_open", "HTTP connections now.", len(self._door.connections)
+        admission, budget = self._door.admission, self._door.budget
+        limit = admission.connections_max
+        yield "connections_limit", "How many HTTP connections there may be.", limit
+        yield "connections_lasting", "Of those, held open by streams and waits.", admission.lasting
+        limit = admission.lasting_max
+        yield "connections_lasting_limit", "How many may be held open.", limit
+        yield "receiving_bytes", "Bytes of messages being received.", budget.held_bytes
+        yield "receiving_bytes_limit", "The limit on those bytes.", budget.bytes_max
         yield "frames_open", "Producers and consumers by TCP now.", node.performance.connections
+        yield "disk_free_bytes", "Room on the disk of the log.", node.space.free_bytes
+        least = node.space.free_bytes_min
+        yield "disk_free_bytes_min", "With less than that no events are taken.", least
         yield "ready", "1 if the broker takes events.", int(node.health().ready)
+        yield (
+            "clock_in_doubt",
+            "1 if the clock jumped by too much.",
+            int(clock.doubt is not None),
+        )
+        yield "clock_jump_seconds", "How far the clock is off.", round(clock.jump_ns / 1e9, 3)
         yield "start_time_seconds", "When the broker was started.", node.started_ns / 1e9
 
 
@@ -143,7 +171,7 @@ def _runs(monitor: Monitor) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "tocsin_monitor_on",
-        "1 if there is an account of runs; 0 if its database cannot be used.",
+        "1 if runs are recorded; 0 if its database cannot be used.",
         value=int(monitor.off is None),
     )
     runs = GaugeMetricFamily(

@@ -12,10 +12,12 @@ from starlette.routing import Route
 
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.metrics import Metrics
+from tocsin.drivers.http.rest.shown import clock_shown
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
 from tocsin.errors import NoSuchPath, catalogue
 from tocsin.wire.api.asyncapi import asynchronous
 from tocsin.wire.api.openapi import description
+from tocsin.wire.api.openapi_page import page as documentation_page
 from tocsin.wire.api.views import HealthShown
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 def operation_routes(node: Node, door: Door) -> list[Route]:
     metrics = Metrics(node, door)
-    openapi = msgspec.json.encode(description())
 
     async def live(request: Request) -> Response:
         health = node.health()
@@ -36,12 +37,17 @@ def operation_routes(node: Node, door: Door) -> list[Route]:
         health = node.health()
         return answer(HealthShown(health.ready, health.reasons), 200 if health.ready else 503)
 
+    async def show_clock(request: Request) -> Response:
+        node.clock.look()
+        return answer(clock_shown(node))
+
+    async def accept_clock(request: Request) -> Response:
+        await node.clock.accept()
+        return answer(clock_shown(node))
+
     async def scrape(request: Request) -> Response:
         body, content_type = metrics.page(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
-
-    async def describe(request: Request) -> Response:
-        return Response(openapi, media_type="application/json")
 
     async def describe_events(request: Request) -> Response:
         tls = node.settings.http.scheme == "https"
@@ -66,8 +72,28 @@ def operation_routes(node: Node, door: Door) -> list[Route]:
         Route("/", page, methods=["GET"]),
         Route("/livez", live, methods=["GET"]),
         Route("/readyz", ready, methods=["GET"]),
+        Route("/clock", show_clock, methods=["GET"]),
+        Route("/clock/accept", accept_clock, methods=["POST"]),
         Route("/metrics", scrape, methods=["GET"]),
-        Route("/openapi.json", describe, methods=["GET"]),
+        *_description_routes(),
         Route("/asyncapi.json", describe_events, methods=["GET"]),
         Route("/errors/{code}", explain, methods=["GET"]),
+    ]
+
+
+def _description_routes() -> list[Route]:
+    """The API described, for programs and for people."""
+    document = description()
+    openapi, documentation = msgspec.json.encode(document), documentation_page(document)
+
+    async def describe(request: Request) -> Response:
+        return Response(openapi, media_type="application/json")
+
+    async def show_docs(request: Request) -> Response:
+        headers = {"content-security-policy": POLICY, "x-content-type-options": "nosniff"}
+        return HTMLResponse(documentation, headers=headers)
+
+    return [
+        Route("/docs", show_docs, methods=["GET"]),
+        Route("/openapi.json", describe, methods=["GET"]),
     ]

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tocsin.drivers.http.rest.files import file_routes
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.run_paths import named
 from tocsin.drivers.http.rest.runs_estimates import estimate_routes
@@ -45,10 +46,10 @@ def run_routes(node: Node) -> list[Route]:
 
     async def off(request: Request) -> Response:
         raise MonitorOff(
-            "this broker keeps no account of runs", remedy="Set monitor.enabled, and restart it."
+            "this broker does not record runs", remedy="Set monitor.enabled, and restart it."
         )
 
-    paths = ("/runs", "/runs/{id:path}", "/activities", "/activities/{name:path}")
+    paths = ("/files", "/runs", "/runs/{id:path}", "/activities", "/activities/{name:path}")
     methods = ["GET", "POST"]
     return [
         Route(path, off, methods=methods)
@@ -105,6 +106,7 @@ def routes(monitor: Monitor) -> list[Route]:
         Route("/runs/{id:path}/activities", activities, methods=["GET"]),
         *_event_routes(monitor),
         *past_routes(monitor),
+        *file_routes(monitor),
         *estimate_routes(monitor),
         # Last: the id of a run may have slashes, and then this fits whatever the others do.
         Route("/runs/{id:path}", show, methods=["GET"]),

@@ -23,9 +23,8 @@ def shown_as(kind: type[S], record: Any) -> S:
 def failure_shown(record: FailureRecord) -> FailureShown:
     names = ActivityRecord.__slots__
     members = {name: getattr(record.activity, name) for name in names}
-    return shown_as(
-        FailureShown, {**members, "seen_before": record.seen_before, "before": record.before}
-    )
+    more = ("seen_before", "before", "recovered")
+    return shown_as(FailureShown, {**members, **{name: getattr(record, name) for name in more}})
 
 
 def history_shown(record: HistoryRecord) -> HistoryShown:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from tocsin.broker.effects import Pulled
@@ -14,6 +17,7 @@ from tocsin.wire.api.times import shown, shown_or_none
 from tocsin.wire.api.views import (
     AttemptShown,
     BoxShown,
+    ClockShown,
     ConfigShown,
     DeadLetterShown,
     EventsPage,
@@ -22,6 +26,9 @@ from tocsin.wire.api.views import (
     config_shown,
 )
 from tocsin.wire.cloudevents.write import structured, structured_of
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
 
 
 def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
@@ -123,14 +130,29 @@ def pulled_shown(pulled: Pulled) -> MessagesPulled:
     )
 
 
-def events_shown(events: list[Stored], next_seq: int, corrupt: list[int]) -> EventsPage:
+def events_shown(
+    events: list[Stored], next_seq: int, corrupt: list[int], *, more: bool
+) -> EventsPage:
     return EventsPage(
         events=_events(events),
         sequences=[stored.seq for stored in events],
         next=next_seq,
+        more=more,
         corrupt=corrupt or msgspec.UNSET,
     )
 
 
 def _events(events: list[Stored]) -> list[msgspec.Raw]:
     return [msgspec.Raw(structured_of(stored)) for stored in events]
+
+
+def clock_shown(node: Node) -> ClockShown:
+    """The broker's time, and the machine's."""
+    clock = node.broker.clock
+    return ClockShown(
+        time=shown(node.now_ns()),
+        machine=shown(time.time_ns()),
+        jump_s=round(clock.jump_ns / 1e9, 3),
+        doubt=None if clock.doubt is None else clock.doubt.value,
+        problem=clock.complaint() or None,
+    )

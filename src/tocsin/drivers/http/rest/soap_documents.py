@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 _PATHS = (
     "/soap",
-    "/axis2/services/{service}",
+    "/soap/{below:path}",  # a subscription, a box, a topic: tools ask each address for its WSDL
+    "/axis2/services/{below:path}",
     "/wsman",
-    "/onvif/device_service",
-    "/onvif/event_service",
+    "/wsman/{below:path}",
+    "/wsman-anon/identify",
+    "/onvif/{below:path}",
 )
 
 _NAMESPACES_SHOWN = 10
@@ -49,8 +51,8 @@ def soap_document_routes(node: Node) -> list[Route]:
         return Response(_topics(node, request.query_params.get("namespace")), media_type="text/xml")
 
     return [
-        *(Route(path, document, methods=["GET"]) for path in _PATHS),
         Route("/soap/topics", topics, methods=["GET"]),
+        *(Route(path, document, methods=["GET"]) for path in _PATHS),
     ]
 
 

@@ -22,8 +22,8 @@ _LINKS: Final = (
     ("/deadletters", "dead letters"),
     ("/metrics", "metrics"),
     ("/readyz", "readiness"),
-    ("/openapi.json", "the API"),
-    ("/asyncapi.json", "the ways of events"),
+    ("/docs", "the API"),
+    ("/asyncapi.json", "the event channels (AsyncAPI)"),
 )
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:48rem;"
@@ -66,9 +66,9 @@ def _figures(node: Node, views: list[SubscriptionView]) -> str:
         ("Running for", _lasting(up_s)),
         ("Events in the log", f"{max(0, broker.head - broker.first + 1):,}"),
         ("Newest sequence number", f"{broker.head:,}"),
-        ("in the archive up to", f"{archiver.through:,}" if archiver else "there is none"),
-        ("Events taken since the start", f"{counters.acknowledged:,}"),
-        ("on average per second", f"{counters.acknowledged / up_s:,.1f}"),
+        ("Archived up to", f"{archiver.through:,}" if archiver else "no archive"),
+        ("Events received since the start", f"{counters.acknowledged:,}"),
+        ("Events per second, on average", f"{counters.acknowledged / up_s:,.1f}"),
         ("Events delivered to webhooks", f"{counters.delivered:,}"),
         ("Events streamed", f"{counters.streamed:,}"),
         ("Events fetched from boxes", f"{counters.pulled:,}"),
@@ -83,7 +83,7 @@ def _figures(node: Node, views: list[SubscriptionView]) -> str:
 def _slow(views: list[SubscriptionView]) -> str:
     slow = nlargest(SLOW_SHOWN, (v for v in views if v.behind), key=lambda v: v.behind)
     if not slow:
-        return "<p>Every subscription has what it asked for.</p>"
+        return "<p>No subscription is behind.</p>"
     rows = "".join(
         f'<tr><td class="n">{view.behind:,}</td><td>{escape(view.subscription.id)}</td>'
         f"<td>{escape((view.subscription.sink or 'a box')[:80])}</td>"
@@ -91,7 +91,7 @@ def _slow(views: list[SubscriptionView]) -> str:
         for view in slow
     )
     return (
-        "<h2>Furthest behind</h2><table><tr><th>events</th><th>subscription</th><th>sink</th>"
+        "<h2>Largest lag</h2><table><tr><th>events</th><th>subscription</th><th>sink</th>"
         f"<th>last error</th></tr>{rows}</table>"
     )
 

@@ -11,6 +11,7 @@ from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
 from tocsin.drivers.http.rest.gma_sinks import check_performance_consumer
+from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import BadSubscription, SinkRefused
 from tocsin.event.subscription import Config, Kind, Subscription
 from tocsin.wire.api.query import Query
@@ -114,6 +115,7 @@ def check_sink(node: Node, sink: str, *, soap: bool = False) -> None:
     if parsed.gma:
         check_performance_consumer(node, parsed)
         return
+    check_not_ourselves(node, parsed)
     host = parsed.host
     try:
         address = ip_address(host)

@@ -1,0 +1,135 @@
+"""Who may connect by HTTP, and what is kept for whom when there are many.
+
+Streams, sockets and requests that wait may have four of five connections, so that publishers find
+some. Past the last one, and past a peer's own share, a few more are let in to be told so: if they
+ask whether the broker lives, they are answered, as an orchestrator would restart it otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tocsin.drivers.peers import Peers
+from tocsin.errors import Busy, TocsinError, TooManySubscriptions
+
+PROBES: Final = frozenset({b"/livez", b"/readyz"})
+LASTING_SHARE: Final = 0.8  # of all connections, for those that are held open
+EXTRA_MAX: Final = 64  # connections over the limit, each until it has its answer
+EXTRA_SHARE: Final = 16  # or so much of the limit, where that is less
+CROWDED_SHARE: Final = 0.9  # from there on nobody may be idle for long
+CROWDED_IDLE_S: Final = 2.0
+
+Note = Callable[..., None]
+HeardFrom = Callable[[str], None]
+"""Told of the address of everybody who connects."""
+
+
+class Guest(Protocol):
+    """A connection, as the listener sees it."""
+
+    deadline_s: float
+
+    def deadline_passed(self, now_s: float) -> None: ...
+
+    def close_if_idle(self, now_s: float, idle_s: float) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class Admission:
+    """The connections of a listener, and how many of each kind there may be."""
+
+    def __init__(
+        self, connections_max: int, per_peer_max: int, note: Note, heard_from: HeardFrom
+    ) -> None:
+        self.connections: set[Guest] = set()
+        self.connections_max = connections_max
+        self.lasting_max = lasting_max(connections_max)
+        self.turned_away = 0
+        self._lasting: set[Guest] = set()
+        self._extra: dict[Guest, None] = {}  # in the order in which they came
+        self._extra_max = min(EXTRA_MAX, max(1, connections_max // EXTRA_SHARE))
+        self._hosts: dict[Guest, str] = {}
+        self._peers = Peers(per_peer_max, connections_max)
+        self._note = note
+        self._heard_from = heard_from
+        self._is_noted = False
+
+    @property
+    def lasting(self) -> int:
+        """How many are held open by streams, sockets and requests that wait."""
+        return len(self._lasting)
+
+    @property
+    def is_crowded(self) -> bool:
+        return len(self.connections) > self.connections_max * CROWDED_SHARE
+
+    def admit(self, connection: Guest, host: str) -> TocsinError | None:
+        """None if it may ask what it likes; else what it is told, unless it only probes."""
+        self._heard_from(host)
+        refusal: TocsinError | None = None
+        if len(self._hosts) >= self.connections_max:
+            refusal = _crowded()
+        elif not self._peers.enter(host):
+            refusal = _too_many(self._peers.most)
+        self.connections.add(connection)
+        if refusal is None:
+            self._hosts[connection] = host
+            return None
+        self._turn_away(connection, refusal, host)
+        return refusal
+
+    def _turn_away(self, connection: Guest, refusal: TocsinError, host: str) -> None:
+        self.turned_away += 1
+        if not self._is_noted:
+            self._is_noted = True  # and again once there was room in between
+            self._note("warning", refusal.problem, connections=len(self._hosts), peer=host)
+        if len(self._extra) >= self._extra_max:
+            oldest = next(iter(self._extra))  # it had the most time to ask
+            del self._extra[oldest]
+            oldest.abort()
+        self._extra[connection] = None
+
+    def forget(self, connection: Guest) -> None:
+        self.connections.discard(connection)
+        self._lasting.discard(connection)
+        self._extra.pop(connection, None)
+        host = self._hosts.pop(connection, None)
+        if host is not None:
+            self._peers.leave(host)
+            self._is_noted = self._is_noted and self.is_crowded
+
+    def begin_lasting(self, connection: Guest, *, is_stream: bool) -> None:
+        """It will be held open for as long as it pleases the client. Raises if too many are."""
+        if len(self._lasting) >= self.lasting_max:
+            problem = (
+                f"{self.lasting_max} connections are held open by streams and waiting requests"
+            )
+            remedy = "Close some, wait a while, or raise http.connections_max."
+            raise (TooManySubscriptions if is_stream else Busy)(problem, remedy=remedy)
+        self._lasting.add(connection)
+
+    def end_lasting(self, connection: Guest) -> None:
+        self._lasting.discard(connection)
+
+
+def lasting_max(connections_max: int) -> int:
+    """How many of so many connections may be held open."""
+    return max(1, int(connections_max * LASTING_SHARE))
+
+
+def _crowded() -> Busy:
+    return Busy(
+        "the broker has as many connections as it may have",
+        remedy="Keep connections open and use them again, or raise http.connections_max.",
+    )
+
+
+def _too_many(most: int) -> Busy:
+    return Busy(
+        f"your address has {most} connections already",
+        remedy="Use those again, or raise limits.connections_per_peer_max.",
+    )

@@ -1,0 +1,45 @@
+"""`/files`: which runs wrote or read a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.runs_shown import shown_as
+from tocsin.drivers.monitor.files import DEPTH_MAX, find_files
+from tocsin.wire.api.file_views import FilesFound
+from tocsin.wire.api.query import Query
+
+if TYPE_CHECKING:
+    from tocsin.drivers.monitor.monitor import Monitor
+
+LIMIT_MAX: Final = 1_000
+LIMIT_DEFAULT: Final = 100
+ROLES: Final = ("output", "input")
+
+
+def file_routes(monitor: Monitor) -> list[Route]:
+    async def files(request: Request) -> Response:
+        names = ("name", "role", "depth", "limit", "after")
+        query = Query.parse(request.scope["query_string"], names)
+        wrote = query.choice("role", query.text("role") or "output", ROLES) == "output"
+        depth = query.number("depth", 0, least=0, most=DEPTH_MAX)
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
+        found = await monitor.ask(
+            lambda live, now_ns: find_files(
+                live,
+                now_ns,
+                query.text("name") or "",
+                wrote=wrote,
+                limit=limit,
+                after=query.text("after"),
+                depth=depth,
+            )
+        )
+        return answer(shown_as(FilesFound, found))
+
+    return [Route("/files", files, methods=["GET"])]

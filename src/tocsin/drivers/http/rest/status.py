@@ -1,0 +1,165 @@
+"""`/status` and `/topics`: what an operator asks first, from memory, without reading the log."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from tocsin import __version__
+from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.topic_counts import TOPICS_MAX, TopicCount
+from tocsin.event.filter import TopicIs
+from tocsin.event.subscription import Kind
+from tocsin.event.topic import TopicPattern
+from tocsin.event.wildcards import without_foreign_wildcards
+from tocsin.wire.api.query import Query
+from tocsin.wire.api.status_views import (
+    ArchiveShown,
+    BehindShown,
+    DiskShown,
+    LogShown,
+    MonitorShown,
+    StatusShown,
+    TopicShown,
+    TopicsPage,
+)
+from tocsin.wire.api.times import shown
+
+if TYPE_CHECKING:
+    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.node import Node
+
+SORTS: Final = ("topic", "events", "rate", "last")
+LIMIT_DEFAULT: Final = 1_000
+
+
+def status_routes(node: Node, door: Door) -> list[Route]:
+    async def status(request: Request) -> Response:
+        return answer(_status(node, door))
+
+    async def topics(request: Request) -> Response:
+        query = Query.parse(request.scope["query_string"], ("pattern", "sort", "limit"))
+        text = query.text("pattern")
+        pattern = None if text is None else _pattern(text)
+        sort = query.choice("sort", "topic", SORTS)
+        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=TOPICS_MAX)
+        await node.topics.counts.look_back(node.broker.first, node.read)
+        return answer(_topics(node, pattern, sort, limit))
+
+    return [
+        Route("/status", status, methods=["GET"]),
+        Route("/topics", topics, methods=["GET"]),
+    ]
+
+
+def _pattern(text: str) -> TopicPattern:
+    pattern = TopicPattern.parse(text)
+    without_foreign_wildcards(TopicIs(pattern))
+    return pattern
+
+
+def _topics(node: Node, pattern: TopicPattern | None, sort: str, limit: int) -> TopicsPage:
+    counts, now_ns = node.topics.counts, time.time_ns()
+    found = [each for each in counts.topics() if pattern is None or pattern.matches(each.topic)]
+    _sort(found, sort, now_ns)
+    return TopicsPage(
+        [
+            TopicShown(
+                each.topic,
+                each.events,
+                round(each.rate.per_s(now_ns), 3),
+                each.last_seq,
+                shown(each.last_ns),
+            )
+            for each in found[:limit]
+        ],
+        more=len(found) > limit,
+        counted_from=counts.counted_from,
+        topics_max=TOPICS_MAX,
+        forgotten=counts.forgotten,
+    )
+
+
+def _sort(found: list[TopicCount], sort: str, now_ns: int) -> None:
+    """By name, or the largest first."""
+    found.sort(key=lambda each: each.topic)
+    if sort == "events":
+        found.sort(key=lambda each: each.events, reverse=True)
+    elif sort == "rate":
+        found.sort(key=lambda each: each.rate.per_s(now_ns), reverse=True)
+    elif sort == "last":
+        found.sort(key=lambda each: each.last_seq, reverse=True)
+
+
+def _status(node: Node, door: Door) -> StatusShown:
+    broker, health, now_ns = node.broker, node.health(), time.time_ns()
+    views = broker.views()
+    states = {"active": 0, "paused": 0, "pending": 0}
+    for view in views:
+        if view.subscription.kind is Kind.PUSH:
+            states[view.subscription.state.value] += 1
+    slowest = max(views, key=lambda view: view.behind, default=None)
+    return StatusShown(
+        version=__version__,
+        ready=health.ready,
+        reasons=health.reasons,
+        started=shown(node.started_ns),
+        uptime_s=round((now_ns - node.started_ns) / 1e9, 3),
+        listeners=node.listeners,
+        log=_log(node, now_ns),
+        subscriptions=states,
+        boxes=len(views) - sum(states.values()),
+        streams=broker.streams_open,
+        connections=len(door.connections),
+        dead_letters=broker.counters.dead_letters,
+        behind=BehindShown(
+            most=slowest.behind if slowest else 0,
+            total=sum(view.behind for view in views),
+            slowest=slowest.subscription.id if slowest and slowest.behind else None,
+        ),
+        topics=len(node.topics.counts.topics()),
+        monitor=_monitor(node),
+        archive=_archive(node),
+        disk=_disk(node.settings.log.directory),
+    )
+
+
+def _log(node: Node, now_ns: int) -> LogShown:
+    broker = node.broker
+    return LogShown(
+        directory=str(Path(node.settings.log.directory).absolute()),
+        first=broker.first,
+        last=broker.head,
+        events=max(0, broker.head - broker.first + 1),
+        events_per_s=round(node.topics.counts.all.per_s(now_ns), 3),
+    )
+
+
+def _monitor(node: Node) -> MonitorShown:
+    monitor = node.monitor
+    if monitor is None:
+        return MonitorShown(on=False)
+    problem = None if monitor.off is None else monitor.off.problem
+    return MonitorShown(problem is None, monitor.behind, problem)
+
+
+def _archive(node: Node) -> ArchiveShown:
+    archiver = node.archiver
+    if archiver is None:
+        return ArchiveShown(on=False)
+    problem = None if archiver.off is None else archiver.off.problem
+    return ArchiveShown(problem is None, archiver.through, archiver.waiting, problem)
+
+
+def _disk(directory: str) -> DiskShown | None:
+    try:
+        usage = shutil.disk_usage(directory)
+    except OSError:
+        return None
+    return DiskShown(usage.free, usage.total)

@@ -1,0 +1,86 @@
+"""The side of a connection that faces its transport: writing, stalled readers, closing, and how
+much of what the client sent is held."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import Final
+
+from tocsin.drivers.budget import OWN_BYTES_MAX
+from tocsin.drivers.http.door import Door
+
+# What the bytes that come in are for.
+REQUESTS: Final = 0
+EXCHANGE: Final = 1  # one that keeps the connection: a stream or a socket
+NOBODY: Final = 2  # the last word is said, or will be; what still comes is thrown away
+
+
+class Transported(asyncio.Protocol):
+    """What is true of a connection whatever is said on it."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.transport: asyncio.Transport | None = None
+        self.peer = ""
+        self.deadline_s = inf
+        self.write_paused = False
+        self._reading_for: int = REQUESTS
+        self._stalled_bytes = 0
+        self._share = door.budget.share()
+        self._active_bytes = 0  # of the request, or of a message, that is being handled
+
+    def _take_transport(self, transport: asyncio.BaseTransport) -> str:
+        """Returns the address of whoever connected, without the port."""
+        self.transport = transport  # type: ignore[assignment]  # uvloop's is no asyncio.Transport
+        peer = transport.get_extra_info("peername")
+        if not isinstance(peer, tuple):
+            self.peer = "?"
+            return ""
+        self.peer = f"{peer[0]}:{peer[1]}"
+        return str(peer[0])
+
+    def write(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.write(data)
+
+    def close(self) -> None:
+        """Close once everything is written, unless the client takes too long to read it."""
+        if self.transport is not None:
+            self._reading_for = NOBODY
+            self.deadline_s = self.door.now_s + self.door.limits.stalled_reader_s
+            self.transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _pause(self) -> None:
+        self.write_paused = True
+        if self.transport is not None:
+            self._stalled_bytes = self.transport.get_write_buffer_size()
+
+    def _check_stalled(self, now_s: float, what: str) -> None:
+        """The client has read nothing for a while: hang up, unless it did."""
+        assert self.transport is not None
+        unread_bytes = self.transport.get_write_buffer_size()
+        if unread_bytes < self._stalled_bytes:
+            self._stalled_bytes = unread_bytes
+            self.deadline_s = now_s + self.door.limits.stalled_reader_s
+            return
+        message = "a client took nothing for too long and was disconnected"
+        self.door.note("warning", message, client=what, unread_bytes=unread_bytes)
+        self.abort()
+
+    def hold(self, size: int) -> bool:
+        """The exchange holds so much of what the client sent; False if there is no room for it."""
+        self._active_bytes = size
+        if size == self._share.held_bytes or self._share.hold(size):
+            return True
+        self._share.refuse()  # which notes and counts it
+        return False
+
+    @property
+    def _in_haste(self) -> bool:
+        """Much of the room that many wait for is taken by what this client sends."""
+        return self._share.held_bytes > OWN_BYTES_MAX and self.door.budget.is_tight

@@ -1,0 +1,89 @@
+"""Whether an address leads back to a listener of this broker: what it sends there it would get
+again, and send again."""
+
+from __future__ import annotations
+
+import re
+import socket
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from tocsin.delivery.trust import PORTS, Sink
+from tocsin.errors import SinkRefused
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
+
+_TAKE_EVENTS: Final = frozenset({"soap", "axis2", "wsman", "onvif", "events", "gma", "blackboard"})
+
+
+def check_not_ourselves(node: Node, sink: Sink, reached_as: str = "") -> None:
+    """Raise SinkRefused if the sink is this broker. `reached_as` is how whoever asks calls it:
+    the start of a URL."""
+    known = (node.settings.http.public_url, reached_as)
+    if any(_is_listener(each, sink) for each in node.listeners.values()) or any(
+        _is_below(url, sink) for url in known if url
+    ):
+        raise SinkRefused(
+            "that is this broker itself, and it would deliver to itself for ever",
+            remedy="Name the consumer's own address, or that of a message box.",
+        )
+
+
+def is_this_machine(host: str) -> bool:
+    """True for the name that always leads back to where it is said (RFC 6761)."""
+    name = host.lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def _is_listener(listener: str, sink: Sink) -> bool:
+    own, _, port = listener.rpartition(":")
+    own = own.strip("[]")
+    if str(sink.port) != port:
+        return False
+    if sink.host == own or sink.host.removesuffix(".") == socket.gethostname().lower():
+        return True
+    if _is_loopback(sink.host):
+        return own in ANY_ADDRESS or _is_loopback(own)
+    return own in ANY_ADDRESS and _is_address_of_this_machine(sink.host)
+
+
+def _is_loopback(host: str) -> bool:
+    if is_this_machine(host):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address_of_this_machine(host: str) -> bool:
+    """Only an address of its own can be bound to. Names are not looked up here."""
+    try:
+        number = ip_address(host)
+    except ValueError:
+        return False
+    family = socket.AF_INET6 if isinstance(number, IPv6Address) else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
+
+
+def _is_below(url: str, sink: Sink) -> bool:
+    """True if the sink is where this URL leads, at a path that takes events here. A proxy may have
+    other services at the same host and port."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return False
+    start = parts.path.rstrip("/") + "/"
+    if (parts.hostname, port) != (sink.host, sink.port) or not sink.target.startswith(start):
+        return False
+    return re.split("[/?]", sink.target[len(start) :], maxsplit=1)[0] in _TAKE_EVENTS

@@ -1,0 +1,105 @@
+"""Space: how much room the disk of the log has, and whether events are taken for it.
+
+Below `log.free_bytes_min` publishers are refused (T403), while there is still room for what makes
+room: cursors, ends of subscriptions, retention. The same when a commit met a full disk. Events are
+taken again when there is more room than that, and a file of the largest event's size can be made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol
+
+from tocsin.broker.broker import Broker
+from tocsin.broker.effects import Level
+from tocsin.config import Settings
+from tocsin.errors import DiskFull
+
+LOOK_S: Final = 0.5
+BACK_SHARE: Final = 1.1  # of `free_bytes_min`: else a byte more or less would open and close it
+PROBE_NAME: Final = "space-probe"
+MIB: Final = 1 << 20
+
+
+class Host(Protocol):
+    """A node, as far as it is needed here."""
+
+    settings: Settings
+    broker: Broker
+    loop: asyncio.AbstractEventLoop
+    stopping: bool
+
+    def note(self, level: Level, message: str, **fields: object) -> None: ...
+
+
+class Space:
+    """Looks at the disk twice a second, as long as the node runs."""
+
+    def __init__(self, node: Host) -> None:
+        self._node = node
+        self._directory = Path(node.settings.log.directory)
+        self.free_bytes_min = node.settings.log.free_bytes_min
+        self.free_bytes = 0
+        self.reason: str | None = None
+        """Why no events are taken; None if they are."""
+        self._full_seen = 0
+        self._look()
+
+    def _look(self) -> None:
+        if self._node.stopping:
+            return
+        with suppress(OSError):  # then it stays as it was; the log says what is wrong
+            found = os.statvfs(self._directory)
+            self.free_bytes = found.f_bavail * found.f_frsize
+            self._judge()
+        self._node.loop.call_later(LOOK_S, self._look)
+
+    def _judge(self) -> None:
+        full_count = self._node.broker.counters.disk_full
+        met_full, self._full_seen = full_count > self._full_seen, full_count
+        if self.reason is None:
+            if met_full or self.free_bytes < self.free_bytes_min:
+                self._close()
+        elif self.free_bytes >= self.free_bytes_min * BACK_SHARE and self._has_room():
+            self.reason = None
+            self._node.broker.refuse(None)
+            self._node.note("info", "the disk has room again: events are taken")
+        else:
+            self.reason = self._words()
+
+    def _close(self) -> None:
+        self.reason = self._words()
+        self._node.broker.refuse(self._refusal)
+        self._node.note("error", f"no events are taken: {self.reason}", code=DiskFull.code)
+
+    def _refusal(self) -> DiskFull:
+        return DiskFull(
+            self.reason or self._words(),
+            remedy="Free some space, keep less (log.retain_bytes), or lower log.free_bytes_min.",
+        )
+
+    def _words(self) -> str:
+        free = f"{self.free_bytes / MIB:,.1f} MiB free"
+        least = f"log.free_bytes_min is {self.free_bytes_min / MIB:,.1f} MiB"
+        if self.free_bytes < self.free_bytes_min * BACK_SHARE:
+            return f"there is too little room in {self._directory}: {free}, and {least}"
+        return f"there is no room in {self._directory} ({free})"
+
+    def _has_room(self) -> bool:
+        """Also where a quota leaves less than the disk has."""
+        probe = self._directory / PROBE_NAME
+        try:
+            descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, self._node.settings.events.event_bytes_max)
+            finally:
+                os.close(descriptor)
+        except OSError:
+            return False
+        finally:
+            with suppress(OSError):
+                probe.unlink()
+        return True

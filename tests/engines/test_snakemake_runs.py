@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,19 @@ from engines.engine_room import (
     with_concept,
 )
 from engines.snakemake_flow import RUN_S, lay_out, own_record, run, start
-from served import Served
+from served import Served, served
 from tocsin.client.evolution.reading import read_workflow
 from tocsin.client.tracking.spool import send_all
 
 pytest.importorskip("snakemake")
+
+DECLARED = """
+rule make:
+    output: "made"
+    threads: 2
+    resources: mem="300MB"
+    shell: "exit 3"
+"""
 
 
 def assert_told_is_what_snakemake_logged(broker: Served, flow: Path) -> None:
@@ -233,3 +243,26 @@ def test_quiet_hides_nothing_from_the_broker(broker: Served, tmp_path: Path) -> 
 
     assert code == 0, said
     assert list(ends(told(broker)).values()) == ["ActivitySucceeded"]
+
+
+def test_the_threads_and_memory_that_a_rule_declares_are_shown_though_nobody_else_asks(
+    tmp_path: Path,
+) -> None:
+    flow = tmp_path / "flow"
+    flow.mkdir()
+    (flow / "Snakefile").write_text(DECLARED)
+    with served() as broker:  # with its own monitor, and no other subscriber
+        code, said = run(flow, broker.url, "--logger-tocsin-run-id", "r1", "made")
+        assert code == 1, said
+        _, page = broker.call("GET", "/runs/r1/activities")
+        shown = subprocess.run(
+            [sys.executable, "-m", "tocsin", "wf", "failures", "r1", "--broker", broker.url],
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+        )
+
+    [activity] = page["activities"]
+    used = activity["resources"]
+    assert (used["CpuCores"], used["MemoryRequested"]) == (2, 300_000_000)
+    assert "memory requested 300 MB" in shown.stdout, shown.stdout + shown.stderr

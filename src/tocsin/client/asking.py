@@ -11,14 +11,21 @@ _WHOLE_FILTERS = frozenset({"everything", "nothing"})
 
 def looks_like_topic(text: str) -> bool:
     """True if text can only be meant as a topic or a topic pattern, as in lead/*/radar."""
-    return bool(text) and text not in _WHOLE_FILTERS and not _NOT_IN_A_TOPIC.intersection(text)
+    # A level that is only > is the wildcard of NATS; the broker answers it with ours.
+    plain = "/".join("*" if level == ">" else level for level in text.split("/"))
+    return bool(text) and text not in _WHOLE_FILTERS and not _NOT_IN_A_TOPIC.intersection(plain)
 
 
 def filter_text(*words: str) -> str:
     """One filter of several texts, joined by and; a bare topic pattern stands for itself."""
     stripped = [word.strip() for word in words if word.strip()]
-    parts = [f"topic {part}" if looks_like_topic(part) else part for part in stripped]
+    parts = [_topic_filter(part) if looks_like_topic(part) else part for part in stripped]
     return parts[0] if len(parts) == 1 else " and ".join(f"({part})" for part in parts)
+
+
+def _topic_filter(pattern: str) -> str:
+    # In quotes, since a bare > would be read as a comparison.
+    return f"topic '{pattern}'" if pattern.startswith(">") else f"topic {pattern}"
 
 
 def filters_json(*words: str) -> list[dict[str, str]]:

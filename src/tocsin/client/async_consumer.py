@@ -21,6 +21,7 @@ from tocsin.client.incoming.async_sources import (
     AsyncStreamSource,
 )
 from tocsin.client.incoming.consumed import ConsumedEvent
+from tocsin.client.transport.address import broker_address
 
 
 class AsyncConsumer:
@@ -35,15 +36,17 @@ class AsyncConsumer:
         broker: str | None = None,
         box: str | None = None,
         listen: str = "127.0.0.1:0",
+        ca_file: str | None = None,
     ) -> None:
         text = filter_text(filter)
+        address = broker_address(broker, ca_file)
         self._source: AsyncSource
         if via == "stream":
-            self._source = AsyncStreamSource(text, after, broker)
+            self._source = AsyncStreamSource(text, after, address)
         elif via == "box":
-            self._source = AsyncBoxSource(text, after, broker, box)
+            self._source = AsyncBoxSource(text, after, address, box)
         elif via == "push":
-            self._source = AsyncPushSource(text, after, broker, listen)
+            self._source = AsyncPushSource(text, after, address, listen)
         else:
             raise no_such_way(via)
         self._events = self._source.events()

@@ -18,10 +18,11 @@ from tocsin.client.outgoing import (
     default_source,
     make_event,
 )
-from tocsin.client.pipeline import BATCH_EVENTS_MAX, COME_BACK, Stored, pauses_s, stored
+from tocsin.client.pipeline import BATCH_EVENTS_MAX, Stored, pauses_s, stored, worth_another_try
 from tocsin.client.publisher import PATIENCE_S
+from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.async_connection import AsyncConnection
-from tocsin.errors import BrokerRefused, TocsinError
+from tocsin.errors import TocsinError
 
 
 class AsyncPublisher:
@@ -33,8 +34,9 @@ class AsyncPublisher:
         *,
         source: str | None = None,
         patience_s: float = PATIENCE_S,
+        ca_file: str | None = None,
     ) -> None:
-        self._connection = AsyncConnection(broker)
+        self._connection = AsyncConnection(broker_address(broker, ca_file))
         self._patience_s = patience_s
         self.source = source or default_source("python")
 
@@ -97,7 +99,7 @@ class AsyncPublisher:
                 )
                 return stored(response)
             except TocsinError as error:
-                if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
+                if not worth_another_try(error):
                     raise
                 pause_s = next(pauses, None)
                 if pause_s is None:

@@ -17,6 +17,7 @@ from typing import Literal, Self, get_args
 from tocsin.client.asking import filter_text
 from tocsin.client.incoming.consumed import ConsumedEvent
 from tocsin.client.incoming.sources import BoxSource, PushSource, Source, StreamSource
+from tocsin.client.transport.address import broker_address
 from tocsin.errors import BadSetting
 
 Via = Literal["stream", "box", "push"]
@@ -25,7 +26,7 @@ Via = Literal["stream", "box", "push"]
 def no_such_way(via: object) -> BadSetting:
     """Events do not come like that."""
     known = ", ".join(get_args(Via))
-    return BadSetting(f"there is no via={via!r}", remedy=f"Choose one of {known}.")
+    return BadSetting(f"via={via!r} is not known", remedy=f"Choose one of {known}.")
 
 
 class Consumer:
@@ -46,17 +47,19 @@ class Consumer:
         box: str | None = None,
         timeout_s: float | None = None,
         listen: str = "127.0.0.1:0",
+        ca_file: str | None = None,
     ) -> None:
         self._timeout_s = timeout_s
         self._closed = False
         text = filter_text(filter)
+        address = broker_address(broker, ca_file)
         self._source: Source
         if via == "stream":
-            self._source = StreamSource(text, after, broker)
+            self._source = StreamSource(text, after, address)
         elif via == "box":
-            self._source = BoxSource(text, after, broker, box)
+            self._source = BoxSource(text, after, address, box)
         elif via == "push":
-            self._source = PushSource(text, after, broker, listen)
+            self._source = PushSource(text, after, address, listen)
         else:
             raise no_such_way(via)
 

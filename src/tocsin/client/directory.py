@@ -15,6 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from tocsin.client.asking import JSON_HEADERS, query
+from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import Response, refusal
 from tocsin.wire.api.directory_views import DirectoryPage, EntryShown
@@ -34,8 +35,14 @@ _read_page = msgspec.json.Decoder(DirectoryPage).decode
 class Directory:
     """Keeps one connection. Not for several threads at once."""
 
-    def __init__(self, broker: str | None = None, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._connection = Connection(broker, timeout_s=timeout_s)
+    def __init__(
+        self,
+        broker: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        ca_file: str | None = None,
+    ) -> None:
+        self._connection = Connection(broker_address(broker, ca_file), timeout_s=timeout_s)
 
     def __enter__(self) -> Self:
         return self

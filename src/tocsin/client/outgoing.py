@@ -72,13 +72,21 @@ def _data_member(data: bytes, content_type: str | None) -> tuple[bytes, bytes]:
 
 def check_json(data: bytes) -> None:
     """Raises BadEvent unless `data` is one JSON text in UTF-8."""
+    problem = json_problem(data)
+    if problem is not None:
+        raise BadEvent(
+            f"the data is declared as JSON and is not valid JSON: {problem}",
+            remedy="Correct it, or declare another content type, such as text/plain.",
+        )
+
+
+def json_problem(data: bytes) -> str | None:
+    """What keeps the data from being one JSON text in UTF-8, or None if nothing does."""
     try:
         json.loads(data.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise BadEvent(
-            f"the data is declared as JSON and is not: {error}",
-            remedy="Correct it, or declare another content type, such as text/plain.",
-        ) from None
+        return str(error)
+    return None
 
 
 def _no_constant(name: str) -> None:

@@ -14,7 +14,7 @@ from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.http1 import request_bytes
 from tocsin.client.transport.refusal import Response, refusal
-from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
+from tocsin.errors import BrokerRefused, CannotReachBroker, TlsFailed, TocsinError
 
 BATCH_EVENTS_MAX = 500
 BATCH_BYTES_MAX = 1 << 20
@@ -68,12 +68,19 @@ def publish_event(connection: Connection, event: bytes, patience_s: float) -> St
             kind = [("Content-Type", EVENT_MEDIA_TYPE)]
             return stored(connection.request("POST", "/events", body=event, headers=kind))
         except TocsinError as error:
-            if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
+            if not worth_another_try(error):
                 raise
             pause_s = next(pauses, None)
             if pause_s is None:
                 raise
             time.sleep(pause_s)
+
+
+def worth_another_try(error: TocsinError) -> bool:
+    """True if the same request may succeed a little later; a certificate stays what it is."""
+    if isinstance(error, BrokerRefused):
+        return error.status in COME_BACK
+    return not isinstance(error, TlsFailed)
 
 
 class Pipeline:
@@ -125,7 +132,7 @@ class Pipeline:
             except (CannotReachBroker, BrokerRefused) as error:  # and not what `settled` raises
                 self._connection.close()
                 self._under_way = False
-                if isinstance(error, BrokerRefused) and error.status not in COME_BACK:
+                if not worth_another_try(error):
                     raise
                 pause_s = next(pauses, None)
                 if pause_s is None:

@@ -24,6 +24,7 @@ from tocsin.client.pipeline import (
     publish_event,
 )
 from tocsin.client.tally import Tally
+from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Publisher:
         batching: bool = False,
         in_flight_max: int = 10_000,
         patience_s: float = PATIENCE_S,
+        ca_file: str | None = None,
     ) -> None:
-        self._connection = Connection(broker)
+        self._connection = Connection(broker_address(broker, ca_file))
         self._patience_s = patience_s
         self.source = source or default_source("python")
         self._background: Background | None = None

@@ -266,7 +266,7 @@ def test_a_slow_offer_delays_no_other_and_is_called_once_at_a_time(
     quick = consumer.subscribe("Count")
 
     assert [quick.take(5)["N"] for _ in range(5)] == [1, 2, 3, 4, 5]  # type: ignore[index]
-    with pytest.raises(BrokerRefused, match="in the making"):
+    with pytest.raises(BrokerRefused, match="in preparation"):
         consumer.query("Stuck")
     until(lambda: waiting.errors == 1)
     assert "Overdue" in (waiting.error or "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ import pytest
 from gma_peers import RawPeer, until
 
 from tocsin.client.gma import Consumer, Producer
+from tocsin.client.gma.connection import PeerConnection
 from tocsin.errors import BadSetting, CannotReachBroker
+from tocsin.wire.gma.conversation import Conversation
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
@@ -51,11 +55,11 @@ def test_events_come_by_tls(producer: Producer, made: Path) -> None:
 def test_a_certificate_that_nobody_vouches_for_is_not_believed(producer: Producer) -> None:
     with (
         Consumer(f"gmas://{producer.address}") as consumer,
-        pytest.raises(CannotReachBroker, match="not believed") as caught,
+        pytest.raises(CannotReachBroker, match="not trusted") as caught,
     ):
         consumer.query("Count")
 
-    assert "ca_file=FILE, or --ca-file FILE" in caught.value.remedy
+    assert "ca_file=FILE in Python" in caught.value.remedy
 
 
 def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Producer) -> None:
@@ -103,7 +107,7 @@ def test_files_that_do_not_do_are_told_at_once(made: Path) -> None:
     certificate, key = str(made / "own.pem"), str(made / "own.key")
     before = threading.active_count()
 
-    with pytest.raises(BadSetting, match="tls_key is not given"):
+    with pytest.raises(BadSetting, match="tls_key is missing"):
         Producer(tls_certificate=certificate)
     with pytest.raises(BadSetting, match="cannot be used"):
         Producer(tls_certificate=certificate, tls_key=str(made / "nowhere"))
@@ -113,7 +117,61 @@ def test_files_that_do_not_do_are_told_at_once(made: Path) -> None:
         Consumer(
             listen="127.0.0.1:0", tls_certificate=certificate, tls_key=str(made / "locked.key")
         )
-    with pytest.raises(BadSetting, match="ca_file"):
+    with pytest.raises(BadSetting, match="CA file"):
         Consumer("gmas://127.0.0.1:1", ca_file=str(made / "nowhere"))
 
     assert threading.active_count() <= before
+
+
+class ClosesAsThePeerDoes(PeerConnection):
+    """Closed, then aborted, while TLS already ends since the peer closed."""
+
+    def eof_received(self) -> None:
+        for close in (self.close, self.abort):
+            self._loop.call_soon(close, "we both have had enough")
+
+
+def test_a_connection_closed_while_its_peer_closes_it_can_still_be_aborted(made: Path) -> None:
+    raised: list[object] = []
+
+    async def close_both_ways() -> str:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: raised.append(context.get("exception")))
+        serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        serving.load_cert_chain(made / "own.pem", made / "own.key")
+        calling = ssl.create_default_context(cafile=str(made / "own.pem"))
+        owner = Closed(loop.create_future())
+        server = await asyncio.start_server(
+            lambda _, writer: writer.close(), "localhost", 0, ssl=serving
+        )
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            await loop.create_connection(
+                lambda: ClosesAsThePeerDoes(
+                    owner, Conversation(), frame_bytes_max=1_000, accepted=False
+                ),
+                "localhost", port, ssl=calling,
+            )  # fmt: skip
+            return await asyncio.wait_for(owner.why, 5)
+
+    assert asyncio.run(close_both_ways()) == "we both have had enough"
+    assert not raised
+
+
+class Closed:
+    """Owns a connection and waits for its end."""
+
+    def __init__(self, why: asyncio.Future[str]) -> None:
+        self.why = why
+
+    def opened(self) -> None:
+        pass
+
+    def happened(self, happening: object) -> None:
+        pass
+
+    def has_room(self) -> None:
+        pass
+
+    def closed(self, why: str) -> None:
+        self.why.set_result(why)

@@ -149,7 +149,7 @@ def test_what_there_is_none_of_is_missing() -> None:
     monitor = Machine(disks=()).monitor()
 
     assert not monitor.probes
-    assert "nothing of the kind" in monitor.missing[DISKS]
+    assert "this machine has none" in monitor.missing[DISKS]
 
 
 def test_a_costly_probe_is_not_asked_as_often_as_somebody_wants() -> None:

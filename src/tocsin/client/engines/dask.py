@@ -196,7 +196,7 @@ class TocsinPlugin(SchedulerPlugin):
         except Exception as fault:  # the scheduler goes on, whatever we did not understand
             self.faults += 1
             if self.faults == 1:
-                print(f"tocsin: something could not be told: {fault!r}", file=sys.stderr)
+                print(f"tocsin: an event could not be sent: {fault!r}", file=sys.stderr)
 
 
 def _given(scheduler: Scheduler) -> Pairs:

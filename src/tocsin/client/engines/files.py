@@ -20,6 +20,9 @@ class Files(Protocol):
 
     def size(self, path: str) -> int | None: ...
 
+    def is_below(self, path: str, directory: str) -> bool:
+        """True if it lies in that directory, wherever links lead."""
+
     def tail(self, path: str, bytes_max: int) -> str | None: ...
 
     def content(self, path: str) -> tuple[str, str | None] | None:
@@ -31,6 +34,9 @@ class NoFiles:
 
     def size(self, path: str) -> int | None:
         return None
+
+    def is_below(self, path: str, directory: str) -> bool:
+        return False
 
     def tail(self, path: str, bytes_max: int) -> str | None:
         return None
@@ -51,6 +57,14 @@ class DiskFiles:
         except (OSError, ValueError):
             return None
         return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+    def is_below(self, path: str, directory: str) -> bool:
+        try:
+            whole = os.path.realpath(self.root / path)
+            root = os.path.realpath(directory)
+        except (OSError, ValueError):
+            return False
+        return root != os.sep and whole.startswith(root + os.sep)
 
     def tail(self, path: str, bytes_max: int) -> str | None:
         size = self.size(path)

@@ -145,7 +145,7 @@ class TocsinMonitoring(MonitoringHub):
     def _note(self, fault: Exception) -> None:
         self._faults += 1
         if self._faults == 1:
-            print(f"tocsin: a monitoring message could not be told: {fault!r}", file=sys.stderr)
+            print(f"tocsin: a monitoring message could not be sent: {fault!r}", file=sys.stderr)
 
 
 def _left_unhandled() -> BaseException | None:

@@ -136,4 +136,4 @@ class SnakemakeHook:
         """Said once, where people look, and not through the log that we are part of."""
         self.faults += 1
         if self.faults == 1:
-            print(f"tocsin: a log record could not be told: {fault!r}", file=sys.stderr)
+            print(f"tocsin: a log record could not be sent: {fault!r}", file=sys.stderr)

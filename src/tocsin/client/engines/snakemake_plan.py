@@ -8,6 +8,7 @@ holds still. Whatever another version of Snakemake has elsewhere is left out, ne
 from __future__ import annotations
 
 import json
+import os.path
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,10 +18,12 @@ from types import FrameType
 from typing import Any
 
 from tocsin.client.engines.telling import content_hash
+from tocsin.monitor.named_files import is_program, named_files
 
 FRAMES_MAX = 16  # between a log record and the workflow that wrote it; Snakemake 9 has five
 JOBS_MAX = 200_000
 FILES_MAX = 500
+WORDS_MAX = 10_000  # of all commands; each may be a file's name
 PARAMETERS_BYTES_MAX = 64 << 10
 
 
@@ -44,13 +47,15 @@ class Facts:
     """What a workflow is made of.
 
     `files` are its Snakefiles, the main one first, and its configuration; `scripts` those that
-    rules run, by rule; `versions` are names for the code of each rule, without its script's.
+    rules run, by rule; `named` are words in a rule's command or inputs that may be files which it
+    runs or reads; `versions` are names for the code of each rule, without its script's.
     """
 
     files: tuple[str, ...] = ()
     parameters: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     scripts: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def workflow_that_logs(frame: FrameType | None = None) -> Any | None:
@@ -73,7 +78,7 @@ def facts_of(workflow: Any) -> Facts:
     versions = {rule.name: version for rule in workflow.rules if (version := _version(rule))}
     files = tuple(islice(_files(workflow), FILES_MAX))
     scripts = dict(islice(_scripts(workflow), FILES_MAX))
-    return Facts(files, _parameters(workflow), versions, scripts)
+    return Facts(files, _parameters(workflow), versions, scripts, _named(workflow))
 
 
 def touches(workflow: Any) -> bool:
@@ -96,16 +101,17 @@ def jobs_of(workflow: Any) -> tuple[PlannedJob, ...]:
             PlannedJob(
                 ids[job],
                 job.rule.name,
-                tuple(sorted((ids[parent] for parent in parents), key=_by_number)),
+                tuple(sorted((ids[parent] for parent in parents), key=by_number)),
                 tuple(external),
                 int(job.restart_times or 0),
                 getattr(job, "is_checkpoint", False) is True,
             )
         )
-    return tuple(sorted(planned, key=lambda job: _by_number(job.id)))
+    return tuple(sorted(planned, key=lambda job: by_number(job.id)))
 
 
-def _by_number(id: str) -> tuple[int, str]:
+def by_number(id: str) -> tuple[int, str]:
+    """Jobs in the order of their numbers; names that are none come last."""
     return (int(id), "") if id.isdigit() else (sys.maxsize, id)
 
 
@@ -143,6 +149,46 @@ def _scripts(workflow: Any) -> Iterator[tuple[str, str]]:
                 base = rule.basedir.get_path_or_uri(secret_free=True)
                 if "://" not in (path := str(Path(str(base)) / text)):
                     yield rule.name, path
+
+
+def _named(workflow: Any) -> dict[str, tuple[str, ...]]:
+    """By rule, without what a rule makes, and without data that a rule has as its input."""
+    made = {path for rule in workflow.rules for path in _literal(rule.products())}
+    named: dict[str, tuple[str, ...]] = {}
+    left = WORDS_MAX
+    for rule in workflow.rules:
+        inputs = _literal(rule.input)
+        words = (word for word in named_files(_command(rule)) if word not in inputs)
+        programs = (path for path in inputs if is_program(path))
+        found = tuple(islice((w for w in (*words, *programs) if not _is_in(w, made)), left))
+        left -= len(found)
+        if found:
+            named[rule.name] = found
+    return named
+
+
+def _command(rule: Any) -> str:
+    """Its shell command or Python code, with the directories that it names filled in."""
+    text = str(getattr(rule, "shellcmd", None) or getattr(rule, "run_func_src", None) or "")
+    main = os.path.dirname(str(rule.workflow.main_snakefile))
+    here = str(rule.basedir.get_path_or_uri(secret_free=True))
+    text = text.replace("{workflow.basedir}", main)
+    return text.replace("{workflow.current_basedir}", here)
+
+
+def _literal(paths: Any) -> set[str]:
+    """Those that are known before any job is: no function, no wildcard."""
+    plain = (str(path) for path in paths if isinstance(path, str))
+    return {os.path.normpath(path) for path in plain if "{" not in path}
+
+
+def _is_in(path: str, made: set[str]) -> bool:
+    """True for what is made, and for what lies in a directory that is."""
+    while path not in ("", "/", "."):
+        if path in made:
+            return True
+        path = os.path.dirname(path)
+    return False
 
 
 def _parameters(workflow: Any) -> str | None:

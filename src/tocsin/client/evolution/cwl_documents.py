@@ -91,7 +91,7 @@ class Documents:
             found[name] = Process((path, name), path, body)
         if not found:
             raise BadWorkflowFile(
-                f"{path.name} is no CWL: it has no class of {', '.join(CLASSES)}",
+                f"{path.name} is not CWL: it has no class of {', '.join(CLASSES)}",
                 remedy="Name a CWL workflow or tool.",
             )
         return found

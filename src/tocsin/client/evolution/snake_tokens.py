@@ -140,6 +140,6 @@ class _Watch:
 
     def refuse(self, line: int, why: str) -> NoReturn:
         raise BadWorkflowFile(
-            f"{self._name} line {line} is no Snakefile: {why}",
+            f"{self._name} line {line} is not valid in a Snakefile: {why}",
             remedy="`snakemake --lint` says what is wrong with it.",
         )

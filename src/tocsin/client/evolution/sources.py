@@ -43,7 +43,7 @@ class Sources:
         """Where a file that another one names is, links followed; BadWorkflowFile if outside."""
         if "\0" in name or len(name) > 4_096:
             raise BadWorkflowFile(
-                f"{beside.name} names a file in a way that no file is named",
+                f"{beside.name} has an invalid file name",
                 remedy="Correct the name.",
             )
         try:
@@ -104,7 +104,9 @@ def _bytes(path: Path, name: str, bytes_max: int) -> bytes:
         # Not blocking, so that a named pipe without a writer does not hold us for ever.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise BadWorkflowFile(f"{name} is no regular file", remedy="Name a workflow file.")
+                raise BadWorkflowFile(
+                    f"{name} is not a regular file", remedy="Name a workflow file."
+                )
             data = file.read(bytes_max + 1)
     except OSError as error:
         raise _unreadable(name, error) from None
@@ -121,10 +123,12 @@ def _text(data: bytes, name: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadWorkflowFile(
-            f"{name} is no text: byte {error.start} is not UTF-8", remedy="Name a workflow file."
+            f"{name} is not text: byte {error.start} is not UTF-8", remedy="Name a workflow file."
         ) from None
     if "\0" in text:
-        raise BadWorkflowFile(f"{name} is no text: it has a NUL", remedy="Name a workflow file.")
+        raise BadWorkflowFile(
+            f"{name} is not text: it has a NUL byte", remedy="Name a workflow file."
+        )
     if max(map(len, text.splitlines()), default=0) > LINE_CHARS_MAX:
         raise BadWorkflowFile(
             f"{name} has a line of more than {LINE_CHARS_MAX} characters",

@@ -43,10 +43,12 @@ def _load(text: str, name: str) -> object:
         place = f" line {mark.line + 1}" if mark is not None else ""
         why = getattr(error, "problem", None) or "it cannot be read"
         raise BadWorkflowFile(
-            f"{name}{place} is no YAML: {why}", remedy="Correct the file."
+            f"{name}{place} is not valid YAML: {why}", remedy="Correct the file."
         ) from None
     except (RecursionError, ValueError) as error:
-        raise BadWorkflowFile(f"{name} is no YAML: {error}", remedy="Correct the file.") from None
+        raise BadWorkflowFile(
+            f"{name} is not valid YAML: {error}", remedy="Correct the file."
+        ) from None
 
 
 def _copied(value: object, path: str) -> Tree:

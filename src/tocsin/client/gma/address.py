@@ -68,7 +68,7 @@ def read_address(text: str, *, listening: bool = False) -> PeerAddress:
     )
     if not sound:
         raise BadSetting(
-            f"{text[:TEXT_CHARS_MAX]!r} is no address of a producer or consumer",
+            f"{text[:TEXT_CHARS_MAX]!r} is not the address of a producer or consumer",
             remedy="Write host:port, as in 127.0.0.1:8401, or gmas://host:port for TLS.",
         )
     return PeerAddress(bare, port, _SCHEMES[scheme])

@@ -35,7 +35,7 @@ def _read(broker: Address, frames: str) -> PeerAddress:
         return read_address(frames, listening=True)
     except BadSetting as error:
         raise BrokerRefused(
-            f"the broker at {broker} names its door for performance events oddly: "
+            f"the broker at {broker} gives an invalid address for performance events: "
             f"{one_line(error.problem)}",
-            remedy="Check that a broker is there, and nothing else.",
+            remedy="Check that this is the address of a Tocsin broker.",
         ) from None

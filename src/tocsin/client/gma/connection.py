@@ -155,7 +155,9 @@ class PeerConnection(asyncio.Protocol):
         if self._why is None:
             self._why = why
             if self._transport is not None:
-                self._transport.close()
+                # A second close would take asyncio's TLS transport apart, and the peer's is one.
+                if not self._transport.is_closing():
+                    self._transport.close()
                 self._close_timer = self._loop.call_later(CLOSE_S_MAX, self._transport.abort)
 
     def abort(self, why: str) -> None:

@@ -24,7 +24,8 @@ from tocsin.client.gma.made import Made, read_filter
 from tocsin.client.gma.numbering import Numbering
 from tocsin.client.gma.reception import Reception
 from tocsin.client.gma.subscription import Subscription
-from tocsin.client.gma.tls import calling_context, listening_context
+from tocsin.client.gma.tls import listening_context
+from tocsin.client.transport.tls import client_context
 from tocsin.errors import BadSetting
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma import messages as m
@@ -58,7 +59,7 @@ class Consumer:
         self._address = read_address(producer or DEFAULT_ADDRESS)
         where = None if listen is None else read_address(listen, listening=True)
         shown = listening_context(tls_certificate, tls_key)
-        self._calling = calling_context(ca_file) if self._address.tls else None
+        self._calling = client_context(ca_file) if self._address.tls else None
         self._timeout_s = timeout_s
         self._closed = False
         self._lock = Lock()

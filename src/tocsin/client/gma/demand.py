@@ -17,7 +17,7 @@ from tocsin.wire.gma.parameters import period_of, wanted
 from tocsin.wire.gma.thinning import Thinning
 
 MAKING_S_MAX: Final = 30.0  # then those who wait are told that it takes too long
-BUSY = Failed("Busy", "too much waits to be made")
+BUSY = Failed("Busy", "too many events are waiting to be made")
 
 
 class Taker(Protocol):
@@ -127,4 +127,4 @@ def emitted_filter(parameters: Parameters, filter: str | None) -> Filter | None:
 
 def overdue(waited_s: float) -> Failed:
     """It takes too long."""
-    return Failed("Overdue", f"the event has been in the making for {waited_s:.0f} s")
+    return Failed("Overdue", f"the event has been in preparation for {waited_s:.0f} s")

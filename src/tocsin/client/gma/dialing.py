@@ -10,6 +10,7 @@ from collections.abc import Callable
 from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.connection import PeerConnection
 from tocsin.client.gma.wording import one_line
+from tocsin.client.transport.tls import untrusted
 from tocsin.errors import BrokerRefused, CannotReachBroker
 
 # Ours say "problem [T104]. remedy" in a ReturnDetail; what others say is the problem as it stands.
@@ -17,10 +18,6 @@ _OURS = re.compile(r"(.*?) \[(T[0-9]{3})\]\. (.*)", re.DOTALL)
 
 
 _LISTENS = "Check the address, and that a producer, a consumer or a broker listens there."
-_TRUSTED = (
-    "Name the PEM file of the authority that signed it: ca_file=FILE, or --ca-file FILE on the "
-    "command line."
-)
 
 
 def cannot_reach(address: PeerAddress, why: object, remedy: str = _LISTENS) -> CannotReachBroker:
@@ -61,8 +58,7 @@ async def dial(
     except TimeoutError:
         raise cannot_reach(address, f"no answer within {timeout_s:g} s") from None
     except ssl.SSLCertVerificationError as error:
-        why = f"its certificate is not believed ({error.verify_message})"
-        raise cannot_reach(address, why, _TRUSTED) from None
+        raise cannot_reach(address, *untrusted(error, address.host)) from None
     except (OSError, UnicodeError) as error:
         raise cannot_reach(address, _words(error)) from None
     return connection
@@ -70,5 +66,5 @@ async def dial(
 
 def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"it does not speak TLS as we do ({error.reason or error})"
+        return f"the TLS handshake failed ({error.reason or error})"
     return str(error)

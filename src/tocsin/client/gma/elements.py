@@ -74,7 +74,7 @@ def event_of(name: EventName, values: Values, *, host: str, now: str) -> Perform
     given = dict(values)
     time = given.pop(TIME_STAMP, None)
     if time is not None and not isinstance(time, str):
-        raise BadEvent(f"{TIME_STAMP} is no text", remedy="Send it as in 2000-11-09T21:51:45Z.")
+        raise BadEvent(f"{TIME_STAMP} is not a text", remedy="Send it as in 2000-11-09T21:51:45Z.")
     if host:
         given.setdefault(HOST_NAME, host)
     return PerformanceEvent(name, stamp_of(time, now), elements_of(given))

@@ -167,6 +167,6 @@ class Link:
     def _done(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("a subscription at %s broke down", self._line.address, exc_info=error)
+            log.error("a subscription at %s failed", self._line.address, exc_info=error)
         self._line.links.discard(self)
-        self._member.over(self._over or (f"it broke down: {error!r}" if error else "all is over"))
+        self._member.over(self._over or (f"it failed: {error!r}" if error else "all is over"))

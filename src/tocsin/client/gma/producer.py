@@ -38,9 +38,10 @@ from tocsin.client.gma.registration import (
     entry_events,
 )
 from tocsin.client.gma.serving import Serving
-from tocsin.client.gma.tls import calling_context, listening_context
+from tocsin.client.gma.tls import listening_context
 from tocsin.client.outgoing import now_text
 from tocsin.client.transport.address import broker_address
+from tocsin.client.transport.tls import client_context
 from tocsin.errors import BadMessage, BadSetting, Busy
 from tocsin.event.value import Scalar
 from tocsin.wire.gma.conversation import PRODUCER
@@ -71,7 +72,7 @@ class Producer:
         where = None if listen is None else read_address(listen, listening=True)
         context = listening_context(tls_certificate, tls_key)
         self._offers = Offers(socket.gethostname() if host is None else host)
-        self._calling = cache(partial(calling_context, ca_file))
+        self._calling = cache(partial(client_context, ca_file))
         self._gate = Gate()
         self._closed = Event()
         self._changing = Lock()  # the feeds and registrations

@@ -131,7 +131,7 @@ class Visitor:
         quiet_s = self._loop.time() - self._heard_s
         busy = bool(self.connection.conversation.subscriptions)
         if not busy and quiet_s >= IDLE_S_MAX:
-            self.connection.close("nothing was said for a long time")
+            self.connection.close("nothing was received for a long time")
             return
         left_s = IDLE_S_MAX if busy else IDLE_S_MAX - quiet_s
         self._idle_timer = self._loop.call_later(left_s, self._check_idle)

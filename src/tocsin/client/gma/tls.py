@@ -1,12 +1,11 @@
-"""TLS of the library: what a listening side shows, and whom a calling side believes."""
+"""TLS of the library's listening side. What a calling side trusts is in `transport/tls`."""
 
 from __future__ import annotations
 
 import ssl
 
+from tocsin.client.transport.tls import VERSION_MIN
 from tocsin.errors import BadSetting
-
-VERSION_MIN = ssl.TLSVersion.TLSv1_2
 
 
 class _Locked(Exception):
@@ -24,7 +23,7 @@ def listening_context(certificate: str, key: str) -> ssl.SSLContext | None:
     if not certificate or not key:
         missing = "tls_key" if certificate else "tls_certificate"
         raise BadSetting(
-            f"TLS wants a certificate and its key, and {missing} is not given",
+            f"TLS needs a certificate and its key; {missing} is missing",
             remedy="Give both, each as the name of a PEM file.",
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -34,8 +33,8 @@ def listening_context(certificate: str, key: str) -> ssl.SSLContext | None:
         context.load_cert_chain(certificate, key, password=_no_password)
     except _Locked:
         raise BadSetting(
-            f"the key in {key} is locked with a password",
-            remedy="Write it without one: openssl pkey -in LOCKED -out KEY.",
+            f"the key in {key} is encrypted with a password",
+            remedy="Write it without a password: openssl pkey -in ENCRYPTED -out KEY.",
         ) from None
     except OSError as error:  # ssl.SSLError is one
         why = getattr(error, "reason", None) or error.strerror or error
@@ -43,20 +42,4 @@ def listening_context(certificate: str, key: str) -> ssl.SSLContext | None:
             f"{certificate} and {key} cannot be used for TLS: {why}",
             remedy="Name the PEM file of a certificate and that of its own key.",
         ) from None
-    return context
-
-
-def calling_context(ca_file: str | None) -> ssl.SSLContext:
-    """Whom a connection to a gmas:// address believes: the system's authorities, and the file's."""
-    context = ssl.create_default_context()
-    context.minimum_version = VERSION_MIN
-    if ca_file:
-        try:
-            context.load_verify_locations(cafile=ca_file)
-        except OSError as error:
-            why = getattr(error, "reason", None) or error.strerror or error
-            raise BadSetting(
-                f"ca_file, {ca_file}, cannot be read: {why}",
-                remedy="Name a PEM file with the certificates of the authorities.",
-            ) from None
     return context

@@ -66,7 +66,7 @@ class Monitor:
                 continue
             told = probe.tell(taken.reading, None)
             if not told:
-                self.missing[probe.name] = "there is nothing of the kind on this machine"
+                self.missing[probe.name] = "this machine has none"
                 continue
             self.probes[probe.name] = probe
             self._kept[probe.name] = kept

@@ -21,6 +21,7 @@ from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.live import RECONNECT_PATIENCE_S, STREAM_IDLE_S
 from tocsin.client.incoming.sources import BOX_EVENTS_MAX, BOX_WAIT_S
 from tocsin.client.pipeline import pauses_s
+from tocsin.client.transport.address import Address
 from tocsin.client.transport.async_connection import AsyncConnection
 from tocsin.client.transport.sse import StreamReader
 from tocsin.errors import CannotReachBroker, TocsinError
@@ -54,7 +55,7 @@ class AsyncSource(Protocol):
 class AsyncStreamSource:
     """The live stream; resumes after a lost connection and drops what came twice."""
 
-    def __init__(self, text: str, after: int | None, broker: str | None) -> None:
+    def __init__(self, text: str, after: int | None, broker: str | Address | None) -> None:
         self._text = text
         self._after = after
         self._connection = AsyncConnection(broker)
@@ -94,7 +95,9 @@ class AsyncStreamSource:
 class AsyncBoxSource:
     """A box at the broker. What was handed out is released when the batch after it is asked for."""
 
-    def __init__(self, text: str, after: int | None, broker: str | None, box: str | None) -> None:
+    def __init__(
+        self, text: str, after: int | None, broker: str | Address | None, box: str | None
+    ) -> None:
         self._text = text
         self._after = after
         self._connection = AsyncConnection(broker)
@@ -143,7 +146,9 @@ class AsyncBoxSource:
 class AsyncPushSource:
     """A listener of our own that the broker sends to."""
 
-    def __init__(self, text: str, after: int | None, broker: str | None, listen: str) -> None:
+    def __init__(
+        self, text: str, after: int | None, broker: str | Address | None, listen: str
+    ) -> None:
         host, _, port = listen.rpartition(":")
         self._text = text
         self._after = after

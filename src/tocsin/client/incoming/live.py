@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from tocsin.client.asking import stream_target
 from tocsin.client.pipeline import pauses_s
+from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.sse import POSITION, Message, StreamReader
 from tocsin.errors import CannotReachBroker
@@ -24,7 +25,7 @@ class LiveStream:
         self,
         text: str,
         after: int | None,
-        broker: str | None,
+        broker: str | Address | None,
         lost: Callable[[str], None] | None = None,
     ) -> None:
         self._text = text

@@ -19,6 +19,7 @@ from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.listener import Listener
 from tocsin.client.incoming.live import POLL_S, RECONNECT_PATIENCE_S, LiveStream
 from tocsin.client.pipeline import pauses_s
+from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import CannotReachBroker, TocsinError
 
@@ -39,7 +40,7 @@ class Source(Protocol):
 class StreamSource:
     """The live stream."""
 
-    def __init__(self, text: str, after: int | None, broker: str | None) -> None:
+    def __init__(self, text: str, after: int | None, broker: str | Address | None) -> None:
         self._live = LiveStream(text, after, broker)
         self._ready: deque[ConsumedEvent] = deque()
 
@@ -65,7 +66,9 @@ def keep(lease: Lease | None, connection: Connection) -> None:
 class BoxSource:
     """A box at the broker. What was handed out is released when the batch after it is asked for."""
 
-    def __init__(self, text: str, after: int | None, broker: str | None, box: str | None) -> None:
+    def __init__(
+        self, text: str, after: int | None, broker: str | Address | None, box: str | None
+    ) -> None:
         self._connection = Connection(broker)
         self._lease: Lease | None = None
         self._closed = False
@@ -134,7 +137,9 @@ class BoxSource:
 class PushSource:
     """A listener of our own that the broker sends to."""
 
-    def __init__(self, text: str, after: int | None, broker: str | None, listen: str) -> None:
+    def __init__(
+        self, text: str, after: int | None, broker: str | Address | None, listen: str
+    ) -> None:
         host, _, port = listen.rpartition(":")
         self._listener = Listener(host or "127.0.0.1", int(port))
         self._connection = Connection(broker)

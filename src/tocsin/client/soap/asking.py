@@ -18,6 +18,7 @@ from tocsin.wire.soap.addressing import (
 )
 from tocsin.wire.soap.envelope import Envelope, http_headers, read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault
+from tocsin.wire.soap.multipart import envelope_in
 from tocsin.wire.soap.speech import Speech
 
 
@@ -85,7 +86,8 @@ class Caller:
         answer = None
         if response.body.strip():
             try:
-                answer = read_envelope(response.body)
+                declared = response.headers.get("content-type", "")
+                answer = read_envelope(envelope_in(response.body, declared))
             except (BadXml, SoapFault):
                 if response.status < 300 and not _is_xml(response.headers):
                     return None  # a plain consumer's way to say that it is well
@@ -113,7 +115,8 @@ def answered(answer: Envelope | None, url: str, read: Callable[[Envelope], T]) -
 def nonsense(url: str, problem: str) -> BrokerRefused:
     """An answer that is none."""
     return BrokerRefused(
-        f"the answer of {url[:200]} {problem}", remedy="Check that it is the service that is meant."
+        f"the answer of {url[:200]} {problem}",
+        remedy="Check that the address is that of the right service.",
     )
 
 

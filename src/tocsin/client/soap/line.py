@@ -20,7 +20,7 @@ from tocsin.client.transport.address import URL_CHARS_MAX, Address
 from tocsin.client.transport.connection import READ_BYTES, connect
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response
-from tocsin.errors import BadSetting, CannotReachBroker, TocsinError
+from tocsin.errors import BadSetting, CannotReachBroker, TlsFailed, TocsinError
 
 Headers = Sequence[tuple[str, str]]
 
@@ -43,7 +43,7 @@ def locate(url: str) -> tuple[Address, str]:
     host = parts.hostname or ""
     if not (port and host) or len(url) > URL_CHARS_MAX or not url.isprintable() or " " in url:
         raise BadSetting(
-            f"{url[:200]!r} is no address that can be posted to",
+            f"{url[:200]!r} is not an http or https URL",
             remedy="Give an http or https URL, such as http://127.0.0.1:8400/soap.",
         )
     target = quote(parts.path or "/", safe="/:;,@!$&'()*+=~%-._")
@@ -82,6 +82,8 @@ class Line:
                     return response
             except _NothingSent as error:
                 why, may_repeat = str(error), True
+            except TlsFailed:
+                raise
             except (OSError, TocsinError) as error:
                 why, may_repeat = _words(error), repeatable
             pause_s = next(pauses, None) if response is not None or may_repeat else None
@@ -126,6 +128,8 @@ class Line:
             opened.close()
         try:
             return connect(address)
+        except TlsFailed:
+            raise
         except CannotReachBroker as error:
             raise _NothingSent(_words(error)) from None
 

@@ -15,7 +15,7 @@ from tocsin.wire.soap.delivery import Pieces, face, message
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE
 from tocsin.wire.soap.speech import Speech
-from tocsin.wire.soap.topics import TopicName, topic_context, used_prefixes
+from tocsin.wire.soap.topics import TopicName, topic_context, topic_name
 
 Delivery = Callable[[Sequence[Event], SoapTerms], Pieces]
 
@@ -51,7 +51,7 @@ def outgoing_event(
 
 def _topic_name(topic: str, namespaces: Mapping[str, str]) -> TopicName:
     scope: dict[str | None, str] = dict(namespaces.items())
-    return TopicName(topic, used_prefixes(topic, scope))
+    return topic_name(topic, scope)
 
 
 def envelope_of(

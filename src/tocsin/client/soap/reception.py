@@ -28,6 +28,7 @@ from tocsin.wire.soap.envelope import (
     write_envelope,
 )
 from tocsin.wire.soap.fault import SoapFault, fault_action, fault_of, http_status, write_fault
+from tocsin.wire.soap.multipart import envelope_in
 from tocsin.wire.soap.names import WSE04, WSE11, WSMAN
 from tocsin.wire.wse.messages import ACK_ACTION
 from tocsin.wire.wse.read import read_end
@@ -78,7 +79,7 @@ class Reception:
         soap = "1.2" if "soap+xml" in headers.get("content-type", "") else "1.1"
         addressing = Addressing()
         try:
-            envelope = read_envelope(body)
+            envelope = read_envelope(envelope_in(body, headers.get("content-type", "")))
             soap = envelope.soap
             addressing = read_addressing(envelope)
             return _taken(inbox, envelope, addressing)
@@ -126,7 +127,8 @@ def _host_and_port(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65_535:
         raise BadSetting(
-            f"{listen!r} is no place to listen on", remedy="Write HOST:PORT, as in 127.0.0.1:0."
+            f"{listen!r} is not an address to listen on",
+            remedy="Write HOST:PORT, as in 127.0.0.1:0.",
         )
     return host.strip("[]"), int(port)
 

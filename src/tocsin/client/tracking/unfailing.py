@@ -22,6 +22,6 @@ def never_raises(function: Callable[P, None]) -> Callable[P, None]:
             function(*arguments, **named)
         except Exception as error:
             where = function.__qualname__
-            _teller.once(f"{where} {type(error)}", f"Nothing was told by {where}: {error!r}.")
+            _teller.once(f"{where} {type(error)}", f"Nothing was sent by {where}: {error!r}.")
 
     return guarded

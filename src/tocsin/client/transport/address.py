@@ -9,18 +9,23 @@ from tocsin.errors import BadSetting
 
 DEFAULT_BROKER = "http://127.0.0.1:8400"
 BROKER_VARIABLE = "TOCSIN_BROKER"
+CA_FILE_VARIABLE = "TOCSIN_CA_FILE"
 URL_CHARS_MAX = 2_048
 
 _PORTS = {"http": 80, "https": 443}
 
 
 class Address(NamedTuple):
-    """A broker's address; `prefix` is the path that a proxy put in front of the broker's own."""
+    """A broker's address; `prefix` is the path that a proxy put in front of the broker's own.
+
+    `ca_file` names authorities to trust besides the system's (None: those of TOCSIN_CA_FILE).
+    """
 
     host: str
     port: int
     tls: bool
     prefix: str
+    ca_file: str | None = None
 
     @property
     def authority(self) -> str:
@@ -32,8 +37,10 @@ class Address(NamedTuple):
         return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
 
 
-def broker_address(url: str | None = None) -> Address:
+def broker_address(url: str | Address | None = None, ca_file: str | None = None) -> Address:
     """The broker at `url`, or at TOCSIN_BROKER, or on this machine."""
+    if isinstance(url, Address):
+        return url
     text = url or os.environ.get(BROKER_VARIABLE) or DEFAULT_BROKER
     scheme, found, rest = text.partition("://")
     if not found:
@@ -46,7 +53,7 @@ def broker_address(url: str | None = None) -> Address:
             f"{text!r} is not the address of a broker",
             remedy=f"Give a URL such as {DEFAULT_BROKER}, by --broker or {BROKER_VARIABLE}.",
         )
-    return Address(host, port, scheme == "https", (slash + path).rstrip("/"))
+    return Address(host, port, scheme == "https", (slash + path).rstrip("/"), ca_file)
 
 
 def _host_and_port(authority: str, default_port: int) -> tuple[str, int | None]:

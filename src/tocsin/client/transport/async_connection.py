@@ -23,8 +23,9 @@ from tocsin.errors import TocsinError
 class AsyncConnection:
     """Opened on first use and again after it broke. Requests of several tasks take turns."""
 
-    def __init__(self, broker: str | None = None) -> None:
+    def __init__(self, broker: str | Address | None = None) -> None:
         self.address: Address = broker_address(broker)
+        self._unproven = False  # nothing came yet from a broker that is addressed without TLS
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._turn = asyncio.Lock()
 
@@ -77,7 +78,7 @@ class AsyncConnection:
         message = MessageReader(response=True)
         body = bytearray()
         while not message.complete:
-            body += self._feed(message, await reader.read(READ_BYTES))
+            body += await self._feed(message, await reader.read(READ_BYTES))
             if len(body) > BODY_BYTES_MAX:
                 raise cannot_reach(self.address, "its answer has no end")
         return Response(message.status, message.headers, bytes(body))
@@ -95,7 +96,7 @@ class AsyncConnection:
             while not message.complete:
                 async with asyncio.timeout(idle_s):
                     data = await reader.read(READ_BYTES)
-                part = self._feed(message, data)
+                part = await self._feed(message, data)
                 if message.has_head and message.status != 200:
                     excerpt += part
                 else:
@@ -107,23 +108,47 @@ class AsyncConnection:
         if message.status != 200:
             raise refusal(message.status, excerpt)
 
-    def _feed(self, message: MessageReader, data: bytes) -> bytes:
+    async def _feed(self, message: MessageReader, data: bytes) -> bytes:
         if not data:
             if message.end():
                 return b""
-            raise cannot_reach(self.address, "the connection was closed")
+            raise await self._closed_by_peer()
+        self._unproven = False
         try:
             return message.feed(data)
         except TocsinError as error:
             raise cannot_reach(self.address, error.problem) from None
 
+    async def _closed_by_peer(self) -> TocsinError:
+        if self._unproven:
+            from tocsin.client.transport.tls import wants_tls
+
+            self._unproven = False
+            error = await asyncio.to_thread(wants_tls, self.address)
+            if error is not None:
+                return error
+        return cannot_reach(self.address, "the connection was closed")
+
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self._streams is None:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    self._streams = await asyncio.open_connection(
-                        self.address.host, self.address.port, ssl=self.address.tls or None
-                    )
+                    self._streams = await self._connect()
             except (TimeoutError, OSError) as error:
                 raise cannot_reach(self.address, error) from None
         return self._streams
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        address = self.address
+        self._unproven = not address.tls
+        if not address.tls:
+            return await asyncio.open_connection(address.host, address.port)
+        import ssl
+
+        from tocsin.client.transport.tls import client_context, handshake_failed
+
+        try:
+            context = client_context(address.ca_file)
+            return await asyncio.open_connection(address.host, address.port, ssl=context)
+        except ssl.SSLError as error:
+            raise handshake_failed(address, error) from None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Self
 
+from tocsin.client.transport import patience
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response, refusal
@@ -24,7 +25,8 @@ def cannot_reach(address: Address, why: object) -> CannotReachBroker:
     """The error for a broker that is not there, or that speaks something else."""
     return CannotReachBroker(
         f"cannot reach a broker at {address}: {why}",
-        remedy="Start one with `tocsin serve`, or name it with --broker or TOCSIN_BROKER.",
+        remedy="Start one with `tocsin serve`, or give the address of the one you mean: "
+        "--broker URL, TOCSIN_BROKER, or broker=URL in Python.",
     )
 
 
@@ -37,7 +39,8 @@ class Connection:
         self._socket: socket.socket | None = None
         self._rest = b""
         self._timeout_s = timeout_s
-        self.address = broker if isinstance(broker, Address) else broker_address(broker)
+        self._unproven = False  # nothing came yet from a broker that is addressed without TLS
+        self.address = broker_address(broker)
 
     def __enter__(self) -> Self:
         return self
@@ -162,7 +165,9 @@ class Connection:
                 self.close()
                 if reader.end():
                     return
-                raise cannot_reach(self.address, "the connection was closed")
+                raise self._closed_by_peer()
+            else:
+                self._unproven = False
 
     def _read(self, timeout_s: float | None, patience_s: float | None) -> bytes | None:
         """What arrives next; b"" at the end; None if only the caller's patience ran out."""
@@ -182,25 +187,56 @@ class Connection:
             self.close()
             raise cannot_reach(self.address, error) from None
 
+    def _closed_by_peer(self) -> CannotReachBroker:
+        if self._unproven:
+            from tocsin.client.transport.tls import wants_tls
+
+            self._unproven = False
+            if (error := wants_tls(self.address)) is not None:
+                return error
+        return cannot_reach(self.address, "the connection was closed")
+
     def _open(self) -> socket.socket:
         if self._socket is None:
             self._socket = connect(self.address)
+            self._unproven = not self.address.tls
         return self._socket
 
 
 def connect(address: Address) -> socket.socket:
     """A socket to the broker, with TLS if its address asks for it."""
-    try:
-        opened = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT_S)
-    except OSError as error:
-        raise cannot_reach(address, error) from None
+    opened = _called(address)
     try:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not address.tls:
             return opened
-        import ssl
-
-        return ssl.create_default_context().wrap_socket(opened, server_hostname=address.host)
+        return _with_tls(opened, address)
     except OSError as error:
         opened.close()
         raise cannot_reach(address, error) from None
+    except TocsinError:
+        opened.close()
+        raise
+
+
+def _called(address: Address) -> socket.socket:
+    while True:
+        try:
+            return socket.create_connection((address.host, address.port), CONNECT_TIMEOUT_S)
+        except ConnectionRefusedError as error:
+            if patience.is_over(address.host):
+                raise cannot_reach(address, f"{error}{patience.waited(address.host)}") from None
+        except OSError as error:
+            raise cannot_reach(address, error) from None
+
+
+def _with_tls(opened: socket.socket, address: Address) -> socket.socket:
+    import ssl
+
+    from tocsin.client.transport.tls import client_context, handshake_failed
+
+    try:
+        context = client_context(address.ca_file)
+        return context.wrap_socket(opened, server_hostname=address.host)
+    except ssl.SSLError as error:
+        raise handshake_failed(address, error) from None

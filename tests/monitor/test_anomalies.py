@@ -49,6 +49,16 @@ def test_what_is_odd_about_an_attempt_is_named() -> None:
     assert kinds_of_attempt(*early) == {"from the future"}
 
 
+def test_an_end_before_its_start_by_milliseconds_is_one_moment_by_two_clocks() -> None:
+    by_two_clocks = heard(
+        activity_pairs("a", "ActivityExecuting", 5.012), activity_pairs("a", "ActivitySucceeded", 5)
+    )
+    row = folded(by_two_clocks)[1]["r", "a", 1]
+
+    assert kinds_of_attempt(*by_two_clocks) == set()
+    assert attempt_times(row).duration_s == 0.0
+
+
 def test_what_is_odd_about_a_run_is_named() -> None:
     start, end = run_pairs("WorkflowStarted", 0), run_pairs("WorkflowCompleted", 100)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import snakemake_runs
+from tocsin.console.recorded_log import case_of, known_from
 from tocsin.monitor.hints import Ran, hints, unknown_because
+from tocsin.monitor.moments import Task, ran_of
+from tocsin.monitor.states import AttemptTimes
 
 
 def test_two_that_need_not_wait_for_each_other_are_hinted_at() -> None:
@@ -96,7 +101,7 @@ def test_of_whom_nobody_told_what_it_reads_nothing_is_said() -> None:
 def test_why_there_are_no_hints_is_told() -> None:
     loose = [Ran("a", 0, 50), Ran("b", 50, 100)]
 
-    assert "does not tell" in (unknown_because(loose) or "")
+    assert "does not report" in (unknown_because(loose) or "")
     assert unknown_because([*loose, Ran("c", 100, 110, data=(0,))]) is None
 
 
@@ -164,3 +169,44 @@ def test_no_hint_saves_more_than_the_run_took(tasks: list[Ran], slots: int) -> N
 
     length_s = max((task.ended_s for task in tasks), default=0.0)
     assert all(0 < hint.saves_s <= length_s for hint in found)
+
+
+def reading(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> list[Task]:
+    """A task, and one that waits for it."""
+    second_ns = 10**9
+    first = AttemptTimes("succeeded", None, second_ns, 2 * second_ns, 1.0, is_skewed=False)
+    then = AttemptTimes("succeeded", None, 2 * second_ns, 3 * second_ns, 1.0, is_skewed=False)
+    return [
+        Task("1", "split", "", "succeeded", first, outputs=outputs),
+        Task("2", "use", "", "succeeded", then, parents=("1",), inputs=inputs, outputs=("b",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "is_data"),
+    [
+        (("parts/x.txt",), ("parts",), True),
+        (("parts/deep/x.txt",), ("parts",), True),
+        (("/data/parts/x.txt",), ("/data/parts",), True),
+        (("parts.txt",), ("parts",), False),
+        (("other/x.txt",), ("parts",), False),
+    ],
+)
+def test_who_reads_a_file_in_a_directory_that_another_made_waits_for_data(
+    inputs: tuple[str, ...], outputs: tuple[str, ...], is_data: bool
+) -> None:
+    _, second = ran_of(reading(inputs, outputs))
+
+    assert second.data == ((0,) if is_data else ())
+    assert second.control == (() if is_data else (0,))
+
+
+def test_a_recorded_run_with_a_checkpoint_gets_no_hint_about_its_directory() -> None:
+    path = Path(__file__).parents[1] / "recordings" / "snakemake9_ok_checkpoint.jsonl"
+    case = case_of([json.loads(line) for line in path.read_text().splitlines()], "checkpoint")
+    assert case is not None
+
+    ran = ran_of(known_from(case.messages).tasks)
+
+    assert ran
+    assert all(not each.control for each in ran)

@@ -11,6 +11,7 @@ from tocsin.monitor.states import (
     CLOCKS_APART_S_MAX,
     AttemptTimes,
     began_again,
+    is_same_moment,
     is_zone_apart,
     run_started_ns,
     was_restarted,
@@ -47,7 +48,9 @@ def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
     found: list[Anomaly] = []
     started_ns = row.get("started", read_ns(latest(row, "told_start")))
     ended_ns = row.get("ended")
-    if started_ns is not None and ended_ns is not None and ended_ns < started_ns:
+    if _is_backwards(started_ns, ended_ns):
+        assert started_ns is not None
+        assert ended_ns is not None
         detail = f"it ended at {shown(ended_ns)} and began at {shown(started_ns)}"
         found.append(Anomaly(END_BEFORE_START, detail, activity))
         if is_zone_apart(seconds_between(ended_ns, started_ns)) and not times.is_skewed:
@@ -67,7 +70,9 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
     """What is odd about a run as a whole; `known` and `total` count its activities."""
     found: list[Anomaly] = []
     started_ns, ended_ns = row.get("started"), row.get("ended")
-    if started_ns is not None and ended_ns is not None and ended_ns < started_ns:
+    if _is_backwards(started_ns, ended_ns):
+        assert started_ns is not None
+        assert ended_ns is not None
         detail = f"it ended at {shown(ended_ns)} and began at {shown(started_ns)}"
         found.append(Anomaly(END_BEFORE_START, detail))
     if "ahead" in row:
@@ -96,6 +101,13 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
         found.append(Anomaly(MORE_THAN_PLANNED, detail))
     found += _too_much(row, None)
     return found
+
+
+def _is_backwards(started_ns: int | None, ended_ns: int | None) -> bool:
+    """True if an end is before its start by more than two clocks may differ."""
+    if started_ns is None or ended_ns is None or ended_ns >= started_ns:
+        return False
+    return not is_same_moment(started_ns, ended_ns)
 
 
 def _too_much(row: Row, activity: str | None) -> list[Anomaly]:

@@ -55,7 +55,7 @@ def unknown_because(tasks: Sequence[Ran]) -> str | None:
     if not tasks:
         return "nothing has run to its end yet"
     if not any(task.data or task.control for task in tasks[:TASKS_MAX]):
-        return "the engine does not tell which activity depends on which"
+        return "the engine does not report which activity depends on which"
     return None
 
 
@@ -180,7 +180,7 @@ def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> Hint:
         saves_s += max(wait.end_s - max(wait.begin_s, until_s), 0.0)
         until_s = max(until_s, wait.end_s)
     was_told = any(wait.was_told for wait in waits)
-    cause = "that order is declared" if was_told else "no reason for the wait was told"
+    cause = "that order is declared" if was_told else "the reason for the wait is not known"
     first, second = pair
     count = f"{len(waits)} times" if len(waits) > 1 else "once"
     why = (

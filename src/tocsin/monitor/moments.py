@@ -11,11 +11,12 @@ from tocsin.monitor.estimate.facts import Done, Moment, PastRun, Plan, Planned
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.hints import Ran
 from tocsin.monitor.records import DONE_ACTIVITY, ENDED_ACTIVITY
-from tocsin.monitor.showing import planned_counts, planned_total
-from tocsin.monitor.states import AttemptTimes
+from tocsin.monitor.showing import inherited, planned_counts, planned_total
+from tocsin.monitor.states import AttemptTimes, attempt_times, in_run
 from tocsin.monitor.times import seconds_between
 
 CORES_MAX: Final = 1_000_000
+_ASKED: Final = ("queued", "started")  # the moments from which on it waited for no other task
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,31 @@ class Task:
     """When we were told that it had begun."""
     asked_ns: int | None = None
     open: bool = False
+
+
+def task_of(
+    name: str, kind: str, version: str, last: Row, run_is: str, attempts: Mapping[int, Row]
+) -> Task:
+    """An activity by its last attempt's row; `attempts` are the rows of all, if it has several."""
+    times = attempt_times(last)
+    row = {**inherited(attempts), **last}
+    asked = [each[at] for each in (*attempts.values(), last) for at in _ASKED if at in each]
+    return Task(
+        name=name,
+        type=kind,
+        version=version,
+        state=in_run(times.state, run_is),
+        times=times,
+        parents=tuple(row.get("parents", ())),
+        inputs=tuple(row.get("inputs", ())),
+        outputs=tuple(row.get("outputs", ())),
+        input_bytes=latest(row, "input_bytes"),
+        output_bytes=latest(row, "output_bytes"),
+        external_bytes=latest(row, "external_bytes"),
+        heard_ns=row.get("started_heard", row.get("last_received")),
+        asked_ns=min(asked, default=None),
+        open="open" in row,
+    )
 
 
 def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
@@ -91,7 +117,15 @@ def ran_of(tasks: Sequence[Task]) -> list[Ran]:
 def _reads_nothing(task: Task, parent: Task) -> bool:
     if not task.inputs or not parent.outputs:
         return False
-    return set(task.inputs).isdisjoint(parent.outputs)
+    made = set(parent.outputs)
+    return not any(_lies_in(path, made) for path in task.inputs)
+
+
+def _lies_in(path: str, made: set[str]) -> bool:
+    """Whether a file is one of these, or in a directory that is: a task may make a whole one."""
+    while path and path not in made:
+        path = path.rpartition("/")[0]
+    return bool(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class ActivityCounts:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFile:
-    """A file of the workflow's definition; the text is None if it was too long to be sent."""
+    """A file of the workflow's definition; the text is None if it was not sent."""
 
     path: str
     sha256: str
@@ -152,6 +152,9 @@ class RunRecord:
     """Activities by type and state; of a run with very many types, the first of them."""
     retried: int = 0
     """How many activities were tried again after a failure."""
+    reused: Mapping[str, Any] | None = None
+    """Of an id that was used for several runs: the id, which of them this is, of how many, and what
+    the last one is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +211,54 @@ class FailureRecord:
     activity: ActivityRecord
     seen_before: int
     before: tuple[EventRecord, ...]
+    recovered: bool = False
+    """A later try of the same activity came to a good end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A file as one activity wrote or read it. `path` is where it is, as far as that was told.
+
+    The size is known where the activity told of one such file only, as engines tell sums.
+    """
+
+    name: str
+    path: str
+    run: str
+    workflow: str
+    engine: str
+    activity: str
+    type: str
+    state: str
+    role: Literal["output", "input"]
+    time: str | None
+    size: int | None
+    host: str | None
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LineageStep:
+    """A file, and who wrote it (upwards) or read it (downwards); without a run, it came from
+    outside of all that is known."""
+
+    file: str
+    depth: int
+    run: str | None = None
+    activity: str | None = None
+    type: str | None = None
+    state: str | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileLineage:
+    """What a file was made from, and what was made from it, the nearest first."""
+
+    up: tuple[LineageStep, ...]
+    down: tuple[LineageStep, ...]
+    more: bool
+    """True if there is more than was asked for, or than is told at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,10 @@ HEARTBEAT_S_MAX: Final = 86_400.0
 ZONE_STEP_S: Final = 1_800
 ZONE_STEPS: Final = range(2, 53)
 ZONE_SLACK_S: Final = 60.0  # between two events that are about the same thing
+DELAY_S_MAX: Final = 15.0  # from an event to the broker, where nothing holds it up
+CLOCK_OFF_S_MIN: Final = 365 * 86_400.0  # nobody holds an event back so long: its clock is wrong
+# An end so little before its start is the same moment, by two clocks: of a worker and a scheduler.
+SAME_MOMENT_S_MAX: Final = 1.0
 CLOCKS_APART_S_MAX: Final = 300.0  # as much as two clocks may differ without a word about it
 
 
@@ -52,7 +56,16 @@ def attempt_times(row: Row) -> AttemptTimes:
             duration_s = told_s
         elif is_zone_apart(duration_s - told_s):
             duration_s, is_skewed = told_s, True
+    if duration_s is None and is_same_moment(started_ns, ended_ns):
+        duration_s = 0.0
     return AttemptTimes(state, row.get("queued"), started_ns, ended_ns, duration_s, is_skewed)
+
+
+def is_same_moment(started_ns: int | None, ended_ns: int | None) -> bool:
+    """True if an end is before its start by no more than two clocks may differ."""
+    if started_ns is None or ended_ns is None or ended_ns >= started_ns:
+        return False
+    return seconds_between(ended_ns, started_ns) <= SAME_MOMENT_S_MAX
 
 
 def attempt_state(row: Row) -> ActivityState:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import random
+from functools import cache
 from pathlib import Path
 
+from tocsin.console.recorded_log import APPLICATION
+from tocsin.console.runs_file import read_cases
 from tocsin.monitor.estimate import Done, PastRun, Plan, Planned
-from tocsin.monitor.estimate.evaluation import with_times
-from tocsin.monitor.estimate.recorded import parse_run
+from tocsin.monitor.estimate.evaluation import Case, with_times
 
 HERE = Path(__file__).parent
-SNAKEMAKE_RUNS = HERE / "snakemake_runs.jsonl"
+SNAKEMAKE_LOGS = sorted((HERE.parents[1] / "recordings/snakemake_repeats").glob("*.jsonl.gz"))
 SHARED_RUNS = HERE.parents[3] / "shared/data/workflows/instances/runs.jsonl.gz"
 
 
+@cache
+def snakemake_cases() -> tuple[Case, ...]:
+    """Eight runs of one workflow, 27 to 107 jobs on two cores of a machine that others used too.
+
+    They are what a broker hears of them: no size of any file is in these logs.
+    """
+    found, _ = read_cases(SNAKEMAKE_LOGS)
+    return tuple(found[APPLICATION])
+
+
 def snakemake_runs() -> list[PastRun]:
-    """Eight runs of one workflow, 26 to 106 jobs on two cores of a machine that others used too."""
-    lines = SNAKEMAKE_RUNS.read_text().splitlines()
-    return [parse_run(json.loads(line), "a line").run for line in lines]
+    return [case.run for case in snakemake_cases()]
 
 
 def plan(samples: int, *, cores: int = 4, sample_bytes: int = 1_000_000, version: str = "") -> Plan:

@@ -279,7 +279,7 @@ def test_what_is_outside_is_read_if_the_root_is_wider(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\x7fELF\x00\x80", "no text"),
+        (b"\x7fELF\x00\x80", "not text"),
         (b"rule a:\x00\n", "NUL"),
         (b"x" * (FILE_BYTES_MAX + 1), "bytes"),
         (b"x = " + b"(" * 200_000, "characters"),

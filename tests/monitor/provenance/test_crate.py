@@ -19,6 +19,7 @@ from rocrate.rocrate import ROCrate
 
 from monitor.provenance.runs import HOSTILE, SNAKEFILE, at, hostile_run, ordinary_run
 from tocsin.monitor.provenance import RunView, crate_zip
+from tocsin.monitor.provenance.crate_missing import LISTED_MAX, missing_in
 from tocsin.monitor.provenance.layout import ROOT, layout
 from tocsin.monitor.records import ActivityRecord, WorkflowFile
 
@@ -340,3 +341,70 @@ def test_files_of_a_directory_that_was_made_come_from_nowhere_else(tmp_path: Pat
     assert "parts/" not in readme
     assert not dangling(view)
     assert loaded(tmp_path).get(directory["@id"]) is not None
+
+
+def calling(view: RunView, command: str, **changed: Any) -> RunView:
+    split, *others = view.activities
+    return replace(view, activities=(replace(split, command=command, **changed), *others))
+
+
+def test_a_crate_that_lacks_a_program_of_a_command_says_so_where_people_look(
+    tmp_path: Path,
+) -> None:
+    view = calling(ordinary_run(), "python scripts/cut.py genome.fa > parts/a.txt && ./tidy.sh")
+
+    found = missing_in((unpacked(view, tmp_path) / "README.md").read_text())
+
+    assert found == [
+        "scripts/cut.py: called by the step split, not sent",
+        "tidy.sh: called by the step split, not sent",
+        "genome.fa: read by the run; a crate carries no data",
+    ]
+    description = metadata(view)["./"]["description"]
+    assert "cannot be run again" in description
+    assert "scripts/cut.py" in description
+
+
+def test_a_crate_that_has_the_programs_of_its_commands_does_not_miss_them(tmp_path: Path) -> None:
+    view = calling(ordinary_run(), "python /home/ann/wf/scripts/cut.py made.py", inputs=())
+    made = replace(view.activities[1], outputs=("made.py",), inputs=())
+    sources = (*view.run.files, WorkflowFile("scripts/cut.py", "ef" * 32, "print()"))
+    run = replace(view.run, files=sources)
+    view = replace(view, run=run, activities=(view.activities[0], made))
+
+    readme = (unpacked(view, tmp_path) / "README.md").read_text()
+
+    assert missing_in(readme) == []
+    assert (tmp_path / "workflow/scripts/cut.py").read_text() == "print()"
+    assert "cannot be run again" not in metadata(view)["./"]["description"]
+
+
+@pytest.mark.parametrize(
+    ("view", "reason"),
+    [
+        (without_files(ordinary_run()), "the workflow's files: nobody sent them"),
+        (
+            replace(
+                ordinary_run(),
+                run=replace(ordinary_run().run, files=(WorkflowFile("flow.xyz", "ab", "a"),)),
+            ),
+            "the command: the language of workflow/flow.xyz is not known",
+        ),
+    ],
+    ids=["no files", "unknown language"],
+)
+def test_why_there_is_no_command_to_run_it_again_is_said(
+    view: RunView, reason: str, tmp_path: Path
+) -> None:
+    assert missing_in((unpacked(view, tmp_path) / "README.md").read_text())[0] == reason
+
+
+def test_what_is_missing_is_listed_up_to_a_limit_that_is_said(tmp_path: Path) -> None:
+    view = ordinary_run()
+    many = tuple(f"in/{number}.txt" for number in range(LISTED_MAX + 1))
+    view = replace(view, activities=(replace(view.activities[0], inputs=many),))
+
+    found = missing_in((unpacked(view, tmp_path) / "README.md").read_text())
+
+    assert len(found) == LISTED_MAX + 1
+    assert found[-1] == "and more of these"

@@ -16,6 +16,7 @@ from urllib.request import urlopen
 from rocrate.rocrate import ROCrate
 
 from served import Served, served
+from tocsin.monitor.provenance.crate_missing import missing_in
 
 SNAKEFILE = """\
 include: "rules/join.smk"
@@ -34,10 +35,12 @@ JOIN = """\
 rule join:
     input: expand("parts/{name}.txt", name=config["names"])
     output: "letter.txt"
-    shell: "cat {input} > {output}"
+    shell: "sh tools/join.sh {input} > {output}; python {workflow.basedir}/tools/try.py {output}"
 """
+JOIN_PROGRAM = 'echo Dear all; cat "$@"\n'
+CHECK_PROGRAM = "import sys\nassert open(sys.argv[1]).read()\n"
 PARAMETERS = {"greeting": "Grüß “Gott”, it's", "names": ["ann", "bob"]}
-LETTER = "Grüß “Gott”, it's ann\nGrüß “Gott”, it's bob\n"
+LETTER = "Dear all\nGrüß “Gott”, it's ann\nGrüß “Gott”, it's bob\n"
 
 
 def shell(line: str, directory: Path) -> None:
@@ -74,6 +77,9 @@ def test_a_snakemake_run_is_run_again_from_its_crate(tmp_path: Path) -> None:
     (first / "rules").mkdir(parents=True)
     (first / "Snakefile").write_text(SNAKEFILE)
     (first / "rules" / "join.smk").write_text(JOIN)
+    (first / "tools").mkdir()
+    (first / "tools" / "join.sh").write_text(JOIN_PROGRAM)
+    (first / "tools" / "try.py").write_text(CHECK_PROGRAM)
     (first / "config.json").write_text(json.dumps(PARAMETERS))
     with served() as broker:
         told = f"--logger tocsin --logger-tocsin-broker {broker.address}"
@@ -85,6 +91,7 @@ def test_a_snakemake_run_is_run_again_from_its_crate(tmp_path: Path) -> None:
     crate = tmp_path / "crate"
     with zipfile.ZipFile(io.BytesIO(archive)) as packed:
         packed.extractall(crate)
+    assert missing_in((crate / "README.md").read_text()) == []
     shell(f"set -e\n{commands((crate / 'README.md').read_text())}", crate)
 
     again = crate / "workflow"

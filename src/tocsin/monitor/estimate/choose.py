@@ -38,6 +38,7 @@ STEP, LONGER, SHORTER = 0.3, 1.5, 0.3
 LOG_SHARE_MIN = -30.0
 OUTLIER = math.log(3.0)  # nobody may pull further than this from the middle of opinions
 
+REST_MIN = 0.05  # of the time left: an estimate of less is counted as this
 LEVEL = 0.8
 FEW = 0.4  # runs that the interval holds beyond its share, as the past is a sample
 
@@ -49,7 +50,10 @@ def _prior(*shares: float) -> Floats:
 # Shares before there is a past, in the order of `CANDIDATES`. Before the start nothing but similar
 # runs knows the engine's own overhead; on the way a simulation from where it stands is as good.
 BEFORE = _prior(0.7, 0.05, 0.05, 0.05, 0.05, *[0.01] * 4)
-ON_THE_WAY = _prior(0.2, 0.2, 0.2, 0.05, 0.2, *[0.01] * 4)
+ON_THE_WAY = _prior(0.15, 0.15, 0.4, 0.05, 0.15, *[0.01] * 4)
+
+# When most of the work has ended: what similar runs took in all says little of what is left.
+NEAR_THE_END = _prior(0.02, 0.1, 0.8, 0.01, 0.03, 0.01, 0.02, 0.01, 0.01)
 
 # For a run of a size never seen, where all past runs had one size: they cannot say how their time
 # grows, and a simulation can.
@@ -63,22 +67,31 @@ RUNS_ENOUGH = 6  # with fewer past runs, the interval is part theirs and part th
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """Past runs at past moments, a row each: whose, how far on it seemed, each one's error."""
+    """Past runs at past moments, a row each: whose, which fraction of its time was over, how far
+    on it seemed, and each candidate's error of the total."""
 
     groups: Indexes
-    started: NDArray[np.bool_]
+    fractions: Floats
     places: Floats
     errors: Floats
+
+    @property
+    def started(self) -> NDArray[np.bool_]:
+        return self.fractions > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How to mix the candidates now, and how wrong the mixture has been, in logarithms."""
+    """How to mix the candidates now, and how wrong the mixture has been.
+
+    `low` and `high` are logarithms of real over estimated time left; with no past run `of_total`.
+    """
 
     weights: Floats
     low: float = ALONE_LOW
     high: float = ALONE_HIGH
     error: float | None = None
+    of_total: bool = True
 
 
 def fractions(number: int) -> list[float]:
@@ -90,7 +103,7 @@ def fractions(number: int) -> list[float]:
 def judge(lessons: Lessons, place: Floats, *, started: bool, grown: bool = False) -> Verdict:
     """Weigh the candidates for a run that seems this far on; `grown` if nothing of its size was
     seen, nor any two sizes."""
-    prior = ON_THE_WAY if started else GROWN if grown else BEFORE
+    prior = _on_the_way(place) if started else GROWN if grown else BEFORE
     weights, kept = _alike(lessons, place, started=started)
     if not len(kept):
         return Verdict(prior)
@@ -109,9 +122,21 @@ def judge(lessons: Lessons, place: Floats, *, started: bool, grown: bool = False
     if len(known) < 2:
         return Verdict(shares[0])
     mixed = np.einsum("nc,nc->n", errors, shares[1 + whose])
-    low, high = _interval(mixed, weights, runs)
+    low, high = _interval(_of_the_rest(mixed, lessons.fractions[kept]), weights, runs)
     error = float(_quantiles(np.abs(np.expm1(mixed)), weights, [0.5])[0])
-    return Verdict(shares[0], low, high, error)
+    return Verdict(shares[0], low, high, error, of_total=False)
+
+
+def _of_the_rest(errors: Floats, over: Floats) -> Floats:
+    """Errors of the total as errors of the time left, when these fractions were over."""
+    left = (np.exp(errors) - over) / (1 - over)
+    return np.asarray(np.log(np.maximum(left, REST_MIN)))
+
+
+def _on_the_way(place: Floats) -> Floats:
+    """The shares to start from, by how much of the work has ended (see `Totals.place`)."""
+    ended = min(max(float(place[1]), 0.0), 1.0)
+    return (1 - ended) * ON_THE_WAY + ended * NEAR_THE_END
 
 
 def _shares(errors: Floats, weights: Floats, runs: Floats, prior: Floats) -> Floats:
@@ -180,8 +205,9 @@ def _alike(lessons: Lessons, place: Floats, *, started: bool) -> tuple[Floats, I
         return np.ones(len(among)), among
     apart = ((lessons.places[among] - place) ** 2).sum(axis=1)
     weights = np.exp(-0.5 * apart / ALIKE**2) + EVEN
-    heavy = weights > FAINT * weights.max()
-    return np.asarray(weights[heavy] / weights.max()), among[heavy]
+    heaviest = np.max(weights)
+    heavy = weights > FAINT * heaviest
+    return np.asarray(weights[heavy] / heaviest), among[heavy]
 
 
 def _interval(mixed: Floats, weights: Floats, runs: float) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tocsin.monitor.estimate.bounds import least_left_s
 from tocsin.monitor.estimate.candidates import CANDIDATES, Totals, View, totals, view
 from tocsin.monitor.estimate.choose import Lessons, Verdict, chosen, fractions, judge, mix
 from tocsin.monitor.estimate.experience import Experience, digest
@@ -47,7 +48,7 @@ def learn(past: Sequence[PastRun]) -> Knowledge:
 def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
     """Every run at several moments, as seen from the runs of other groups."""
     whose: list[int] = []
-    started: list[bool] = []
+    over: list[float] = []
     places: list[Floats] = []
     errors: list[Floats] = []
     for number, run in enumerate(runs):
@@ -62,12 +63,12 @@ def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
             said = totals(seen, state)
             assert said is not None
             whose.append(groups[number])
-            started.append(fraction > 0)
+            over.append(fraction)
             places.append(said.place)
             errors.append(said.logs - math.log(run.makespan_s))
     return Lessons(
         np.array(whose, dtype=np.intp),
-        np.array(started, dtype=bool),
+        np.array(over, dtype=np.float64),
         np.array(places).reshape(-1, PLACES),
         np.array(errors).reshape(-1, len(CANDIDATES)),
     )
@@ -140,10 +141,12 @@ def _answer(
     told: tuple[int, ...],
 ) -> Estimate:
     """`told` is the part of the critical path that the plan has; the rest is only expected."""
-    total_s = max(math.exp(mix(said.logs, verdict.weights)), said.least_s, state.elapsed_s)
+    left_s = least_left_s(seen.shape, state, seen.past)
+    least_s = max(said.least_s, state.elapsed_s + left_s)
+    total_s = max(math.exp(mix(said.logs, verdict.weights)), least_s)
     remaining_s = total_s - state.elapsed_s
-    low_s = max(total_s * math.exp(verdict.low) - state.elapsed_s, 0.0)
-    high_s = max(total_s * math.exp(verdict.high) - state.elapsed_s, remaining_s)
+    low_s, high_s = _interval(verdict, state.elapsed_s, total_s)
+    low_s = min(max(low_s, left_s), remaining_s)
     overdue = most_overdue(seen.shape, state, seen.past, said.rest.pace)
     if overdue is not None:  # past runs knew nothing of the kind: it may take as long once more
         high_s = max(high_s, remaining_s + overdue.runs_s)
@@ -160,6 +163,15 @@ def _answer(
         past_attempts=seen.tables.attempts,
         other_versions=seen.tables.other_versions,
     )
+
+
+def _interval(verdict: Verdict, elapsed_s: float, total_s: float) -> tuple[float, float]:
+    """The seconds left that 80 of 100 runs would be within."""
+    low, high = math.exp(verdict.low), math.exp(verdict.high)
+    if verdict.of_total:
+        return max(total_s * low - elapsed_s, 0.0), max(total_s * high, total_s) - elapsed_s
+    remaining_s = total_s - elapsed_s
+    return remaining_s * low, remaining_s * max(high, 1.0)
 
 
 def _alone(seen: View) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -68,6 +69,26 @@ class _Result:
     baselines: Mapping[str, float]
 
 
+class Case(Protocol):
+    """A run that has ended, and what was known of it at each moment."""
+
+    @property
+    def run(self) -> PastRun: ...
+
+    def at(self, elapsed_s: float, past: Sequence[Case]) -> Moment:
+        """All that was known when so many seconds were over, with the `past` runs known then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A run whose tasks are replayed: the plan is known before the start."""
+
+    run: PastRun
+
+    def at(self, elapsed_s: float, past: Sequence[Case]) -> Moment:
+        return moment_at(self.run, elapsed_s)
+
+
 def with_times(run: PastRun) -> PastRun:
     """The run with the times at which its tasks started and ended, replayed if need be."""
     digested = digest(run)
@@ -97,24 +118,30 @@ def moment_at(run: PastRun, elapsed_s: float) -> Moment:
 
 
 def evaluate(runs: Sequence[PastRun], told: Callable[[int], None] = lambda _: None) -> Application:
+    """Estimate every run from the others, and again from those of other sizes; see below."""
+    return evaluate_cases([Replayed(with_times(run)) for run in runs], told)
+
+
+def evaluate_cases(
+    timed: Sequence[Case], told: Callable[[int], None] = lambda _: None
+) -> Application:
     """Estimate every run from the others, and again from those of other sizes.
 
     `told` is called with how many runs of twice as many are done.
     """
-    timed = [with_times(run) for run in runs]
-    sizes = [compile_plan(run.plan).size for run in timed]
+    sizes = [compile_plan(case.run.plan).size for case in timed]
     run_out = []
-    for number, run in enumerate(timed):
-        run_out.append(_look(run, [other for other in timed if other is not run]))
+    for number, case in enumerate(timed):
+        run_out.append(_look(case, [other for other in timed if other is not case]))
         told(number + 1)
     if len(set(sizes)) == len(sizes):
         size_out = run_out
         told(2 * len(timed))
     else:
         size_out = []
-        for number, run in enumerate(timed):
+        for number, case in enumerate(timed):
             others = [o for o, size in zip(timed, sizes, strict=True) if size != sizes[number]]
-            size_out.append(_look(run, others))
+            size_out.append(_look(case, others))
             told(len(timed) + number + 1)
     return Application(
         len(timed),
@@ -125,14 +152,14 @@ def evaluate(runs: Sequence[PastRun], told: Callable[[int], None] = lambda _: No
     )
 
 
-def _look(run: PastRun, past: Sequence[PastRun]) -> dict[float, _Result]:
+def _look(case: Case, past: Sequence[Case]) -> dict[float, _Result]:
     if not past:
         return {}
-    knowledge = learn(past)
+    knowledge = learn([other.run for other in past])
     found = {}
     for stage in STAGES:
-        moment = moment_at(run, stage * run.makespan_s)
-        found[stage] = _result(knowledge, moment, run.makespan_s)
+        moment = case.at(stage * case.run.makespan_s, past)
+        found[stage] = _result(knowledge, moment, case.run.makespan_s)
     return found
 
 

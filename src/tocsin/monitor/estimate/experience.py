@@ -25,7 +25,11 @@ SLOPE_PRIOR = 1.0  # squares of input that speak for no slope at all
 
 @dataclass(frozen=True, slots=True)
 class TypeRecord:
-    """One type of task in one past run; runtimes as natural logarithms."""
+    """One type of task in one past run; runtimes as natural logarithms.
+
+    `kin_squares` and `kin_products` tell how tasks follow the tasks before them: whether the one
+    that waited for a long one was long itself, as where both work on the same data.
+    """
 
     count: int
     level: float
@@ -36,6 +40,8 @@ class TypeRecord:
     flow_products: float
     variance: float
     deviations: Floats
+    kin_squares: float
+    kin_products: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class Experience:
     """A past run. `core_s` is its makespan in seconds of work, that is without the stretch.
 
     `settled_seq` is the event of the log that ended it, `heard_ns` when the last was heard of it.
+    `fastest_s` is the shortest time by the clock that a task of each type took.
     """
 
     shape: Shape
@@ -53,6 +60,7 @@ class Experience:
     types: Mapping[str, TypeRecord]
     milestones: Mapping[tuple[str, float], float]
     whole: State
+    fastest_s: Mapping[str, float]
     settled_seq: int = 0
     heard_ns: int | None = None
 
@@ -96,11 +104,13 @@ def digest(run: PastRun) -> Experience | None:
     stretch = whole.stretch or 1.0
     known = np.zeros(shape.count, dtype=bool)
     known[list(done)] = True
-    types = {
-        name: _record(name, shape, logs, kept)
+    kept = {
+        name: members
         for name, indexes in shape.members.items()
-        if len(kept := indexes[known[indexes]])
+        if len(members := indexes[known[indexes]])
     }
+    kin, _ = shape.over_parents(_unexplained(shape, logs, kept), known.astype(np.float64))
+    types = {name: _record(name, shape, logs, kin, members) for name, members in kept.items()}
     return Experience(
         shape=shape,
         features=features(shape),
@@ -110,6 +120,7 @@ def digest(run: PastRun) -> Experience | None:
         types=types,
         milestones=_milestones(shape, ends, stretch),
         whole=whole,
+        fastest_s={name: float(np.min(ends[at] - starts[at])) for name, at in kept.items()},
         settled_seq=run.settled_seq,
         heard_ns=run.heard_ns,
     )
@@ -132,12 +143,24 @@ def _times(run: PastRun, shape: Shape, logs: Floats, makespan_s: float) -> tuple
     return starts, ends
 
 
-def _record(name: str, shape: Shape, logs: Floats, indexes: Indexes) -> TypeRecord:
+def _unexplained(shape: Shape, logs: Floats, kept: Mapping[str, Indexes]) -> Floats:
+    """How much longer than others of its type in this run each task took, its input allowed for."""
+    found = np.zeros(shape.count)
+    for indexes in kept.values():
+        values, beside = logs[indexes], shape.flow[indexes] - shape.flow[indexes].mean()
+        level = values.mean()
+        grows = slope(float(beside @ beside), float(beside @ (values - level)))
+        found[indexes] = values - level - grows * beside
+    return found
+
+
+def _record(name: str, shape: Shape, logs: Floats, kin: Floats, indexes: Indexes) -> TypeRecord:
     values, flow = logs[indexes], shape.flow[indexes]
     level, across = float(values.mean()), float(flow.mean())
     beside = flow - across
     squares, products = float(beside @ beside), float(beside @ (values - level))
     unexplained = values - level - slope(squares, products) * beside
+    before = kin[indexes] - kin[indexes].mean()
     return TypeRecord(
         count=len(indexes),
         level=level,
@@ -148,6 +171,8 @@ def _record(name: str, shape: Shape, logs: Floats, indexes: Indexes) -> TypeReco
         flow_products=products,
         variance=float(unexplained.var()),
         deviations=np.quantile(unexplained, RANKS),
+        kin_squares=float(before @ before),
+        kin_products=float(before @ unexplained),
     )
 
 

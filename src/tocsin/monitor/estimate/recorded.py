@@ -11,7 +11,7 @@ from tocsin.errors import BadRunsFile
 from tocsin.monitor.estimate.facts import Done, PastRun, Plan, Planned
 from tocsin.monitor.estimate.shape import TASKS_MAX
 
-REMEDY = "docs/estimates.md shows what a line must hold. Mend the line, or leave it out."
+REMEDY = "docs/estimates.md shows what a line must hold. Fix the line, or leave it out."
 COUNT_MAX = 1_000_000
 SECONDS_MAX = 1e10
 

@@ -8,8 +8,8 @@ long: one simulation then says what many with dice would say on average.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,13 @@ OVERDUE = 0.1  # a task beyond all its kin is given this share of its time more
 DRAG_MIN, DRAG_MAX = 0.5, 3.0
 DRAG_PRIOR = 5  # so many ended tasks speak for no drag
 LOG_S_MAX = 30.0
+GENERATIONS = 3  # through so many tasks that have not ended is something inherited
 VARIANCE_MIN = 1e-3
+ERROR_MAX = 1.5  # of a type's level in a past run: beyond it is an accident
+RECENT = 0.2  # of the elapsed time: what ended longer ago than this counts little
+SCATTER_USUAL = 0.3  # tasks that scatter more tell less of the machine
+DRIFT_PRIOR = 6.0  # so many tasks that ended just now speak for no change
+PAIRS_PRIOR = 5.0  # so many past runs speak for all pairs of types being alike
 
 WAITING, RUNNING, ENDED = 0, 1, 2
 
@@ -53,6 +59,7 @@ class _Seen:
     ages: Floats
     deviation: float
     count: int
+    scale: Floats
 
 
 def rests(shape: Shape, models: Runtimes, state: State, stretch: float) -> tuple[Rest, Rest]:
@@ -68,12 +75,53 @@ def rests(shape: Shape, models: Runtimes, state: State, stretch: float) -> tuple
         name: _look(indexes, kinds[indexes], models, models.types.get(name), state, stretch)
         for name, indexes in shape.members.items()
     }
+    corrections, pace = _corrections(seen, models)
+    if pace is not None and any(each.model.heredity for each in seen.values()):
+        models = _inherited(shape, models, seen, corrections, state)
+        seen = {
+            name: _look(indexes, kinds[indexes], models, models.types.get(name), state, stretch)
+            for name, indexes in shape.members.items()
+        }
+        corrections, _ = _corrections(seen, models)
     drag = _drag(shape, state)
-    corrections, pace = _corrections(seen, models.shared)
+    drift = _drift(seen, corrections, state)
+    corrections = {name: each + drift for name, each in corrections.items()}
     usual = Rest(_simulated(shape, seen, {}, state, stretch), drag, pace)
     if pace is None:
         return usual, usual
     return usual, Rest(_simulated(shape, seen, corrections, state, stretch), drag, pace)
+
+
+def _inherited(
+    shape: Shape,
+    models: Runtimes,
+    seen: Mapping[str, _Seen],
+    corrections: Mapping[str, float],
+    state: State,
+) -> Runtimes:
+    """The models with what each task has from those before it: who follows a long one is long."""
+    own, known = np.zeros(shape.count), np.zeros(shape.count)
+    passes = np.zeros(shape.count)
+    for name, each in seen.items():
+        ended = each.places[ENDED]
+        at = each.indexes[ended]
+        own[at] = state.logs[at] - each.model.levels[ended] - corrections[name]
+        known[at] = 1.0
+        passes[each.indexes] = each.model.heredity
+    here, sure = own, known
+    for _ in range(GENERATIONS):
+        kin, share = shape.over_parents(here, sure)
+        here = np.where(known > 0, own, passes * kin)
+        sure = np.where(known > 0, 1.0, share * (passes > 0))
+    kin, share = shape.over_parents(here, sure)
+    types = {}
+    for name, model in models.types.items():
+        at = shape.members[name]
+        scale = 1.0 - share[at] * (1.0 - model.narrowed)
+        types[name] = replace(
+            model, levels=model.levels + model.heredity * share[at] * kin[at], scale=scale
+        )
+    return replace(models, types=types)
 
 
 def _simulated(
@@ -93,7 +141,7 @@ def _simulated(
             log_seconds[each.indexes[waiting]] = (
                 each.model.levels[waiting]
                 + correction
-                + np.interp(shuffled, RANKS, each.model.deviations)
+                + np.interp(shuffled, RANKS, each.model.deviations) * each.scale[waiting]
             )
         left.update(_left(each, correction, stretch))
     seconds = np.exp(np.minimum(log_seconds, LOG_S_MAX)) * stretch
@@ -113,12 +161,14 @@ def _look(
     model = known or _guess(models, state, ended, len(indexes))
     ages_s = [state.elapsed_s - state.running[i] for i in indexes[places[RUNNING]].tolist()]
     ages = np.log(np.maximum(np.array(ages_s) / stretch, RUNTIME_S_MIN))
+    scale = np.ones(len(indexes)) if model.scale is None else model.scale
     deviation = 0.0
     if len(ended):
         above = np.sort(ended - model.levels[places[ENDED]])
         ranks = _ranks(above, np.sort(ages - model.levels[places[RUNNING]]))
-        deviation = float(np.mean(above - np.interp(ranks, RANKS, model.deviations)))
-    return _Seen(model, places, indexes, ages, deviation, len(ended))
+        usual = np.interp(ranks, RANKS, model.deviations) * float(scale[places[ENDED]].mean())
+        deviation = float(np.mean(above - usual))
+    return _Seen(model, places, indexes, ages, deviation, len(ended), scale)
 
 
 def _guess(models: Runtimes, state: State, ended: Floats, count: int) -> TypeModel:
@@ -148,50 +198,83 @@ def _ranks(ended: Floats, ages: Floats) -> Floats:
     return np.asarray((1.0 - (before + survival) / 2)[is_end])
 
 
-def _corrections(seen: Mapping[str, _Seen], shared: float) -> tuple[dict[str, float], float | None]:
-    """By how much each type's level differs here, and the run's own pace (1: as usual)."""
-    known = [each for each in seen.values() if each.count]
+def _corrections(
+    seen: Mapping[str, _Seen], models: Runtimes
+) -> tuple[dict[str, float], float | None]:
+    """By how much each type's level differs here, and the run's own pace (1: as usual).
+
+    What types have in common, as past runs show it, passes from those that have ended to those
+    that have not: a slow machine slows all, large data those that read it.
+    """
+    names = list(seen)
+    known = [place for place, name in enumerate(names) if seen[name].count]
     if not known:
         return dict.fromkeys(seen, 0.0), None
-    common = _common(known, shared)
-    corrections: dict[str, float] = {}
+    among, runs = _covariance(names, seen, models.shared)
+    here = [seen[names[place]] for place in known]
+    found = np.array([each.deviation for each in here])
+    noise = np.diag([_noise(each) for each in here])
+    inner = among[np.ix_(known, known)]
+    # How much runs differ, this one counted in: what was never so slow before can be now.
+    surprise = float(found @ np.linalg.solve(inner + noise, found)) / len(known)
+    wider = max((runs + surprise) / (runs + 1), 1.0)
+    said = wider * among[:, known] @ np.linalg.solve(wider * inner + noise, found)
+    number = sum(each.count for each in here)
+    mean = sum(each.deviation * each.count for each in here) / number
+    pace = math.exp(min(max(mean, -LOG_S_MAX), LOG_S_MAX))
+    return dict(zip(names, said.tolist(), strict=True)), pace
+
+
+def _covariance(
+    names: Sequence[str], seen: Mapping[str, _Seen], shared: float
+) -> tuple[Floats, int]:
+    """How the levels of types vary together from run to run, and in how many runs that was seen.
+
+    With few past runs, all pairs are taken to have the same in common.
+    """
+    among = np.full((len(names), len(names)), shared)
+    among += np.diag([_own(seen[name], shared) for name in names])
+    runs = sorted({run for each in seen.values() for run in each.model.errors})
+    if not runs:
+        return among, 0
+    errors = np.array([[seen[n].model.errors.get(run, 0.0) for n in names] for run in runs])
+    errors = np.clip(errors, -ERROR_MAX, ERROR_MAX)
+    share = len(runs) / (len(runs) + PAIRS_PRIOR)
+    together = errors.T @ errors / len(runs)
+    mixed = (1 - share) * among + share * together
+    np.fill_diagonal(mixed, np.maximum(np.diagonal(mixed), np.diagonal(among)))
+    return mixed, len(runs)
+
+
+def _drift(seen: Mapping[str, _Seen], corrections: Mapping[str, float], state: State) -> float:
+    """By how much what ended of late took longer than the rest of this run explains.
+
+    The speed of a machine changes while a run goes on, and the last tasks know it best.
+    """
+    total, weights = 0.0, DRIFT_PRIOR
     for name, each in seen.items():
-        correction = common
-        if each.count:
-            beyond = each.deviation - correction
-            own = _with_this_run(_own(each, shared), beyond**2 - _noise(each), each.model.errors)
-            correction += own / (own + _noise(each)) * beyond
-        corrections[name] = correction
-    number = sum(each.count for each in known)
-    mean = sum(each.deviation * each.count for each in known) / number
-    return corrections, math.exp(min(max(mean, -LOG_S_MAX), LOG_S_MAX))
-
-
-def _common(known: Sequence[_Seen], shared: float) -> float:
-    """What the types seen so far have in common: a slow machine."""
-    precision = weighted = 0.0
-    for each in known:
-        variance = _own(each, shared) + _noise(each)
-        precision += 1 / variance
-        weighted += each.deviation / variance
-    if precision <= 0:
-        return 0.0
-    runs = max((each.model.errors for each in known), key=len)
-    shared = _with_this_run(shared, (weighted / precision) ** 2 - 1 / precision, runs)
-    return shared * weighted / (1 + shared * precision)
+        ended = each.places[ENDED]
+        at = each.indexes[ended]
+        since_s = np.maximum(state.elapsed_s - state.ends[at], 0.0)
+        dated = np.isfinite(since_s)
+        if not dated.any():
+            continue
+        beyond = state.logs[at] - each.model.levels[ended] - corrections[name]
+        scatter = max(each.model.scatter * float(each.scale[ended].mean()), SCATTER_USUAL)
+        recent = np.exp(-since_s[dated] / max(RECENT * state.elapsed_s, RUNTIME_S_MIN))
+        recent *= (SCATTER_USUAL / scatter) ** 2
+        total += float(recent @ np.clip(beyond[dated], -1.0, 1.0))
+        weights += float(recent.sum())
+    return total / weights
 
 
 def _own(each: _Seen, shared: float) -> float:
     return max(each.model.spread**2 - shared, VARIANCE_MIN)
 
 
-def _with_this_run(variance: float, here: float, runs: Sized) -> float:
-    """How much runs differ, this one counted in: what was never so slow before can be now."""
-    return (len(runs) * variance + max(here, 0.0)) / (len(runs) + 1)
-
-
 def _noise(each: _Seen) -> float:
-    return each.model.scatter**2 / max(each.count, 1)
+    scale = float(each.scale[each.places[ENDED]].mean()) if each.count else 1.0
+    return (each.model.scatter * scale) ** 2 / max(each.count, 1)
 
 
 def _shuffled(count: int) -> Floats:
@@ -208,11 +291,12 @@ def _left(each: _Seen, correction: float, stretch: float) -> dict[int, float]:
     if not len(running):
         return {}
     levels = each.model.levels[running] + correction
-    survived = np.interp(each.ages - levels, each.model.deviations, RANKS, left=0.0, right=1.0)
+    deviations = each.model.deviations * float(each.scale[running].mean())
+    survived = np.interp(each.ages - levels, deviations, RANKS, left=0.0, right=1.0)
     share = np.empty(len(running))
     share[np.argsort(-each.ages, kind="stable")] = (np.arange(len(running)) + 0.5) / len(running)
     ranks = survived + (1 - survived) * share
-    logs = levels + np.interp(ranks, RANKS, each.model.deviations)
+    logs = levels + np.interp(ranks, RANKS, deviations)
     totals_s = np.exp(np.minimum(logs, LOG_S_MAX)) * stretch
     ages_s = np.exp(each.ages) * stretch
     totals_s = np.where(totals_s <= ages_s, ages_s * (1 + OVERDUE), totals_s)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tocsin.monitor.estimate.experience import RANKS, Experience, mean_parents, slope
+from tocsin.monitor.estimate.experience import RANKS, Experience, TypeRecord, mean_parents, slope
 from tocsin.monitor.estimate.shape import Floats, Shape
 from tocsin.monitor.estimate.similar import TREND, Similar, compare, fit, kernel
 
@@ -24,6 +24,7 @@ OTHER_VERSION_NOISE = 1.0  # another version of an activity tells this much less
 NEAREST = 4
 GROWTHS = (0.0, 1.0)  # a type's time has nothing to do with its input, or is in proportion to it
 SPREAD_MIN = 0.03
+NARROWED_MIN = 0.3
 SPREAD_UNKNOWN = 1.0
 
 
@@ -36,6 +37,9 @@ class TypeModel:
     spread: float  # of the level from run to run
     scatter: float  # of tasks within a run
     errors: Mapping[int, float]  # by past run: its level less what the others say
+    heredity: float = 0.0  # of how much its parents differ from their kind, as much it differs
+    narrowed: float = 1.0  # the scatter that is left where its parents are known
+    scale: Floats | None = None  # of the scatter of each task, once something is inherited
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,7 @@ def _type_model(
     )
     weights /= weights.sum()
     deviations = np.einsum("r,rq->q", weights, np.array([records[n].deviations for n in nearest]))
+    heredity, narrowed = _heredity(records)
     spread = math.sqrt(float(np.mean(errors**2)) + SPREAD_MIN**2)
     return TypeModel(
         levels=level + grows * (flow - across),
@@ -104,7 +109,21 @@ def _type_model(
         spread=spread if len(having) > 1 else SPREAD_UNKNOWN,
         scatter=max(float(deviations.std()), 0.05),
         errors=dict(zip(having, errors.tolist(), strict=True)),
+        heredity=heredity,
+        narrowed=narrowed,
     )
+
+
+def _heredity(records: Sequence[TypeRecord]) -> tuple[float, float]:
+    """How a task follows those before it, and what is left of the scatter by then."""
+    squares = sum(record.kin_squares for record in records)
+    products = sum(record.kin_products for record in records)
+    total = sum(record.variance * record.count for record in records)
+    heredity = slope(squares, products)
+    if heredity <= 0 or total <= 0:
+        return 0.0, 1.0
+    left = 1 - heredity * (2 * products - heredity * squares) / total
+    return heredity, math.sqrt(min(max(left, NARROWED_MIN**2), 1.0))
 
 
 def _shared_variance(models: Sequence[TypeModel]) -> float:

@@ -27,7 +27,8 @@ SIZE_DIGITS = 2
 class Shape:
     """A plan, compiled. `flow` is the logarithm of the external bytes that reach each task.
 
-    `inputs` are the bytes that each task reads; NaN where they are not known.
+    `inputs` are the bytes that each task reads; NaN where they are not known. `edges` are those
+    who wait and those they wait for, a place for each pair.
     """
 
     types: tuple[str, ...]
@@ -35,6 +36,7 @@ class Shape:
     members: Mapping[str, Indexes]
     parents: Sequence[Sequence[int]]
     children: Sequence[Sequence[int]]
+    edges: tuple[Indexes, Indexes]
     flow: Floats
     inputs: Floats
     external_bytes: float
@@ -49,6 +51,17 @@ class Shape:
     def size(self) -> tuple[int, float]:
         """What must be equal for two runs to be of one size."""
         return self.count, float(f"{self.external_bytes:.{SIZE_DIGITS - 1}e}")
+
+    def over_parents(self, values: Floats, known: Floats) -> tuple[Floats, Floats]:
+        """For each task the mean of its parents' values that are known, and how many of them are.
+
+        `known` is 1 or less for each task; the second answer is a share, 0 for who has no parents.
+        """
+        below, above = self.edges
+        parents = np.bincount(below, minlength=self.count)
+        weights = np.bincount(below, known[above], minlength=self.count)
+        sums = np.bincount(below, (values * known)[above], minlength=self.count)
+        return sums / np.maximum(weights, 1e-9), weights / np.maximum(parents, 1)
 
 
 def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
@@ -76,12 +89,26 @@ def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
         members={name: np.array(indexes, dtype=np.intp) for name, indexes in members.items()},
         parents=parents,
         children=children,
-        flow=np.log1p(np.array(_flow(external, parents, children), dtype=np.float64)),
+        edges=_edges(parents),
+        flow=_like_their_kind(
+            np.log1p(np.array(_flow(external, parents, children), dtype=np.float64)),
+            members,
+            min(len(plan.tasks), TASKS_MAX),
+        ),
         inputs=np.array([_input(*each) for each in zip(tasks, parents, strict=True)]),
         external_bytes=sum(external),
         machines=min(max(plan.machines, 1), SLOTS_MAX),
         slots=min(max(plan.machines, 1) * max(plan.cores, 1), SLOTS_MAX),
     )
+
+
+def _like_their_kind(flow: Floats, members: Mapping[str, Sequence[int]], planned: int) -> Floats:
+    """Tasks that are only announced, after those that are `planned`, get as much as their kind."""
+    for indexes in members.values():
+        known = [index for index in indexes if index < planned]
+        if known and len(known) < len(indexes):
+            flow[indexes[len(known) :]] = flow[known].mean()
+    return flow
 
 
 def _announced(plan: Plan, tasks: Sequence[Planned], usual: Mapping[str, int]) -> list[Planned]:
@@ -109,6 +136,12 @@ def _sound_parents(tasks: Sequence[Planned]) -> list[tuple[int, ...]]:
         tuple({p: None for p in task.parents if 0 <= p < count and p != index})
         for index, task in enumerate(tasks)
     ]
+
+
+def _edges(parents: Sequence[Sequence[int]]) -> tuple[Indexes, Indexes]:
+    counts = [len(above) for above in parents]
+    below = np.repeat(np.arange(len(parents), dtype=np.intp), counts)
+    return below, np.array([each for above in parents for each in above], dtype=np.intp)
 
 
 def _bytes(value: int | None) -> float:

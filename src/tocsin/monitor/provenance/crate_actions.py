@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tocsin.monitor.provenance.crate_plan import PARAMETERS, CratePlan, Entity, known, reference
+from tocsin.monitor.provenance.crate_plan import CratePlan, Entity, known, reference
 from tocsin.monitor.provenance.crate_workflow import source_id, tool_id
 from tocsin.monitor.provenance.files import first_entity
 from tocsin.monitor.provenance.languages import LANGUAGES
@@ -45,7 +45,8 @@ def happened(plan: CratePlan) -> Iterator[Entity]:
     """Every action, who took part in it, and every file it was about."""
     yield from _agents(plan)
     if plan.main is not None:
-        yield _organised(plan)
+        if plan.ran:  # an OrganizeAction must have a ControlAction
+            yield _organised(plan)
         yield _whole(plan, plan.main)
     for activity in plan.view.activities:
         yield from _activity(plan, activity)
@@ -86,7 +87,6 @@ def _organised(plan: CratePlan) -> Entity:
         if any(ran(attempt) for attempt in attempts(activity))
     ]
     started, ended = interval(run.started, run.ended)
-    configuration = [reference(PARAMETERS)] if run.parameters else []
     return known(
         {
             "@id": _ENGINE_RUN,
@@ -96,7 +96,7 @@ def _organised(plan: CratePlan) -> Entity:
             "agent": _user(plan),
             "startTime": started,
             "endTime": ended,
-            "object": [*configuration, *controls],
+            "object": controls,  # nothing else: the profile takes only ControlActions
             "result": reference(plan.iri(run_name(run.id))),
             **_outcome(run.state, run.error, run.exit_code),
         }

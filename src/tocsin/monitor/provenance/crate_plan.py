@@ -11,7 +11,7 @@ from tocsin.monitor.provenance.languages import Language, command, language_of, 
 from tocsin.monitor.provenance.layout import Layout, layout
 from tocsin.monitor.provenance.names import Name, prefixes
 from tocsin.monitor.provenance.telling import clean
-from tocsin.monitor.provenance.view import RunView
+from tocsin.monitor.provenance.view import RunView, ran_attempts
 from tocsin.monitor.records import WorkflowFile
 
 METADATA: Final = "ro-crate-metadata.json"
@@ -23,7 +23,10 @@ Entity = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CratePlan:
-    """The parts of one crate. Without a file that is the workflow, `main` is None."""
+    """The parts of one crate. Without a file that is the workflow, `main` is None.
+
+    `ran` are the steps, by type and version, of which an activity took place.
+    """
 
     view: RunView
     files: RunFiles
@@ -33,6 +36,7 @@ class CratePlan:
     language: Language | None
     command: str | None
     prefixes: Mapping[str, str]
+    ran: frozenset[tuple[str, str]]
 
     @property
     def main_place(self) -> str | None:
@@ -60,7 +64,8 @@ def crate_plan(view: RunView) -> CratePlan:
         parameters = f"{up}{PARAMETERS}" if run.parameters else None
         told = command(language, places.places[main].removeprefix(f"{here}/"), parameters)
     known = prefixes(run.id, run.workflow)
-    return CratePlan(view, run_files(view), sources, places, main, language, told, known)
+    ran = frozenset((activity.type, activity.version) for activity, _ in ran_attempts(view))
+    return CratePlan(view, run_files(view), sources, places, main, language, told, known, ran)
 
 
 def reference(identifier: str) -> Entity:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
+from tocsin.monitor.provenance.crate_missing import missing, summary
 from tocsin.monitor.provenance.crate_plan import (
     METADATA,
     PARAMETERS,
@@ -32,6 +33,7 @@ _RUN_PROFILES: Final = {
 }
 _VERSION: Final = "0.5"
 _LANGUAGE_UNKNOWN: Final = "#language"
+_ABOUT: Final = "What a workflow's run did, as its engine told it to a Tocsin broker."
 
 
 def described(plan: CratePlan) -> Iterator[Entity]:
@@ -87,7 +89,9 @@ def parameter_id(parameter: str) -> str:
 
 
 def _profile_ids(plan: CratePlan) -> list[str]:
-    kinds = ["process"] if plan.main is None else list(_RUN_PROFILES)
+    # Provenance Run Crate demands a step that was executed.
+    count = 1 if plan.main is None else 3 if plan.ran else 2
+    kinds = list(_RUN_PROFILES)[:count]
     run_profiles = [f"https://w3id.org/ro/wfrun/{kind}/{_VERSION}" for kind in kinds]
     return run_profiles if plan.main is None else [*run_profiles, _WORKFLOW_PROFILE]
 
@@ -131,7 +135,7 @@ def _root(plan: CratePlan) -> Entity:
             "@type": "Dataset",
             "conformsTo": [reference(profile) for profile in _profile_ids(plan)],
             "name": clean(f"Run {run.id} of {run.workflow or 'a workflow'}"),
-            "description": "What a workflow's run did, as its engine told it to a Tocsin broker.",
+            "description": " ".join([_ABOUT, *summary(missing(plan))]),
             "datePublished": next((told for time in times if (told := moment(time))), None),
             "license": "Nobody told under which terms the workflow may be used.",
             "identifier": whole,
@@ -152,16 +156,16 @@ def _source(plan: CratePlan, number: int, source: WorkflowFile) -> Entity:
             "alternateName": clean(source.path),
             "sha256": clean(source.sha256),
             "contentSize": None if text is None else str(len(clean(text).encode())),
-            "description": "Not in the crate: it was too long to be sent."
-            if text is None
-            else None,
+            "description": "Not in the crate: its text was not sent." if text is None else None,
         }
     )
 
 
 def _main(plan: CratePlan, number: int, steps: list[Step]) -> Entity:
     run = plan.view.run
-    tools = [reference(tool_id(step.type, step.version)) for step in steps]
+    # A tool that is a part of the workflow must be one that an action used.
+    used = [step for step in steps if (step.type, step.version) in plan.ran]
+    tools = [reference(tool_id(step.type, step.version)) for step in used]
     older = [plan.iri(workflow_name(*pair.older)) for pair in lineage(plan.view)][:1]
     again = f"Run it again, in {plan.layout.working_directory}: {plan.command}"
     return {

@@ -11,13 +11,14 @@ import json
 import shlex
 import zipfile
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from tocsin.monitor.provenance.chunks import chunks
 from tocsin.monitor.provenance.crate_actions import happened
+from tocsin.monitor.provenance.crate_missing import missing, missing_lines, one_line
 from tocsin.monitor.provenance.crate_plan import METADATA, PARAMETERS, README, CratePlan, crate_plan
 from tocsin.monitor.provenance.crate_workflow import described
 from tocsin.monitor.provenance.telling import clean
@@ -29,7 +30,6 @@ CONTEXT: Final = (
 )
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the first moment that a ZIP archive can tell of
 _FILE_MODE: Final = 0o100644 << 16
-_LISTED_MAX: Final = 20
 
 
 def crate_zip(view: RunView) -> bytes:
@@ -75,7 +75,7 @@ def _put(crate: zipfile.ZipFile, place: str, content: Iterator[bytes]) -> None:
 def _readme(plan: CratePlan) -> str:
     run = plan.view.run
     lines = [
-        f"# Run {_line(run.id)} of {_line(run.workflow or 'a workflow')}",
+        f"# Run {one_line(run.id)} of {one_line(run.workflow or 'a workflow')}",
         "",
         "This is a Workflow Run RO-Crate: `ro-crate-metadata.json` tells what the run did.",
         "",
@@ -90,19 +90,8 @@ def _readme(plan: CratePlan) -> str:
             f"$ cd {shlex.quote(plan.layout.working_directory)}",
             f"$ {plan.command}",
             "```",
+            "",
+            "What the workflow's own programs import, call or open is not known to the broker.",
         ]
-    elif plan.main is not None:
-        lines += [f"The workflow is `{plan.main_place}`; its language is not known here."]
-    else:
-        lines += ["Nobody sent the workflow's files, so the crate cannot carry them."]
-    missing = list(islice(plan.files.external, _LISTED_MAX + 1))
-    if missing:
-        lines += ["", "The run read these files, which the crate does not carry:", ""]
-        lines += [f"- {_line(path)}" for path in missing[:_LISTED_MAX]]
-        lines += ["- and more"] if len(missing) > _LISTED_MAX else []
-    return "\n".join(lines) + "\n"
-
-
-def _line(text: str) -> str:
-    """The text on one line, with nothing that a terminal would obey."""
-    return clean("".join(char if char.isprintable() else " " for char in text))
+    lines += missing_lines(missing(plan))
+    return "\n".join(lines).rstrip("\n") + "\n"

@@ -25,6 +25,7 @@ from tocsin.archive.samples import SCHEMAS
 from tocsin.archive.synth import broken
 from tocsin.archive.synth.plan import Plan
 from tocsin.archive.synth.synthesis import TRUTH_NAME, synthesize
+from tocsin.archive.verifying import verify
 from tocsin.console import cli
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.settings import BadSetting
@@ -33,7 +34,7 @@ from tocsin.monitor.states import attempt_state, attempt_times, run_state
 from tocsin.ontology import built_in
 
 EVENTS = 30_000
-PLAN = Plan(EVENTS, seed=5, broken=0.002)
+PLAN = Plan(EVENTS, seed=5, broken=0.002, broken_files=True)
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,17 @@ def test_the_same_seed_makes_the_same_columns_and_another_one_others(tmp_path: P
     assert len(first) == len(again) > 6
     assert all(one.equals(two) for one, two in zip(first, again, strict=True))
     assert not first[0].equals(other[0])
+
+
+def test_no_file_of_an_archive_is_damaged_unless_that_is_asked_for(tmp_path: Path) -> None:
+    truth = synthesize(Plan(2_000, seed=3, broken=0.02), tmp_path / "made", lambda _: None)
+    synthesize(
+        Plan(2_000, seed=3, broken=0.02, broken_files=True), tmp_path / "hurt", lambda _: None
+    )
+
+    assert sum(truth["broken"].values()) == 40
+    assert verify(str(tmp_path / "made")).findings == []
+    assert {each.level for each in verify(str(tmp_path / "hurt")).findings} == {"damage"}
 
 
 def test_a_day_on_which_nothing_came_is_a_day_like_any_other(tmp_path: Path) -> None:

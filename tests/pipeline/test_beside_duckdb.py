@@ -22,7 +22,7 @@ from tocsin.pipeline.job import Job, run
 pytest.importorskip("duckdb")
 
 BENCH = Path(__file__).parents[2] / "bench"
-PLAN = Plan(12_000, seed=3, broken=0.002, duplicates=0.03)
+PLAN = Plan(12_000, seed=3, broken=0.002, duplicates=0.03, broken_files=True)
 
 pytestmark = pytest.mark.slow
 

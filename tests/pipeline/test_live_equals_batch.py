@@ -16,6 +16,7 @@ from engines import test_dask_records as dask
 from engines import test_parsl_records as parsl
 from engines.engine_room import recording
 from monitor.runs import at
+from monitor.test_generations import one_run
 from pipeline.accounts import compare, in_the_monitor
 from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
@@ -26,6 +27,7 @@ from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.ontology import built_in
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.fold import cells_of, folded, with_all_cells
+from tocsin.pipeline.generations import told_apart, turns_of
 from tocsin.pipeline.runs import run_rows, with_activities, with_runs
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
@@ -106,13 +108,13 @@ def in_spark(spark: SparkSession, events: list[Stored]) -> tuple[DataFrame, Data
     tables = [
         pa.Table.from_batches([to_batch(part, teller)]) for part in (events[:half], events[half:])
     ]
+    messages = [spark.createDataFrame(only_told(each)) for each in tables]
+    turns = [turns_of(each) for each in messages]
+    messages = [told_apart(each, turns) for each in messages]
     folds = {}
     for entity in ("activity", "run"):
         parts = [
-            with_all_cells(
-                folded(cells_of(spark.createDataFrame(only_told(each)), entity), entity, 2), entity
-            )
-            for each in tables
+            with_all_cells(folded(cells_of(each, entity), entity, 2), entity) for each in messages
         ]
         folds[entity] = folded(parts[0].unionByName(parts[1]), entity, 2)
     runs = run_rows(folds["run"], NOW, SILENCE_S)
@@ -129,11 +131,12 @@ def _some_twice(events: list[Stored], chance: random.Random) -> list[Stored]:
 def both_say_the_same(
     spark: SparkSession, directory: Path, events: list[Stored], *, seed: int
 ) -> int:
-    """Each gets them in an order of its own, and some twice. Returns how many activities there
-    are."""
+    """Both get some twice; the monitor in the order of the log, as it always does, and Spark in
+    any. Returns how many activities there are."""
     chance = random.Random(seed)
     activities, runs = in_spark(spark, _some_twice(events, chance))
-    kept = in_the_monitor(directory, _some_twice(events, chance))
+    in_order = sorted(_some_twice(events, chance), key=lambda each: each.seq)
+    kept = in_the_monitor(directory, in_order)
     try:
         rows = ([each.asDict() for each in frame.collect()] for frame in (runs, activities))
         return compare(kept, *rows, NOW_NS)
@@ -148,6 +151,21 @@ def test_whatever_is_said_in_whatever_order_both_say_the_same(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     assert both_say_the_same(spark, tmp_path, random_events(seed, 700), seed=seed) > 40
+
+
+def test_an_id_that_was_used_again_is_the_same_runs_live_and_here(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pairs = [each for start_s in (0, 60, 4_000) for each in one_run(start_s)]
+    late = {"RunId": "r", "ActivityId": "b", "ActivitySucceeded": at(8)}
+    events = [stored_of(each, seq, None, 9_000) for seq, each in enumerate([*pairs, late], 1)]
+
+    assert both_say_the_same(spark, tmp_path, events, seed=3) == 4
+
+    _, runs = in_spark(spark, events)
+    assert {row.run: row.duration_s for row in runs.collect()} == dict.fromkeys(
+        ("r", "r~2", "r~3"), 10.0
+    )
 
 
 def test_what_engines_told_of_their_runs_is_the_same_live_and_here(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,8 @@ from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
 from tocsin.pipeline import making, quality
-from tocsin.pipeline.job import Job, run
+from tocsin.pipeline.job import Job, already_made, run
+from tocsin.pipeline.source import register
 from tocsin.pipeline.standing import PARTS_MAX, due
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.stream import Pace, Streaming
@@ -71,6 +73,51 @@ def test_running_it_again_changes_nothing(
     assert before == {
         path: path.stat().st_mtime_ns for path in at_once.rglob("*") if path.is_file()
     }
+
+
+def test_that_there_is_nothing_new_is_known_without_spark(
+    archive: Path, at_once: Path, tmp_path: Path
+) -> None:
+    done = already_made(Job(str(archive), at_once))
+
+    assert done is not None
+    assert not done.is_new
+    assert done.manifest == require(at_once).manifest
+    assert already_made(Job(str(archive), at_once, anew=True)) is None
+    assert already_made(Job(str(archive), tmp_path / "none")) is None
+    with pytest.raises(BadPipelineOption, match="are made of"):
+        already_made(Job(str(archive), at_once, since=datetime(2026, 1, 2, tzinfo=UTC)))
+
+
+def test_what_came_since_is_known_without_spark(archive: Path, at_once: Path) -> None:
+    sample = archive / "_deliveries" / "date=2026-01-01" / "1.parquet"
+    shutil.copy(next((archive / "_deliveries").rglob("*.parquet")), sample)
+    try:
+        assert already_made(Job(str(archive), at_once)) is None
+    finally:
+        sample.unlink()
+    assert already_made(Job(str(archive), at_once)) is not None
+
+    last = files(archive)[-1]
+    kept = last.rename(archive / "_away")
+    try:
+        with pytest.raises(BadPipelineOption):  # it ends before the tables do
+            already_made(Job(str(archive), at_once))
+    finally:
+        kept.rename(last)
+
+
+def test_wrong_clocks_are_not_lateness(at_once: Path, archive: Path) -> None:
+    truth = json.loads((archive / "_truth.json").read_text())
+    counts = require(at_once).manifest.counts
+    late = pc.sum(pc.greater(rows(at_once, "events")["late_s"], 600.0)).as_py() or 0
+
+    assert late == counts["late"] <= truth["late"]
+    assert counts["clock_off"] > 10 * truth["late"]  # hosts of another zone, or years behind
+
+
+def test_the_archive_to_try_things_with_is_read_whole(ready: SparkSession, archive: Path) -> None:
+    assert register(ready).read.format("tocsin").load(str(archive)).count() == EVENTS
 
 
 def test_what_came_in_parts_makes_the_same_tables_as_all_at_once(

@@ -112,7 +112,7 @@ def test_a_damaged_file_of_a_broker_is_named_with_what_to_do_or_passed_over_and_
     first, last = number * 100 + 1, number * 100 + 100
     with damaged(trimmed_broker, number) as path:
         begun_s = time.monotonic()
-        with pytest.raises(BadArchiveFile, match=r"Restore it from a copy") as caught:
+        with pytest.raises(BadArchiveFile, match=r"Restore it from a backup") as caught:
             numbers(batch_reader(url, columns=columns, retries=1))
         took_s = time.monotonic() - begun_s
         left = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -46,7 +45,7 @@ def test_a_broker_is_believed_by_the_certificate_of_its_authority(
             reader(broker.url, ca_file="/none/such").partitions()
 
         assert len(reader(broker.url, ca_file=str(certificate)).partitions()) == 1
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("TOCSIN_CA_FILE", str(certificate))
         assert len(reader(broker.url).partitions()) == 1
 
 
@@ -58,9 +57,9 @@ def test_tables_are_made_of_a_broker_with_a_certificate_of_its_own(tmp_path: Pat
         command += ["--archive", broker.url, "--tables", str(tmp_path / "tables")]
 
         refused = subprocess.run(command, capture_output=True, text=True)
-        environment = {**os.environ, "SSL_CERT_FILE": str(certificate)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        command += ["--ca-file", str(certificate)]
+        done = subprocess.run(command, capture_output=True, text=True)
 
     assert refused.returncode == 3
-    assert "SSL_CERT_FILE" in refused.stderr
+    assert "--ca-file" in refused.stderr
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -22,7 +22,12 @@ import pyarrow.parquet as pq
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.record import SCHEMA, VERSION_KEY
 from tocsin.archive.selection import paths, select
-from tocsin.errors.archive import ArchiveFileGone, ArchiveFileNotRead, BadArchiveFile
+from tocsin.errors.archive import (
+    ArchiveFileGone,
+    ArchiveFileNotRead,
+    BadArchiveFile,
+    IncompleteRecords,
+)
 
 FIRST_KEY: Final = b"tocsin.first"
 LAST_KEY: Final = b"tocsin.last"
@@ -66,7 +71,7 @@ def must_be_sound(piece: Piece) -> None:
         _must_have_required(piece, SCHEMA, held.names)
         for field in SCHEMA:
             if not field.nullable and held.field(field.name).nullable and _has_nulls(file, field):
-                raise BadArchiveFile(piece.path, _has_nulls_in(field))
+                raise IncompleteRecords(piece.path, _has_nulls_in(field))
 
 
 def read_through(piece: Piece, source: BinaryIO | None = None) -> None:
@@ -233,7 +238,7 @@ def _must_be_ours(piece: Piece, file: pq.ParquetFile) -> None:
             "nothing" if each is None else each.decode("ascii", "replace") for each in said
         )
         raise BadArchiveFile(
-            piece.path, f"its footer speaks of other events (first, last, count: {words})"
+            piece.path, f"its footer describes other events (first, last, count: {words})"
         )
 
 
@@ -246,7 +251,7 @@ def _must_have_required(piece: Piece, judged: pa.Schema, held: Sequence[str]) ->
 def _must_be_whole(piece: Piece, batch: pa.RecordBatch, judged: pa.Schema) -> None:
     for field, column in zip(judged, batch.columns, strict=True):
         if not field.nullable and column.null_count:
-            raise BadArchiveFile(piece.path, _has_nulls_in(field))
+            raise IncompleteRecords(piece.path, _has_nulls_in(field))
 
 
 def _has_nulls_in(field: pa.Field) -> str:

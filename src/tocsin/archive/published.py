@@ -143,7 +143,7 @@ def unreadable(what: str, error: Exception) -> NoTables:
             "missing."
         )
     elif isinstance(error, OSError) and error.errno is not None:
-        remedy = "Look at the rights and the disk of what it names."
+        remedy = "Check the permissions and the disk of that file."
     return NoTables(f"{what} cannot be read: {error}", remedy=remedy)
 
 

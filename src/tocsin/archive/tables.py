@@ -49,7 +49,7 @@ EVENTS: Final = _table(
     workflow=TEXT,
     activity=TEXT,  # here it is the id, as the event tells it
     attempt=pa.int32(),
-    late_s=NUMBER,  # received so long after it happened
+    late_s=NUMBER,  # received so long after it happened; 0 where the clock that dated it is wrong
 )
 
 ACTIVITIES: Final = _table(

@@ -22,7 +22,7 @@ from tocsin.archive.record import VERSION
 from tocsin.archive.samples import SCHEMAS
 from tocsin.errors.archive import ArchiveFileGone, ArchiveFileNotRead, BadArchiveFile
 
-MOVE_IT: Final = "Restore it from a copy, or move it out of the archive and do without it."
+MOVE_IT: Final = "Restore it from a backup, or move it out of the archive and do without it."
 FINDINGS_MAX: Final = 1_000  # then it is said that there are more
 
 # What was not read may be sound; but nobody can say that all is well.
@@ -183,7 +183,7 @@ def _dates(piece: Piece, batch: pa.RecordBatch) -> set[str]:
     try:
         return {date_of(ends["min"]), date_of(ends["max"])}
     except (ValueError, OverflowError, OSError) as error:
-        reason = "it has an event received at a time that no clock shows"
+        reason = "it has an event received at a time that is out of range"
         raise BadArchiveFile(piece.path, reason) from error
 
 

@@ -11,7 +11,7 @@ from tocsin.archive.tables import USED
 from tocsin.monitor.faults import WORDS_CHARS_MAX
 from tocsin.monitor.rules import ENDING
 from tocsin.monitor.showing import INHERITED
-from tocsin.monitor.states import ZONE_SLACK_S, ZONE_STEP_S, ZONE_STEPS
+from tocsin.monitor.states import SAME_MOMENT_S_MAX, ZONE_SLACK_S, ZONE_STEP_S, ZONE_STEPS
 from tocsin.pipeline.fold import cell_is_stamped, unpacked
 
 US_PER_S: Final = 1_000_000
@@ -26,11 +26,11 @@ def seconds_between(first: Column, second: Column) -> Column:
     return (F.unix_micros(second) - F.unix_micros(first)) / F.lit(US_PER_S)
 
 
-def is_zone_apart(seconds: Column) -> Column:
+def is_zone_apart(seconds: Column, slack_s: float = ZONE_SLACK_S) -> Column:
     """True if two times differ as if one of them were in another zone; never null."""
     apart = F.abs(seconds)
     steps = F.round(apart / ZONE_STEP_S)
-    fits = F.abs(apart - steps * ZONE_STEP_S) <= ZONE_SLACK_S
+    fits = F.abs(apart - steps * ZONE_STEP_S) <= slack_s
     return F.coalesce(steps.between(ZONE_STEPS.start, ZONE_STEPS.stop - 1) & fits, F.lit(False))
 
 
@@ -131,12 +131,14 @@ def _timed(cells: DataFrame) -> DataFrame:
     )
     rows = rows.withColumn("own_s", own)
     is_told = F.col("told_s").isNotNull() & F.col("over_at").isNotNull()
+    early_s = seconds_between(F.col("over_at"), F.col("began"))
+    same_moment = F.when((early_s > 0) & (early_s <= SAME_MOMENT_S_MAX), F.lit(0.0))
     is_off = is_told & is_zone_apart(F.col("own_s") - F.col("told_s"))
     return rows.withColumns(
         {
             "duration_s": F.when(
                 is_off | (is_told & F.col("own_s").isNull()), F.col("told_s")
-            ).otherwise(F.col("own_s")),
+            ).otherwise(F.coalesce("own_s", same_moment)),
             "skewed": F.col("skewed") | is_off,
             STANDS: _state(),
         }

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 
 from tocsin.archive.tables import EVENTS, QUARANTINE
 from tocsin.monitor.alerts import SOURCE
-from tocsin.pipeline.attempts import seconds_between
+from tocsin.monitor.states import CLOCK_OFF_S_MIN, DELAY_S_MAX
+from tocsin.pipeline.attempts import is_zone_apart, seconds_between
 from tocsin.pipeline.derive.usage import WATCHED
 from tocsin.pipeline.few import Keep
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
@@ -53,7 +54,7 @@ def _at_a_glance() -> Column:
     for name in ("topic", "subject", "run", "activity"):
         found = found.when(F.octet_length(name) > NAME_BYTES_MAX, F.lit(f"its {name} is too long"))
     for name in EARLIEST:
-        found = found.when(~_is_shown(name), F.lit(f"its time ({name}) is one that no clock shows"))
+        found = found.when(~_is_shown(name), F.lit(f"its time ({name}) is out of range"))
     return found
 
 
@@ -128,8 +129,23 @@ def notes_of(usable: DataFrame) -> DataFrame:
     return usable.where(kept).select(*NOTE_COLUMNS, told.alias("told"))
 
 
+def is_clock_off() -> Column:
+    """True if the clock that dated the event was wrong, rather than the event late: it differs from
+    the broker's by whole time zones, or by more than a year.
+
+    By the event alone, so that the answer does not depend on which others are folded with it. One
+    of sixty events that are an hour to a day late happens to be late by that.
+    """
+    delay_s = _delay_s()
+    return is_zone_apart(delay_s, DELAY_S_MAX) & (delay_s > 0) | (delay_s >= CLOCK_OFF_S_MIN)
+
+
+def _delay_s() -> Column:
+    return seconds_between(F.col("at"), F.col("received"))
+
+
 def events_of(once: DataFrame) -> DataFrame:
     """The table of events."""
-    late_s = F.greatest(seconds_between(F.col("at"), F.col("received")), F.lit(0.0))
+    late_s = F.when(is_clock_off(), F.lit(0.0)).otherwise(F.greatest(_delay_s(), F.lit(0.0)))
     columns = {"workflow": F.col("told.WorkflowName"), "late_s": late_s}
     return once.withColumns(columns).select(*EVENTS.names)

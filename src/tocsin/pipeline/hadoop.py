@@ -179,7 +179,7 @@ def _told(spark: SparkSession, archive: str) -> Iterator[None]:
         if _is(error, UNKNOWN):
             raise NoArchive(
                 f"Spark does not know the file system of {archive}: {words}",
-                remedy=f"Put what knows it on the class path: {_packages(spark, archive)}.",
+                remedy=f"Add its connector to the class path: {_packages(spark, archive)}.",
             ) from error
         if _is(error, MISSING):
             raise NoArchive(
@@ -188,7 +188,7 @@ def _told(spark: SparkSession, archive: str) -> Iterator[None]:
             ) from error
         raise PipelineFailed(
             f"{archive} cannot be read: {words}",
-            remedy="See that its address and the right to read it are as Spark needs them: they "
+            remedy="Check the address and the credentials: they "
             "are set with --conf spark.hadoop.fs.*.",
         ) from error
 

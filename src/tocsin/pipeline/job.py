@@ -22,7 +22,7 @@ from tocsin.pipeline.numbers import OF_FILES
 from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
 from tocsin.pipeline.places import has_files
 from tocsin.pipeline.plainly import told_plainly
-from tocsin.pipeline.reading import Limit, land, new_records
+from tocsin.pipeline.reading import Limit, has_news, land, new_records
 from tocsin.pipeline.samples import Samples
 from tocsin.pipeline.standing import added, compacted, due
 from tocsin.pipeline.state import Partial, State, Window
@@ -106,6 +106,23 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
         return Done(make_tables(spark, state, job, tell), True, bad)
 
 
+def already_made(job: Job) -> Done | None:
+    """What stands, if the tables have everything already. Of a directory or a broker that is known
+    without Spark, which takes seconds to start; None if it is not, or if there is something to do.
+    """
+    state = State(job.tables)
+    standing = None if job.anew else published(job.tables)
+    if standing is None or not state.partials_directory.is_dir():
+        return None
+    with told_plainly(), state.held():
+        if state.has_moved(job.window):
+            return None
+        state.agree_on(job.window)
+        if has_news(job.archive, state.through(), job.window, state.ending()) is not False:
+            return None
+        return None if is_behind(None, state, job) else Done(standing.manifest, False)
+
+
 def start_over(spark: SparkSession, state: State, job: Job) -> None:
     """Forget what is kept, once the archive is seen to be there: what is kept may be all there is
     of what an archive let go."""
@@ -113,7 +130,7 @@ def start_over(spark: SparkSession, state: State, job: Job) -> None:
     state.forget()
 
 
-def is_behind(spark: SparkSession, state: State, job: Job) -> bool:
+def is_behind(spark: SparkSession | None, state: State, job: Job) -> bool:
     """True if the tables were not made of what is in the state, which may have been started over,
     and of the samples there are. What nothing is counted of, tables do not show."""
     standing, parts = published(job.tables), state.partials()

@@ -58,7 +58,7 @@ def extent(spark: SparkSession, place: KafkaPlace) -> tuple[dict[int, int], dict
         if partitions.isEmpty():
             raise NoArchive(
                 f"Kafka at {place.servers} has no topic {place.topic}",
-                remedy="See what it is called, and that you may read it.",
+                remedy="Check its name, and that you may read it.",
             )
         return (
             _by_partition(consumer.beginningOffsets(partitions)),
@@ -91,7 +91,7 @@ def _told(place: KafkaPlace) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         raise PipelineFailed(
-            f"Kafka at {place.servers} does not tell of topic {place.topic}: {_words(error)}",
+            f"Kafka at {place.servers} did not describe topic {place.topic}: {_words(error)}",
             remedy="See that it runs and can be reached from here; what its clients need to be "
             f"let in is set with --conf {SETTINGS}security.protocol=SSL and the like.",
         ) from error

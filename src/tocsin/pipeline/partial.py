@@ -19,6 +19,7 @@ from tocsin.pipeline.clean import (
     LATE_S,
     as_judged,
     events_of,
+    is_clock_off,
     keys_of,
     notes_of,
     reason,
@@ -28,6 +29,7 @@ from tocsin.pipeline.clean import (
 from tocsin.pipeline.derive.schemas import spark_schema
 from tocsin.pipeline.few import Keep, few, without
 from tocsin.pipeline.fold import cells_of, folded
+from tocsin.pipeline.generations import TURNS, told_apart, turns_before, turns_of
 from tocsin.pipeline.known import known_before
 from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.parquet import write, write_few
@@ -103,6 +105,7 @@ def _made(
     # By their numbers: to judge them again, each step would read all that they are judged by.
     numbers = keep(aside.select("seq").where("seq > 0"))
     usable = without(numbered(records, wrong).where("seq > 0"), numbers)
+    usable = _told_apart(spark, state, input, usable, place)
     seen = Observation()
 
     def fold(name: str, entity: Entity, plans: DataFrame | None = None) -> dict[str, int]:
@@ -125,6 +128,7 @@ def _made(
         "set_aside": aside.count(),
         "events": found["events"],
         "late": found["late"],
+        "clock_off": found["clock_off"],
     }
     as_of = _as_of(found["by_now_us"], found["last_us"], input.now)
     last = found["last"]
@@ -136,6 +140,17 @@ def _made(
         dict(input.positions),
         None if last is None else Ending(last["seq"], last["source"], last["id"]),
     )
+
+
+def _told_apart(
+    spark: SparkSession, state: State, input: Input, usable: DataFrame, place: Path
+) -> DataFrame:
+    """What can be used, where a run id that was used again names each of its runs."""
+    turns = turns_of(usable)
+    write_few(turns, place / TURNS)
+    own = spark.read.schema(turns.schema).parquet(on_this_disk(place / TURNS))
+    former = [each for each in state.partials() if each.facts.last < input.first]
+    return told_apart(usable, [own, *turns_before(spark, former)])
 
 
 def _write_once(
@@ -163,6 +178,7 @@ def _write_once(
         seen,
         F.count("*").alias("events"),
         F.count_if(F.col("late_s") > input.late_s).alias("late"),
+        F.count_if(is_clock_off()).alias("clock_off"),
         F.max(F.when(F.col("received") <= F.lit(input.now), received_us)).alias("by_now_us"),
         F.max_by(received_us, "seq").alias("last_us"),
         F.max_by(F.struct("seq", "source", "id"), "seq").alias("last"),

@@ -63,14 +63,14 @@ def told_plainly() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         words = with_cause(error)
-        remedy = "Run it again with --verbose for the whole story."
+        remedy = "Run it again with --verbose for the full error."
         if DISK_FULL in words:
             remedy = "Make room, or name another place with --tables."
         raise PipelineFailed(
             f"Spark gave up: {words}", remedy=f"The tables are as they were. {remedy}"
         ) from error
     except OSError as error:
-        remedy = "Look at the rights and the disk of what it names."
+        remedy = "Check the permissions and the disk of that file."
         if error.errno in NO_ROOM:
             remedy = "Make room, or name another place with --tables."
         raise PipelineFailed(

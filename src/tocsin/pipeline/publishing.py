@@ -148,7 +148,7 @@ class Edition:
             return
         if path.exists():
             raise PipelineFailed(
-                f"{path} is in the way: it is not a table of ours",
+                f"{path} already exists, and is not a table of the pipeline",
                 remedy="Move it, or name another directory with --tables.",
             )
         path.symlink_to(target)

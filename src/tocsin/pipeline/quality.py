@@ -85,14 +85,14 @@ CHECKS: Final = (
     ),
     _where(
         "events",
-        "no event was received before it happened by less than nothing",
+        "no event has a negative delay",
         "late_s < 0 OR isnan(late_s)",
         "seq",
         "late_s",
     ),
     _where(
         "activities",
-        "every attempt has a run, a name and a state that there is",
+        "every attempt has a run, a name and a known state",
         "run IS NULL OR activity IS NULL OR state IS NULL OR "
         f"state NOT IN ({_one_of(ACTIVITY_STATES)})",
         "run",
@@ -111,13 +111,13 @@ CHECKS: Final = (
     ),
     _where(
         "runs",
-        "every run has a state that there is",
+        "every run has a known state",
         f"state IS NULL OR state NOT IN ({_one_of(RUN_STATES)})",
         "run",
         "state",
     ),
     _where(
-        "runs", "no more is done than there is", "progress < 0 OR progress > 1", "run", "progress"
+        "runs", "progress is between 0 and 1", "progress < 0 OR progress > 1", "run", "progress"
     ),
     _where(
         "activity_stats",
@@ -145,7 +145,7 @@ CHECKS: Final = (
     ),
     _where(
         "estimates",
-        "what remains is in order",
+        "the bounds of the time left are in order",
         "remaining_low_s > remaining_s OR remaining_s > remaining_high_s OR remaining_s < 0",
         "run",
         "remaining_low_s",
@@ -250,9 +250,9 @@ def require(found: list[Finding]) -> None:
         return
     first = failed[0]
     others = "; ".join(f"{each.table}: {each.sentence}" for each in failed[1:])
-    more = f" (nor: {others})" if others else ""
+    more = f" (also failed: {others})" if others else ""
     raise QualityFailed(
-        f"table {first.table}: it does not hold that {first.sentence}: {first.count:,} rows, "
+        f"table {first.table}: check failed: {first.sentence}: {first.count:,} rows, "
         f"as {'; '.join(first.rows)}{more}",
         remedy="Nothing was published: the tables are as they were. Look for these rows in the "
         "archive; if they are right, the check is not: please report it.",

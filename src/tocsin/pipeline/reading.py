@@ -89,6 +89,20 @@ def new_records(
                 raise
 
 
+def has_news(archive: str, after: int, window: Window, ending: Ending | None) -> bool | None:
+    """Whether anything came after that event; None if it takes Spark to tell.
+
+    Raises BadPipelineOption as `new_records` does.
+    """
+    if is_broker(archive):
+        begin, head = _extent(archive, after, ending)
+        return head > begin
+    if not is_directory(archive):
+        return None
+    found, _ = _files(None, archive, window)
+    return bool(_asked(found, archive, after, window, ending))
+
+
 def land(spark: SparkSession, archive: str, found: Found, place: Path) -> Found:
     """What something that runs has told, written down: each step would ask for it again."""
     out = place / "landed"
@@ -123,13 +137,7 @@ def _from_files(
     ending: Ending | None,
 ) -> Found | None:
     found, left_out = _files(spark, archive, window)
-    # What is copied elsewhere is only listed as far as its dates are asked for.
-    is_all = is_directory(archive) or _is_everything(window)
-    if found and is_all and found[-1].last < after:
-        raise started_over(archive, found[-1].last, after)
-    if is_directory(archive):
-        must_have(archive, found, ending)
-    asked = [each for each in found if each.last > after and _may_be_in(each, window)]
+    asked = _asked(found, archive, after, window, ending)
     pieces = _first_of(asked, after, limit)
     if not pieces:
         return None
@@ -150,6 +158,19 @@ def _from_files(
     )
 
 
+def _asked(
+    found: list[Piece], archive: str, after: int, window: Window, ending: Ending | None
+) -> list[Piece]:
+    """The files with what came after that event."""
+    # What is copied elsewhere is only listed as far as its dates are asked for.
+    is_all = is_directory(archive) or _is_everything(window)
+    if found and is_all and found[-1].last < after:
+        raise started_over(archive, found[-1].last, after)
+    if is_directory(archive):
+        must_have(archive, found, ending)
+    return [each for each in found if each.last > after and _may_be_in(each, window)]
+
+
 def _is_everything(window: Window) -> bool:
     return window.since is None and window.until is None
 
@@ -168,9 +189,13 @@ def _missing(pieces: Sequence[Piece], after: int) -> int:
     return missing
 
 
-def _files(spark: SparkSession, archive: str, window: Window) -> tuple[list[Piece], list[Foreign]]:
-    """The files of the archive, ascending, and those left out."""
+def _files(
+    spark: SparkSession | None, archive: str, window: Window
+) -> tuple[list[Piece], list[Foreign]]:
+    """The files of the archive, ascending, and those left out. A directory is listed without
+    Spark."""
     if not is_directory(archive):
+        assert spark is not None, "a store is listed by Spark"
         listing = listed(spark, archive, window)
         return listing.pieces, listing.foreign
     directory = directory_of(archive)
@@ -295,12 +320,8 @@ def _from_broker(
     limit: Limit,
     ending: Ending | None,
 ) -> Found | None:
-    extent = Broker(Options.parse({"path": archive})).extent()
-    if extent.head < after:
-        raise started_over(archive, extent.head, after)
-    broker_must_have(archive, ending)
-    begin = after or extent.first - 1  # what was let go before the first is no hole
-    last = extent.head if limit.rows is None else min(extent.head, begin + limit.rows)
+    begin, head = _extent(archive, after, ending)
+    last = head if limit.rows is None else min(head, begin + limit.rows)
     if last <= begin:
         return None
     register(spark)  # where the package was shipped, Spark does not find its sources by itself
@@ -309,4 +330,13 @@ def _from_broker(
     reader = reader.option("holes", "skip").option("bad_files", "skip")
     rows = within(reader.load(archive), window, after)
     expected = last - begin if _is_everything(window) else None
-    return Found(rows, after + 1, last, expected=expected, is_all=last == extent.head)
+    return Found(rows, after + 1, last, expected=expected, is_all=last == head)
+
+
+def _extent(archive: str, after: int, ending: Ending | None) -> tuple[int, int]:
+    """After which event of a broker to begin, and its last."""
+    extent = Broker(Options.parse({"path": archive})).extent()
+    if extent.head < after:
+        raise started_over(archive, extent.head, after)
+    broker_must_have(archive, ending)
+    return after or extent.first - 1, extent.head  # what was let go before the first is no hole

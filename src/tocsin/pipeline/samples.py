@@ -27,7 +27,8 @@ LISTINGS_MAX: Final = 5  # how often files may be merged or let go while they ar
 class Samples:
     """Those of one archive, in one window; of a broker or a topic there are none."""
 
-    def __init__(self, spark: SparkSession, archive: str, window: Window) -> None:
+    def __init__(self, spark: SparkSession | None, archive: str, window: Window) -> None:
+        """Without Spark, those of a directory can be told of, and none read."""
         self._spark = spark
         self._archive = archive
         self.window = window
@@ -45,6 +46,7 @@ class Samples:
 
     def of(self, name: str) -> DataFrame:
         """The samples of one kind."""
+        assert self._spark is not None
         schema = spark_schema(SCHEMAS[name])
         files = self._readable(name)
         if not files:
@@ -88,6 +90,7 @@ class Samples:
         if is_directory(self._archive):
             found = [str(each) for each in (directory_of(self._archive) / name).glob("*/*.parquet")]
         else:
+            assert self._spark is not None
             found = kept_beside(self._spark, self._archive, name)
         return standing(filter(self._may_be_in, found))
 

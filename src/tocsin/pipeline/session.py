@@ -7,8 +7,8 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Final, Literal
 import psutil
 
 from tocsin.errors.spark import SparkMissing
-from tocsin.pipeline.java import Java, class_archive_flags, find_java
+from tocsin.pipeline.java import Java, class_archive_flags, find_java, launcher_home
 
 try:
     import pyspark
@@ -90,7 +90,6 @@ def session(
     """
     given = dict(extra or {})
     java = find_java()
-    os.environ["JAVA_HOME"] = str(java.home)
     # Workers are to run what the driver runs: a virtual environment need not be the default.
     os.environ["PYSPARK_PYTHON"] = given.get(
         "spark.pyspark.python", os.environ.get("PYSPARK_PYTHON", sys.executable)
@@ -105,7 +104,22 @@ def session(
     builder = SparkSession.Builder().master(master).appName("tocsin")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _java_home(launcher_home(java)):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _java_home(home: Path) -> Iterator[None]:
+    """Spark's launcher goes by the environment; what this process starts later does not see it."""
+    had = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        if had is None:
+            del os.environ["JAVA_HOME"]
+        else:
+            os.environ["JAVA_HOME"] = had
 
 
 def driver_mib() -> int:
@@ -135,7 +149,7 @@ def _flags(java: Java, purpose: Purpose) -> str:
             FAST_FLAGS if purpose == "fast" else WORK_FLAGS,
             "-Duser.timezone=UTC",
             f"-Dlog4j2.configurationFile={_log_settings().as_uri()}",
-            class_archive_flags(java, purpose, jars) if jars.is_dir() else "",
+            class_archive_flags(java, jars, may_write=purpose == "fast") if jars.is_dir() else "",
         )
     )
 

@@ -19,12 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tocsin.pipeline.attempts import attempt_rows
 from tocsin.pipeline.cells import CELLS, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.fold import HASH, folded
+from tocsin.pipeline.generations import TURNS
 from tocsin.pipeline.known import ordered_beside
 from tocsin.pipeline.parquet import read, write
 from tocsin.pipeline.partial import Sizes
 from tocsin.pipeline.places import on_this_disk
 from tocsin.pipeline.state import Partial, PartialFacts, State
 
+_AS_ONE: Final = ("quarantine", TURNS)
 PARTS_MAX: Final = 12  # beyond it some of them become one
 
 
@@ -83,7 +85,7 @@ def _gather_all(
     write(untouched.unionByName(anew), place / "attempts", None)
     shutil.rmtree(place / "a")
     write(standing_runs(spark, parts, sizes), place / "runs", None)
-    for name in ("keys", "quarantine", "notes", "events"):
+    for name in ("keys", "quarantine", "notes", "events", TURNS):
         _gathered(spark, parts, name, place / name, sizes)
     return PartialFacts(
         first=min(each.facts.first for each in parts),
@@ -105,7 +107,11 @@ def _gathered(
     spark: SparkSession, parts: Sequence[Partial], name: str, out: Path, sizes: Sizes
 ) -> None:
     """The files of the first part as they are, and those of the others as few."""
-    write(read(spark, parts[1:], name), out, 1 if name == "quarantine" else sizes.files)
+    later = [each for each in parts[1:] if each.files(name)]
+    if later:
+        write(read(spark, later, name), out, 1 if name in _AS_ONE else sizes.files)
+    else:
+        out.mkdir()
     for file in parts[0].files(name):
         target = out / f"part-{uuid.uuid4().hex}.parquet"
         os.link(file, target)

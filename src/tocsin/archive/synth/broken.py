@@ -26,8 +26,8 @@ HUGE_BYTES: Final = 2 << 20
 HUGE_MAX: Final = 5  # in one archive
 BURSTS_MAX: Final = 3  # in one window: whoever sends broken records sends some in a row
 
-# A column that may hold no null, and does: of the one file where it is so nothing is believed by
-# who reads a file as a whole. So there are few of them, and nothing else is in them.
+# A column that may hold no null, and does: readers refuse such a file as a whole. No broker writes
+# one, so they are made only if asked for; few of them, and with nothing else in them.
 NULLS: Final = ("null_id", "null_source", "null_type", "null_received", "null_at")
 SPOILED_EVERY: Final = 8  # windows have what spoils a file; the first is one of them
 
@@ -101,7 +101,7 @@ def _plain(number: int, time: str) -> Event:
 REPEATS: Final = "seq_repeats"
 NOT_UTF8: Final = "not_utf8"
 HUGE: Final = "huge"
-SPOILING: Final = frozenset({*NULLS, REPEATS})  # what makes a whole file one to doubt
+SPOILING: Final = frozenset({*NULLS, REPEATS})  # what makes its whole file a damaged one
 MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
     **dict.fromkeys(NULLS, _plain),
     REPEATS: _plain,
@@ -119,8 +119,9 @@ MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
 class Breaking:
     """Deals out kinds of damage, and counts them."""
 
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(MAKERS, 0)
+    def __init__(self, *, files: bool) -> None:
+        """`files`: also those that make their whole file a damaged one."""
+        self.counts = {kind: 0 for kind in MAKERS if files or kind not in SPOILING}
         self._made = 0
 
     def kinds(self, count: int, *, spoiling: bool) -> list[str]:

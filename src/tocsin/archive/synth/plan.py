@@ -31,6 +31,8 @@ class Plan:
     broken: float = 0.001
     duplicates: float = 0.01
     late: float = 0.001
+    broken_files: bool = False
+    """Some of the broken records make their whole file unreadable: see `broken.SPOILING`."""
     files_of: int = ROWS_OF_A_FILE
     start: date = START
     days: int | None = None

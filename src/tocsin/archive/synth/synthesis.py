@@ -69,7 +69,7 @@ class _Synthesis:
         self.world = made(plan)
         self.changes = evolution.told(self.world)
         self.chance = np.random.Generator(np.random.PCG64([plan.seed, 3]))
-        self.breaking = Breaking()
+        self.breaking = Breaking(files=plan.broken_files)
         self.broken_in = self._broken_in_windows()
         self.making = Making(plan, self.world, self._beside())
         self.truth = Truth(self.world, self.making.roster)

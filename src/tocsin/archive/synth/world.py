@@ -85,7 +85,7 @@ class World:
 
     @property
     def levels(self) -> int:
-        return int(self.level_of.max()) + 1
+        return int(np.max(self.level_of)) + 1
 
     def told(self) -> dict[str, Any]:
         """The truth about it, for who wants to compare."""
@@ -182,7 +182,7 @@ def _parents(workflow_of: Ints, level_of: Ints) -> tuple[tuple[int, ...], ...]:
     found: list[tuple[int, ...]] = []
     for workflow, level in zip(workflow_of, level_of, strict=True):
         before = np.flatnonzero((workflow_of == workflow) & (level_of < level))
-        nearest = level_of[before].max() if len(before) else -1
+        nearest = np.max(level_of[before]) if len(before) else -1
         found.append(tuple(int(each) for each in before if level_of[each] == nearest))
     return tuple(found)
 

@@ -171,7 +171,7 @@ class Broker:
                     f"the certificate of {self._options.path} is not trusted: "
                     f"{error.verify_message}",
                     remedy="Name the PEM file of its authority, to the source with the option "
-                    "ca_file, to a command with SSL_CERT_FILE in the environment.",
+                    "ca_file, to a command with --ca-file or TOCSIN_CA_FILE.",
                 ) from error
             except (OSError, http.client.HTTPException) as error:
                 raise _Lost(_words(error)) from error

@@ -22,7 +22,7 @@ from tocsin.pipeline.source.plan import Extent, Share, gone, holes, share_out
 # A file up to this size is decoded into memory to see whether it is whole; a larger one twice.
 HELD_BYTES_MAX: Final = 8 << 20
 NAME_IT: Final = "Name the archive of a broker, DATA/archive, or the broker's address."
-PASSED_OVER: Final = "Or read what is left without it: option bad_files=skip."
+PASSED_OVER: Final = "Or read the other files only: option bad_files=skip."
 
 _log: Final = logging.getLogger(__name__)
 

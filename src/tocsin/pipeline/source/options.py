@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -26,6 +27,7 @@ TIMEOUT_S: Final = 60  # a broker that is busy answers within seconds
 TIMEOUT_S_MAX: Final = 3_600
 RETRIES: Final = 6  # with doubling waits about half a minute: a restart of the broker
 RETRIES_MAX: Final = 100
+CA_FILE_VARIABLE: Final = "TOCSIN_CA_FILE"  # as the client has it
 
 KNOWN: Final = (
     "path",
@@ -102,7 +104,7 @@ class Options:
             skips_bad_files=_choice(texts, "bad_files", "fail", "skip") == "skip",
             skips_holes=_choice(texts, "holes", "fail", "skip") == "skip",
             keeps_nulls=_choice(texts, "nulls", "fail", "keep") == "keep",
-            ca_file=texts.get("ca_file", ""),
+            ca_file=texts.get("ca_file") or os.environ.get(CA_FILE_VARIABLE, ""),
             timeout_s=_whole(texts, "timeout_s", 1, TIMEOUT_S_MAX) or TIMEOUT_S,
             retries=RETRIES if (n := _whole(texts, "retries", 0, RETRIES_MAX)) is None else n,
         )

@@ -141,12 +141,12 @@ def test_a_container_without_proc_tells_what_it_can() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--only", "Mood"), "a host has no event 'Mood'"),
+        (("--only", "Mood"), "there is no host event 'Mood'"),
         (("--period", "0"), "a period of 0"),
         (("--period", "1ns"), "not a duration"),
         (("--period", "1000d"), "a period of 1000d"),
         (("--attr", "rack"), "has no ="),
-        (("--broker", "off", "--listen", "off"), "nobody is told anything"),
+        (("--broker", "off", "--listen", "off"), "nowhere to send events"),
         (("--broker", "ftp://x"), "not the address of a broker"),
         (("--listen", "nonsense", "--broker", "off"), "nonsense"),
     ],

@@ -151,9 +151,9 @@ def test_it_says_so_once_when_there_is_no_room_to_keep_more(
 
     assert "sent when it is back" in said[1]
     assert said[2] == (
-        "tocsin: events are given up: there is no room to keep more, and the oldest go first"
+        "tocsin: events are dropped: the buffer is full, the oldest events are dropped first"
     )
-    assert re.search(r"is back; \d+ events given up so far$", said[3])
+    assert re.search(r"is back; \d+ events dropped so far$", said[3])
 
 
 def test_a_caller_whose_broker_hangs_stops_soon(producer: Producer) -> None:

@@ -125,7 +125,7 @@ def test_an_archive_is_verified_and_damage_is_told_with_what_to_do(
     assert broken.returncode == 1
     assert str(sealed) in broken.stdout
     assert str(sample) in broken.stdout
-    assert "Restore it from a copy" in broken.stdout
+    assert "Restore it from a backup" in broken.stdout
     assert told.returncode == 1
     assert json.loads(told.stdout)["events"] == 300
 
@@ -211,7 +211,7 @@ def test_a_replay_goes_on_where_it_was_interrupted(archive: Path, tmp_path: Path
     assert found == [f"e{n}" for n in range(1, COUNT + 1)]
     assert other.returncode == 0, "the same archive by way of its data directory"
     assert spoilt.returncode == 2
-    assert "does not say where to go on" in spoilt.stderr
+    assert "is not a valid resume file" in spoilt.stderr
 
 
 def test_a_damaged_file_ends_a_replay_or_is_passed_over(archive: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import apsw
 import pytest
 
 from served import served
+from tocsin.client.asking import filter_text
 from tocsin.console.cli import run
 from tocsin.store.directory import LOG_NAME
 
@@ -246,6 +247,87 @@ def test_without_keep_going_a_line_that_the_broker_refuses_ends_it(broker, topic
     assert "--keep-going" in err
 
 
+def test_lines_that_are_no_events_are_refused_by_number_and_those_before_are_counted(
+    broker, tocsin, topic
+) -> None:
+    publishing = spawn(broker, "pub", "-")
+    lines = [_cloud_event(1, topic), _cloud_event(2, topic), "not json", _cloud_event(3, topic)]
+
+    _, err = publishing.communicate("\n".join(lines), timeout=60)
+
+    assert publishing.returncode == 1
+    assert "2 events stored before this:" in err
+    assert "line 3: it is not an event" in err
+    assert "tocsin pub TOPIC -" in err
+    assert len(log(tocsin, topic)) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "warned"),
+    [
+        ('{"load5": 7', [], True),
+        ("[load5]", [], True),
+        ('{"load5": 7}', [], False),
+        ("load5", [], False),
+        ("{load5}", ["--content-type", "text/plain"], False),
+    ],
+)
+def test_data_that_begins_like_json_and_is_none_is_warned_of(
+    tocsin, topic, data, options, warned
+) -> None:
+    code, _, err = tocsin("pub", topic, data, *options)
+
+    assert code == 0
+    assert ("not valid JSON" in err) == warned
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("lead/#", "lead/**"),
+        ("lead/+/x", "lead/*/x"),
+        ("lead/>", "lead/**"),
+        (">", "**"),
+        ("#", "**"),
+        ("topic lead/# and load5 > 5", "lead/**"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sub", "-W", "5"],
+        ["sub", "--via", "ws", "-W", "5"],
+        ["sub", "--via", "box", "-W", "5"],
+        ["sub", "--all", "--exit-at-end"],
+        ["subs", "add", "http://127.0.0.1:9/", "--filter"],
+        ["box", "create", "--filter"],
+    ],
+    ids=" ".join,
+)
+def test_a_wildcard_of_another_system_is_answered_with_ours(
+    tocsin, command, pattern, meant
+) -> None:
+    is_option = command[-1] == "--filter"
+    code, _, err = tocsin(*command, filter_text(pattern) if is_option else pattern)
+
+    assert code == 1
+    assert f"Write {meant} (" in err
+
+
+@pytest.mark.parametrize("command", [["box", "create"], ["subs", "add", "http://127.0.0.1:9/"]])
+def test_a_wildcard_of_another_system_in_topic_is_answered_with_ours(tocsin, command) -> None:
+    code, _, err = tocsin(*command, "--topic", "lead/+/x")
+
+    assert code == 1
+    assert "Write lead/*/x (" in err
+
+
+def test_a_topic_with_such_a_level_can_still_be_asked_for(tocsin, topic) -> None:
+    assert tocsin("pub", f"{topic}/#", "1")[0] == 0
+
+    assert len(log(tocsin, f"`topic` = '{topic}/#'")) == 1
+
+
 def _cloud_event(number: int, topic: str) -> str:
     event = {"specversion": "1.0", "id": str(number), "source": f"/{topic}", "type": "t"}
     return json.dumps({**event, "topic": topic})
@@ -464,7 +546,7 @@ def test_the_doctor_checks_every_record_of_a_log_at_rest(capsys, topic) -> None:
         broker.publish(*({"topic": topic, "data": number} for number in range(50)))
         data = str(broker.directory)
         assert run(["doctor", "--data", data, "--broker", broker.url]) == 0
-        assert "a broker works here" in capsys.readouterr().out
+        assert "a broker is running on this directory" in capsys.readouterr().out
         broker.stop()
 
         assert run(["doctor", "--data", data, "--broker", broker.url]) == 3
@@ -484,7 +566,7 @@ def test_the_doctor_checks_every_record_of_a_log_at_rest(capsys, topic) -> None:
 
 def test_a_directory_without_a_log_is_told(tmp_path, capsys) -> None:
     assert run(["doctor", "--data", str(tmp_path), "--broker", "http://127.0.0.1:9"]) == 1
-    assert "there is none" in capsys.readouterr().out
+    assert "there is no log in" in capsys.readouterr().out
 
 
 def test_a_quick_load_tells_rate_and_latency(tocsin) -> None:
@@ -512,7 +594,12 @@ def test_the_broker_says_what_to_try_next(tmp_path) -> None:
         env=environment,
     )
     assert serving.stderr is not None
-    words = serving.stderr.readline() + serving.stderr.readline()
+    # The log's own lines come first: read as far as the line that is looked for, or the end.
+    words = ""
+    for line in serving.stderr:
+        words += line
+        if "tocsin sub --broker" in line:
+            break
     serving.terminate()
     serving.communicate(timeout=30)
 

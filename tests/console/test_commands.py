@@ -70,6 +70,60 @@ def test_an_unknown_command_gets_the_nearest_one(capsys) -> None:
     assert "Did you mean `tocsin sub`?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("statsu", "status"), ("subscribe", "sub"), ("publish", "pub"), ("start", "serve"),
+        ("dotcor", "doctor"), ("topic", "topics"), ("configure", "config"),
+    ],
+)  # fmt: skip
+def test_a_command_that_is_not_there_gets_the_one_that_was_meant(typed, meant, capsys) -> None:
+    assert run([typed]) == 2
+    assert f"Did you mean `tocsin {meant}`?" in capsys.readouterr().err
+
+
+def test_a_command_like_no_other_gets_the_list(capsys) -> None:
+    assert run(["xyzzy"]) == 2
+    assert "`tocsin --help` lists the commands." in capsys.readouterr().err
+
+
+SECRET = "whsec_abcdefghijkl"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            f"subs add http://h/ --secert-file {SECRET}",
+            "--secert-file. Did you mean --secret-file?",
+        ),
+        (
+            f"subs add http://h/ --secert-file={SECRET}",
+            "--secert-file. Did you mean --secret-file?",
+        ),
+        (f"subs add http://h/ --secret-file x {SECRET}", "too many arguments"),
+        (f"sub -n {SECRET}", "needs a whole number"),
+        (f"sub --via {SECRET}", "choose one of sse, ws, box"),
+        (f"sub --json={SECRET}", "it takes no value"),
+        (f"sub --{SECRET}", "unknown option"),
+        (f"sub -{SECRET}", "unknown option"),
+        (f"subs {SECRET}", "choose one of"),
+        ("sub --fromat x", "--fromat. Did you mean --format?"),
+        ("sub --via wss", "Did you mean ws?"),
+        ("subs shwo", "Did you mean show?"),
+    ],
+)
+def test_a_wrong_option_gets_the_nearest_and_no_value_is_repeated(line, said, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(line.split())
+
+    words = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said in words
+    assert SECRET not in words
+    assert words.count("\n") == 2
+
+
 def test_wrong_arguments_are_two_lines_and_exit_code_two(capsys) -> None:
     with pytest.raises(SystemExit) as ended:
         run(["sub", "--nonsense"])
@@ -107,7 +161,7 @@ def test_an_option_is_written_in_full(line, capsys) -> None:
         run(line.split())
 
     assert ended.value.code == 2
-    assert "unrecognized" in capsys.readouterr().err
+    assert "unknown option" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "foo", "127.0.0.1:x", "127.0.0.1:99999"])
@@ -115,7 +169,7 @@ def test_an_address_that_is_none_is_not_called_open_to_the_world(address, capsys
     code = run(["serve", "--data", str(tmp_path / "data"), "--http", address])
 
     assert code == 2
-    assert f"'{address}' is no address to listen on" in capsys.readouterr().err
+    assert f"'{address}' is not a valid address to listen on" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
 
 

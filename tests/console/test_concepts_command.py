@@ -91,7 +91,7 @@ def test_a_tree_opens_each_concept_once(tocsin: Tocsin) -> None:
     assert out.startswith("ActivityEvent\n├─ ActivityLifecycleEvent\n│  ├─ ActivityExecuting\n")
     assert out.count("ActivityTimedOut") == 1
     assert "├─ ActivityFailed (see above)\n" in out
-    assert f"gets {len(built_in().below('ActivityEvent'))} concepts" in words
+    assert f"covers {len(built_in().below('ActivityEvent'))} concepts" in words
 
 
 def test_one_concept_is_found_by_any_of_its_names(tocsin: Tocsin) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine_streams import SHARED, check, fold
+from java_here import without_java
 from recordings.make_demo_messages import all_messages
 from tocsin.console.demo import history
 from tocsin.console.demo.stage import Stage
@@ -45,16 +46,17 @@ def test_the_recording_is_what_snakemakes_logs_come_to() -> None:
 def test_without_java_the_scene_says_what_to_install_and_the_demo_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    without_java(monkeypatch, tmp_path)
     stage = Stage(tmp_path, quiet=False)
 
     history.play(stage)
 
     assert "Install Java 17 or newer" in capsys.readouterr().out
-    assert "there is no Java" in stage.results["history"]["left_out"]
+    assert "there is none" in stage.results["history"]["left_out"]
 
 
 @pytest.mark.slow
+@pytest.mark.java
 def test_the_broker_answers_from_tables_that_spark_made_of_its_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

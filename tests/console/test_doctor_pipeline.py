@@ -8,23 +8,26 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from java_here import without_java
 from tocsin.archive.published import CURRENT, MANIFEST, Manifest
 from tocsin.console.pipeline_findings import spark_findings, table_findings
 
 NOW = datetime(2026, 11, 17, 4, tzinfo=UTC)
 
 
+@pytest.mark.java
 def test_spark_is_told_with_the_java_it_would_run_on() -> None:
     (found,) = spark_findings()
 
     assert (found.level, found.subject) == ("ok", "spark")
     assert "on Java" in found.words
+    assert "(by " in found.words, "which Java it is, and how it was found"
 
 
 def test_java_that_is_not_there_is_told_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    without_java(monkeypatch, tmp_path)
 
     (found,) = spark_findings()
 

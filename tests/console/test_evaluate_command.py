@@ -164,7 +164,7 @@ def test_a_line_that_is_no_json_is_named(text: bytes, tmp_path: Path, capsys) ->
     path = tmp_path / "runs.jsonl"
     path.write_bytes(text)
 
-    assert "line 1 of runs.jsonl is no JSON" in told(str(path), capsys)
+    assert "line 1 of runs.jsonl is not valid JSON" in told(str(path), capsys)
 
 
 def test_a_line_that_is_no_object_is_named(tmp_path: Path, capsys) -> None:

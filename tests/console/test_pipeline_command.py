@@ -53,6 +53,7 @@ def test_options_that_make_no_sense_are_refused_in_a_line(
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.java
 def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
     synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
     places = ("--archive", tmp_path / "archive", "--tables", tmp_path / "tables")
@@ -113,7 +114,7 @@ def test_quality_tells_of_every_check_and_which_rows_break_one(tmp_path: Path) -
 
 @pytest.mark.parametrize("text", ["90", "2026", "1.5"])
 def test_a_bare_number_is_no_moment(text: str) -> None:
-    with pytest.raises(BadSetting, match="is no moment"):
+    with pytest.raises(BadSetting, match="is not a time"):
         _moment(text, "--since")
 
 

@@ -116,7 +116,7 @@ def test_for_a_disk_that_fails_nobody_is_told_to_start_over(
 
     monkeypatch.setattr(ds, "dataset", fails)
 
-    with pytest.raises(NoTables, match=r"Input/output error.*rights and the disk"):
+    with pytest.raises(NoTables, match=r"Input/output error.*permissions and the disk"):
         READERS[name](tables)
 
 

@@ -127,7 +127,7 @@ def test_json_keeps_what_bytes_moments_and_lists_say(
     [
         (BadFilter, "no column 'p9_s'", {"where": "p9_s > 1"}),
         (BadFilter, "'histogram' of the table .* has several", {"where": "histogram exists"}),
-        (BadFilter, "no documents", {"where": "xpath '/a'"}),
+        (BadFilter, "cannot be used on a table", {"where": "xpath '/a'"}),
         (BadFilter, "no column 'topic'", {"where": "topic a/*"}),
         (BadPipelineOption, "Did you mean p50_s", {"columns": "p5_s"}),
         (BadPipelineOption, "has no order", {"sort": "histogram"}),

@@ -132,7 +132,7 @@ def test_a_name_that_is_not_listed_is_told_with_the_nearest(
     producer: str, name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["sub", "--as", "gma", producer, name]) == 1  # this producer then refuses
-    assert f"no event {name} is listed there; {words}" in capsys.readouterr().err
+    assert f"there is no event {name} there; {words}" in capsys.readouterr().err
 
 
 def test_a_broker_is_waited_for_and_says_what_it_knows(
@@ -141,7 +141,7 @@ def test_a_broker_is_waited_for_and_says_what_it_knows(
     wanted = ["sub", "--as", "gma", broker.frames, "NeverComesAtAll", "-W", "0.3"]
     assert run(wanted) == 6
     said = capsys.readouterr().err
-    assert "no event NeverComesAtAll is listed there" in said
+    assert "there is no event NeverComesAtAll there" in said
     assert "since the broker started" in said
 
 

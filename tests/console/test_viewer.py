@@ -149,13 +149,13 @@ def test_a_subscription_that_is_ended_is_told(broker, viewer, topic) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sub", "--as", "wse", "--since", "1h", "t"], "--since means nothing with --as"),
-        (["sub", "--pull", "t"], "--pull means nothing without --as"),
+        (["sub", "--as", "wse", "--since", "1h", "t"], "--since cannot be used with --as"),
+        (["sub", "--pull", "t"], "--pull cannot be used without --as"),
         (["sub", "--as", "wsn10", "a/*"], "no wildcards"),
         (["sub", "--as", "wse", "--namespace", "p", "t"], "has no ="),
         (["sub", "--as", "wse", "--xpath", "//[", "t"], "T104"),
-        (["pub", "--as", "wse", "--attr", "a=b", "t", "<n/>"], "--attr means nothing with --as"),
-        (["pub", "--topic", "x", "t", "1"], "--topic means nothing without --as"),
+        (["pub", "--as", "wse", "--attr", "a=b", "t", "<n/>"], "--attr cannot be used with --as"),
+        (["pub", "--topic", "x", "t", "1"], "--topic cannot be used without --as"),
         (["pub", "--as", "wse", "--topic", "x", "t", "<n/>"], "named twice"),
         (["pub", "--as", "wse", "t", "no xml"], "T105"),
         (["pub", "--as", "wse", "no-such-file.xml"], "cannot read no-such-file.xml"),

@@ -235,6 +235,29 @@ def test_what_changed_is_told_of_a_run_and_of_a_workflow(
     assert tocsin("changes", "nothing-of-the-kind")[0] == 5
 
 
+def test_which_run_produced_a_file_is_told_with_its_lineage(
+    broker: Served, tocsin: Tocsin, workflow: str
+) -> None:
+    told = Teller(broker, f"{workflow}-files", workflow)
+    told.start(WorkingDirectory=f"/data/{workflow}")
+    told.activity("s1", "sort", 1, 3, InputFile="raw.csv", OutputFile="sorted.csv")
+    told.activity("p1", "plot", 4, 6, InputFile="sorted.csv", OutputFile="out/plot.png")
+    told.tell(7, "WorkflowCompleted")
+
+    code, out, _ = tocsin("files", f"{workflow}/out/plot.png")
+    assert code == 0
+    assert f"/data/{workflow}/out/plot.png" in out
+    assert f"sorted.csv, written by sort s1 of {workflow}-files" in out
+    assert "raw.csv, not written by any run that is known" in out
+
+    code, out, _ = tocsin("files", f"{workflow}/sorted.csv", "--readers", "--json")
+    first = json.loads(out.splitlines()[0])
+    assert (code, first["activity"], first["role"]) == (0, "p1", "input")
+
+    code, _, err = tocsin("files", f"{workflow}/nothing.txt")
+    assert (code, "no run that is known wrote" in err) == (1, True)
+
+
 def test_a_run_that_goes_on_has_a_time_left(
     broker: Served, tocsin: Tocsin, told: tuple[str, str], workflow: str
 ) -> None:
@@ -345,6 +368,8 @@ def test_provenance_comes_in_every_form(
     assert code == 0, words
     if form == "crate":
         assert "ro-crate-metadata.json" in zipfile.ZipFile(file).namelist()
+        assert "not enough to run the workflow again" in words
+        assert "the workflow's files: nobody sent them" in words
     else:
         assert "align" in file.read_text()
 

@@ -98,7 +98,7 @@ def test_what_did_not_change_is_not_told_again(tell: Record, broker: Served, nam
     _, words = tell(RULES, json=False)
 
     assert messages == []
-    assert "nothing to tell" in words
+    assert "nothing to record" in words
     assert len(in_the_log(broker, name)) == before
 
 

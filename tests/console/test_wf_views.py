@@ -315,7 +315,7 @@ def test_a_run_is_shown_with_what_is_left_and_why(tocsin: Tocsin) -> None:
         "run         7f3a-90",
         "workflow    variant-calling, version 3f2a9c55aa01; snakemake 9.27; ana on node7",
         f"state       running for 12m03s, started {here('12:00:00')}, "
-        f"last heard of {here('12:12:03')}",
+        f"last event {here('12:12:03')}",
         "progress    █████████░░░░░░░░░░░ 45%  9 of 20 activities; 3 running, 1 queued, 1 failed",
         f"time left   6m10s (80%: 4m00s to 9m00s), ends about {here('12:18:13')}",
         "why         critical path: 3 of align, then merge",
@@ -335,7 +335,7 @@ def test_of_a_lost_run_it_is_told_for_how_long_nothing_was_heard() -> None:
     now = datetime.fromisoformat("2026-03-01T14:17:03Z")
     lost = {**RUN, "state": "lost", "duration_s": 3.0}
 
-    assert state_text(lost, now).startswith("lost, nothing heard for 2h05m, started ")
+    assert state_text(lost, now).startswith("lost, no event for 2h05m, started ")
 
 
 def test_what_was_cached_is_counted_once_and_what_was_retried_leaves_a_trace(
@@ -358,7 +358,7 @@ def test_what_was_cached_is_counted_once_and_what_was_retried_leaves_a_trace(
 
 
 def test_why_there_are_no_hints_is_said(tocsin: Tocsin, monitor: Recorded) -> None:
-    reason = "the engine does not tell which activity depends on which"
+    reason = "the engine does not report which activity depends on which"
     monitor.answers["/runs/7f3a-90/hints"] = {"hints": [], "reason": reason}
 
     assert tocsin("hints", "7f3a-90")[2] == f"no hints for 7f3a-90: {reason}\n"
@@ -510,8 +510,8 @@ def test_an_estimate_before_the_start(tocsin: Tocsin, monitor: Recorded, tmp_pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
+        ("{", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
         ('{"workflow": "w"}', "has no list of tasks"),
         ('{"tasks": []}', "names no workflow"),
         (None, "cannot read"),

@@ -104,6 +104,16 @@ def test_a_line_that_is_neither_sound_json_nor_text_is_refused(line: bytes) -> N
         LineEvents(DEFAULTS).event(line)
 
 
+@pytest.mark.parametrize("line", [b"not json", b"12", b'{"load5": 7}', b"[1,2]", b'"text"'])
+def test_without_a_topic_a_line_that_is_no_event_is_refused(line: bytes) -> None:
+    with pytest.raises(BadEvent, match="is not an event"):
+        LineEvents({"source": "/me", "type": "t", "topic": None}).event(line)
+
+
+def test_without_a_topic_an_event_on_a_line_is_passed_on_to_the_byte() -> None:
+    assert LineEvents({"source": "/me", "type": "t"}).event(EVENT) == EVENT
+
+
 @given(text=st.text(max_size=40))
 def test_every_line_of_text_becomes_an_event_or_is_refused(text: str) -> None:
     line = text.replace("\n", " ").encode("utf-8", "surrogatepass")
@@ -140,19 +150,35 @@ def test_a_whole_event_says_its_place_in_the_log() -> None:
 
 
 def test_a_format_names_members_of_the_event_and_of_its_data() -> None:
-    lines = format_lines(r"{seq}\t{topic}\t{load5}\t{nothing}|{data}")
+    lines = format_lines(r"{seq}\t{topic}\t{load5}\t{nothing?}|{data}")
 
     assert lines([Message("", 3, EVENT)]) == '3\ta/b\t7\t|{"load5":7,"deep":{"x":1}}\n'
 
 
 @pytest.mark.parametrize("data", [b"null", b"true", b"[1]", b'{"x":{}}', b'"t"', b"7", b"1.5"])
 def test_a_format_holds_for_whatever_the_data_is(data: bytes) -> None:
-    lines = format_lines("{data:>9s}|{x:<3}|{id:^3}")
+    lines = format_lines("{data:>9s}|{x?:<3}|{id:^3}")
 
     text = lines([Message("", 1, b'{"id":"7","data":%b}' % data), Message("", 2, b'{"id":"8"}')])
 
     assert text.endswith("         |   | 8 \n")
     assert text.startswith(data.decode().strip('"').rjust(9) if data != b"null" else " " * 9)
+
+
+def test_a_field_that_the_first_event_lacks_is_an_error_that_names_those_it_has() -> None:
+    lines = format_lines("{topic} {laod5}")
+
+    with pytest.raises(BadSetting, match="no field 'laod5'") as caught:
+        lines([Message("", 3, EVENT)])
+
+    assert "Did you mean {load5}? It has: data, deep, id, load5," in caught.value.remedy
+    assert "{laod5?}" in caught.value.remedy
+
+
+def test_a_later_event_may_lack_a_field_and_every_event_may_lack_a_member() -> None:
+    lines = format_lines("{subject}|{load5}")
+
+    assert lines([Message("", 1, EVENT), Message("", 2, b'{"id":"8"}')]) == "|7\n|\n"
 
 
 @pytest.mark.parametrize("template", ["{", "{0}", "{id.__class__}", "{data[x]}", "{}", "{id:z}"])

@@ -87,8 +87,8 @@ def _refuse_idleness(broker: Address | None, listen: str | None) -> None:
         from tocsin.errors import BadSetting
 
         raise BadSetting(
-            "with --broker off and --listen off nobody is told anything",
-            remedy="Give one of them an address, or print events with --once.",
+            "with --broker off and --listen off there is nowhere to send events",
+            remedy="Give one of them an address, or use --once to print events.",
         )
 
 
@@ -255,7 +255,7 @@ class Caller:
         else:
             given_up = self._told_of = self._dropped()
             self._is_dropping = False
-            lost = f"; {plural(given_up, 'event')} given up so far" if given_up else ""
+            lost = f"; {plural(given_up, 'event')} dropped so far" if given_up else ""
             self._tell(f"tocsin: the broker at {self._broker} is back{lost}")
 
     def _dropped(self) -> int:
@@ -267,8 +267,8 @@ class Caller:
             return
         self._is_dropping = True
         refused = [feed.error for feed in self._feeds.values() if feed.state == OPEN and feed.error]
-        why = refused[0] if refused else "there is no room to keep more, and the oldest go first"
-        self._tell(f"tocsin: events are given up: {why}")
+        why = refused[0] if refused else "the buffer is full, the oldest events are dropped first"
+        self._tell(f"tocsin: events are dropped: {why}")
 
     def _tell_if_unlisted(self, why: str | None) -> None:
         """Events arrive, and yet the directory does not have us: somebody should know, once."""

@@ -29,7 +29,8 @@ def _is_archive(directory: str) -> bool:
         return False
     except PermissionError as error:
         raise NoArchive(
-            f"{directory} cannot be read: {error.strerror}", remedy="Ask as who may read it."
+            f"{directory} cannot be read: {error.strerror}",
+            remedy="Run the command as a user who may read it.",
         ) from None
     return any(name == FRESH or parse_date(name) for name in names)
 

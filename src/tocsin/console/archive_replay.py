@@ -74,7 +74,7 @@ def read_speed(text: str) -> float | None:
         return None
     found = _SPEED.fullmatch(text)
     if found is None or float(found[1]) <= 0:
-        raise BadSetting(f"--speed {text!r} is no speed", remedy="Write 1x, 10x, 0.5x or max.")
+        raise BadSetting(f"--speed {text!r} is not a speed", remedy="Write 1x, 10x, 0.5x or max.")
     return float(found[1])
 
 
@@ -90,7 +90,7 @@ def read_moment_ns(text: str, option: str) -> int:
         ago_s = None
     if ago_s is None:
         raise BadSetting(
-            f"{option} {text!r} is no moment",
+            f"{option} {text!r} is not a time",
             remedy="Write 2026-03-01, 2026-03-01T12:00:00Z, or how long ago: 10m, 2h, 7d.",
         )
     return time.time_ns() - int(ago_s * NS_PER_S)
@@ -153,12 +153,12 @@ class Place:
             through, archive = int(kept["through"]), str(kept["archive"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadSetting(
-                f"{self._path} does not say where to go on: {error}",
-                remedy="Delete it to begin anew, or name another file.",
+                f"{self._path} is not a valid resume file: {error}",
+                remedy="Delete it to start from the beginning, or name another file.",
             ) from None
         if archive != self._archive:
             raise BadSetting(
-                f"{self._path} is of a replay of {archive}", remedy="Name another file."
+                f"{self._path} belongs to a replay of {archive}", remedy="Name another file."
             )
         return through
 
@@ -297,7 +297,7 @@ def replay(
         if work.is_of(connection):
             say(
                 f"this is the archive of the broker at {connection.address} itself: it stores its "
-                "events again, but for the latest, which it remembers"
+                "events again, except for the latest, which it knows to be duplicates"
             )
         pipeline = Pipeline(connection, work.settle, patience_s=patience_s)
         try:

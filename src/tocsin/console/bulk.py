@@ -18,14 +18,16 @@ FAILURES_TOLD_MAX = 20
 def add_bulk(parser: ArgumentParser) -> None:
     """`--all`, `--dry-run` and `--yes`."""
     parser.add_argument("--all", action="store_true", help="all of them")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, do nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be done, and do nothing"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def must_choose(arguments: Namespace, chosen: bool) -> None:
     """Refuse a command that names nothing to act on."""
     if not chosen and not arguments.all:
-        raise BadSetting("nothing was named", remedy="Give ids, a filter, or --all.")
+        raise BadSetting("no id was given", remedy="Give ids, a filter, or --all.")
 
 
 def act(
@@ -83,7 +85,10 @@ def _ask(verb: str, noun: str, names: Sequence[str]) -> None:
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     what = f"{verb} {plural(len(names), noun)}: {', '.join(names[:NAMED_MAX])}{more}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadSetting(f"this would {what}", remedy="Say --yes to do it, or --dry-run to look.")
+        raise BadSetting(
+            f"this would {what}",
+            remedy="Add --yes to do it, or --dry-run to see what would be done.",
+        )
     print(f"{what}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise BadSetting("nothing was done", remedy="Answer y to go on, or say --yes.")
+        raise BadSetting("nothing was done", remedy="Answer y to go on, or use --yes.")

@@ -7,6 +7,12 @@ in job scripts and runs thousands of times.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tocsin.console.parser import Command
 
 DONE = 0
 FAILED = 1
@@ -25,8 +31,30 @@ Commands:
 """
 
 
+# Commands of other brokers, and what they are here.
+_OTHERS_SAY = {
+    "broker": "serve",
+    "consume": "sub",
+    "list": "topics ls",
+    "ls": "topics ls",
+    "produce": "pub",
+    "run-broker": "serve",
+    "send": "pub",
+    "start": "serve",
+    "subscribe": "sub",
+    "tail": "sub",
+    "top": "status --watch",
+    "watch": "sub",
+    "workflow": "wf",
+    "workflows": "wf",
+}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of the `tocsin` command."""
+    from tocsin.client.transport import patience
+
+    patience.begin()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -74,16 +102,36 @@ def _dispatch(arguments: list[str]) -> int:
     if command is None:
         return _no_such_command(first)
     parsed = command_parser(first, command).parse_args(arguments[1:])
-    code: int = command.run(parsed)
-    return code
+    if getattr(parsed, "ca_file", None):
+        return _run_trusting(command, parsed)
+    return command.run(parsed)
+
+
+def _run_trusting(command: Command, parsed: Namespace) -> int:
+    """Run it with the --ca-file in the environment, where every connection looks for it.
+
+    So it holds for each protocol, and for the processes that the command starts.
+    """
+    import os
+
+    from tocsin.client.transport.address import CA_FILE_VARIABLE
+
+    before = os.environ.get(CA_FILE_VARIABLE)
+    os.environ[CA_FILE_VARIABLE] = os.path.abspath(parsed.ca_file)
+    try:
+        return command.run(parsed)
+    finally:
+        if before is None:
+            del os.environ[CA_FILE_VARIABLE]
+        else:
+            os.environ[CA_FILE_VARIABLE] = before
 
 
 def _no_such_command(name: str) -> int:
-    from difflib import get_close_matches
-
     from tocsin.console.parser import command_names
+    from tocsin.errors.suggest import nearest
 
-    near = get_close_matches(name, command_names(), n=1, cutoff=0.5)
-    hint = f"Did you mean `tocsin {near[0]}`?" if near else "`tocsin --help` lists the commands."
+    meant = _OTHERS_SAY.get(name.lower()) or nearest(name, command_names())
+    hint = f"Did you mean `tocsin {meant}`?" if meant else "`tocsin --help` lists the commands."
     print(f"tocsin: there is no command {name!r}\n{hint}", file=sys.stderr)
     return USAGE

@@ -40,6 +40,7 @@ from tocsin.wire.soap.detect import PUBLISH, MessageType, detect, http_action
 from tocsin.wire.soap.envelope import Envelope, envelope_start, read_envelope, split
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import Notification, to_event
+from tocsin.wire.soap.multipart import envelope_in, is_multipart
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.wse import deliver as wse
 from tocsin.wire.wsn import deliver as wsn
@@ -83,6 +84,9 @@ def read_message(data: bytes, form: str = "auto") -> Found:
 def _read(came: Captured, form: str) -> Found:
     start = came.body.lstrip()[:1]
     declared = came.headers.get("content-type", "")
+    if is_multipart(declared):
+        came = _unpacked(came, declared)
+        start = b"<"
     if form != "soap" and any(name.startswith("ce-") for name in came.headers):
         events = read_events(declared, came.headers, came.body, LIMITS)
         return Found(events, "a CloudEvent in HTTP's binary mode")
@@ -102,8 +106,15 @@ def _read(came: Captured, form: str) -> Found:
     if form != "soap" and split(root.tag) == (PROTOCOL, "Event"):
         return _from_performance(raw)
     if form == "cloudevents" or split(root.tag)[1] != "Envelope":
-        raise BadEvent(f"its root {split(root.tag)[1][:80]!r} is nothing known", remedy=_REMEDY)
+        raise BadEvent(f"its root {split(root.tag)[1][:80]!r} is not known", remedy=_REMEDY)
     return _from_soap(came)
+
+
+def _unpacked(came: Captured, declared: str) -> Captured:
+    try:
+        return came._replace(body=envelope_in(came.body, declared))
+    except SoapFault as fault:
+        raise BadEvent(f"the package cannot be read: {fault.reason}", remedy=_REMEDY) from None
 
 
 def _from_cloudevents_xml(root: etree._Element, raw: bytes) -> Found:
@@ -169,12 +180,12 @@ def _content(envelope: Envelope) -> etree._Element:
 
 def _check_notification(envelope: Envelope, kind: MessageType) -> None:
     if envelope.content is None:
-        raise BadEvent("its body is empty, so it notifies of nothing", remedy=_REMEDY)
+        raise BadEvent("its body is empty: there is no notification in it", remedy=_REMEDY)
     if is_fault(envelope):
-        raise BadEvent("it is a SOAP fault, and no notification", remedy=_REMEDY)
+        raise BadEvent("it is a SOAP fault, not a notification", remedy=_REMEDY)
     if kind.operation != PUBLISH and split(envelope.content.tag) not in _WRAPPERS:
         raise BadEvent(
-            f"it is {kind.operation} of {kind.specification}, and no notification", remedy=_REMEDY
+            f"it is {kind.operation} of {kind.specification}, not a notification", remedy=_REMEDY
         )
 
 

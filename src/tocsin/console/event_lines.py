@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -11,6 +12,14 @@ import msgspec
 from tocsin.client.transport.sse import Message
 from tocsin.console.render import safe
 from tocsin.errors import BadSetting
+
+OPTIONAL = "?"  # behind a field's name in a format: it may be missing
+FIELDS_SHOWN_MAX = 30
+# What CloudEvents knows and an event may lack.
+MEMBERS = frozenset(
+    {"seq", "id", "source", "type", "specversion", "topic", "time", "subject", "data"}
+    | {"datacontenttype", "dataschema", "data_base64"}
+)
 
 Lines = Callable[[list[Message]], str | bytes]
 
@@ -59,7 +68,17 @@ class Fields(dict[str, Any]):
     Every value is text, so that a format that holds for one event holds for all.
     """
 
+    def names(self) -> list[str]:
+        """Every field that a format may name for this event."""
+        data, written = self.get("data"), self.get("tocsinattributes")
+        found = {*self, *(data if isinstance(data, dict) else ())}
+        if written is not None:
+            with suppress(ValueError):
+                found.update(json.loads(str(written)))
+        return sorted(name for name in found if isinstance(name, str))
+
     def __getitem__(self, name: str) -> str:
+        name = name.removesuffix(OPTIONAL)
         value = self.get(name)
         if value is None and isinstance(data := self.get("data"), dict):
             value = data.get(name)
@@ -84,32 +103,54 @@ def _attribute(written: object, name: str) -> Any:
 def format_lines(template: str) -> Lines:
     """Lines made by a template such as '{topic}\\t{load5}'."""
     pattern = template.replace("\\t", "\t").replace("\\n", "\n") + "\n"
-    check_template(pattern)
+    wanted = check_template(pattern)
+    checked = False
 
     def lines(messages: list[Message]) -> str:
-        return "".join(
-            pattern.format_map(Fields(_read_event(message.data), seq=message.seq))
-            for message in messages
-        )
+        nonlocal checked
+        events = [Fields(_read_event(message.data), seq=message.seq) for message in messages]
+        if not checked and events:
+            check_fields(wanted, events[0])
+            checked = True
+        return "".join(pattern.format_map(event) for event in events)
 
     return lines
 
 
-def check_template(pattern: str) -> None:
-    """Only plain names in braces: no attributes, no indexes, which reach into Python."""
+def check_fields(wanted: list[str], first: Fields) -> None:
+    """Raises BadSetting for a field that the first event lacks, unless it is marked by a ?."""
+    known = first.names()
+    for name in wanted:
+        if name.endswith(OPTIONAL) or name in MEMBERS or name in known:
+            continue
+        from tocsin.errors.suggest import nearest
+
+        near = nearest(name, known)
+        hint = f"Did you mean {{{near}}}? " if near else ""
+        raise BadSetting(
+            f"--format: the first event has no field {name!r}",
+            remedy=f"{hint}It has: {', '.join(known[:FIELDS_SHOWN_MAX])}. "
+            f"For a field that may be missing, write {{{name}{OPTIONAL}}}.",
+        )
+
+
+def check_template(pattern: str) -> list[str]:
+    """The names in braces. Only plain ones: no attributes, no indexes, which reach into Python."""
     from string import Formatter
 
     try:
         names = [name for _, name, _, _ in Formatter().parse(pattern) if name is not None]
     except ValueError as error:
         raise _bad_template(pattern, str(error)) from None
-    odd = [name for name in names if not name.replace("_", "a").isidentifier()]
+    plain = [name.removesuffix(OPTIONAL).replace("_", "a") for name in names]
+    odd = [name for name, each in zip(names, plain, strict=True) if not each.isidentifier()]
     if odd:
         raise _bad_template(pattern, f"{odd[0]!r} is not a name")
     try:
         pattern.format_map(Fields())
     except (ValueError, TypeError) as error:
         raise _bad_template(pattern, str(error)) from None
+    return names
 
 
 def _bad_template(pattern: str, problem: str) -> BadSetting:

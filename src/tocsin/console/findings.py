@@ -1,31 +1,25 @@
-"""What `tocsin doctor` looks at, one function each: settings, a broker, its clock, disks, sinks."""
+"""What `tocsin doctor` asks of a broker, one function each: settings, clock, log, sinks."""
 
 from __future__ import annotations
 
 import os
-import shutil
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tocsin import __version__
 from tocsin.console.failure import words
-from tocsin.console.progress import Progress
 from tocsin.console.render import plural
 from tocsin.console.rest import Rest
-from tocsin.errors import DataDirectoryInUse, TocsinError
-
-if TYPE_CHECKING:
-    from tocsin.store.reader import CheckReport
+from tocsin.errors import TocsinError
 
 SKEW_S_MAX = 2.0
-FREE_BYTES_LOW = 2 << 30
-FREE_BYTES_NONE = 200 << 20
 SLOW_SHOWN_MAX = 5
 DEAD_COUNTED_MAX = 1_000
-DAMAGED_SHOWN_MAX = 10
 CORRUPT_FIGURE = "tocsin_records_corrupt_total"
+FREE_FIGURE = "tocsin_disk_free_bytes"
+FREE_MIN_FIGURE = "tocsin_disk_free_bytes_min"
+FREE_BYTES_LOW = 2 << 30
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -71,13 +65,16 @@ def broker_findings(rest: Rest) -> list[Finding]:
     if ready.status != 200:
         problem = ready.body.decode("utf-8", "replace")[:300]
         found.append(Finding("fail", "ready", problem, "See the broker's own log."))
+    else:
+        for reason in ready.value()["reasons"]:
+            found.append(Finding("warn", "ready", reason))
     return found
 
 
 def _version(rest: Rest, server: str) -> Finding:
     if server.partition("/")[0].lower() != "tocsin":
-        remedy = "Name the broker with --broker."
-        words = f"{rest.address} does not say that it is Tocsin"
+        remedy = "Give the address of a Tocsin broker with --broker."
+        words = f"{rest.address} is not a Tocsin broker, or hides that it is one"
         return Finding("warn", "broker", words, remedy)
     version = rest.get("/openapi.json")["info"]["version"]
     if version != __version__:
@@ -123,14 +120,32 @@ def _trouble(view: dict[str, Any]) -> str | None:
 
 def log_findings(rest: Rest) -> list[Finding]:
     """Damaged records that the running broker came across."""
-    figures = rest.request("GET", "/metrics").body.decode("utf-8", "replace")
-    for line in figures.splitlines():
-        name, _, value = line.partition(" ")
-        if name == CORRUPT_FIGURE and float(value):
-            words = f"{plural(int(float(value)), 'record')} damaged, and not served"
-            remedy = "The broker's own log names them; stop it and run `tocsin doctor --data DIR`."
-            return [Finding("fail", "log", words, remedy)]
-    return []
+    damaged = int(_figure(rest, CORRUPT_FIGURE) or 0)
+    if not damaged:
+        return []
+    words = f"{plural(damaged, 'record')} damaged, and not served"
+    remedy = "The broker's own log names them; stop it and run `tocsin doctor --data DIR`."
+    return [Finding("fail", "log", words, remedy)]
+
+
+def space_findings(rest: Rest) -> list[Finding]:
+    """How much room the running broker's disk has for events."""
+    free, least = _figure(rest, FREE_FIGURE), _figure(rest, FREE_MIN_FIGURE)
+    if free is None or least is None:
+        return []  # an older broker, or a service of boxes
+    level: Level = "ok" if free >= max(least, FREE_BYTES_LOW) else "warn"
+    said = f"{free / 2**20:,.0f} MiB free where the broker keeps events"
+    if free < least:
+        level = "fail"
+        said += f"; below {least / 2**20:,.0f} MiB (log.free_bytes_min) it takes none"
+    return [Finding(level, "disk", said, "Make room, or lower log.retain_bytes.")]
+
+
+def _figure(rest: Rest, name: str) -> float | None:
+    """One figure of the broker's metrics."""
+    lines = rest.request("GET", "/metrics").body.decode("utf-8", "replace").splitlines()
+    found = (line.partition(" ") for line in lines)
+    return next((float(value) for each, _, value in found if each == name), None)
 
 
 def dead_letter_findings(rest: Rest) -> list[Finding]:
@@ -142,57 +157,6 @@ def dead_letter_findings(rest: Rest) -> list[Finding]:
     more = "at least " if page.get("next") is not None else ""
     remedy = "Look with `tocsin dlq ls`; send them again with `tocsin dlq redrive --all`."
     return [Finding("warn", "dead letters", f"{more}{count}", remedy)]
-
-
-def disk_findings(directory: Path) -> list[Finding]:
-    """How much room is left where events are kept."""
-    usage = shutil.disk_usage(directory)
-    level: Level = "ok"
-    if usage.free < FREE_BYTES_LOW:
-        level = "fail" if usage.free < FREE_BYTES_NONE else "warn"
-    remedy = "Make room, or lower log.retain_bytes; a full disk refuses events."
-    return [Finding(level, "disk", f"{usage.free / 2**30:.1f} GiB free in {directory}", remedy)]
-
-
-def store_findings(directory: Path) -> list[Finding]:
-    """Every record and page of the log against its checksum; not beside a running broker."""
-    from tocsin.store.directory import LOG_NAME, lock_directory
-    from tocsin.store.reader import Reader
-
-    if not (directory / LOG_NAME).exists():
-        return [Finding("fail", "log", f"there is none in {directory}", "Name a data directory.")]
-    try:
-        held = lock_directory(directory)
-    except DataDirectoryInUse:
-        remedy = "Stop the broker to have every record checked."
-        return [Finding("warn", "log", "not checked: a broker works here", remedy)]
-    try:
-        reader = Reader.open(directory)
-        try:
-            with Progress("checking the log", reader.marks().last_seq) as progress:
-                report = reader.check(progress.reach)
-        finally:
-            reader.close()
-    except TocsinError as error:
-        return [Finding("fail", "log", error.problem, error.remedy)]
-    finally:
-        os.close(held)
-    if report.ok:
-        kept = max(0, report.last_seq - report.first_seq + 1)
-        return [
-            Finding("ok", "log", f"{plural(kept, 'event')}, {report.size_bytes:,} bytes, sound")
-        ]
-    return _damage(report)
-
-
-def _damage(report: CheckReport) -> list[Finding]:
-    lines = list(report.damage)
-    if report.corrupt_count:
-        named = ", ".join(str(seq) for seq in report.corrupt[:DAMAGED_SHOWN_MAX])
-        more = ", ..." if report.corrupt_count > DAMAGED_SHOWN_MAX else ""
-        lines.insert(0, f"{plural(report.corrupt_count, 'record')} damaged: {named}{more}")
-    remedy = "Copy the directory before anything else; the broker serves what is sound."
-    return [Finding("fail", "log", line, remedy if line is lines[0] else "") for line in lines]
 
 
 def unreachable_finding(error: TocsinError) -> Finding:

@@ -40,7 +40,7 @@ class _Count:
         if not self.keep_going:
             raise BadEvent(
                 f"line {number}: {error.problem}",
-                remedy=f"{error.remedy} --keep-going passes over bad lines.",
+                remedy=f"{error.remedy} Use --keep-going to skip bad lines.",
             )
         self.failed += 1
         if self.failed <= FAILURES_TOLD_MAX:
@@ -107,5 +107,5 @@ def _publish_block(block: list[Line], make: LineEvents, pipeline: Pipeline, coun
 def _tell_interrupted(pipeline: Pipeline, count: _Count) -> None:
     with suppress(TocsinError):
         pipeline.hurry(INTERRUPTED_S)
-    doubt = f"; of {pipeline.unsettled:,} more it is not known" if pipeline.unsettled else ""
+    doubt = f"; {pipeline.unsettled:,} more may or may not be stored" if pipeline.unsettled else ""
     say(f"interrupted: {plural(count.stored, 'event')} stored{doubt}")

@@ -58,6 +58,11 @@ def is_cloud_event(members: object) -> bool:
     )
 
 
+def begins_like_json(data: bytes) -> bool:
+    """True for what is meant as a JSON object or array, whether it is one or not."""
+    return data.lstrip()[:1] in (b"{", b"[")
+
+
 class LineEvents:
     """Makes events of lines. What all of them have in common is written once."""
 
@@ -71,18 +76,30 @@ class LineEvents:
         try:
             value = json.loads(text, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            if text.lstrip()[:1] in (b"{", b"["):
+            if begins_like_json(text):
                 raise BadEvent(
-                    "it begins like JSON and is not", remedy="Correct the line, or quote the text."
+                    "it begins with { or [ and is not valid JSON",
+                    remedy="Correct the line, or write the text as a JSON string in quotes.",
                 ) from None
+            self._refuse_without_topic()
             return self._with_data(b"text/plain", _as_json_string(text.rstrip(b"\r")))
         if not is_cloud_event(value):
+            self._refuse_without_topic()
             return self._with_data(b"application/json", text.strip())
         whole = value.keys() >= {"specversion", "id", "source", "type"}
         if whole and ("topic" in value or "topic" not in self._defaults):
             return text.strip()
         filled = {"specversion": "1.0", "id": new_id(), **self._defaults, **value}
         return json.dumps(filled, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def _refuse_without_topic(self) -> None:
+        """A line of data needs a topic; without one every line must be an event itself."""
+        if "topic" not in self._defaults:
+            raise BadEvent(
+                "it is not an event",
+                remedy="Give a CloudEvent in JSON on each line (id, source and type), or name a "
+                "topic to publish the lines as data: `tocsin pub TOPIC -`.",
+            )
 
     def _with_data(self, content_type: bytes, data: bytes) -> bytes:
         return b'%b,"id":"%b","time":"%b","datacontenttype":"%b","data":%b}' % (

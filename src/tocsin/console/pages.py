@@ -30,7 +30,7 @@ names the nearest setting there is. `tocsin config show --origin` tells what is 
 ERRORS_HEAD = """\
 # Error codes
 
-Made by `python -m tocsin.console.pages errors`; the words are in `src/tocsin/errors.py`.
+Made by `python -m tocsin.console.pages errors`; the words are in `src/tocsin/errors`.
 
 Every error has a code, which stays, and words, which may change. Over HTTP it is an RFC 9457
 problem with `code` and `remedy`; on the command line it is two lines and an exit code.
@@ -50,7 +50,7 @@ def settings() -> str:
 
 def _table(name: str) -> Iterator[str]:
     group = getattr(config.Settings(), name)
-    about = (type(group).__doc__ or "").partition(": ")[2]
+    about = inspect.cleandoc(type(group).__doc__ or "").partition(": ")[2]
     yield f"## [{name}]\n\n{about[:1].upper()}{about[1:]}\n"
     yield "| key | default | |\n| --- | --- | --- |"
     reasons = _reasons(type(group))

@@ -17,7 +17,7 @@ from tocsin.client.gma import Consumer, EventName, PerformanceEvent
 from tocsin.client.gma.broker_door import WHERE, frames_address
 from tocsin.client.transport.connection import Connection
 from tocsin.console.durations import seconds
-from tocsin.console.event_lines import Fields, check_template
+from tocsin.console.event_lines import Fields, check_fields, check_template
 from tocsin.console.performance_lines import json_line
 from tocsin.console.render import safe, say, show_json
 from tocsin.console.web_services import refuse
@@ -58,7 +58,7 @@ def follow_performance(arguments: Namespace) -> int:
             return _list_names(consumer, as_json=arguments.json)
         if name is None:
             raise BadSetting(
-                "there is no name of an event",
+                "the name of an event is missing",
                 remedy="Write `tocsin sub --as gma HOST:PORT NAME`; --names lists the names.",
             )
         show = _shown_as(arguments)
@@ -106,7 +106,7 @@ def _tell_unlisted(name: str, listed: list[EventName]) -> None:
     }
     near = get_close_matches(name.casefold(), spelled, n=1)
     meant = f"; did you mean {spelled[near[0]]}?" if near else "; --names lists what there is"
-    say(f"tocsin: no event {name} is listed there{meant}")
+    say(f"tocsin: there is no event {name} there{meant}")
 
 
 def _list_names(consumer: Consumer, *, as_json: bool) -> int:
@@ -196,11 +196,17 @@ def _xml(*, is_pretty: bool) -> Show:
 
 def _by_format(template: str) -> Show:
     pattern = template.replace("\\t", "\t").replace("\\n", "\n") + "\n"
-    check_template(pattern)
+    wanted = check_template(pattern)
+    checked = False
 
     def show(event: PerformanceEvent) -> str:
+        nonlocal checked
         values = {each.name: each.value for each in reversed(event.elements)}
-        return pattern.format_map(Fields(values, name=event.name.local, time=event.time))
+        fields = Fields(values, name=event.name.local, time=event.time)
+        if not checked:
+            check_fields(wanted, fields)
+            checked = True
+        return pattern.format_map(fields)
 
     return show
 

@@ -10,9 +10,10 @@ import sys
 import time
 import traceback
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from tocsin.console.pipeline_session import session_for, started
@@ -44,7 +45,7 @@ def _of_this_machine(place: str, option: str) -> str:
     from tocsin.pipeline.places import shown
 
     raise BadPipelineOption(
-        f"{option} {shown(place)} is no directory of this machine",
+        f"{option} {shown(place)} is not a local directory",
         remedy="Name a directory of this machine, and send the tables elsewhere with --publish.",
     )
 
@@ -82,7 +83,7 @@ def _must_have_no_password(address: str) -> None:
     if has_password(address):
         # The address is not told: how much of it is the password is not known for sure.
         raise BadPipelineOption(
-            "the address given with --archive has a user or a password in it",
+            "the address given with --archive contains a user name or password",
             remedy="Leave it out: a broker asks for none. To a store or to Kafka it is given by "
             "settings, as --conf spark.hadoop.fs.s3a.secret.key=... or spark.tocsin.kafka.*.",
         )
@@ -92,24 +93,44 @@ def run(arguments: Namespace) -> int:
     begun_s = time.monotonic()
     job = _job(arguments)
     from tocsin.console.pipeline_outlet import Outlet
+    from tocsin.console.progress import Progress
+    from tocsin.pipeline.job import already_made
     from tocsin.pipeline.job import run as run_job
 
-    spark = session_for(arguments, job)
-    started_s = time.monotonic() - begun_s
-    out = Outlet(spark, job, arguments.publish)
-    try:
-        with _steps(quiet=arguments.json) as tell:
-            done = _plainly(lambda: run_job(spark, job, tell), verbose=arguments.verbose)
+    standing = already_made(job) if arguments.publish is None else None
+    if standing is not None:
+        _tell(arguments, standing, job, None, time.monotonic() - begun_s)
+        return 0
+    quiet = arguments.json and not arguments.verbose
+    with Progress("Spark", STEPS, quiet=quiet) as progress:
+        progress.step("starting Spark")
+        spark = session_for(arguments, job)
+        started_s = time.monotonic() - begun_s
+        try:
+            out = Outlet(spark, job, arguments.publish)
+            done = _plainly(lambda: run_job(spark, job, progress.step), verbose=arguments.verbose)
             sent = out.send_held()
-    finally:
-        spark.stop()
-    took_s = time.monotonic() - begun_s
-    if arguments.json:
-        show_json(_done_json(done, started_s, took_s) | out.told(sent))
-    else:
-        _tell_done(done, job, started_s, took_s)
+        finally:
+            spark.stop()
+    _tell(arguments, done, job, started_s, time.monotonic() - begun_s, out.told(sent))
+    if not arguments.json:
         out.say(sent)
     return 0
+
+
+def _tell(
+    arguments: Namespace,
+    done: Done,
+    job: Job,
+    started_s: float | None,
+    took_s: float,
+    sent: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """`started_s` is None if Spark was not needed."""
+    if arguments.json:
+        show_json(_done_json(done, started_s or 0.0, took_s) | dict(sent))
+    else:
+        _tell_done(done, job, started_s, took_s)
 
 
 def _job(arguments: Namespace) -> Job:
@@ -162,26 +183,6 @@ def _moment(text: str | None, option: str) -> datetime | None:
     return hour.replace(hour=0) if "d" in text.lower() else hour
 
 
-class _steps:
-    """Names each step as it begins, on a terminal; elsewhere silent."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        from tocsin.console.progress import Progress
-
-        self._bar = Progress("starting", STEPS, quiet=quiet)
-
-    def __enter__(self) -> Callable[[str], None]:
-        self._bar.__enter__()
-        return self._tell
-
-    def __exit__(self, *exception: Any) -> None:
-        self._bar.__exit__(*exception)
-
-    def _tell(self, step: str) -> None:
-        self._bar.name(step)
-        self._bar.advance()
-
-
 def _plainly(work: Callable[[], Any], *, verbose: bool) -> Any:
     try:
         return work()
@@ -206,7 +207,7 @@ def _done_json(done: Done, started_s: float, took_s: float) -> dict[str, Any]:
     }
 
 
-def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
+def _tell_done(done: Done, job: Job, started_s: float | None, took_s: float) -> None:
     manifest = done.manifest
     if done.is_new:
         table(
@@ -221,8 +222,9 @@ def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
             f"{counts[name]:,} {word}"
             for name, word in (
                 ("events", "events"),
-                ("duplicates", "repetitions left out"),
+                ("duplicates", "duplicates left out"),
                 ("late", "late"),
+                ("clock_off", "with a wrong clock"),
                 ("missing", "missing in the archive (archive verify)"),
                 ("unread", "in files that cannot be read"),
                 ("set_aside", "set aside (pipeline show quarantine)"),
@@ -234,7 +236,8 @@ def _tell_done(done: Done, job: Job, started_s: float, took_s: float) -> None:
         say(f"nothing new: version {manifest.version} in {job.tables} has everything")
     for each in done.bad_files[:10]:
         say(f"set aside: {each.path}: {each.reason}")
-    say(f"{took_s:.1f} s, of which {started_s:.1f} s to start Spark")
+    start = "" if started_s is None else f", of which {started_s:.1f} s to start Spark"
+    say(f"{took_s:.1f} s{start}")
 
 
 def stream(arguments: Namespace) -> int:
@@ -254,6 +257,8 @@ def stream(arguments: Namespace) -> int:
         watermark_s=arguments.watermark,
         once=arguments.once,
     )
+    if not arguments.json:
+        say("starting Spark")
     spark = session_for(arguments, job)
     out = Outlet(spark, job, arguments.publish)
     tell = _told_json if arguments.json else _told
@@ -345,7 +350,7 @@ def quality(arguments: Namespace) -> int:
             show_json({**row, "rows": list(each.rows)})
     else:
         table(
-            ("", "table", "check", "rows that break it"),
+            ("", "table", "check", "rows that violate it"),
             [("ok" if c.holds else "BROKEN", c.table, c.sentence, c.count) for c in checks],
         )
         for each in checks:

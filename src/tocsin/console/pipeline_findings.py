@@ -24,7 +24,8 @@ def spark_findings() -> list[Finding]:
         java = find_java()
     except TocsinError as error:
         return [Finding("warn", "java", error.problem, error.remedy)]
-    return [Finding("ok", "spark", f"{spark}, on Java {java.version} in {java.home}")]
+    words = f"{spark}, on Java {java.version} in {java.home} (by {java.origin})"
+    return [Finding("ok", "spark", words)]
 
 
 def tables_of(data: Path | None) -> Path | None:

@@ -41,7 +41,7 @@ def _given(settings: Iterable[str]) -> dict[str, str]:
         if not equals or not name.startswith("spark."):
             # The name alone: the value may be a secret.
             raise BadPipelineOption(
-                f"--conf {name!r} is no setting of Spark",
+                f"--conf {name!r} is not a setting of Spark",
                 remedy="Write it as --conf spark.executor.memory=4g.",
             )
         found[name] = value
@@ -62,7 +62,7 @@ def started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) ->
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineFailed(
             f"Spark does not start with --master {arguments.master}: {in_a_line(error)[:300]}",
-            remedy="Look at --master and --conf; what Spark said stands above.",
+            remedy="Check --master and --conf; Spark's own output is above.",
         ) from error
 
 

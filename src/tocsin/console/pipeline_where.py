@@ -23,6 +23,7 @@ from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, Te
 from tocsin.event.filter_eval import Seen, comparand, passes
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.value import UNITS, Quantity
+from tocsin.event.wildcards import without_foreign_wildcards
 
 _UNITS: Final = {"_s": "s", "_bytes": "B"}
 _COMPARED: Final[dict[Operator, Callable[[Any, Any], Any]]] = {
@@ -41,7 +42,7 @@ class Where:
     def __init__(self, table: str, text: str) -> None:
         self._schema = TABLES[table]
         self._text = text
-        self._wanted = parse_filter(text)
+        self._wanted = without_foreign_wildcards(parse_filter(text))
         self.columns = sorted(self._names(table, self._wanted))
         self.pushed = _pushed(self._wanted, self._schema)
         self._is_all_pushed = _is_exact(self._wanted, self._schema)
@@ -71,7 +72,7 @@ class Where:
                 return {self._known(table, "topic")}
             case _:
                 raise self._refused(
-                    "a table has no documents to ask with sql, xpath or concept",
+                    "sql, xpath and concept cannot be used on a table",
                     "Compare columns: workflow = montage and p90_s > 60.",
                 )
 

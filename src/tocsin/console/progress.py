@@ -1,23 +1,28 @@
-"""A progress bar on a terminal; nothing at all elsewhere."""
+"""Progress of long work: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Self
+from time import monotonic
+from typing import Any, Final, Self
+
+LINE_EVERY_S: Final = 10.0  # a log wants to see that work goes on, and not every step of it
 
 
 class Progress:
-    """Counts what is done. The library behind it is loaded only if there is somebody to look."""
+    """Counts what is done. The library of the bar is loaded only if there is a terminal."""
 
     def __init__(self, title: str, total: int | None = None, *, quiet: bool = False) -> None:
         self._title = title
         self._total = total
-        self._quiet = quiet or not sys.stderr.isatty()
+        self._done = 0
+        self._quiet = quiet
         self._bar: Any = None
         self._task: Any = None
+        self._begun_s = self._said_s = monotonic()
 
     def __enter__(self) -> Self:
-        if not self._quiet:
+        if not self._quiet and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
@@ -36,15 +41,40 @@ class Progress:
 
     def advance(self, count: int = 1) -> None:
         """So many more are done."""
+        self._done += count
         if self._bar is not None:
             self._bar.advance(self._task, count)
+        else:
+            self._say_if_due()
 
     def reach(self, done: int, total: int) -> None:
         """So many of so many are done."""
+        self._done, self._total = done, total
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)
+        else:
+            self._say_if_due()
 
     def name(self, title: str) -> None:
         """Say what is being done."""
+        self._title = title
         if self._bar is not None:
             self._bar.update(self._task, description=title)
+
+    def step(self, title: str) -> None:
+        """Name what begins now, as one of the steps; without a terminal it gets a line at once."""
+        self._done += 1
+        self.name(title)
+        if self._bar is not None:
+            self._bar.advance(self._task)
+        elif not self._quiet:
+            self._say(title)
+
+    def _say_if_due(self) -> None:
+        if not self._quiet and monotonic() - self._said_s >= LINE_EVERY_S:
+            of = "" if self._total is None else f" of {self._total:,}"
+            self._say(f"{self._title}: {self._done:,}{of}")
+
+    def _say(self, words: str) -> None:
+        self._said_s = monotonic()
+        print(f"{self._said_s - self._begun_s:7.1f} s  {words}", file=sys.stderr, flush=True)

@@ -86,7 +86,7 @@ def _publish(link: HttpLink, messages: list[Message]) -> None:
 
 def _unchanged(workflow: ReadWorkflow, *, as_json: bool) -> int:
     if not as_json:
-        say(f"{workflow.name} is as it was recorded, version {workflow.version}: nothing to tell")
+        say(f"{workflow.name} is unchanged since version {workflow.version}: nothing to record")
     return 0
 
 

@@ -18,7 +18,10 @@ Made from the parsers by `python -m tocsin.console.reference`; edit those, not t
 
 Data goes to standard output, words to standard error. Every command has `--json`. There is colour,
 a progress bar or a question only at a terminal; `NO_COLOR` turns colour off. The broker is the one
-of `--broker`, or else of `TOCSIN_BROKER`, or else `http://127.0.0.1:8400`.
+of `--broker`, or else of `TOCSIN_BROKER`, or else `http://127.0.0.1:8400`. For one with TLS whose
+certificate is not signed by an authority of the system, `--ca-file` or `TOCSIN_CA_FILE` names the
+PEM file of its authority. A broker on this machine that does not
+listen yet is waited for: 5 seconds in all, or `TOCSIN_BROKER_WAIT_S`.
 
 | exit code | meaning |
 | --- | --- |

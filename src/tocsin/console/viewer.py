@@ -37,7 +37,6 @@ _UNUSABLE: Final[dict[str, object]] = {
     "period": None,
     "names": False,
     "query": False,
-    "ca_file": None,
 }
 
 Show = Callable[[Message], str]
@@ -64,7 +63,7 @@ def view(arguments: Namespace) -> int:
             say(f"following {wanted} at {client.url} as {arguments.spec}; Ctrl-C stops")
         came = follow(subscription, show, arguments.count, timeout_s)
         if subscription.dropped:
-            say(f"tocsin: {subscription.dropped} messages were gone before they could be pulled")
+            say(f"tocsin: {subscription.dropped} messages expired before they could be pulled")
     _check_enough(came, arguments.count, timeout_s, subscription)
     return 0
 

@@ -90,8 +90,8 @@ def refuse(arguments: argparse.Namespace, unusable: dict[str, object], mode: str
 
             option = f"--{_SPELLED.get(name, name).replace('_', '-')}"
             raise BadSetting(
-                f"{option} means nothing {mode}",
-                remedy=f"Leave out {option}, or see --help for what goes together.",
+                f"{option} cannot be used {mode}",
+                remedy=f"Leave out {option}; --help shows which options go together.",
             )
 
 

@@ -35,7 +35,7 @@ def vocabulary(files: Sequence[str] | None, broker: str | None) -> Vocabulary:
         except BrokerRefused as error:
             if error.status != NOT_THERE:
                 raise
-            say(f"the broker at {rest.address} tells no concepts: these are the built-in ones")
+            say(f"the broker at {rest.address} lists no concepts: these are the built-in ones")
     return built_in()
 
 

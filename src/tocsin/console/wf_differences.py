@@ -33,7 +33,7 @@ def compare(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         heading("differences")
         table(("what", "A", "B"), rows, soft=frozenset({1, 2}))
     else:
-        say("the runs differ in nothing but their activities' times")
+        say("the runs differ only in their activities' times")
     _print_durations(found.get("activities") or [])
     _print_faults("new failures", found.get("new_failures") or [])
     _print_faults("failures that are gone", found.get("gone_failures") or [])

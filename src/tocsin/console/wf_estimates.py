@@ -28,12 +28,16 @@ def eta(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     """Say how long it will take."""
     if arguments.plan is not None:
         if arguments.run is not None:
-            raise BadSetting("a run and --plan are two questions", remedy="Ask one of them.")
+            raise BadSetting(
+                "a run and --plan cannot be used together", remedy="Leave one of them out."
+            )
         asked = _plan(arguments.plan, arguments.workflow)
         return _print_total(rest.post("/estimates", asked), arguments)
     if arguments.workflow is not None:
         if arguments.run is not None:
-            raise BadSetting("a run and --workflow are two questions", remedy="Ask one of them.")
+            raise BadSetting(
+                "a run and --workflow cannot be used together", remedy="Leave one of them out."
+            )
         found = rest.get(f"{item('workflows', arguments.workflow)}/estimate")
         return _print_total(found, arguments)
     return _of_run(rest, arguments, clock())
@@ -93,7 +97,7 @@ def _plan(name: str, workflow: str | None) -> dict[str, Any]:
     try:
         plan = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadSetting(f"{name} is no JSON: {error}", remedy=PLAN_REMEDY) from None
+        raise BadSetting(f"{name} is not valid JSON: {error}", remedy=PLAN_REMEDY) from None
     if isinstance(plan, list):
         plan = {"tasks": plan}
     if not isinstance(plan, dict) or not isinstance(plan.get("tasks"), list):

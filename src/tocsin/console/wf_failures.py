@@ -75,6 +75,7 @@ def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iter
     seen = int(failure.get("seen_before") or 0)
     resources = failure.get("resources") or {}
     pairs = [
+        ("recovered", "a later try succeeded" if failure.get("recovered") else None),
         ("error", failure.get("error")),
         ("exit code", _exit_text(failure.get("exit_code"))),
         ("seen", f"{plural(seen, 'time')} before" if seen else "never before"),

@@ -152,6 +152,7 @@ def _all(rest: Rest, arguments: Namespace) -> int:
         tuple(each.get(name) for name in ("type", "workflow", "runs", "activities", "failed"))
         for each in found
     ]
-    table(("type", "workflow", "runs", "activities", "failed"), rows, right=frozenset({2, 3, 4}))
+    headers = ("type", "workflow", "runs", "activities", "failed tries")
+    table(headers, rows, right=frozenset({2, 3, 4}))
     say("more about one: tocsin wf history TYPE")
     return 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import zipfile
 from argparse import Namespace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from tocsin.console.wf_asking import find_run
 from tocsin.console.wf_words import Clock, size
 from tocsin.errors import BadSetting
 
+MISSING_SHOWN_MAX = 5
 PROVENANCE_TIMEOUT_S = 600.0  # a run of very many activities takes its time to be written
 
 
@@ -24,14 +27,19 @@ def provenance(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     binary = arguments.format == "crate"
     if binary and arguments.output is None and (sys.stdout.isatty() or arguments.json):
         raise BadSetting(
-            "a crate is a zip file, and no text", remedy="Say where it goes: -o run.crate.zip"
+            "a crate is a zip file, which cannot go to a terminal",
+            remedy="Say where it goes: -o run.crate.zip",
         )
     target = f"{item('runs', run['id'])}/provenance{query(format=arguments.format)}"
     answer = rest.request("GET", target, timeout_s=PROVENANCE_TIMEOUT_S)
     if answer.status != 200:
         raise refusal(answer.status, answer.body)
+    missing = _missing(answer.body) if binary else None
     if arguments.output is not None:
-        return _write(answer.body, arguments)
+        _write(answer.body, arguments, missing)
+        _say_missing(missing or [])
+        return 0
+    _say_missing(missing or [])
     if arguments.json and arguments.format != "prov-json":
         text = answer.body.decode("utf-8", "replace")
         show_json({"run": run["id"], "format": arguments.format, "text": text})
@@ -43,7 +51,7 @@ def provenance(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     return 0
 
 
-def _write(data: bytes, arguments: Namespace) -> int:
+def _write(data: bytes, arguments: Namespace, missing: list[str] | None) -> None:
     """Beside the file first and then over it, so that nobody finds half of one."""
     target = Path(arguments.output)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
@@ -56,10 +64,28 @@ def _write(data: bytes, arguments: Namespace) -> int:
             f"cannot write {target}: {error.strerror}", remedy="Name a file that can be written."
         ) from None
     if arguments.json:
-        show_json({"file": str(target), "bytes": len(data), "format": arguments.format})
+        told = {"file": str(target), "bytes": len(data), "format": arguments.format}
+        show_json(told if missing is None else {**told, "missing": missing})
     else:
         say(f"{target}: {size(len(data))}")
-    return 0
+
+
+def _missing(crate: bytes) -> list[str]:
+    """What the crate lacks to be run again, as its README has it."""
+    from tocsin.monitor.provenance.crate_missing import missing_in
+    from tocsin.monitor.provenance.crate_plan import README
+
+    with zipfile.ZipFile(io.BytesIO(crate)) as archive:
+        return missing_in(archive.read(README).decode("utf-8", "replace"))
+
+
+def _say_missing(missing: list[str]) -> None:
+    if missing:
+        say("The crate alone is not enough to run the workflow again:")
+        for reason in missing[:MISSING_SHOWN_MAX]:
+            say(f"  {reason}")
+        if len(missing) > MISSING_SHOWN_MAX:
+            say(f"  and {len(missing) - MISSING_SHOWN_MAX:,} more: see README.md in the crate")
 
 
 def send(rest: Rest, arguments: Namespace, clock: Clock) -> int:
@@ -78,7 +104,9 @@ def send(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
     directory = default_directory() if arguments.spool is None else Path(arguments.spool)
     if arguments.spool is not None and not directory.is_dir():
-        raise BadSetting(f"{directory} is no directory", remedy="Name one that a run spooled to.")
+        raise BadSetting(
+            f"{directory} is not a directory", remedy="Name one that a run spooled to."
+        )
     with Progress("messages sent", quiet=arguments.json) as progress:
         done = 0
 
@@ -97,7 +125,7 @@ def send(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     else:
         words = [f"{plural(counts.sent, 'message')} sent from {plural(counts.files, 'file')}"]
         words += [f"{counts.duplicates:,} were known"] if counts.duplicates else []
-        words += [f"{counts.filtered:,} nobody asked for"] if counts.filtered else []
+        words += [f"{counts.filtered:,} without a subscriber"] if counts.filtered else []
         words += [f"{plural(counts.busy, 'file')} left to running workflows"] if counts.busy else []
         words += [f"{plural(counts.left, 'file')} could not be sent"] if counts.left else []
         say("; ".join(words))

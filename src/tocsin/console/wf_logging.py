@@ -36,4 +36,4 @@ def log(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 
 def _wait(error: TocsinError) -> None:
-    say(f"{error.problem}; waiting for it")
+    say(f"{error.problem}; waiting for the broker")

@@ -143,6 +143,7 @@ def head(
     """A run in a few lines: what it is, how far, how long."""
     yield "run", str(run["id"])
     yield "workflow", what_ran(run)
+    yield "same id", _same_id(run.get("reused"))
     yield "part of", run.get("parent")
     yield "state", state_text(run, now)
     yield "progress", progress_text(run)
@@ -160,6 +161,14 @@ def head(
     )
     yield "parameters", _parameters(run.get("parameters"))
     yield "error", run.get("error")
+
+
+def _same_id(reused: Mapping[str, Any] | None) -> str | None:
+    """Which of the runs with one id it is, where there are several."""
+    if reused is None:
+        return None
+    text = f"number {reused['number']:,} of {reused['of']:,} runs with the id {reused['id']}"
+    return text if reused["number"] == reused["of"] else f"{text}; the last is {reused['last']}"
 
 
 def _parameters(parameters: Mapping[str, Any] | None) -> str:
@@ -183,7 +192,7 @@ def state_text(run: Run, now: datetime) -> str:
     heard = instant(run.get("last_event"))
     if state == "lost" and heard is not None:
         silent_s = max(0.0, (now - heard).total_seconds())
-        text += f", nothing heard for {lasting(silent_s)}"
+        text += f", no event for {lasting(silent_s)}"
     elif run.get("duration_s") is not None:
         text += f" {'after' if state in ENDED else 'for'} {lasting(run['duration_s'])}"
     if run.get("started"):
@@ -191,7 +200,7 @@ def state_text(run: Run, now: datetime) -> str:
     if run.get("ended"):
         text += f", ended {at(run['ended'], now)}"
     elif run.get("last_event"):
-        text += f", last heard of {at(run['last_event'], now)}"
+        text += f", last event {at(run['last_event'], now)}"
     return text
 
 
@@ -207,7 +216,7 @@ def progress_text(run: Run) -> str:
 def left_text(estimate: Mapping[str, Any], now: datetime) -> str:
     """The time left with its interval, and when that will be; or why it is not known."""
     if estimate.get("remaining_s") is None:
-        return f"not known: {estimate.get('reason') or 'too little was heard of it'}"
+        return f"not known: {estimate.get('reason') or 'too few events so far'}"
     text = lasting(estimate["remaining_s"])
     if estimate.get("low_s") is not None and estimate.get("high_s") is not None:
         text += f" (80%: {lasting(estimate['low_s'])} to {lasting(estimate['high_s'])})"

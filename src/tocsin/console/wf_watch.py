@@ -73,7 +73,7 @@ def watch(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if look.run["state"] == "completed":
         return 0
     if look.run["state"] == "lost":
-        say("nothing was heard of the run for too long; it may come back: watch it again")
+        say("no event of the run for too long; if it goes on, watch it again")
     elif (look.run.get("activities") or {}).get("failed"):
         say(f"why: tocsin wf failures {look.run['id']}")
     return FAILED
@@ -91,7 +91,9 @@ def _first(rest: Rest, arguments: Namespace, deadline: float | None) -> Run:
     """The run that was named, or the latest; one that is still to come is waited for."""
     if arguments.run is not None:
         if arguments.next:
-            raise BadSetting("a run and --next are two wishes", remedy="Say one of them.")
+            raise BadSetting(
+                "a run and --next cannot be used together", remedy="Leave one of them out."
+            )
         return find_run(rest, arguments.run)
     known = latest(rest)
     if known is None or arguments.next:

@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from tocsin.console.parser import Parser, add_json
+from tocsin.console.parser import Parser, add_ca_file, add_json
 
 if TYPE_CHECKING:
     from tocsin.client.host import Monitor, Probe
@@ -36,20 +36,16 @@ def add_arguments(parser: Parser) -> None:
         "--period",
         metavar="T",
         default="10s",
-        help="how often the broker is told: 0.5s, 10s, 5m (10s)",
+        help="how often events are sent: 0.5s, 10s, 5m (10s)",
     )
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
         default=LISTEN,
-        help=f"where others may ask and subscribe, or off ({LISTEN}, which is for programs on this "
-        "machine; 0.0.0.0:8404 is for those on others too)",
+        help=f"where others may subscribe, or off ({LISTEN}, for programs on this machine; "
+        "0.0.0.0:8404 is for other machines too)",
     )
-    parser.add_argument(
-        "--ca-file",
-        metavar="FILE",
-        help="authorities to believe besides the system's where the broker takes events by TLS",
-    )
+    add_ca_file(parser)
     parser.add_argument(
         "--only",
         metavar="EVENT",
@@ -66,16 +62,16 @@ def add_arguments(parser: Parser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="one more thing for the directory to know, as in rack=7; may be repeated",
+        help="an attribute for the directory, as in rack=7; may be repeated",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--list",
         action="store_true",
-        help="say what can be measured here and what cannot, and stop",
+        help="list what can be measured here and what cannot, and exit",
     )
     what.add_argument(
-        "--once", action="store_true", help="measure for a second, print each event, and stop"
+        "--once", action="store_true", help="measure for a second, print each event, and exit"
     )
     add_json(parser)
 
@@ -148,7 +144,7 @@ def _probes(names: list[str]) -> list[Probe[Any]]:
         from tocsin.errors import BadSetting
 
         there_are = ", ".join(probe.name.local for probe in PROBES)
-        raise BadSetting(f"a host has no event {odd[0]!r}", remedy=f"There are: {there_are}.")
+        raise BadSetting(f"there is no host event {odd[0]!r}", remedy=f"There are: {there_are}.")
     wanted = {by_name[name].name for name in names}
     return [probe for probe in PROBES if not names or probe.name in wanted]
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from tocsin.console.parser import Parser, add_actions, add_broker, add_json
+
+if TYPE_CHECKING:
+    from tocsin.event.filter import Filter
 
 SUMMARY = "List an archive of events, verify it, or publish it again"
 EXAMPLES = """
@@ -49,9 +53,9 @@ def _add_replay(parser: Parser) -> None:
     option("--until", metavar="T", help="received before then")
     option("--from-seq", metavar="N", type=int, default=1, help="the first sequence number")
     option("--to-seq", metavar="N", type=int, help="the last sequence number")
-    option("--filter", metavar="F", help="those that pass a filter only")
-    option("--resume", metavar="FILE", help="keep in FILE how far it came, and go on from there")
-    option("--keep-going", action="store_true", help="pass over what is bad, exit 7 in the end")
+    option("--filter", metavar="F", help="only events that match this filter")
+    option("--resume", metavar="FILE", help="keep the position in FILE, and resume from there")
+    option("--keep-going", action="store_true", help="skip what is bad, and exit with 7")
     option(
         "--patience",
         metavar="S",
@@ -77,10 +81,16 @@ def run(arguments: Namespace) -> int:
     return _replay(directory, arguments)
 
 
+def _filter(text: str | None) -> Filter | None:
+    from tocsin.event.filter_text import parse_filter
+    from tocsin.event.wildcards import without_foreign_wildcards
+
+    return None if text is None else without_foreign_wildcards(parse_filter(text))
+
+
 def _replay(directory: str, arguments: Namespace) -> int:
     from tocsin.console.archive_replay import Wanted, read_moment_ns, read_speed, replay
     from tocsin.errors import BadSetting
-    from tocsin.event.filter_text import parse_filter
 
     if arguments.to_seq is not None and arguments.to_seq < arguments.from_seq:
         raise BadSetting(
@@ -107,7 +117,7 @@ def _replay(directory: str, arguments: Namespace) -> int:
         through=2**63 - 1 if arguments.to_seq is None else arguments.to_seq,
         since_ns=since,
         until_ns=until,
-        filter=None if arguments.filter is None else parse_filter(arguments.filter),
+        filter=_filter(arguments.filter),
     )
     return replay(
         directory,

@@ -55,7 +55,7 @@ def _list(arguments: Namespace) -> int:
     elif rows:
         table(("script", "about"), rows)
     else:
-        say("no checkout here; `tocsin bench` alone measures the running broker")
+        say("no scripts here (no source checkout); `tocsin bench` measures the running broker")
     return 0
 
 

@@ -37,17 +37,23 @@ def add_arguments(parser: Parser) -> None:
     create = actions.add_parser("create", examples=EXAMPLES, help="make a box; prints its id")
     create.add_argument("--topic", metavar="PATTERN", help="a topic pattern")
     create.add_argument("--filter", metavar="TEXT", help="a filter")
-    create.add_argument("--from", metavar="SEQ", dest="start", help="begin at a place or a time")
-    create.add_argument("--expires", metavar="24h", help="how long it lives (for ever)")
+    create.add_argument(
+        "--from", metavar="SEQ", dest="start", help="begin at a sequence number or a time"
+    )
+    create.add_argument("--expires", metavar="24h", help="its lease, as in 24h (no end)")
     add_broker(create)
     pull = actions.add_parser("pull", examples=EXAMPLES, help="fetch events, one JSON line each")
     pull.add_argument("id", metavar="ID")
-    pull.add_argument("--max", metavar="N", type=int, default=100, help="at most so many (100)")
-    pull.add_argument("--wait", metavar="30s", default="0", help="wait for the first so long (0)")
+    pull.add_argument("--max", metavar="N", type=int, default=100, help="at most N events (100)")
+    pull.add_argument(
+        "--wait", metavar="30s", default="0", help="how long to wait for the first event (0)"
+    )
     pull.add_argument("--follow", action="store_true", help="go on until --max have come")
     release = pull.add_mutually_exclusive_group()
-    release.add_argument("--ack", metavar="TOKEN", help="release what an earlier pull handed out")
-    release.add_argument("--keep", action="store_true", help="leave them in the box; says a token")
+    release.add_argument("--ack", metavar="TOKEN", help="acknowledge what an earlier pull returned")
+    release.add_argument(
+        "--keep", action="store_true", help="leave them in the box; prints a token"
+    )
     add_broker(pull)
     ls = actions.add_parser("ls", examples=_LS, help="list the boxes")
     add_broker(ls)
@@ -62,7 +68,9 @@ def add_arguments(parser: Parser) -> None:
 def _add_serving(serve: Parser) -> None:
     serve.add_argument("--data", metavar="DIR", help="where the boxes are kept (tocsin-data)")
     serve.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
-    serve.add_argument("--tls-cert", metavar="FILE", help="the service's certificate: speak TLS")
+    serve.add_argument(
+        "--tls-cert", metavar="FILE", help="the service's certificate, which turns TLS on"
+    )
     serve.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
     serve.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
     serve.add_argument(
@@ -70,6 +78,16 @@ def _add_serving(serve: Parser) -> None:
         action="store_true",
         default=None,
         help="listen beyond this machine without protection",
+    )
+    serve.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="start although acknowledged events are missing (T406)",
+    )
+    serve.add_argument(
+        "--accept-clock",
+        action="store_true",
+        help="the machine's clock is right, however far it is from the last time in the log",
     )
     serve.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="the form of log lines"
@@ -140,13 +158,13 @@ def _settle(rest: Rest, arguments: Namespace, ack: str, came: int, dropped: int)
     from tocsin.errors import NothingArrived
 
     if dropped:
-        say(f"{plural(dropped, 'event')} gone before being fetched")
+        say(f"{plural(dropped, 'event')} expired before they were fetched")
     if not came:
         raise NothingArrived(
             f"box {arguments.id} is empty", remedy="Wait for events with --wait 30s."
         )
     if arguments.keep:
-        say(f"still in the box; release them with: tocsin box pull {arguments.id} --ack {ack}")
+        say(f"still in the box; acknowledge them with: tocsin box pull {arguments.id} --ack {ack}")
         return 0
     read_page(rest, messages_target(arguments.id, count=1, wait_s=0, ack=ack))
     return 0
@@ -206,4 +224,11 @@ def _serve(arguments: Namespace) -> int:
             "Stop with Ctrl-C."
         )
 
-    return box_serve.run(settings, ready, Notes(as_json=arguments.log_format == "json"))
+    notes = Notes(as_json=arguments.log_format == "json")
+    return box_serve.run(
+        settings,
+        ready,
+        notes,
+        accept_loss=arguments.accept_loss,
+        accept_clock=arguments.accept_clock,
+    )

@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
     ls.add_argument("text", metavar="TEXT", nargs="?", help="only those that have TEXT in them")
     tree = actions.add_parser("tree", examples=EXAMPLES, help="which concepts are below which")
     tree.add_argument("name", metavar="NAME", nargs="?", help="begin here (everywhere)")
-    show = actions.add_parser("show", examples=EXAMPLES, help="everything about one")
+    show = actions.add_parser("show", examples=EXAMPLES, help="show one in detail")
     show.add_argument("name", metavar="NAME", help="as ActivityFailed, bb:ActivityFailed or an IRI")
     for action in (ls, tree, show):
         _add_where(action)
@@ -110,7 +110,7 @@ def _tree(known: Vocabulary, arguments: Namespace) -> int:
         print(cut(line, width))
     if arguments.name:
         count = len(known.below(roots[0]))
-        say(f"who asks for {roots[0]} gets {count:,} concept{'' if count == 1 else 's'}")
+        say(f"a subscription to {roots[0]} covers {count:,} concept{'' if count == 1 else 's'}")
     return 0
 
 

@@ -20,7 +20,9 @@ def add_arguments(parser: Parser) -> None:
     actions = add_actions(parser)
     show_parser = actions.add_parser("show", examples=EXAMPLES, help="print every setting")
     show_parser.add_argument("--config", metavar="FILE", help="the settings file to read")
-    show_parser.add_argument("--origin", action="store_true", help="say where each value is from")
+    show_parser.add_argument(
+        "--origin", action="store_true", help="show where each value comes from"
+    )
     add_json(show_parser)
 
 

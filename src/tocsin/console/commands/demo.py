@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from tocsin.console.parser import Parser, add_json
 
-SUMMARY = "See a broker at work in a minute"
+SUMMARY = "Show a broker at work in a minute"
 EXAMPLES = """
   tocsin demo
   tocsin demo --keep                                leave the broker running at the end

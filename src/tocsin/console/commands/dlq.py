@@ -25,7 +25,7 @@ def add_arguments(parser: Parser) -> None:
     from tocsin.console.bulk import add_bulk
 
     actions = add_actions(parser)
-    ls = actions.add_parser("ls", examples=EXAMPLES, help="list what was given up")
+    ls = actions.add_parser("ls", examples=EXAMPLES, help="list dead letters")
     ls.add_argument("--subscription", metavar="ID", help="only those of one subscription")
     add_broker(ls)
     show = actions.add_parser("show", examples=EXAMPLES, help="one, with every attempt")

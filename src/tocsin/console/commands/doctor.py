@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.console import findings, pipeline_findings
+    from tocsin.console import findings, pipeline_findings, store_findings
     from tocsin.console.rest import Rest
     from tocsin.errors import CannotReachBroker, TocsinError
 
@@ -36,6 +36,7 @@ def run(arguments: Namespace) -> int:
     with Rest(arguments.broker) as rest:
         try:
             found += findings.broker_findings(rest)
+            found += findings.space_findings(rest)
             found += findings.log_findings(rest)
             found += findings.subscription_findings(rest)
             found += findings.dead_letter_findings(rest)
@@ -45,8 +46,10 @@ def run(arguments: Namespace) -> int:
     directory = Path(arguments.data) if arguments.data else None
     if directory is not None:
         if directory.is_dir():
-            found += findings.disk_findings(directory)
-        found += findings.store_findings(directory)
+            found += store_findings.disk_findings(directory)
+            found += store_findings.permission_findings(directory)
+        found += store_findings.store_findings(directory)
+        found += store_findings.clock_findings(directory)
     found += pipeline_findings.spark_findings()
     found += pipeline_findings.table_findings(pipeline_findings.tables_of(directory))
     _print(found, as_json=arguments.json)

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from tocsin.monitor.alert_evaluation import Alerts
-    from tocsin.monitor.estimate.evaluation import Application, Scores
-    from tocsin.monitor.estimate.facts import PastRun
+    from tocsin.monitor.estimate.evaluation import Application, Case, Scores
 
     Found = TypeVar("Found")
 
@@ -23,6 +22,7 @@ EXAMPLES = """
   tocsin evaluate eta runs.jsonl.gz                 our estimates beside simple ones
   tocsin evaluate eta runs.jsonl.gz --json
   tocsin evaluate eta runs.jsonl.gz --least 8       applications with 8 runs too
+  tocsin evaluate eta logs/*.jsonl --least 8        recorded logs of Snakemake, one file a run
   tocsin evaluate alerts runs.jsonl.gz              false alarms of "slower than usual"
 """
 
@@ -36,7 +36,13 @@ def add_arguments(parser: Parser) -> None:
         "alerts", examples=_ALERT_EXAMPLES, help='false and true alarms of "slower than usual"'
     )
     for each in (eta, alerts):
-        each.add_argument("file", metavar="FILE", help="runs, one JSON object a line, or gzipped")
+        each.add_argument(
+            "files",
+            nargs="+",
+            metavar="FILE",
+            help="runs, one JSON object a line, or the log records of one run of Snakemake; "
+            "plain or gzipped",
+        )
         each.add_argument(
             "--least",
             metavar="N",
@@ -58,9 +64,9 @@ def run(arguments: Namespace) -> int:
 
 def _eta(arguments: Namespace) -> int:
     from tocsin.console.render import show_json
-    from tocsin.monitor.estimate.evaluation import RUNS_MIN, as_report, evaluate
+    from tocsin.monitor.estimate.evaluation import RUNS_MIN, as_report, evaluate_cases
 
-    applications = _each(arguments.file, _least(arguments, RUNS_MIN), 2, evaluate)
+    applications = _each(arguments.files, _least(arguments, RUNS_MIN), 2, evaluate_cases)
     if arguments.json:
         show_json(as_report(applications))
     else:
@@ -72,7 +78,10 @@ def _alerts(arguments: Namespace) -> int:
     from tocsin.console.render import show_json
     from tocsin.monitor.alert_evaluation import RUNS_NEEDED, as_report, evaluate_alerts
 
-    applications = _each(arguments.file, _least(arguments, RUNS_NEEDED), 1, evaluate_alerts)
+    def measure(cases: Sequence[Case], told: Callable[[int], None]) -> Alerts:
+        return evaluate_alerts([case.run for case in cases], told)
+
+    applications = _each(arguments.files, _least(arguments, RUNS_NEEDED), 1, measure)
     if arguments.json:
         show_json(as_report(applications))
     else:
@@ -92,23 +101,25 @@ def _least(arguments: Namespace, default: int) -> int:
 
 
 def _each(
-    file: str,
+    files: Sequence[str],
     runs_min: int,
     passes: int,
-    measure: Callable[[Sequence[PastRun], Callable[[int], None]], Found],
+    measure: Callable[[Sequence[Case], Callable[[int], None]], Found],
 ) -> dict[str, Found]:
-    """What is measured for each application of a file that has enough runs."""
+    """What is measured for each application of the files that has enough runs."""
     from tocsin.console.progress import Progress
     from tocsin.console.render import plural, say
-    from tocsin.console.runs_file import read_runs
+    from tocsin.console.runs_file import read_cases
     from tocsin.errors import BadRunsFile
 
-    everything = read_runs(Path(file))
+    everything, unfinished = read_cases([Path(file) for file in files])
+    if unfinished:
+        say(f"{plural(unfinished, 'log')} of a run that did not complete left out")
     enough = {name: runs for name, runs in sorted(everything.items()) if len(runs) >= runs_min}
     if not enough:
         raise BadRunsFile(
-            f"{file} has no application with {runs_min} runs",
-            remedy=f"Give a file with {runs_min} runs of one application, or a smaller --least.",
+            f"{', '.join(files[:3])} has no application with {runs_min} runs",
+            remedy=f"Give files with {runs_min} runs of one application, or a smaller --least.",
         )
     if few := len(everything) - len(enough):
         say(f"{plural(few, 'application')} with fewer than {runs_min} runs left out")
@@ -121,7 +132,7 @@ def _each(
             def told(done: int, start: int = before) -> None:
                 progress.reach(start + done, total)
 
-            found[name] = measure([recorded.run for recorded in runs], told)
+            found[name] = measure(runs, told)
             before += passes * len(runs)
     return found
 

@@ -9,7 +9,7 @@ from tocsin.console.parser import Parser, add_json
 from tocsin.console.render import show, show_json, table
 from tocsin.errors import BadSetting, TocsinError, catalogue
 
-SUMMARY = "Say what an error code means, or list all of them"
+SUMMARY = "Explain an error code, or list all of them"
 EXAMPLES = """
   tocsin explain T104
   tocsin explain

@@ -45,10 +45,12 @@ def run(arguments: Namespace) -> int:
 
     if not arguments.ldif and (arguments.suffix or arguments.schema):
         raise BadSetting(
-            "--suffix and --schema say how LDIF is written", remedy="Say --ldif with them."
+            "--suffix and --schema need --ldif", remedy="Add --ldif, or leave them out."
         )
     if arguments.ldif and arguments.json:
-        raise BadSetting("--ldif and --json are two forms", remedy="Say one of them.")
+        raise BadSetting(
+            "--ldif and --json cannot be used together", remedy="Leave one of them out."
+        )
     with Directory(arguments.broker) as directory:
         return _print_ldif(directory, arguments) if arguments.ldif else _print(directory, arguments)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tocsin.console.parser import Parser, add_actions, add_json
+from tocsin.console.parser import Parser, add_actions, add_ca_file, add_json
 
 SUMMARY = "Make tables of the archive with Spark, keep them up to date, show them, report on them"
 EXAMPLES = """
@@ -80,7 +80,8 @@ def _add_input(parser: Parser) -> None:
     option(
         "--publish", metavar="PLACE", help="copy each version there: s3://..., kafka://HOST/PREFIX"
     )
-    option("--anew", action="store_true", help="forget what was made, and make it again")
+    add_ca_file(parser)
+    option("--anew", action="store_true", help="delete the tables and make them again")
     _add_spark(parser)
 
 
@@ -88,7 +89,11 @@ def _add_spark(parser: Parser) -> None:
     option = parser.add_argument
     option("--master", metavar="URL", default="local[*]", help="where Spark runs (local[*])")
     option("--conf", metavar="K=V", action="append", default=[], help="a setting of Spark")
-    option("--verbose", action="store_true", help="if Spark gives up, tell all it said")
+    option(
+        "--verbose",
+        action="store_true",
+        help="name each step also with --json; if Spark fails, print its whole error output",
+    )
 
 
 def _add_pace(parser: Parser) -> None:
@@ -96,17 +101,23 @@ def _add_pace(parser: Parser) -> None:
     option("--trigger", metavar="S", type=float, default=5.0, help="seconds between batches (5)")
     option("--refresh", metavar="S", type=float, default=30.0, help="seconds between tables (30)")
     option("--rows", metavar="N", type=int, default=1_000_000, help="events in a batch (1M)")
-    option("--watermark", metavar="S", type=float, default=600.0, help="later is late (600)")
-    option("--once", action="store_true", help="end when what is there now is done")
+    option(
+        "--watermark",
+        metavar="S",
+        type=float,
+        default=600.0,
+        help="events that arrive later than this count as late (600)",
+    )
+    option("--once", action="store_true", help="stop when all present events are processed")
 
 
 def _add_show(parser: Parser) -> None:
     option = parser.add_argument
-    option("table", metavar="TABLE", nargs="?", help="one of them; without, what there is")
+    option("table", metavar="TABLE", nargs="?", help="a table; without it, the tables are listed")
     option("--where", metavar="F", help="rows that pass a filter, as 'p90_s > 60 and failed > 0'")
     option("--sort", metavar="COLUMNS", help="by these, as --sort=-p90_s,workflow")
     option("--columns", metavar="NAMES", help="only these, or all")
-    option("--limit", metavar="N", type=int, default=50, help="so many rows (50)")
+    option("--limit", metavar="N", type=int, default=50, help="at most N rows (50)")
 
 
 def run(arguments: Namespace) -> int:

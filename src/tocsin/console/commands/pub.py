@@ -34,13 +34,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "topic",
         metavar="TOPIC",
-        help="where to file it; - reads lines of events; with --as and no DATA, a file of XML or -",
+        help="its topic; - reads CloudEvents, one a line; with --as and no DATA, an XML file or -",
     )
     parser.add_argument(
         "data",
         metavar="DATA",
         nargs="?",
-        help="JSON or text; - reads lines of standard input, which is left alone otherwise",
+        help="JSON or text; - publishes each line of standard input as the data of an event",
     )
     parser.add_argument("--type", default=DEFAULT_TYPE, help=f"its type ({DEFAULT_TYPE})")
     parser.add_argument("--source", help="who publishes (/HOST/USER/pub)")
@@ -59,18 +59,16 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--data-file", metavar="FILE", help="read the data from a file; - is all of standard input"
     )
-    parser.add_argument("--content-type", metavar="TYPE", help="what the data is")
+    parser.add_argument("--content-type", metavar="TYPE", help="its content type")
     parser.add_argument(
         "--patience", metavar="S", type=float, default=0.0, help="keep trying for S seconds (0)"
     )
-    parser.add_argument(
-        "--keep-going", action="store_true", help="pass over bad lines, exit 7 in the end"
-    )
+    parser.add_argument("--keep-going", action="store_true", help="skip bad lines, and exit with 7")
     add_specification(parser)
     parser.add_argument(
         "--topic", dest="filed_under", metavar="T", help="with --as: the topic of a file"
     )
-    parser.add_argument("--to", metavar="URL", help="with --as: a consumer to send it straight to")
+    parser.add_argument("--to", metavar="URL", help="with --as: a consumer to send it to directly")
     add_namespaces(parser)
     add_broker(parser)
 
@@ -132,7 +130,24 @@ def _payload(arguments: Namespace) -> tuple[bytes | None, str | None]:
         return None, arguments.content_type
     else:
         data = arguments.data.encode("utf-8", "surrogateescape")
-    return data, arguments.content_type or guess_type(data)
+    content_type = arguments.content_type or guess_type(data)
+    if arguments.content_type is None and content_type != "application/json":
+        _warn_of_broken_json(data, content_type)
+    return data, content_type
+
+
+def _warn_of_broken_json(data: bytes, content_type: str) -> None:
+    """Mostly a quote that the shell took away: it is published, and said."""
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return
+    from tocsin.client.outgoing import json_problem
+
+    print(
+        f"tocsin: warning: the data begins like JSON and is not valid JSON ({json_problem(data)}); "
+        f"it is published as {content_type}\n"
+        "Put single quotes around the data, or say --content-type text/plain if text is meant.",
+        file=sys.stderr,
+    )
 
 
 def _refuse_unasked_input(topic: str) -> None:
@@ -158,7 +173,7 @@ def _refuse_unasked_input(topic: str) -> None:
         from tocsin.errors import BadSetting
 
         raise BadSetting(
-            "there is something on standard input, and no DATA",
+            "there is data on standard input, but no DATA argument",
             remedy=f"`tocsin pub {topic} -` publishes its lines, --data-file - all of it, "
             "and with </dev/null it is left alone.",
         )

@@ -14,6 +14,8 @@ EXAMPLES = """
   tocsin serve --data /var/lib/tocsin --http 127.0.0.1:8400
   tocsin serve --http 127.0.0.1:0 --json            any free port, one line when ready
   tocsin serve --tls-cert broker.pem --tls-key broker.key
+  tocsin serve --accept-loss                        once, after T406: go on without what is lost
+  tocsin serve --accept-clock                       once, after weeks off: leases that are over end
 """
 
 
@@ -28,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--archive",
         metavar="HOST:PORT",
-        help="where else, for producers alone: nobody there is ever sent an event (off)",
+        help="another address for performance events, for producers only (off)",
     )
     parser.add_argument(
         "--soap-tcp",
@@ -38,9 +40,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--pegasus",
         metavar="HOST:PORT",
-        help="where Pegasus' monitord may send its events by TCP (off)",
+        help="where to listen for events of pegasus-monitord, by TCP (off)",
     )
-    parser.add_argument("--tls-cert", metavar="FILE", help="the broker's certificate: speak TLS")
+    parser.add_argument(
+        "--tls-cert", metavar="FILE", help="the broker's certificate, which turns TLS on"
+    )
     parser.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
     parser.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
     parser.add_argument(
@@ -53,7 +57,17 @@ def add_arguments(parser: Parser) -> None:
         "--trust",
         metavar="HOST",
         action="append",
-        help="a sink's host or network that is pushed to without asking it first",
+        help="a host or network whose sinks get events without the consent handshake",
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="start although acknowledged events are missing (T406); numbers are not reused",
+    )
+    parser.add_argument(
+        "--accept-clock",
+        action="store_true",
+        help="the machine's clock is right, however far it is from the last time in the log",
     )
     parser.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="the form of log lines"
@@ -88,7 +102,14 @@ def run(arguments: Namespace) -> int:
             url = f"{settings.http.scheme}://{addresses['http']}"
             say(_welcome(url, addresses, settings.log.directory))
 
-    return serve.run(settings, ready, Notes(as_json=arguments.log_format == "json"))
+    notes = Notes(as_json=arguments.log_format == "json")
+    return serve.run(
+        settings,
+        ready,
+        notes,
+        accept_loss=arguments.accept_loss,
+        accept_clock=arguments.accept_clock,
+    )
 
 
 def _flush() -> None:

@@ -38,7 +38,6 @@ _NEEDS_SPECIFICATION: dict[str, object] = {
     "period": None,
     "names": False,
     "query": False,
-    "ca_file": None,
 }
 
 
@@ -54,18 +53,22 @@ def add_arguments(parser: Parser) -> None:
         "-W", "--timeout", metavar="S", help="stop after S seconds; exit 6 if too few came"
     )
     start = parser.add_mutually_exclusive_group()
-    start.add_argument("--after", metavar="SEQ", type=int, help="begin after this place in the log")
-    start.add_argument("--since", metavar="10m", help="begin with what was received so long ago")
-    start.add_argument("--all", action="store_true", help="begin with the oldest event kept")
+    start.add_argument("--after", metavar="SEQ", type=int, help="begin after this sequence number")
+    start.add_argument(
+        "--since", metavar="10m", help="begin with events received since then, as in 10m"
+    )
+    start.add_argument("--all", action="store_true", help="begin with the oldest event in the log")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--brief", action="store_true", help="time, topic and data (the default)")
     form.add_argument("--whole", action="store_true", help="every member of an event")
-    form.add_argument("--format", metavar="TEXT", help="a line such as '{topic}\\t{id}\\t{load5}'")
+    form.add_argument(
+        "--format", metavar="TEXT", help="a line such as '{topic}\\t{load5}'; {x?} may lack"
+    )
     parser.add_argument(
         "--exit-at-end", action="store_true", help="stop at the end of the log, do not follow"
     )
     parser.add_argument(
-        "--via", choices=("sse", "ws", "box"), default="sse", help="how events come (sse)"
+        "--via", choices=("sse", "ws", "box"), default="sse", help="how events are received (sse)"
     )
     add_specification(parser, "gma", words="; or of a producer of performance events (gma)")
     parser.add_argument("--period", metavar="10s", help="with --as gma: how often")
@@ -76,18 +79,19 @@ def add_arguments(parser: Parser) -> None:
         "--query", action="store_true", help="with --as gma: one event, as it is now"
     )
     parser.add_argument(
-        "--ca-file",
-        metavar="FILE",
-        help="with --as gma: authorities to believe besides the system's, for gmas://",
+        "--xpath", metavar="E", help="with --as: an XPath that the payload must match"
     )
-    parser.add_argument("--xpath", metavar="E", help="with --as: what the payload must be like")
     add_namespaces(parser)
     parser.add_argument(
-        "--pull", action="store_true", help="with --as: by way of a message box, not pushed"
+        "--pull",
+        action="store_true",
+        help="with --as: pull from a message box instead of being pushed to",
     )
     parser.add_argument("--box", metavar="URL", help="with --as: pull from a box made there")
     parser.add_argument(
-        "--listen", metavar="HOST:PORT", help="with --as: where to be pushed to (127.0.0.1:0)"
+        "--listen",
+        metavar="HOST:PORT",
+        help="with --as: the address to receive messages at (127.0.0.1:0)",
     )
     parser.add_argument("--pretty", action="store_true", help="with --as: indent the XML")
     add_broker(parser)
@@ -115,7 +119,7 @@ def run(arguments: Namespace) -> int:
     finally:
         tail.close()
         if tail.dropped:
-            _tell(f"{tail.dropped} events were gone before they could be read")
+            _tell(f"{tail.dropped} events expired before they could be read")
     wanted = arguments.count or (1 if timeout_s is not None else 0)
     if came < wanted:
         from tocsin.errors import NothingArrived

@@ -39,13 +39,15 @@ def add_arguments(parser: Parser) -> None:
     ls = actions.add_parser("ls", examples=_LS, help="list subscriptions, the slowest first")
     ls.add_argument("--filter", metavar="TEXT", help="only those whose id, sink or filter has TEXT")
     add_broker(ls)
-    show = actions.add_parser("show", examples=_SHOW, help="everything about one")
+    show = actions.add_parser("show", examples=_SHOW, help="show one in detail")
     show.add_argument("id", metavar="ID")
     add_broker(show)
     _add_add(actions.add_parser("add", examples=_ADD, help="have events pushed to a sink"))
-    renew = actions.add_parser("renew", examples=_RENEW, help="let one live longer")
+    renew = actions.add_parser("renew", examples=_RENEW, help="extend the lease of one")
     renew.add_argument("id", metavar="ID")
-    renew.add_argument("--expires", metavar="1h", required=True, help="how long; or: never")
+    renew.add_argument(
+        "--expires", metavar="1h", required=True, help="the new lease, as in 24h, or never"
+    )
     add_broker(renew)
     for verb, words in (
         ("rm", "remove subscriptions"),
@@ -71,8 +73,10 @@ def _add_add(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--topic", metavar="PATTERN", help="a topic pattern")
     parser.add_argument("--filter", metavar="TEXT", help="a filter")
-    parser.add_argument("--expires", metavar="1h", help="how long it lives (for ever)")
-    parser.add_argument("--from", metavar="SEQ", dest="start", help="begin at a place or a time")
+    parser.add_argument("--expires", metavar="1h", help="its lease, as in 24h (no end)")
+    parser.add_argument(
+        "--from", metavar="SEQ", dest="start", help="begin at a sequence number or a time"
+    )
     parser.add_argument("--secret-file", metavar="FILE", help="the secret that signs each request")
     parser.add_argument(
         "--batch", metavar="N", type=int, help="events in one request (1; gma: 100 at once)"
@@ -180,7 +184,7 @@ def _add(rest: Rest, arguments: Namespace) -> int:
         return _print_view(view, arguments)
     show(view["id"])
     if view.get("state") == "pending":
-        say("the sink is being asked whether it wants events; see `tocsin subs show`")
+        say("waiting for the sink to agree (consent handshake); see `tocsin subs show`")
     return 0
 
 

@@ -13,6 +13,7 @@ EXAMPLES = """
   tocsin synth --events 1M --out made               a million events, in Parquet
   tocsin synth --events 10M --seed 7 --out made --json
   tocsin synth --events 50k --days 2 --broken 0 --duplicates 0.05 --out made
+  tocsin synth --events 50k --broken-files --out made    also files that readers must refuse
 """
 
 _LONG = ("world", "by_kind", "runs_by_workflow", "attempts_by_activity")  # to be read in the file
@@ -23,18 +24,24 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--events", metavar="N", type=_count, required=True, help="how many: 50000, 50k, 10M"
     )
-    parser.add_argument("--seed", metavar="S", type=int, default=0, help="which of them (0)")
+    parser.add_argument("--seed", metavar="S", type=int, default=0, help="the random seed (0)")
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, required=True, help="a directory that is not there yet"
+        "--out", metavar="DIR", type=Path, required=True, help="the directory to create"
     )
     for name, share, words in (
-        ("broken", 0.001, "that cannot be read or must not be believed"),
-        ("duplicates", 0.01, "that come twice"),
-        ("late", 0.001, "received minutes to hours after they happened"),
+        ("broken", 0.001, "share of events that are invalid"),
+        ("duplicates", 0.01, "share of events that come twice"),
+        ("late", 0.001, "share of events received minutes to hours after they happened"),
     ):
         parser.add_argument(
             f"--{name}", metavar="SHARE", type=float, default=share, help=f"{words} ({share})"
         )
+    parser.add_argument(
+        "--broken-files",
+        action="store_true",
+        help="let some of the broken records make their whole file a damaged one (no broker "
+        "writes such files)",
+    )
     parser.add_argument(
         "--files-of", metavar="ROWS", type=_count, default=500_000, help="at most (500k)"
     )
@@ -61,6 +68,7 @@ def run(arguments: Namespace) -> int:
         broken=arguments.broken,
         duplicates=arguments.duplicates,
         late=arguments.late,
+        broken_files=arguments.broken_files,
         files_of=arguments.files_of,
         start=arguments.start,
         days=arguments.days,
@@ -91,11 +99,11 @@ def _count(text: str) -> int:
     try:
         return int(float(digits) * times)
     except (ValueError, OverflowError):
-        raise ArgumentTypeError(f"{text!r} is no number such as 50000, 50k or 10M") from None
+        raise ArgumentTypeError("needs a number such as 50000, 50k or 10M") from None
 
 
 def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no date such as 2026-01-31") from None
+        raise ArgumentTypeError("needs a date such as 2026-01-31") from None

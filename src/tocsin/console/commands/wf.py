@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from tocsin.console.parser import Parser, add_actions, add_broker, add_json
+from tocsin.console.parser import Parser, add_actions, add_broker, add_ca_file, add_json
 
 SUMMARY = "Watch workflow runs: state, time left, failures, history, provenance"
 EXAMPLES = """
@@ -57,6 +57,11 @@ _PROVENANCE = """
   tocsin wf provenance 7f3a > run.json
   tocsin wf provenance 7f3a --format crate -o run.crate.zip
 """
+_FILES = """
+  tocsin wf files results/plot.png                  who wrote it, from what, and who read it
+  tocsin wf files '*.bam' --limit 100 --depth 0     by a wildcard, without the lineage
+  tocsin wf files raw.csv --readers                 who read it
+"""
 _SEND = """
   tocsin wf send                                    what this user's runs left behind
   tocsin wf send /scratch/spool --broker http://head:8400
@@ -72,6 +77,9 @@ _LOG = """
 """
 
 RUNS_SHOWN = 20
+FILES_SHOWN = 20
+LINEAGE_DEPTH = 3
+LINEAGE_DEPTH_MAX = 20
 EVENTS_SHOWN = 10
 INTERVAL_S = 1.0
 FORMATS = ("prov-json", "prov-n", "turtle", "crate")
@@ -87,6 +95,7 @@ _MODULES = {
     "compare": "wf_differences",
     "changes": "wf_differences",
     "hints": "wf_differences",
+    "files": "wf_files",
     "provenance": "wf_keeping",
     "send": "wf_keeping",
     "record": "recording",
@@ -97,18 +106,24 @@ _MODULES = {
 def add_arguments(parser: Parser) -> None:
     actions = add_actions(parser)
     _add_ls(actions.add_parser("ls", examples=_LS, help="list runs, the latest first"))
-    show = actions.add_parser("show", examples=_SHOW, help="everything about one run")
+    show = actions.add_parser("show", examples=_SHOW, help="show one run in detail")
     _add_run(show)
     add_broker(show)
     _add_watch(actions.add_parser("watch", examples=_WATCH, help="follow a run to its end"))
-    _add_eta(actions.add_parser("eta", examples=_ETA, help="time left, or time it would take"))
+    _add_eta(
+        actions.add_parser(
+            "eta", examples=_ETA, help="estimate the time left, or the time a run would take"
+        )
+    )
     _add_failures(
         actions.add_parser(
-            "failures", examples=_FAILURES, help="why it failed, and what was before"
+            "failures", examples=_FAILURES, help="why a run failed, and the events before"
         )
     )
     _add_history(
-        actions.add_parser("history", examples=_HISTORY, help="how an activity went in the past")
+        actions.add_parser(
+            "history", examples=_HISTORY, help="past durations and failures of an activity"
+        )
     )
     compare = actions.add_parser("compare", examples=_COMPARE, help="what differs between two runs")
     compare.add_argument("a", metavar="A", help="a run, or the beginning of its id")
@@ -119,14 +134,15 @@ def add_arguments(parser: Parser) -> None:
         "name", metavar="NAME", nargs="?", help="a run, or a workflow (the latest run)"
     )
     add_broker(changes)
-    hints = actions.add_parser("hints", examples=_HINTS, help="what could have run side by side")
+    hints = actions.add_parser("hints", examples=_HINTS, help="what could have run in parallel")
     _add_run(hints)
     add_broker(hints)
+    _add_files(actions.add_parser("files", examples=_FILES, help="which run produced this file"))
     _add_provenance(
         actions.add_parser("provenance", examples=_PROVENANCE, help="W3C PROV, or an RO-Crate")
     )
     send = actions.add_parser(
-        "send", examples=_SEND, help="send what runs wrote down while there was no broker"
+        "send", examples=_SEND, help="send the events that runs spooled while there was no broker"
     )
     send.add_argument("spool", metavar="SPOOL", nargs="?", help="the directory (the user's own)")
     send.add_argument(
@@ -134,8 +150,11 @@ def add_arguments(parser: Parser) -> None:
         metavar="URL",
         help="send all of it to this broker (TOCSIN_BROKER, or else each file to its run's own)",
     )
+    add_ca_file(send)
     add_json(send)
-    _add_record(actions.add_parser("record", examples=_RECORD, help="tell what changed in a file"))
+    _add_record(
+        actions.add_parser("record", examples=_RECORD, help="record a version of a workflow file")
+    )
     _add_log(actions.add_parser("log", examples=_LOG, help="write messages to a file or database"))
 
 
@@ -151,7 +170,7 @@ def _add_run(parser: ArgumentParser) -> None:
 def _count(text: str) -> int:
     """A whole number, 1 or more."""
     if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no whole number, 1 or more")
+        raise ArgumentTypeError("needs a whole number, 1 or more")
     return int(text)
 
 
@@ -171,7 +190,7 @@ def _add_watch(parser: ArgumentParser) -> None:
     from tocsin.console.durations import seconds
 
     _add_run(parser)
-    parser.add_argument("--next", action="store_true", help="wait for a run that is to come")
+    parser.add_argument("--next", action="store_true", help="wait for the next run to start")
     parser.add_argument(
         "--interval",
         metavar="1s",
@@ -179,9 +198,7 @@ def _add_watch(parser: ArgumentParser) -> None:
         default=INTERVAL_S,
         help=f"how often to look ({INTERVAL_S:g}s)",
     )
-    parser.add_argument(
-        "-W", "--timeout", metavar="10m", type=seconds, help="give up after so long"
-    )
+    parser.add_argument("-W", "--timeout", metavar="10m", type=seconds, help="stop after this time")
     add_broker(parser)
 
 
@@ -211,6 +228,34 @@ def _add_history(parser: ArgumentParser) -> None:
     parser.add_argument("--workflow", metavar="NAME", help="only in this workflow")
     parser.add_argument("--version", metavar="V", help="only in this version of the activity")
     add_broker(parser)
+
+
+def _add_files(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "name", metavar="NAME", help="a path, the end of one, or a pattern as '*.bam'"
+    )
+    parser.add_argument("--readers", action="store_true", help="who read it, not who wrote it")
+    parser.add_argument(
+        "--depth",
+        metavar="N",
+        type=_depth,
+        default=LINEAGE_DEPTH,
+        help="steps of lineage up and down of the latest, 0 to 20 (%(default)s)",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=_count,
+        default=FILES_SHOWN,
+        help="how many at most (%(default)s)",
+    )
+    add_broker(parser)
+
+
+def _depth(text: str) -> int:
+    if not text.isdecimal() or int(text) > LINEAGE_DEPTH_MAX:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {LINEAGE_DEPTH_MAX}")
+    return int(text)
 
 
 def _add_provenance(parser: ArgumentParser) -> None:
@@ -243,12 +288,12 @@ def _add_log(parser: ArgumentParser) -> None:
         "--concepts",
         metavar="A,B",
         default="Concept",
-        help="which; each stands for all that it subsumes (all of them)",
+        help="only these concepts and what they subsume (all)",
     )
     parser.add_argument(
         "--all", action="store_true", help="begin with the oldest; a file goes on where it was"
     )
-    parser.add_argument("-n", "--count", metavar="N", type=_count, help="end after so many")
+    parser.add_argument("-n", "--count", metavar="N", type=_count, help="stop after N messages")
     add_broker(parser)
 
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tocsin.console.demo import (
+    command,
     figures,
     forecast,
     history,
@@ -22,13 +23,14 @@ from tocsin.console.render import show_json
 # Title and scene. A scene gets the stage, says what it does, and raises if it does not hold.
 SCENES = (
     ("A forecast is published, the broker is killed, nothing is lost", forecast.play),
-    ("A sink refuses an event, and gets it when it is mended", refusal.play),
+    ("A webhook refuses an event, and gets it after it is repaired", refusal.play),
     ("Five Web-services specifications and CloudEvents through one broker", mediation.play),
     ("A host monitor, its consumers, and an archive that is killed", performance.play),
     (
         "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
         workflow.play,
     ),
+    ("Any command tells of itself, and a file says which run made it", command.play),
     ("What was recorded of ten runs of Snakemake, made into tables by Spark", history.play),
     ("The figures", figures.play),
 )

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -99,7 +100,7 @@ def _metrics(stage: Stage) -> dict[str, float]:
 def _pipeline(stage: Stage) -> Row:
     begun_s = time.perf_counter()
     archive = str(stage.directory / "archive")
-    done: Row = json.loads(_tocsin(stage, "run", "--archive", archive, "--json"))
+    done: Row = json.loads(_tocsin(stage, "run", "--archive", archive, "--json", "--verbose"))
     whole_s = time.perf_counter() - begun_s
     stage.say(
         f"  {done['counts']['events']:,} events made into {len(done['tables'])} tables by Spark\n"
@@ -109,23 +110,35 @@ def _pipeline(stage: Stage) -> Row:
 
 
 def _tocsin(stage: Stage, action: str, *arguments: str) -> bytes:
-    """What `tocsin pipeline` prints, in a process of its own."""
+    """What `tocsin pipeline` prints, in a process of its own; its steps are said as they come."""
     command = [sys.executable, "-m", "tocsin", "pipeline", action, *arguments]
     command += ["--tables", str(stage.directory / "tables")]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=SPARK_S)
-    except subprocess.TimeoutExpired:
+    last, begun_s = "", time.monotonic()
+    with (
+        tempfile.TemporaryFile() as printed,
+        subprocess.Popen(command, stdout=printed, stderr=subprocess.PIPE, text=True) as running,
+    ):
+        timer = threading.Timer(SPARK_S, running.kill)
+        timer.start()
+        assert running.stderr is not None
+        for line in running.stderr:
+            last = line.strip()
+            stage.say(f"  {last}")
+        code = running.wait()
+        timer.cancel()
+        printed.seek(0)
+        found = printed.read()
+    if code and time.monotonic() - begun_s >= SPARK_S:
         raise SomeFailed(
             f"`tocsin pipeline {action}` did not end within {SPARK_S:.0f} s",
             remedy="Try again when the machine has less to do.",
-        ) from None
-    if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().splitlines()
+        )
+    if code:
         raise SomeFailed(
-            f"`tocsin pipeline {action}` failed: {words[-1] if words else done.returncode}",
+            f"`tocsin pipeline {action}` failed: {last or code}",
             remedy=f"Run: {' '.join(command)}, and read why.",
         )
-    return done.stdout
+    return found
 
 
 def _rows(stage: Stage, table: str) -> list[Row]:
@@ -231,4 +244,4 @@ def _check(stage: Stage, messages: Sequence[Message], answer: Row) -> None:
         answer["count"] == told[WORKFLOW, ACTIVITY] and answer["learned"]["problem"] is None
     )
     if not held:
-        raise SomeFailed("the tables do not say what was told", remedy="Please report this.")
+        raise SomeFailed("the tables differ from what was published", remedy="Please report this.")

@@ -38,10 +38,10 @@ def play(stage: Stage) -> None:
         [name, *("same bytes" if sent[who] in got[name] else "MISSING" for who in sent)]
         for name in got
     ]
-    stage.table(["heard by / published by", *(_short(name) for name in sent)], rows)
+    stage.table(["received by / published by", *(_short(name) for name in sent)], rows)
     stage.results["mediation"] = {name: len(payloads) for name, payloads in got.items()}
     if any("MISSING" in row for row in rows):
-        raise SomeFailed("somebody did not hear somebody", remedy="Please report this.")
+        raise SomeFailed("a consumer did not get a message", remedy="Please report this.")
     stage.say("`tocsin convert --to all FILE` shows one message in every form.")
 
 

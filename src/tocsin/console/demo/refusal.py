@@ -65,6 +65,4 @@ def play(stage: Stage) -> None:
     stage.results["refusal"] = {"taken": sink.taken, "dead_letters_left": len(left)}
     if sink.taken != ["picky-1", "picky-3", "picky-2"] or left:
         raise SomeFailed("the dead letter was not redriven", remedy="Please report this.")
-    stage.say(
-        "The sink is mended, the dead letter redriven: it arrived, and is gone from the list."
-    )
+    stage.say("The webhook is repaired, the dead letter redriven: it arrived, and left the list.")

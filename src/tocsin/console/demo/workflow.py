@@ -31,7 +31,7 @@ def play(stage: Stage) -> None:
         _forecast(stage.url, f"run-{number}", fails=False)
     stage.say(
         f"A forecast of {MEMBERS} members ran {PAST_RUNS} times. Once more, in its own process:\n"
-        "the broker is killed in the middle, and a member fails. What could not be told waits\n"
+        "the broker is killed in the middle, and a member fails. What could not be sent waits\n"
         "in a file, and `tocsin wf send` sends it."
     )
     estimate = _run_once_more(stage)
@@ -92,7 +92,7 @@ def _check(runs: list[Run], estimate: dict[str, Any], failures: list[dict[str, A
         and "remaining_s" in estimate
     )
     if not held:
-        raise SomeFailed("the account of the runs is wrong", remedy="Please report this.")
+        raise SomeFailed("the state of the runs is wrong", remedy="Please report this.")
 
 
 def _forecast(broker: str, run_id: str, *, fails: bool, spool: Path | None = None) -> None:

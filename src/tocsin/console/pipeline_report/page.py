@@ -74,8 +74,8 @@ def _made(source: Source, now: datetime, when: When | None) -> Html:
     lines = [tag("p", span, " · all times are UTC"), tag("p", words)]
     if when.outside:
         astray = (
-            f"Dated outside of this period, by clocks that are wrong or from long ago, and left "
-            f"out of plots over time: {plural(when.outside, when.what)}."
+            f"With a time outside of this period (wrong clocks, or old events), left out of plots "
+            f"over time: {plural(when.outside, when.what)}."
         )
         lines.append(tag("p", astray))
     return join(lines)
@@ -103,7 +103,7 @@ def _tiles(source: Source) -> list[Html]:
         _tile(count(whole), "runs", f"{count(whole - ended)} have not ended"),
         _tile(share(by_state.get("completed", 0), ended), "of ended runs completed", ""),
         _tile(count(attempts), "attempts ended", f"{share(failed, attempts)} failed"),
-        _tile(hours(busy), "busy", f"{hours(total(runs, 'use_CpuSeconds_sum'))} of processors"),
+        _tile(hours(busy), "busy", f"{hours(total(runs, 'use_CpuSeconds_sum'))} of CPU time"),
         _tile(share(wasted, busy), "of it wasted", hours(wasted)),
         _tile(
             count(source.rows("events")), "events", f"{count(source.rows('quarantine'))} set aside"

@@ -21,7 +21,7 @@ from tocsin.console.pipeline_report.sections.workflows import workflows
 from tocsin.console.pipeline_report.source import Source
 from tocsin.console.pipeline_report.when import when
 
-TITLE = "What ran, and what it cost"
+TITLE = "Workflow report"
 
 
 def report(tables_dir: Path, *, out: Path | None = None, title: str = TITLE, now: datetime) -> str:

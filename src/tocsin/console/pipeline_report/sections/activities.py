@@ -51,7 +51,7 @@ def activities(source: Source) -> Section:
     busiest = top(table, "busy_s_sum", LISTED_MAX)
     wasters = [row for row in top(table, "wasted_s_sum", LISTED_MAX) if row["wasted_s_sum"]]
     section.body += [
-        legend([("c0", "busy, and of use"), ("c1", "wasted")]),
+        legend([("c0", "useful"), ("c1", "wasted")]),
         tag(
             "div",
             figure("Where the time went", _bars(busiest, "busy_s_sum")),
@@ -88,7 +88,7 @@ def _slices(row: Row) -> list[Slice]:
     wasted = row["wasted_s_sum"] or 0.0
     useful = max((row["busy_s_sum"] or 0.0) - wasted, 0.0)
     return [
-        Slice(useful, "c0", f"{hours(useful)} of use"),
+        Slice(useful, "c0", f"{hours(useful)} useful"),
         Slice(wasted, "c1", f"{hours(wasted)} wasted"),
     ]
 

@@ -58,7 +58,7 @@ def costs(source: Source) -> Section:
     )
     rows = [row for row in top(weighed, "weight", PLOTS_MAX) if _is_drawable(row)]
     if not rows:
-        section.body.append(nothing("No activity told the size of its input often enough yet."))
+        section.body.append(nothing("Too few attempts report the size of their input."))
         return section
     points = _points(source, [_key(row) for row in rows])
     others = _others(models, rows)

@@ -40,12 +40,12 @@ def deliveries(source: Source) -> Section:
     section = Section(
         "deliveries",
         "Deliveries",
-        "Subscriptions that fall behind or lose events first. Dead are events that were given up "
-        "and are kept as dead letters.",
+        "Subscriptions that lag or lose events come first. Dead letters are events that could not "
+        "be delivered.",
     )
     table = source.table("deliveries", _DELIVERY)
     if not table.num_rows:
-        section.body.append(nothing("No subscription was there when the broker was looked at."))
+        section.body.append(nothing("There was no subscription when the tables were made."))
         return section
     order = [("dead", "descending"), ("behind", "descending"), ("delivered", "descending")]
     rows = table.sort_by(order).slice(0, SUBSCRIPTIONS_MAX * 4).to_pylist()
@@ -122,12 +122,12 @@ def discoveries(source: Source) -> Section:
     section = Section(
         "discoveries",
         "Discoveries",
-        "What was looked for in the directory, how often, and how long an answer took.",
+        "Searches in the directory: how often, and how long the answer took.",
     )
     table = source.table("discoveries", _DISCOVERY)
     rows = top(table, "count", DISCOVERIES_MAX)
     if not rows:
-        section.body.append(nothing("Nobody asked the directory."))
+        section.body.append(nothing("Nobody searched the directory."))
         return section
     most = max(row["count"] or 0 for row in rows)
     listed = [

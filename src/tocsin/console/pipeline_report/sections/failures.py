@@ -74,7 +74,7 @@ def _words(source: Source, rows: list[Row]) -> dict[int | None, str]:
 
 def _line(error: str | None) -> str:
     lines = [line.strip() for line in (error or "")[:5_000].splitlines() if line.strip()]
-    return shortened(lines[0], WORDS_CHARS_MAX) if lines else "(it did not say why)"
+    return shortened(lines[0], WORDS_CHARS_MAX) if lines else "(no reason given)"
 
 
 def _hosts(source: Source, rows: list[Row]) -> dict[int | None, str]:

@@ -31,8 +31,8 @@ def quality(source: Source) -> Section:
     section = Section(
         "quality",
         "Quality of the data",
-        "What could not be read or must not be believed is set aside with its reason; it is in "
-        "none of the numbers above.",
+        "Records that are invalid or implausible are set aside with the reason; none of them is in "
+        "the numbers above.",
     )
     events = source.rows("events") or source.found.manifest.counts.get("events", 0)
     table = source.grouped(
@@ -73,10 +73,13 @@ def _facts(source: Source, events: int, bad: float) -> Html:
     late = _late(source)
     if late is not None:
         read, after, most_s = late
-        part = "" if read >= source.rows("events") else f" (of {count(read)} that were looked at)"
+        part = "" if read >= source.rows("events") else f" (of {count(read)} checked)"
         name = f"came more than {duration(LATE_S)} late{part}"
         rows.append([name, count(after), share(after, read)])
         rows.append(["latest by", duration(most_s), ""])
+    if counts.get("clock_off"):
+        off = counts["clock_off"]
+        rows.append(["with a wrong clock", count(off), share(off, events)])
     return grid(("", "", "share"), rows, kinds=".nn", class_="facts")
 
 

@@ -33,10 +33,10 @@ def usage(source: Source, when: When | None) -> Section:
     section = Section(
         "usage",
         "Resource use over time",
-        "By the hour in which attempts ended, and by what hosts told of themselves.",
+        "By the hour in which attempts ended, and from the reports of the hosts.",
     )
     if when is None:
-        section.body.append(nothing("Nobody told of a host or of an attempt that ended."))
+        section.body.append(nothing("No event reports a host or an attempt that ended."))
         return section
     section.body += _hosts(source, when)
     section.body += _activities(source, when)
@@ -49,7 +49,7 @@ def _hosts(source: Source, when: When) -> list[Html]:
     table = source.grouped("host_usage", ["host"], [*sums, *peaks])
     table = table.filter(pc.field("host").is_valid())
     if not table.num_rows:
-        return [nothing("No host is named in what was told.")]
+        return [nothing("No event names a host.")]
     rows = top(table, "busy_s_sum", HOSTS_MAX)
     names = [row["host"] for row in rows]
     found = [_under_way(source, when, names, rows), _cpu(source, when, names)]
@@ -107,7 +107,7 @@ def _cpu(source: Source, when: When, names: Sequence[str]) -> Html | None:
     if not told:
         return None
     known = {name: values for name, values in cells.items() if any(v is not None for v in values)}
-    title = f"Processor use of each host, mean over {when.span.spoken()}, as told by its agent"
+    title = f"Processor use of each host, mean over {when.span.spoken()}, as reported by its agent"
     drawing, shades = heat_map(title, when.span, list(known.items()), _percent, least_top=100)
     listed = []
     for name, values in known.items():

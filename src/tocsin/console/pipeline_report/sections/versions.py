@@ -109,7 +109,7 @@ def _plot(name: str, rows: list[Row], low: dict[tuple[str, str], float]) -> Html
         ]
         for each, row in zip(shown, latest, strict=True)
     ]
-    headers = ("version", "since", "runs", "p10", "median", "p90", "beside the one before")
+    headers = ("version", "since", "runs", "p10", "median", "p90", "compared with the previous one")
     older = len(_timed(rows)) - len(latest)
     note = f"{count(older)} older versions are not drawn." if older else None
     title = f"Duration of runs of {name}, by version"

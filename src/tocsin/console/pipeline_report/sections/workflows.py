@@ -94,14 +94,14 @@ def _costs(rows: list[Row]) -> Html:
         "busy per run",
     )
     table = grid(headers, listed, kinds=".bnnnnnn", class_="bars")
-    return join([legend([("c0", "busy, and of use"), ("c1", "wasted")]), table])
+    return join([legend([("c0", "useful"), ("c1", "wasted")]), table])
 
 
 def _slices(row: Row) -> list[Slice]:
     wasted = row["wasted_s_sum"] or 0.0
     useful = max((row["busy_s_sum"] or 0.0) - wasted, 0.0)
     return [
-        Slice(useful, "c0", f"{hours(useful)} of use"),
+        Slice(useful, "c0", f"{hours(useful)} useful"),
         Slice(wasted, "c1", f"{hours(wasted)} wasted"),
     ]
 
@@ -146,7 +146,7 @@ def _over_time(source: Source, when: When) -> Html:
     ]
     title = f"Runs by when they started, one column for {when.span.spoken()}"
     if not total(table, "run_count"):
-        return nothing("No run tells when it started.")
+        return nothing("No run has a start time.")
     listed: list[list[Any]] = [
         [when.span.named(part), *(count(each.values[part]) for each in series)]
         for part in range(when.span.parts)

@@ -26,6 +26,8 @@ from tocsin.monitor.faults import WORDS_CHARS_MAX
 from tocsin.monitor.records import ACTIVITY_STATES
 from tocsin.monitor.rules import ENDING, EXPECTED, PEAKS, SUMMED
 from tocsin.monitor.states import (
+    CLOCK_OFF_S_MIN,
+    DELAY_S_MAX,
     HEARTBEAT_S_MAX,
     HEARTBEATS_MISSED_MAX,
     ZONE_SLACK_S,
@@ -103,6 +105,8 @@ def words() -> dict[str, str]:
         "heartbeats_max": str(HEARTBEATS_MISSED_MAX),
         "zone_step_s": str(ZONE_STEP_S),
         "zone_slack_s": str(ZONE_SLACK_S),
+        "delay_s_max": str(DELAY_S_MAX),
+        "clock_off_s_min": str(CLOCK_OFF_S_MIN),
         "zone_steps_min": str(ZONE_STEPS.start),
         "zone_steps_max": str(ZONE_STEPS.stop - 1),
         "union_items_max": str(ITEMS_MAX),

@@ -130,7 +130,9 @@ class Making:
         late_s = states.seconds_between(pl.col("at"), pl.col("received"))
         return clean.join(again, on="seq", how="anti").with_columns(
             workflow=pl.col("told").struct.field("WorkflowName"),
-            late_s=pl.max_horizontal(late_s, pl.lit(0.0)),
+            late_s=pl.when(states.is_clock_off(late_s))
+            .then(0.0)
+            .otherwise(pl.max_horizontal(late_s, pl.lit(0.0))),
         )
 
     def _run_cells(self) -> pl.LazyFrame:

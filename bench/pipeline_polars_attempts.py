@@ -15,6 +15,8 @@ from tocsin.monitor.records import ACTIVITY_STATES, ENDED_RUN
 from tocsin.monitor.rules import ENDING, PEAKS, SUMMED
 from tocsin.monitor.showing import planned_counts
 from tocsin.monitor.states import (
+    CLOCK_OFF_S_MIN,
+    DELAY_S_MAX,
     HEARTBEAT_S_MAX,
     HEARTBEATS_MISSED_MAX,
     ZONE_SLACK_S,
@@ -35,11 +37,17 @@ def seconds_between(first: pl.Expr, second: pl.Expr) -> pl.Expr:
     return (second - first).dt.total_microseconds() / 1e6
 
 
-def is_zone_apart(seconds: pl.Expr) -> pl.Expr:
+def is_clock_off(delay_s: pl.Expr) -> pl.Expr:
+    """True if an event was dated by a wrong clock, rather than late."""
+    zones = is_zone_apart(delay_s, DELAY_S_MAX) & (delay_s > 0)
+    return zones | (delay_s >= CLOCK_OFF_S_MIN)
+
+
+def is_zone_apart(seconds: pl.Expr, slack_s: float = ZONE_SLACK_S) -> pl.Expr:
     """True if two times differ as if one of them were in another zone; never null."""
     apart = seconds.abs()
     steps = (apart / ZONE_STEP_S).round()
-    fits = (apart - steps * ZONE_STEP_S).abs() <= ZONE_SLACK_S
+    fits = (apart - steps * ZONE_STEP_S).abs() <= slack_s
     return (steps.is_between(ZONE_STEPS.start, ZONE_STEPS.stop - 1) & fits).fill_null(False)
 
 

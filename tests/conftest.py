@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A shell has what it starts in the background ignore interrupts, and so would every command that a
 # test starts, of which some are interrupted to see what they do.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Commands wait for a broker that does not listen yet. Tests without one know that there is none.
+os.environ.setdefault("TOCSIN_BROKER_WAIT_S", "0")
 
 # Test rooms import their own small harnesses as `room.harness`.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -20,3 +25,19 @@ settings.register_profile(
     "tocsin", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("tocsin")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where Spark cannot run, what needs it is skipped, with what to install."""
+    needing = [
+        each
+        for each in items
+        if "pipeline" in each.path.parent.parts or each.get_closest_marker("java")
+    ]
+    if not needing:
+        return
+    from java_here import missing
+
+    if why := missing():
+        for each in needing:
+            each.add_marker(pytest.mark.skip(reason=why))

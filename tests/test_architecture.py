@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent / "src" / "tocsin"
@@ -39,6 +40,14 @@ def test_a_function_fits_on_one_screen() -> None:
 
 def test_a_module_opens_with_what_it_is_for() -> None:
     assert not [path for path, tree in TREES.items() if not ast.get_docstring(tree)]
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """Python before 3.11.5 matches those wrongly: `(?:ab?c)++` takes all of "aca"."""
+    possessive = re.compile(r"(?<!\()\)(?:[*+?]|\{[0-9,]+\})\+|\(\?>")
+    assert possessive.search(r"(?:ab?c)++")
+
+    assert not [path for path, source in SOURCES.items() if possessive.search(source)]
 
 
 def test_a_file_name_says_something() -> None:

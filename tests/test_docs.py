@@ -103,6 +103,50 @@ def test_the_first_block_is_the_two_commands_and_make_knows_them() -> None:
         assert dry.returncode == 0, dry.stderr
 
 
+def test_the_first_commands_work_pasted_as_one_block(
+    reader_env: dict[str, str], tmp_path: Path
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {
+        **reader_env,
+        "TOCSIN_HTTP__ADDRESS": f"127.0.0.1:{port}",
+        "TOCSIN_FRAMES__ADDRESS": "127.0.0.1:0",
+        "TOCSIN_BROKER": f"http://127.0.0.1:{port}",
+    }
+    env["TOCSIN_BROKER_WAIT_S"] = "40"  # for a machine that has much else to do
+    lines = [*commands(CONSOLE[1]), *commands(CONSOLE[2])]
+
+    pasted = subprocess.run(
+        ["bash"],
+        input="\n".join([*lines, "wait %2", "kill %1", "wait %1"]),
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+    assert pasted.returncode == 0, pasted.stderr
+    assert "T601" not in pasted.stderr
+    assert "lead/ohio/radar" in pasted.stdout
+    assert "lead/ohio/gauge" in pasted.stdout
+
+
+def test_a_broker_that_never_comes_is_told_after_the_wait(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    env = {**os.environ, "TOCSIN_BROKER": f"http://127.0.0.1:{port}", "TOCSIN_BROKER_WAIT_S": "0.5"}
+    command = [str(BIN / "tocsin"), "pub", "a/b", "1"]
+
+    failed = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+    env["TOCSIN_BROKER_WAIT_S"] = "long"
+    refused = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+
+    assert failed.returncode == 3
+    assert "waited 0.5 s for it" in failed.stderr
+    assert refused.returncode == 2
+    assert "TOCSIN_BROKER_WAIT_S is 'long'" in refused.stderr
+
+
 def test_thirty_seconds_with_the_command(readme_broker: dict[str, str]) -> None:
     script = "\n".join(["set -e", *commands(CONSOLE[2]), "wait $!"])
     pasted = shell(f"bash -c {shlex.quote(script)}", readme_broker)

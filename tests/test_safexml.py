@@ -16,7 +16,14 @@ from lxml import etree
 
 from served import ROOT
 from tocsin.errors import BadXml
-from tocsin.safexml import ATTRIBUTES_MAX, DEPTH_MAX, carried_as, parse, to_utf8
+from tocsin.safexml import (
+    ATTRIBUTES_MAX,
+    DEPTH_MAX,
+    after_prolog,
+    carried_as,
+    parse,
+    to_utf8,
+)
 
 HOSTILE = ROOT.parent / "shared" / "data" / "hostile"
 KINDS = {".xml", ".svg", ".xsl", ".ent", ".dtd", ".xsd"}
@@ -128,6 +135,27 @@ def test_attributes_of_one_element_have_a_limit(declaration: str) -> None:
     assert not is_refused(with_attributes(ATTRIBUTES_MAX))
     with pytest.raises(BadXml, match="attributes"):
         parse(with_attributes(ATTRIBUTES_MAX + 1))
+
+
+def test_a_piece_of_text_that_begins_as_a_tag_is_not_taken_for_one() -> None:
+    pairs = " = " * (ATTRIBUTES_MAX + 1)
+
+    assert not is_refused(f"<a><![CDATA[x <b'{pairs}> y]]></a>".encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "rest"),
+    [
+        (b" <?x?> <!-- <a/> --><b/>", b"<b/>"),
+        (b"<!----><!-- never ends", b"<!-- never ends"),
+        (b"<?x?><?never ends", b"<?never ends"),
+        (b"<?x?><!DOCTYPE a>", b"<!DOCTYPE a>"),
+        (b"<??>" * 5_000 + b"<b/>", b"<b/>"),
+        (b"", b""),
+    ],
+)
+def test_the_prolog_ends_before_the_first_thing_that_is_not_whole(data: bytes, rest: bytes) -> None:
+    assert after_prolog(data) == rest
 
 
 def test_many_equal_signs_are_not_many_attributes() -> None:

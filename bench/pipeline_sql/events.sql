@@ -14,7 +14,8 @@ WHERE place > 1;
 CREATE TEMP VIEW events AS
 SELECT
     * EXCLUDE (told, plan), told.WorkflowName AS workflow,
-    greatest(seconds_between("at", received), 0) AS late_s
+    CASE WHEN is_clock_off(seconds_between("at", received)) THEN 0
+        ELSE greatest(seconds_between("at", received), 0) END AS late_s
 FROM clean ANTI JOIN repeated_events USING (seq);
 
 -- What is under way is seen as it was when the last event was received.

@@ -5,11 +5,15 @@ CREATE TEMP MACRO apart(s, e) AS
     {'apart': epoch_us(e) - epoch_us(s), 's': epoch_us(s), 'e': epoch_us(e)};
 
 -- True if two times differ as if one of them were in another zone; never null.
-CREATE TEMP MACRO is_zone_apart(seconds) AS coalesce(
+CREATE TEMP MACRO is_zones_apart(seconds, slack_s) AS coalesce(
     round_even(abs(seconds) / $zone_step_s, 0) BETWEEN $zone_steps_min AND $zone_steps_max
-    AND abs(abs(seconds) - round_even(abs(seconds) / $zone_step_s, 0) * $zone_step_s)
-        <= $zone_slack_s,
+    AND abs(abs(seconds) - round_even(abs(seconds) / $zone_step_s, 0) * $zone_step_s) <= slack_s,
     false);
+CREATE TEMP MACRO is_zone_apart(seconds) AS is_zones_apart(seconds, $zone_slack_s);
+
+-- True if an event was dated by a wrong clock, rather than late.
+CREATE TEMP MACRO is_clock_off(delay_s) AS
+    is_zones_apart(delay_s, $delay_s_max) AND delay_s > 0 OR delay_s >= $clock_off_s_min;
 
 -- The texts of all lists, sorted; of too many the shortest, as many as fit.
 CREATE TEMP MACRO sized(texts) AS

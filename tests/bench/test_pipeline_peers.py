@@ -28,7 +28,7 @@ from tocsin.monitor.times import NS_PER_US
 from tocsin.ontology import built_in
 
 BENCH = Path(__file__).parents[2] / "bench"
-PLAN = Plan(12_000, seed=3, broken=0.002, duplicates=0.03)
+PLAN = Plan(12_000, seed=3, broken=0.002, duplicates=0.03, broken_files=True)
 
 
 @dataclass(frozen=True)

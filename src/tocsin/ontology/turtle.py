@@ -56,10 +56,11 @@ def read_turtle(data: bytes, where: str) -> Terms:
     except SyntaxError as error:
         place = f" line {error.lineno}" if error.lineno else ""
         raise BadOntology(
-            f"{where}{place} is no Turtle: {error.msg}", remedy="Mend the file, or leave it out."
+            f"{where}{place} is not valid Turtle: {error.msg}",
+            remedy="Fix the file, or do not load it.",
         ) from None
     except (ValueError, OSError) as error:
-        raise BadOntology(f"{where} is no Turtle: {error}", remedy="Mend the file.") from None
+        raise BadOntology(f"{where} is not valid Turtle: {error}", remedy="Fix the file.") from None
     return terms
 
 

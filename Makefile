@@ -43,7 +43,7 @@ demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (ST
 
 # Each of three wait mostly for something else: Java, a command, a clock. Side by side they fit two
 # cores. Those of the pipeline give way, since the others go by the clock.
-COMMANDS := $(addprefix tests/,archive bench broker client console crash delivery engines interop sim soap)
+COMMANDS := $(addprefix tests/,agent archive bench broker cli client crash integrations interop sim soap)
 test: check ## what CI runs: checks and all tests but the long ones
 	@mkdir -p out; rm -f out/test-*.log out/test-*.code; \
 	aside() { name=$$1; shift; ("$$@" >out/test-$$name.log 2>&1; echo $$? >out/test-$$name.code) & }; \
@@ -54,7 +54,7 @@ test: check ## what CI runs: checks and all tests but the long ones
 	exit $$((others | $$(cat out/test-commands.code) | $$(cat out/test-pipeline.code)))
 
 # What everything else stands on, in a few minutes: for a second Python, or before a commit.
-CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py event matching store broker delivery wire)
+CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py event matching store broker wire)
 test-core: $(ENV) ## the tests of the core alone, without the checks
 	@$(BIN)/python -m pytest -m 'not slow' $(CORE)
 

@@ -31,10 +31,10 @@ import httptools
 import uvloop
 
 import report
+from tocsin.broker.delivery.outcome import Answered, Outcome
+from tocsin.broker.delivery.trust import SinkRules, parse_sink
 from tocsin.broker.effects import Push
 from tocsin.config import load
-from tocsin.delivery.outcome import Answered, Outcome
-from tocsin.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.letterhead import Tails, letterhead, request
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.event.event import Event

@@ -53,7 +53,7 @@ from fanout import (
     wait_for,
 )
 from fanout import measure_broker as measure_cloudevents
-from tocsin.delivery.trust import parse_sink
+from tocsin.broker.delivery.trust import parse_sink
 from tocsin.drivers.push.letterhead import Tails, letterhead, request
 from tocsin.drivers.soap.publishing import event_of
 from tocsin.event.event import Event

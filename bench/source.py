@@ -36,10 +36,10 @@ import report
 from served import served
 from source_polls import SmallFiles, all_polls
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.pipeline.session import session
 from tocsin.pipeline.source import TocsinSource, register
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 ROUNDS = 5
 PYTHON = "tocsin_through_python"

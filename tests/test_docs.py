@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from served import ROOT
-from tocsin.console.pages import PAGES
+from tocsin.cli.pages import PAGES
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.S)
@@ -226,7 +226,7 @@ def test_the_readme_stays_short() -> None:
 def test_what_is_made_from_the_code_is_up_to_date(name: str) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text()
 
-    assert page == PAGES[name](), f"stale: python -m tocsin.console.pages {name} > docs/{name}.md"
+    assert page == PAGES[name](), f"stale: python -m tocsin.cli.pages {name} > docs/{name}.md"
 
 
 def test_every_link_in_the_documents_leads_somewhere() -> None:

@@ -1,4 +1,4 @@
-"""Snakemake's name for it: `snakemake --logger tocsin`. The work is in `tocsin.client.engines`.
+"""Snakemake's name for it: `snakemake --logger tocsin`. The work is in `tocsin.integrations`.
 
 Every Snakemake that finds this module imports it, also for runs that want another logger and for
 each job that is a process of its own. So it brings along nothing before it is used.
@@ -13,7 +13,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 if TYPE_CHECKING:
-    from tocsin.client.engines.snakemake import SnakemakeHook
+    from tocsin.integrations.snakemake import SnakemakeHook
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
@@ -51,7 +51,7 @@ class LogHandler(LogHandlerBase):
     hook: "SnakemakeHook | None" = None
 
     def __post_init__(self) -> None:
-        from tocsin.client.engines.snakemake import SnakemakeHook
+        from tocsin.integrations.snakemake import SnakemakeHook
 
         settings = self.settings
         if not isinstance(settings, LogHandlerSettings):

@@ -1,5 +1,5 @@
 """`python -m tocsin` is the same as `tocsin`."""
 
-from tocsin.console.cli import main
+from tocsin.cli.main import main
 
 main()

@@ -18,7 +18,7 @@ from tocsin.archive.filling import Filler, SealLimits
 from tocsin.archive.naming import format_range
 from tocsin.archive.parquet import read_footer, read_piece, read_range
 from tocsin.archive.verifying import verify
-from tocsin.console.archive_shown import verify_archive
+from tocsin.cli.archive.shown import verify_archive
 from tocsin.errors.archive import LOOK_AROUND, ArchiveFileNotRead
 from unread import fail_to_read
 

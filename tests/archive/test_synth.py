@@ -17,21 +17,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.hearing import heard
 from tocsin.archive.members import Teller
 from tocsin.archive.parquet import read_piece
 from tocsin.archive.record import SCHEMA, to_batch, to_events
 from tocsin.archive.samples import SCHEMAS
-from tocsin.archive.synth import broken
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import TRUTH_NAME, synthesize
 from tocsin.archive.verifying import verify
-from tocsin.console import cli
+from tocsin.cli import main as cli
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.settings import BadSetting
 from tocsin.monitor.fold import Row, merge_into, told
+from tocsin.monitor.run_messages import heard
 from tocsin.monitor.states import attempt_state, attempt_times, run_state
 from tocsin.ontology import built_in
+from tocsin.synth import broken
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import TRUTH_NAME, synthesize
 
 EVENTS = 30_000
 PLAN = Plan(EVENTS, seed=5, broken=0.002, broken_files=True)
@@ -238,7 +238,7 @@ def test_a_directory_that_has_something_in_it_is_left_alone(tmp_path: Path) -> N
 
 def test_a_disk_that_takes_no_more_is_told_and_the_truth_is_not_written(tmp_path: Path) -> None:
     # A process of its own: the limit is on every file that it writes.
-    code = "import resource, sys; from tocsin.console.cli import main; " + (
+    code = "import resource, sys; from tocsin.cli.main import main; " + (
         "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000)); main(sys.argv[1:])"
     )
     out = tmp_path / "made"

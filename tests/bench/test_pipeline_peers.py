@@ -15,17 +15,17 @@ import duckdb
 import pytest
 
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.hearing import NotAName, heard
 from tocsin.archive.record import to_events
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.monitor.faults import fault_of
 from tocsin.monitor.fold import Heard, Reading, Row, merge_into, told
+from tocsin.monitor.run_messages import NotAName, heard
 from tocsin.monitor.showing import RunFacts, activity_record, run_record
 from tocsin.monitor.states import attempt_times
 from tocsin.monitor.times import NS_PER_US
 from tocsin.ontology import built_in
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 BENCH = Path(__file__).parents[2] / "bench"
 PLAN = Plan(12_000, seed=3, broken=0.002, duplicates=0.03, broken_files=True)

@@ -9,10 +9,10 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.effects import Commit, Effect, Handshake, Push, ReadLog, Reply
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot
-from tocsin.delivery.outcome import Answered, Outcome
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored

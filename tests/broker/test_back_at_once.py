@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker.harness import Hand, event, pushes
 from tocsin.broker.away import EARLY_LANES_MAX
+from tocsin.broker.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
-from tocsin.delivery.outcome import Answered, Failed
-from tocsin.delivery.retry import RetryOptions
 from tocsin.event.subscription import State
 
 S = 1_000_000_000

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from broker.harness import Hand, S, event, handshakes, only, pushes
+from tocsin.broker.delivery.follower import WINDOW_BYTES
+from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.effects import Note, Pulled, ReadLog, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pushing import LINE_SPARE
@@ -17,8 +19,6 @@ from tocsin.broker.registry import Change
 from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.timers import Timers
-from tocsin.delivery.follower import WINDOW_BYTES
-from tocsin.delivery.outcome import Answered, Failed
 from tocsin.errors import Busy, DataDirectoryUnusable, DiskFailed, DiskFull
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from broker.harness import Hand, answer_to, event, pushes
+from tocsin.broker.delivery.deadletter import from_record
+from tocsin.broker.delivery.outcome import Answered
 from tocsin.broker.effects import Redriven
-from tocsin.delivery.deadletter import from_record
-from tocsin.delivery.outcome import Answered
 from tocsin.errors import (
     RedriveFailed,
 )

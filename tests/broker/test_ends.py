@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.harness import Hand, event, only, pushes
+from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.effects import Commit, Effect, Ended, Push
-from tocsin.delivery.outcome import Answered, Failed
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.subscription import SoapTerms
 

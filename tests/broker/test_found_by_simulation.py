@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from broker.harness import OK, Hand, S, event, handshakes, only, pushes
+from tocsin.broker.delivery.deadletter import DeadLetter, from_record
+from tocsin.broker.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit, ReadLog, Reply, StreamDropped, StreamOut
 from tocsin.broker.intake import Intake
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
-from tocsin.delivery.deadletter import DeadLetter, from_record
-from tocsin.delivery.outcome import Answered, Failed
-from tocsin.delivery.retry import RetryOptions
 from tocsin.errors import Busy, DiskFull, NoSuchDeadLetter, NoSuchSubscription, RedriveFailed
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING

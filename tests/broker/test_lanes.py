@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from broker.harness import OK, Hand, S, answer_to, event, handshakes, only, pushes, seqs
+from tocsin.broker.delivery.deadletter import from_record
+from tocsin.broker.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
-from tocsin.delivery.deadletter import from_record
-from tocsin.delivery.outcome import Answered, Failed
-from tocsin.delivery.retry import RetryOptions
 from tocsin.errors import (
     NoSuchSubscription,
 )

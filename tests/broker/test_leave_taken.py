@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from broker.harness import Hand, S, event, only, pushes
+from tocsin.broker.delivery.deadletter import from_record
+from tocsin.broker.delivery.outcome import Answered
 from tocsin.broker.effects import Push, TakeLeave
 from tocsin.broker.registry import Change
-from tocsin.delivery.deadletter import from_record
-from tocsin.delivery.outcome import Answered
 
 
 def sent(hand: Hand) -> Push:

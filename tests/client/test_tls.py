@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from served import Served, served
+from tocsin.cli.main import run
 from tocsin.client import AsyncConsumer, AsyncPublisher, Consumer, Publisher
 from tocsin.client.directory import Directory
-from tocsin.console.cli import run
 from tocsin.errors import BadSetting, TlsFailed
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")

@@ -14,9 +14,9 @@ import pytest
 import uvloop
 
 from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
+from tocsin.broker.delivery.deadletter import Attempt, DeadLetter, record
 from tocsin.broker.effects import Accepted
 from tocsin.config import load
-from tocsin.delivery.deadletter import Attempt, DeadLetter, record
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.archive.observing import Observer, request_text
 from tocsin.drivers.node import Node

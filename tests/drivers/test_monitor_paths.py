@@ -12,8 +12,8 @@ from starlette.routing import Match, Route
 
 from monitor.runs import activity_pairs, run_pairs
 from served import served
-from tocsin.archive.hearing import may_be_asked_for
 from tocsin.drivers.http.rest.run_paths import named
+from tocsin.monitor.run_messages import may_be_asked_for
 
 NAMES = ("r1", "r1/events", "r1/events/events", "a b/ü?#%2F", "/", "r1/compare/r2", "..", "é\u00a0")
 

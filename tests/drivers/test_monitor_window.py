@@ -11,8 +11,8 @@ import pytest
 from monitor.made_tables import publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
 from tocsin.archive.published import require
-from tocsin.console.wf_history import _numbers
-from tocsin.console.wf_words import tables_told
+from tocsin.cli.wf.history import _numbers
+from tocsin.cli.wf.words import tables_told
 from tocsin.drivers.monitor.learned import Tables
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore

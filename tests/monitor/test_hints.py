@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import snakemake_runs
-from tocsin.console.recorded_log import case_of, known_from
+from tocsin.cli.recorded_log import case_of, known_from
 from tocsin.monitor.hints import Ran, hints, unknown_because
 from tocsin.monitor.moments import Task, ran_of
 from tocsin.monitor.states import AttemptTimes

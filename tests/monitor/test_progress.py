@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.runs import NS_PER_S, activity_pairs, folded, heard, ns, run_pairs
-from tocsin.console.wf_words import counted
+from tocsin.cli.wf.words import counted
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES, done_count
 from tocsin.monitor.showing import RunFacts, run_record
 from tocsin.monitor.states import attempt_state

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from monitor.kept import Kept
-from tocsin.archive.hearing import heard
 from tocsin.archive.tables import USE
 from tocsin.event.stored import Stored
 from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
 from tocsin.monitor.rules import CURRENT, GROWING
+from tocsin.monitor.run_messages import heard
 from tocsin.monitor.showing import read_object
 from tocsin.ontology import built_in
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from engine_streams import RECEIVED, SHARED, trace_rows, weblog
-from tocsin.console.demo.history import recorded
-from tocsin.console.runs_file import read_runs
+from tocsin.cli.demo.history import recorded
+from tocsin.cli.runs_file import read_runs
 from tocsin.monitor.estimate.evaluation import with_times
 from tocsin.monitor.estimate.facts import PastRun
 from tocsin.monitor.times import NS_PER_S, read_ns, shown

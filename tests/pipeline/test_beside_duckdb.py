@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tocsin.archive.published import read_table
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.pipeline.job import Job, run
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 pytest.importorskip("duckdb")
 

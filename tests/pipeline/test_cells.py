@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tocsin.archive.parquet import read_range
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.pipeline.cells import CELLS, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.fold import HASH, cells_of, folded
 from tocsin.pipeline.state import Partial, PartialFacts
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 
 def test_cells_are_read_as_they_were_before_they_were_written(

@@ -25,12 +25,12 @@ from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.parquet import read_range
 from tocsin.archive.published import require
 from tocsin.archive.record import to_batch, to_events
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.event.stored import Stored
 from tocsin.pipeline.sending_kafka import KEYS
 from tocsin.pipeline.state import State
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 from tocsin.wire.cloudevents import structured_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

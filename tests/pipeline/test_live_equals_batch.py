@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-
-from engine_streams import RECEIVED_NS
 from engines import test_dask_records as dask
 from engines import test_parsl_records as parsl
 from engines.engine_room import recording
+from pyspark.sql import DataFrame, SparkSession
+
+from engine_streams import RECEIVED_NS
 from monitor.runs import at
 from monitor.test_generations import one_run
 from pipeline.accounts import compare, in_the_monitor
 from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
-from tocsin.console.demo.history import recorded
+from tocsin.cli.demo.history import recorded
 from tocsin.event.stored import Stored
 from tocsin.monitor.rules import FIELD_RULES, STATE_RULES
 from tocsin.monitor.times import NS_PER_S, read_ns

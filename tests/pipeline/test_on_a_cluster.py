@@ -13,9 +13,9 @@ import pytest
 from pipeline.cluster import cluster, packed, python_without_the_package
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 
 def pipeline(*arguments: str, path: str | None = None) -> None:

@@ -15,14 +15,14 @@ from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.naming import DELIVERIES, format_range
 from tocsin.archive.published import MANIFEST, require
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption, NoTables
 from tocsin.pipeline.job import Done, Job, run
 from tocsin.pipeline.partial import NOT_ITS_NUMBER
 from tocsin.pipeline.state import CHECKPOINT, STATE, State
 from tocsin.pipeline.stream import Pace, Progress, Streaming
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S

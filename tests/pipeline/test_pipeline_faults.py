@@ -30,15 +30,15 @@ from pipeline.damage import (
 )
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.published import published, require
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.archive.verifying import verify
-from tocsin.console.pipeline_report import report
-from tocsin.console.pipeline_show import show
+from tocsin.cli.pipeline.show import show
+from tocsin.cli.report import report
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.stream import Pace, Progress, Streaming
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_TEXT = "2026-02-01T12:00:00Z"

@@ -16,8 +16,6 @@ from pyspark.sql import SparkSession
 from pipeline.damage import add_file, spoil
 from pipeline.sameness import ORDER, assert_same, rows
 from tocsin.archive.published import published, require
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
 from tocsin.pipeline import making, quality
@@ -26,6 +24,8 @@ from tocsin.pipeline.source import register
 from tocsin.pipeline.standing import PARTS_MAX, due
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.stream import Pace, Streaming
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 EVENTS = 3_000
 

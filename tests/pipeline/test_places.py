@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 from pipeline.archives import add_fresh, add_sealed
 from pipeline.damage import spoil
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.synth.plan import Plan
-from tocsin.archive.synth.synthesis import synthesize
 from tocsin.archive.tables import TABLES
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
@@ -22,6 +20,8 @@ from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.places import KafkaPlace, has_files, is_directory, shown
 from tocsin.pipeline.reading import Limit, new_records
 from tocsin.pipeline.state import State, Window
+from tocsin.synth.plan import Plan
+from tocsin.synth.synthesis import synthesize
 
 
 def mounted(spark: SparkSession, directory: Path) -> str:

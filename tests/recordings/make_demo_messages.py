@@ -2,7 +2,7 @@
 
     python tests/recordings/make_demo_messages.py RECORDING... --out FILE.jsonl.gz
 
-src/tocsin/console/demo/recordings/README.md says what the recordings are.
+src/tocsin/cli/demo/recordings/README.md says what the recordings are.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from tocsin.client.engines.files import NoFiles
-from tocsin.client.engines.snakemake_records import SnakemakeRun
+from tocsin.integrations.files import NoFiles
+from tocsin.integrations.snakemake_records import SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
 
 REPEATED = "ev_*.jsonl"  # runs of one workflow, which were each in a directory of their own

@@ -11,12 +11,12 @@ import pytest
 from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
+from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.intake import Intake
 from tocsin.broker.kept import Kept
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Registry
 from tocsin.broker.state import IDLE, State
-from tocsin.delivery.follower import Follower
 from tocsin.store.store import Store
 
 Mutate = Callable[[pytest.MonkeyPatch], None]

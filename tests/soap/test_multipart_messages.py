@@ -14,8 +14,8 @@ from lxml import etree
 
 from served import Served, served
 from soap.notification_peers import post
+from tocsin.cli.conversion import read_message
 from tocsin.client import Message, WseClient
-from tocsin.console.conversion import read_message
 from tocsin.errors import BadEvent, TocsinError
 from tocsin.wire.soap.envelope import write_envelope
 from tocsin.wire.soap.fault import SoapFault

@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from tocsin.archive.hearing import NS_PER_US, NotAName, heard
 from tocsin.archive.members import MOMENT, TOLD, Teller
 from tocsin.event.event import Event, Value
 from tocsin.event.stored import Stored
 from tocsin.event.value import Scalar
 from tocsin.monitor.fold import Heard, attempt_number, believed_ns, planned_tasks
+from tocsin.monitor.run_messages import NS_PER_US, NotAName, heard
 from tocsin.monitor.times import read_ns
 from tocsin.monitor.values import NAME_CHARS_MAX
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tocsin.broker.delivery.lane import EARLY_NS_MIN, Lane
 from tocsin.broker.subscriber import Subscriber
-from tocsin.delivery.lane import EARLY_NS_MIN, Lane
 
 EARLY_LANES_MAX = 100  # tried for one connection; the others of that address come next time
 

@@ -13,6 +13,10 @@ from collections.abc import Callable, Iterable
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
+from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.delivery.lane import Redrive
+from tocsin.broker.delivery.outcome import Outcome
+from tocsin.broker.delivery.retry import NS_PER_S
 from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
 from tocsin.broker.intake import Intake
 from tocsin.broker.kept import Kept
@@ -26,10 +30,6 @@ from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
 from tocsin.broker.unasked import Unasked
 from tocsin.broker.under_way import UnderWay
-from tocsin.delivery.deadletter import DeadLetter
-from tocsin.delivery.lane import Redrive
-from tocsin.delivery.outcome import Outcome
-from tocsin.delivery.retry import NS_PER_S
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import ReadLog
 from tocsin.broker.state import MATCHING_NS_MAX, State
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.unasked import Unasked
-from tocsin.delivery.follower import Follower
 from tocsin.event.stored import Stored
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from tocsin.broker.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.broker.effects import Handshake
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Subscriber
-from tocsin.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.event.subscription import State as Standing
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, DeadLetter, attempt, record
+from tocsin.broker.delivery.lane import Redrive
+from tocsin.broker.delivery.outcome import Outcome, Verdict, describe, judge
 from tocsin.broker.effects import Redriven, Token
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Subscriber
-from tocsin.delivery.deadletter import ATTEMPTS_KEPT_MAX, DeadLetter, attempt, record
-from tocsin.delivery.lane import Redrive
-from tocsin.delivery.outcome import Outcome, Verdict, describe, judge
 from tocsin.errors import Busy, NoSuchDeadLetter, RedriveFailed
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Subscription

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from tocsin.delivery.deadletter import DeadLetter
+from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Batch, Stored
 from tocsin.event.subscription import Subscription

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from tocsin.broker.delivery.follower import event_weight
+from tocsin.broker.delivery.retry import NS_PER_S
 from tocsin.broker.effects import Accepted, Reply, Token
 from tocsin.broker.options import BrokerOptions
-from tocsin.delivery.follower import event_weight
-from tocsin.delivery.retry import NS_PER_S
 from tocsin.errors import Busy, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored

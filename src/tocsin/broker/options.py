@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tocsin.delivery.follower import WINDOW_EVENTS
-from tocsin.delivery.retry import RetryOptions
+from tocsin.broker.delivery.follower import WINDOW_EVENTS
+from tocsin.broker.delivery.retry import RetryOptions
 
 DAY_S = 86_400
 

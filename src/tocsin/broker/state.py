@@ -6,13 +6,13 @@ from collections.abc import Callable
 from itertools import count
 
 from tocsin.broker.counters import Counters
+from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import Effect, Ended, EndStatus, Level, Note, Reply, Token
 from tocsin.broker.interest import Interest
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.timers import Timers
 from tocsin.broker.wish import Wish
-from tocsin.delivery.follower import Follower
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from tocsin.broker.delivery.deadletter import Attempt
+from tocsin.broker.delivery.follower import Follower
+from tocsin.broker.delivery.lane import Lane
 from tocsin.broker.effects import Token
 from tocsin.broker.timers import Timer
-from tocsin.delivery.deadletter import Attempt
-from tocsin.delivery.follower import Follower
-from tocsin.delivery.lane import Lane
 from tocsin.event.filter import Filter
 from tocsin.event.subscription import BLACKBOARD, State, Subscription
 

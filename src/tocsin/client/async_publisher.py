@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Self
 
+from tocsin.client.batching import BATCH_EVENTS_MAX, Stored, pauses_s, stored, worth_another_try
 from tocsin.client.outgoing import (
     BATCH_MEDIA_TYPE,
     DEFAULT_TYPE,
@@ -18,7 +19,6 @@ from tocsin.client.outgoing import (
     default_source,
     make_event,
 )
-from tocsin.client.pipeline import BATCH_EVENTS_MAX, Stored, pauses_s, stored, worth_another_try
 from tocsin.client.publisher import PATIENCE_S
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.async_connection import AsyncConnection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Condition, Thread
 
-from tocsin.client.pipeline import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Pipeline, Stored
+from tocsin.client.batching import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Pipeline, Stored
 from tocsin.client.tally import Tally
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import TocsinError

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
-from tocsin.client.outgoing import (
-    DEFAULT_TYPE,
-    default_source,
-    make_event,
-)
-from tocsin.client.pipeline import (
+from tocsin.client.batching import (
     BATCH_BYTES_MAX,
     BATCH_EVENTS_MAX,
     Batch,
     Pipeline,
     publish_event,
+)
+from tocsin.client.outgoing import (
+    DEFAULT_TYPE,
+    default_source,
+    make_event,
 )
 from tocsin.client.tally import Tally
 from tocsin.client.transport.address import broker_address

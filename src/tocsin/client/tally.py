@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.client.pipeline import Batch, Stored
+from tocsin.client.batching import Batch, Stored
 from tocsin.errors import SomeFailed, TocsinError
 
 FAILURES_KEPT_MAX = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
+from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import DAY_S, BrokerOptions
-from tocsin.delivery.retry import RetryOptions
 from tocsin.wire.cloudevents.limits import Limits
 
 OFF = "off"  # in place of an address: there shall be no such door

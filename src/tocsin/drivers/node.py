@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.outcome import Failed, Outcome
+from tocsin.broker.delivery.trust import host_of, is_trusted
 from tocsin.config import Settings
-from tocsin.delivery.outcome import Failed, Outcome
-from tocsin.delivery.trust import host_of, is_trusted
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import (

@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from tocsin.delivery.trust import PORTS, Sink
+from tocsin.broker.delivery.trust import PORTS, Sink
 from tocsin.errors import SinkRefused
 
 if TYPE_CHECKING:

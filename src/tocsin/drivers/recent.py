@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from tocsin.delivery.follower import weight
+from tocsin.broker.delivery.follower import weight
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 

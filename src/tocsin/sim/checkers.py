@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Ended, Push
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK
-from tocsin.delivery.deadletter import DeadLetter
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import State, Subscription
 from tocsin.sim.account import Account, Doubtful, may_drop

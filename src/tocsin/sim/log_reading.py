@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.delivery.deadletter import DeadLetter, from_record
+from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.event.stored import Batch
 from tocsin.store.reader import Reader
 

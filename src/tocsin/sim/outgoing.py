@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
-from tocsin.delivery.outcome import Outcome, Verdict, judge
+from tocsin.broker.delivery.outcome import Outcome, Verdict, judge
 from tocsin.errors import TocsinError
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers

@@ -8,9 +8,9 @@ from itertools import count
 
 import msgspec
 
+from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.delivery.deadletter import DeadLetter
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
 from tocsin.sim.account import Account

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
-from tocsin.delivery.retry import RetryOptions
 from tocsin.sim.network import Weather
 from tocsin.sim.strikes import Strike, draw_strike
 

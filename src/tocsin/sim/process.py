@@ -14,9 +14,9 @@ from typing import Any
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.broker.state import CLOCK
-from tocsin.delivery.deadletter import DeadLetter
 from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Batch, Stored

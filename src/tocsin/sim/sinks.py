@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.broker.effects import Handshake, Push
-from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.event.stored import Stored
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from tocsin.broker.delivery.outcome import Outcome
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Handshake, Push
-from tocsin.delivery.outcome import Outcome
-from tocsin.delivery.trust import SinkRules
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored

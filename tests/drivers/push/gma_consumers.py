@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from conftest import World
+from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Answered, Outcome
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription

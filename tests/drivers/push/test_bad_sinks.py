@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import World, read_request
-from tocsin.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.event.event import Event
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"

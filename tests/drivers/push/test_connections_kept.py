@@ -7,7 +7,7 @@ from asyncio import StreamReader, StreamWriter
 from dataclasses import replace
 
 from conftest import World, read_request
-from tocsin.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.outcome import Answered, Failed
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 

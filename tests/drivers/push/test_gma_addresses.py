@@ -10,8 +10,8 @@ import pytest
 from gma_consumers import TAKEN, Archive, event, push
 
 from conftest import World, here, trusting
-from tocsin.delivery.outcome import Failed
-from tocsin.delivery.trust import is_gma_address, parse_sink
+from tocsin.broker.delivery.outcome import Failed
+from tocsin.broker.delivery.trust import is_gma_address, parse_sink
 from tocsin.errors import BadSubscription
 
 

@@ -12,8 +12,8 @@ import pytest
 from gma_consumers import TAKEN, Archive, Consumer, at, event, push, pushing
 
 from conftest import World, here, trusting
-from tocsin.delivery.outcome import Failed
-from tocsin.delivery.trust import SinkRules
+from tocsin.broker.delivery.outcome import Failed
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.drivers.push import gma_connection, gma_farewell
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.wire.gma import conversation as c

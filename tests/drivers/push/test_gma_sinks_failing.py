@@ -9,7 +9,7 @@ import pytest
 from gma_consumers import TAKEN, Archive, Consumer, at, event, push
 
 from conftest import World
-from tocsin.delivery.outcome import Failed, Verdict, judge
+from tocsin.broker.delivery.outcome import Failed, Verdict, judge
 from tocsin.event.event import Event
 from tocsin.wire.framing import framed
 from tocsin.wire.gma import conversation as c

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from conftest import World
+from tocsin.broker.delivery.outcome import Outcome, Verdict, judge
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Outcome, Verdict, judge
 from tocsin.drivers.push import gma_offers
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored

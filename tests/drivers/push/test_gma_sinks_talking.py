@@ -8,7 +8,7 @@ import pytest
 from gma_consumers import TAKEN, Consumer, at, event, push
 
 from conftest import World
-from tocsin.delivery.outcome import Failed
+from tocsin.broker.delivery.outcome import Failed
 from tocsin.drivers.push import gma_offers
 from tocsin.wire.framing import framed
 from tocsin.wire.gma import conversation as c

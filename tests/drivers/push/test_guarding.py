@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conftest import World
-from tocsin.delivery.outcome import Answered, Failed
-from tocsin.delivery.trust import SinkRules, parse_sink
+from tocsin.broker.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.trust import SinkRules, parse_sink
 from tocsin.drivers.push.guard import LOOKUPS_KEPT_MAX, Guard
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.errors import SinkRefused, TocsinError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conftest import World
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Handshake
-from tocsin.delivery.trust import SinkRules
 from tocsin.drivers.push.pusher import HANDSHAKES_MAX, PushOptions
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 

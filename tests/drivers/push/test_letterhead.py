@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from conftest import EVENT
-from tocsin.delivery.trust import parse_sink
+from tocsin.broker.delivery.trust import parse_sink
 from tocsin.drivers.push.letterhead import (
     KEPT_BYTES_MAX,
     KEPT_MAX,

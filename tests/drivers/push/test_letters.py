@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import World, read_request
-from tocsin.delivery.trust import SinkRules
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.drivers.push.letters import ANSWER_BYTES_MAX, LETTERS_MAX, LetterAnswer, Letters
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.errors import BadRequest, BadSubscription, PeerFailed, ShuttingDown, SinkRefused

@@ -10,8 +10,8 @@ from standardwebhooks import Webhook
 
 from conftest import EVENT, NOW_S, World
 from tocsin import __version__
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Answered, Failed, Outcome
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from conftest import World
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
+from tocsin.broker.delivery.trust import parse_sink
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
-from tocsin.delivery.trust import parse_sink
 from tocsin.drivers.push.envelope_line import EnvelopeLine
 from tocsin.drivers.push.letters import LetterAnswer, Letters
 from tocsin.errors import PeerFailed

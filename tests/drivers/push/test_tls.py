@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conftest import World, here, read_request, trusting
-from tocsin.delivery.outcome import Answered, Failed
+from tocsin.broker.delivery.outcome import Answered, Failed
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 

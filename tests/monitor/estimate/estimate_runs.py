@@ -6,8 +6,8 @@ import random
 from functools import cache
 from pathlib import Path
 
-from tocsin.console.recorded_log import APPLICATION
-from tocsin.console.runs_file import read_cases
+from tocsin.cli.recorded_log import APPLICATION
+from tocsin.cli.runs_file import read_cases
 from tocsin.monitor.estimate import Done, PastRun, Plan, Planned
 from tocsin.monitor.estimate.evaluation import Case, with_times
 

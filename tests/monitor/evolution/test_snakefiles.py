@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from served import ROOT
-from tocsin.client.engines.files import DiskFiles
-from tocsin.client.engines.snakemake_plan import Facts
-from tocsin.client.engines.snakemake_sources import sources_of
-from tocsin.client.evolution.reading import read_workflow
-from tocsin.client.evolution.snake_links import fits
-from tocsin.client.evolution.sources import FILE_BYTES_MAX
 from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.integrations.files import DiskFiles
+from tocsin.integrations.snakemake_plan import Facts
+from tocsin.integrations.snakemake_sources import sources_of
+from tocsin.integrations.workflow_files.reading import read_workflow
+from tocsin.integrations.workflow_files.snake_links import fits
+from tocsin.integrations.workflow_files.sources import FILE_BYTES_MAX
 from tocsin.monitor.evolution.changes import compare
 from tocsin.monitor.evolution.definition import Activity, Definition
 

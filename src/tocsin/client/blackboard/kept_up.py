@@ -9,8 +9,8 @@ import time
 from abc import ABC, abstractmethod
 from typing import Self
 
+from tocsin.client.batching import COME_BACK
 from tocsin.client.blackboard.link import Delivered
-from tocsin.client.pipeline import COME_BACK
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import cannot_reach
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError

@@ -15,12 +15,12 @@ from tocsin.client.asking import (
     stream_target,
     subscription_body,
 )
+from tocsin.client.batching import pauses_s
 from tocsin.client.incoming.async_listener import AsyncListener
 from tocsin.client.incoming.consumed import ConsumedEvent, from_members, from_structured
 from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.live import RECONNECT_PATIENCE_S, STREAM_IDLE_S
 from tocsin.client.incoming.sources import BOX_EVENTS_MAX, BOX_WAIT_S
-from tocsin.client.pipeline import pauses_s
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.async_connection import AsyncConnection
 from tocsin.client.transport.sse import StreamReader

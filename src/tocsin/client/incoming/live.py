@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tocsin.client.asking import stream_target
-from tocsin.client.pipeline import pauses_s
+from tocsin.client.batching import pauses_s
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.sse import POSITION, Message, StreamReader

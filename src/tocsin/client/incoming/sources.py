@@ -14,11 +14,11 @@ from tocsin.client.asking import (
     messages_target,
     subscription_body,
 )
+from tocsin.client.batching import pauses_s
 from tocsin.client.incoming.consumed import ConsumedEvent, from_members, from_structured
 from tocsin.client.incoming.lease import LEASE, Lease
 from tocsin.client.incoming.listener import Listener
 from tocsin.client.incoming.live import POLL_S, RECONNECT_PATIENCE_S, LiveStream
-from tocsin.client.pipeline import pauses_s
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import CannotReachBroker, TocsinError

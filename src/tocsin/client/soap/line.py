@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from tocsin.client.pipeline import COME_BACK, pauses_s
+from tocsin.client.batching import COME_BACK, pauses_s
 from tocsin.client.transport.address import URL_CHARS_MAX, Address
 from tocsin.client.transport.connection import READ_BYTES, connect
 from tocsin.client.transport.http1 import MessageReader, request_bytes

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.trust import host_of
 from tocsin.broker.effects import Level, Token
-from tocsin.delivery.trust import host_of
 from tocsin.drivers.push.letters import Letters
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions
 from tocsin.wire.blackboard.messages import Profile

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
-from tocsin.delivery.trust import is_trusted
+from tocsin.broker.delivery.trust import is_trusted
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.frames.session import Session
 from tocsin.drivers.frames.sparing import Sparing

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Level, Token
 from tocsin.config import Settings
-from tocsin.delivery.trust import SinkRules
 from tocsin.drivers.callers import StreamSink
 from tocsin.drivers.seen_types import SeenTypes
 from tocsin.event.event import Event

@@ -17,7 +17,6 @@ from typing import Final
 
 import apsw
 
-from tocsin.archive.hearing import NotAName, heard
 from tocsin.drivers.monitor.damage import is_damage, is_of_the_disk
 from tocsin.drivers.monitor.house import House
 from tocsin.drivers.monitor.lookout import Lookout
@@ -25,6 +24,7 @@ from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
 from tocsin.monitor.fold import Heard
+from tocsin.monitor.run_messages import NotAName, heard
 from tocsin.ontology import Vocabulary
 from tocsin.store.faults import is_full, reason
 

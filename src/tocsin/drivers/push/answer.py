@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
 
-from tocsin.delivery.outcome import ANSWER_EXCERPT_BYTES, Answered, Failed, Outcome
+from tocsin.broker.delivery.outcome import ANSWER_EXCERPT_BYTES, Answered, Failed, Outcome
 
 RETRY_AFTER_DIGITS_MAX = 9
 

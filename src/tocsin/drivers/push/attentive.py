@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Answered, Failed, Outcome
 from tocsin.drivers.push.answer import excerpt, retry_after_s
 from tocsin.drivers.push.letters import LetterAnswer, Letters
 from tocsin.drivers.push.line import Done

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from tocsin.delivery.outcome import ANSWER_EXCERPT_BYTES
+from tocsin.broker.delivery.outcome import ANSWER_EXCERPT_BYTES
 
 HEAD_BYTES_MAX = 64 << 10
 FAMILIAR_MAX = 256  # answers remembered, of all sinks together

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tocsin.broker.delivery.outcome import Failed, Outcome
+from tocsin.broker.delivery.trust import Sink
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Failed, Outcome
-from tocsin.delivery.trust import Sink
 from tocsin.drivers.push.gma_connection import Consignment, GmaConnection, Outgoing
 from tocsin.drivers.push.line import NOTHING, Done, Exchange, Line
 from tocsin.errors import TocsinError

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
 
-from tocsin.delivery.trust import (
+from tocsin.broker.delivery.trust import (
     Address,
     Sink,
     SinkRules,

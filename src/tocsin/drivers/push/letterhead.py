@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tocsin import __version__
-from tocsin.delivery.trust import Sink
+from tocsin.broker.delivery.trust import Sink
 from tocsin.drivers.push.soap_letterhead import (
     Renderings,
     SoapHead,

@@ -13,8 +13,8 @@ from typing import ClassVar
 import msgspec
 
 from tocsin import __version__
-from tocsin.delivery.outcome import Answered, Failed, Outcome
-from tocsin.delivery.trust import Sink, parse_sink
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
+from tocsin.broker.delivery.trust import Sink, parse_sink
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.envelope_line import EnvelopeLine

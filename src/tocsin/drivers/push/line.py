@@ -8,8 +8,8 @@ import ssl
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from tocsin.delivery.outcome import Failed, Outcome
-from tocsin.delivery.trust import Sink
+from tocsin.broker.delivery.outcome import Failed, Outcome
+from tocsin.broker.delivery.trust import Sink
 from tocsin.drivers.push.answer import DELIVERED, refusal
 from tocsin.drivers.push.connection import Connection, Familiar
 from tocsin.drivers.push.envelope_connection import EnvelopeConnection

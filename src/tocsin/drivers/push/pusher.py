@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
+from tocsin.broker.delivery.trust import SinkRules, host_of, parse_sink
 from tocsin.broker.effects import Handshake, Push
-from tocsin.delivery.outcome import Answered, Failed, Outcome, describe
-from tocsin.delivery.trust import SinkRules, host_of, parse_sink
 from tocsin.drivers.peers import plain_address
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.attentive import Attentive

@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.effects import Level, Push, Token
-from tocsin.delivery.outcome import Answered, Failed, Outcome
 from tocsin.drivers.push.answer import excerpt, retry_after_s
 from tocsin.drivers.push.letters import LetterAnswer, Letters
 from tocsin.drivers.push.line import Done

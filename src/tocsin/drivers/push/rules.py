@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tocsin.broker.delivery.trust import SinkRules, check_trusted
 from tocsin.config import Settings, is_loopback
-from tocsin.delivery.trust import SinkRules, check_trusted
 
 
 def sink_rules(settings: Settings) -> SinkRules:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tocsin.broker.delivery.trust import parse_sink
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.delivery.trust import parse_sink
 from tocsin.drivers.soap.endings import Endings
 from tocsin.drivers.soap.enumeration import Enumeration
 from tocsin.drivers.soap.heartbeats import Heartbeats

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
+from tocsin.broker.delivery.trust import parse_sink
 from tocsin.broker.effects import Push
-from tocsin.delivery.outcome import Answered, Failed, Outcome
-from tocsin.delivery.trust import parse_sink
 from tocsin.drivers.push.line import Done
 from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
 from tocsin.drivers.soap.call import Answer, SoapCall

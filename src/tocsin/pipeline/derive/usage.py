@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tocsin.pipeline.derive.schemas import FAILED, RAN, fitted, measured
 
-# What `tocsin agent` publishes, by type; see tocsin.client.host.
+# What `tocsin agent` publishes, by type; see tocsin.agent.
 LOAD: Final = "http://www.gridforum.org/Performance/Events/UptimeCPULoad"
 CPU: Final = "urn:tocsin:host:1/CPUUsage"
 MEMORY: Final = "urn:tocsin:host:1/MemoryUsage"

@@ -14,8 +14,8 @@ from functools import partial
 
 import psutil
 
-from tocsin.client.host.counting import growth
-from tocsin.client.host.energy import RAPL, energy_sources
+from tocsin.client.host_readings.counting import growth
+from tocsin.client.host_readings.energy import RAPL, energy_sources
 from tocsin.client.tracking.monitors import gpu, process
 from tocsin.client.tracking.monitors.kinds import BeforeAfter, Inline, Monitor, Periodic, Told
 from tocsin.client.tracking.monitors.process import Shared, Snapshot

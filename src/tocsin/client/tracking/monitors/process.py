@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import psutil
 
-from tocsin.client.host.processes import parse_stat
+from tocsin.client.host_readings.processes import parse_stat
 
 PROC = "/proc"
 # Activities may follow each other within a millisecond; a reading serves all within this time.

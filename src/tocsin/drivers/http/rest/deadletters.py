@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.effects import Redriven
-from tocsin.delivery.deadletter import DeadLetter, from_record
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import dead_letter_shown
 from tocsin.errors import NoSuchDeadLetter

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from tocsin.delivery.trust import (
+from tocsin.broker.delivery.trust import (
     Sink,
     address_is_listed,
     is_trusted,

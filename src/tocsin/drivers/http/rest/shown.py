@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.delivery.trust import is_gma_address
 from tocsin.broker.effects import Pulled
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.delivery.deadletter import DeadLetter
-from tocsin.delivery.trust import is_gma_address
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
 from tocsin.wire.api.times import shown, shown_or_none

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tocsin.broker.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
 from tocsin.drivers.http.rest.gma_sinks import check_performance_consumer
 from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import BadSubscription, SinkRefused

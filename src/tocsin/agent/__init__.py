@@ -1,0 +1,8 @@
+"""What a host tells about itself, as performance events: probes, and the monitor that asks them."""
+
+from __future__ import annotations
+
+from tocsin.agent.monitor import Monitor
+from tocsin.agent.probes import NAMESPACE, PROBES, Probe
+
+__all__ = ["NAMESPACE", "PROBES", "Monitor", "Probe"]

@@ -1,0 +1,234 @@
+"""`tocsin pub`: publish one event, or one event a line."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from tocsin.cli.parser import Parser, add_broker
+from tocsin.cli.web_services import add_namespaces, add_specification, refuse
+from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id, now_text
+
+SUMMARY = "Publish an event, or one a line from standard input"
+EXAMPLES = """
+  tocsin pub lead/ohio/radar '{"load5": 7}'
+  tocsin pub job/done --attr run=42 --data-file result.json
+  tail -f app.log | tocsin pub app/log -
+  tocsin pub --as wse --topic lead/ohio/radar sweep.xml
+  tocsin pub --as wsn13 lead/ohio/radar '<load5>7</load5>'
+"""
+
+LINES = "-"
+STREAM_PATIENCE_S = 30.0
+_NEEDS_SPECIFICATION: dict[str, object] = {
+    "soap": None,
+    "addressing": None,
+    "to": None,
+    "namespace": [],
+    "filed_under": None,
+}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "topic",
+        metavar="TOPIC",
+        help="its topic; - reads CloudEvents, one a line; with --as and no DATA, an XML file or -",
+    )
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="?",
+        help="JSON or text; - publishes each line of standard input as the data of an event",
+    )
+    parser.add_argument("--type", default=DEFAULT_TYPE, help=f"its type ({DEFAULT_TYPE})")
+    parser.add_argument("--source", help="who publishes (/HOST/USER/pub)")
+    parser.add_argument("--id", help="its id; the same source and id is stored once")
+    parser.add_argument("--subject", help="what it is about")
+    parser.add_argument(
+        "--time", metavar="T", help="when it happened, as in 2026-03-01T12:00:00Z (now)"
+    )
+    parser.add_argument(
+        "--attr",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an extension attribute; may be repeated",
+    )
+    parser.add_argument(
+        "--data-file", metavar="FILE", help="read the data from a file; - is all of standard input"
+    )
+    parser.add_argument("--content-type", metavar="TYPE", help="its content type")
+    parser.add_argument(
+        "--patience", metavar="S", type=float, default=0.0, help="keep trying for S seconds (0)"
+    )
+    parser.add_argument("--keep-going", action="store_true", help="skip bad lines, and exit with 7")
+    add_specification(parser)
+    parser.add_argument(
+        "--topic", dest="filed_under", metavar="T", help="with --as: the topic of a file"
+    )
+    parser.add_argument("--to", metavar="URL", help="with --as: a consumer to send it to directly")
+    add_namespaces(parser)
+    add_broker(parser)
+
+
+def run(arguments: Namespace) -> int:
+    if arguments.spec is not None:
+        from tocsin.cli.web_publishing import publish_as
+
+        return publish_as(arguments)
+    refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
+    if LINES in (arguments.topic, arguments.data):
+        return _publish_lines(arguments)
+    from tocsin.client.batching import publish_event
+    from tocsin.client.transport.connection import Connection
+
+    data, content_type = _payload(arguments)
+    named = {**_attributes(arguments), "datacontenttype": content_type}
+    named["id"] = arguments.id or new_id()
+    named["time"] = arguments.time or now_text()
+    with Connection(arguments.broker) as connection:
+        stored = publish_event(connection, event_json(named, data), arguments.patience)
+    if arguments.json:
+        print(f'{{"id":{_quoted(named["id"])},"seq":{stored.last}}}')
+    elif sys.stderr.isatty():
+        print(f"stored as {stored.last}", file=sys.stderr)
+    return 0
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text)
+
+
+def _attributes(arguments: Namespace) -> dict[str, Any]:
+    named: dict[str, Any] = {
+        "source": arguments.source or default_source(),
+        "type": arguments.type,
+        "topic": None if arguments.topic == LINES else arguments.topic,
+        "subject": arguments.subject,
+        "time": arguments.time,
+    }
+    for pair in arguments.attr:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            from tocsin.errors import BadSetting
+
+            raise BadSetting(f"--attr {pair!r} has no =", remedy="Write --attr NAME=VALUE.")
+        named[name] = value
+    return named
+
+
+def _payload(arguments: Namespace) -> tuple[bytes | None, str | None]:
+    """The data and its type: as declared, or else JSON if it is, text if it is, bytes if not."""
+    if arguments.data_file is not None:
+        data = _file(arguments.data_file)
+    elif arguments.data is None:
+        _refuse_unasked_input(arguments.topic)
+        return None, arguments.content_type
+    else:
+        data = arguments.data.encode("utf-8", "surrogateescape")
+    content_type = arguments.content_type or guess_type(data)
+    if arguments.content_type is None and content_type != "application/json":
+        _warn_of_broken_json(data, content_type)
+    return data, content_type
+
+
+def _warn_of_broken_json(data: bytes, content_type: str) -> None:
+    """Mostly a quote that the shell took away: it is published, and said."""
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return
+    from tocsin.client.outgoing import json_problem
+
+    print(
+        f"tocsin: warning: the data begins like JSON and is not valid JSON ({json_problem(data)}); "
+        f"it is published as {content_type}\n"
+        "Put single quotes around the data, or say --content-type text/plain if text is meant.",
+        file=sys.stderr,
+    )
+
+
+def _refuse_unasked_input(topic: str) -> None:
+    """Input that waits and was not asked for is a mistake: `echo x | tocsin pub t`.
+
+    It is not read unasked: within `while read` it is the loop's, and in `bash -s` it is the script.
+    Nor is it waited for: a job may inherit a pipe that stays open and empty.
+    """
+    import os
+    import select
+    import stat
+
+    try:
+        kind = os.fstat(0)
+        waits = (
+            bool(select.select([0], [], [], 0)[0] and _bytes_in_pipe())
+            if stat.S_ISFIFO(kind.st_mode)
+            else stat.S_ISREG(kind.st_mode) and os.lseek(0, 0, os.SEEK_CUR) < kind.st_size
+        )
+    except OSError:
+        return  # closed, as some job systems leave it
+    if waits:
+        from tocsin.errors import BadSetting
+
+        raise BadSetting(
+            "there is data on standard input, but no DATA argument",
+            remedy=f"`tocsin pub {topic} -` publishes its lines, --data-file - all of it, "
+            "and with </dev/null it is left alone.",
+        )
+
+
+def _bytes_in_pipe() -> int:
+    """How many wait; a pipe that was closed at its other end is ready to be read, and empty."""
+    from array import array
+    from fcntl import ioctl
+    from termios import FIONREAD
+
+    count = array("i", [0])
+    ioctl(0, FIONREAD, count)
+    return count[0]
+
+
+def guess_type(data: bytes) -> str:
+    """What undeclared data is."""
+    from tocsin.client.outgoing import check_json
+    from tocsin.errors import BadEvent
+
+    try:
+        check_json(data)
+        return "application/json"
+    except BadEvent:
+        try:
+            data.decode()
+            return "text/plain"
+        except UnicodeDecodeError:
+            return "application/octet-stream"
+
+
+def _file(name: str) -> bytes:
+    from tocsin.errors import BadSetting
+
+    if name == LINES:
+        return sys.stdin.buffer.read()
+    try:
+        with open(name, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise BadSetting(
+            f"cannot read {name}: {error.strerror}", remedy="Name a file that can be read."
+        ) from None
+
+
+def _publish_lines(arguments: Namespace) -> int:
+    from tocsin.cli.line_publishing import publish_lines
+
+    patience_s = max(arguments.patience, STREAM_PATIENCE_S)
+    return publish_lines(
+        sys.stdin.buffer,
+        arguments.broker,
+        _attributes(arguments),
+        patience_s=patience_s,
+        keep_going=arguments.keep_going,
+        as_json=arguments.json,
+    )

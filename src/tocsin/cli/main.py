@@ -1,0 +1,137 @@
+"""`tocsin COMMAND ...`: finds a command by its name, runs it, and turns errors into exit codes.
+
+Only `sys` is loaded here, and only the command's own module after that, because `tocsin pub` stands
+in job scripts and runs thousands of times.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from tocsin.cli.parser import Command
+
+DONE = 0
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+
+USAGE_TEXT = """\
+Examples:
+  tocsin serve                                     run a broker on this machine
+  tocsin sub 'lead/**'                             follow events by topic
+  tocsin pub lead/ohio/radar '{"load5": 7}'        publish one event
+
+Usage: tocsin COMMAND [OPTIONS]       tocsin COMMAND --help       tocsin --version
+
+Commands:
+"""
+
+
+# Commands of other brokers, and what they are here.
+_OTHERS_SAY = {
+    "broker": "serve",
+    "consume": "sub",
+    "list": "topics ls",
+    "ls": "topics ls",
+    "produce": "pub",
+    "run-broker": "serve",
+    "send": "pub",
+    "start": "serve",
+    "subscribe": "sub",
+    "tail": "sub",
+    "top": "status --watch",
+    "watch": "sub",
+    "workflow": "wf",
+    "workflows": "wf",
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The entry point of the `tocsin` command."""
+    from tocsin.client.transport import patience
+
+    patience.begin()
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; the exit code."""
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _abandon_stdout()
+        return DONE
+    except Exception as error:
+        from tocsin.cli.failure import report
+
+        return report(error)
+
+
+def _abandon_stdout() -> None:
+    """Whoever read our output has gone (`| head`); the last flush must not complain."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dispatch(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else "--help"
+    if first in ("--version", "-V", "version"):
+        from tocsin import __version__
+
+        print(f"tocsin {__version__}")
+        return DONE
+    if first in ("--help", "-h", "help"):
+        if first == "help" and len(arguments) > 1:
+            return _dispatch([arguments[1], *arguments[2:], "--help"])
+        from tocsin.cli.parser import command_list
+
+        print(USAGE_TEXT + command_list())
+        return DONE
+    from tocsin.cli.parser import command_parser, find_command
+
+    command = find_command(first)
+    if command is None:
+        return _no_such_command(first)
+    parsed = command_parser(first, command).parse_args(arguments[1:])
+    if getattr(parsed, "ca_file", None):
+        return _run_trusting(command, parsed)
+    return command.run(parsed)
+
+
+def _run_trusting(command: Command, parsed: Namespace) -> int:
+    """Run it with the --ca-file in the environment, where every connection looks for it.
+
+    So it holds for each protocol, and for the processes that the command starts.
+    """
+    import os
+
+    from tocsin.client.transport.address import CA_FILE_VARIABLE
+
+    before = os.environ.get(CA_FILE_VARIABLE)
+    os.environ[CA_FILE_VARIABLE] = os.path.abspath(parsed.ca_file)
+    try:
+        return command.run(parsed)
+    finally:
+        if before is None:
+            del os.environ[CA_FILE_VARIABLE]
+        else:
+            os.environ[CA_FILE_VARIABLE] = before
+
+
+def _no_such_command(name: str) -> int:
+    from tocsin.cli.parser import command_names
+    from tocsin.errors.suggest import nearest
+
+    meant = _OTHERS_SAY.get(name.lower()) or nearest(name, command_names())
+    hint = f"Did you mean `tocsin {meant}`?" if meant else "`tocsin --help` lists the commands."
+    print(f"tocsin: there is no command {name!r}\n{hint}", file=sys.stderr)
+    return USAGE

@@ -1,0 +1,1 @@
+"""`tocsin pipeline`: what its actions ask for and show."""

@@ -1,0 +1,61 @@
+"""What `tocsin doctor` looks at for the pipeline: Spark, Java, and how old the tables are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tocsin.cli.findings import Finding
+from tocsin.cli.wf.words import ago, window_told
+from tocsin.errors import TocsinError
+
+
+def spark_findings() -> list[Finding]:
+    """Whether `tocsin pipeline` could run here. Nothing else needs Spark, or Java."""
+    try:
+        spark = version("pyspark")
+    except PackageNotFoundError:
+        words = "not installed; only `tocsin pipeline` needs it: pip install 'tocsin[spark]'"
+        return [Finding("ok", "spark", words)]
+    from tocsin.pipeline.java import find_java
+
+    try:
+        java = find_java()
+    except TocsinError as error:
+        return [Finding("warn", "java", error.problem, error.remedy)]
+    words = f"{spark}, on Java {java.version} in {java.home} (by {java.origin})"
+    return [Finding("ok", "spark", words)]
+
+
+def tables_of(data: Path | None) -> Path | None:
+    """Where the tables of a data directory are, or those of the settings."""
+    from tocsin.cli.pipeline.asking import tables_directory
+
+    if data is not None:
+        return data / "tables"
+    try:
+        return tables_directory(None)
+    except TocsinError:  # told with the settings
+        return None
+
+
+def table_findings(directory: Path | None, now: datetime | None = None) -> list[Finding]:
+    """Which version of the tables stands in a directory, and how old it is."""
+    if directory is None:
+        return []
+    from tocsin.archive.published import published
+
+    try:
+        found = published(directory)
+    except TocsinError as error:
+        return [Finding("fail", "tables", error.problem, error.remedy)]
+    if found is None:
+        return []
+    age_s = ((now or datetime.now(UTC)) - found.made).total_seconds()
+    words = [
+        f"version {found.version} in {directory}, made {ago(max(age_s, 0.0))}",
+        f"through event {found.through:,}",
+        *window_told(found.manifest.since, found.manifest.until),
+    ]
+    return [Finding("ok", "tables", ", ".join(words))]

@@ -1,0 +1,192 @@
+"""Failures: over time, and by fault: with the words of the error, how often, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.cli.report.markup import Html, join, tag
+from tocsin.cli.report.numbers import count, day, hours, share
+from tocsin.cli.report.parts import (
+    Finding,
+    Section,
+    Slice,
+    bar,
+    behind,
+    brief,
+    figure,
+    grid,
+    left_out,
+    legend,
+    nothing,
+    pair,
+    shortened,
+)
+from tocsin.cli.report.plots.over_time import Series, columns
+from tocsin.cli.report.source import Row, Source, top, total
+from tocsin.cli.report.when import When
+
+FAULTS_MAX = 20
+COLOURED = ("c1", "c2", "c0", "c3")  # the most frequent faults; the rest are one colour
+REST = "c4"
+WORDS_CHARS_MAX = 220
+HOSTS_MAX = 3
+SHARE_WORTH_SAYING = 0.15  # of all failures
+
+
+def failures(source: Source, when: When | None) -> Section:
+    """The section."""
+    section = Section(
+        "failures",
+        "Failures",
+        "Failures of the same activity for the same reason are one fault, however their numbers "
+        "and paths differ.",
+    )
+    sums = [("run", "count"), ("duration_s", "sum"), ("ended", "min"), ("ended", "max")]
+    table = source.grouped("failures", ["fault", "workflow", "activity", "exit_code"], sums)
+    if not table.num_rows:
+        section.body.append(nothing("Nothing failed."))
+        return section
+    rows = top(table, "run_count", FAULTS_MAX)
+    whole = total(table, "run_count")
+    words, hosts = _words(source, rows), _hosts(source, rows)
+    if when is not None:
+        section.body.append(_over_time(source, when, rows, words))
+    section.body += [
+        _listed(rows, words, hosts, whole),
+        join([left_out(len(rows), table.num_rows, "faults")]),
+    ]
+    section.findings = _often(rows, words, whole)
+    return section
+
+
+def _these(rows: list[Row]) -> Any:
+    return pc.field("fault").isin(pa.array([row["fault"] for row in rows], pa.int64()))
+
+
+def _words(source: Source, rows: list[Row]) -> dict[int | None, str]:
+    """What each fault says, in the words of one that was seen."""
+    table = source.grouped("failures", ["fault"], [("error", "min")], where=_these(rows))
+    return {row["fault"]: _line(row["error_min"]) for row in table.to_pylist()}
+
+
+def _line(error: str | None) -> str:
+    lines = [line.strip() for line in (error or "")[:5_000].splitlines() if line.strip()]
+    return shortened(lines[0], WORDS_CHARS_MAX) if lines else "(no reason given)"
+
+
+def _hosts(source: Source, rows: list[Row]) -> dict[int | None, str]:
+    """Where each fault was seen: the hosts that had it most, and how many others."""
+    table = source.grouped("failures", ["fault", "host"], [("run", "count")], where=_these(rows))
+    found: dict[int | None, list[tuple[int, str]]] = {}
+    for row in table.to_pylist():
+        if row["host"]:
+            found.setdefault(row["fault"], []).append((row["run_count"], row["host"]))
+    return {fault: _most(seen) for fault, seen in found.items()}
+
+
+def _most(seen: list[tuple[int, str]]) -> str:
+    first = sorted(seen, key=lambda each: (-each[0], each[1]))[:HOSTS_MAX]
+    words = ", ".join(shortened(_host(host), 24) for _, host in first)
+    others = len(seen) - len(first)
+    return f"{words} and {count(others)} more" if others else words
+
+
+def _host(name: str) -> str:
+    """A host without its domain; an address stays as it is."""
+    first = name.partition(".")[0]
+    return name if not first or first.isdecimal() else first
+
+
+def _over_time(source: Source, when: When, rows: list[Row], words: dict[int | None, str]) -> Html:
+    def by_part(table: pa.Table) -> pa.Table:
+        return when.with_part(table, "ended")
+
+    table = source.grouped(
+        "failures",
+        ["part", "fault"],
+        [("run", "count")],
+        columns=["ended", "fault", "run"],
+        where=when.where("ended"),
+        shape=by_part,
+    )
+    chosen = list(dict.fromkeys(row["fault"] for row in rows))[: len(COLOURED)]
+    values = {fault: [0.0] * when.span.parts for fault in chosen}
+    rest = [0.0] * when.span.parts
+    for row in table.to_pylist():
+        values.get(row["fault"], rest)[row["part"]] += row["run_count"]
+    series = [
+        Series(shortened(words.get(fault, ""), 44), values[fault], colour)
+        for fault, colour in zip(chosen, COLOURED, strict=False)
+    ]
+    if any(rest):
+        series.append(Series("all others", rest, REST))
+    title = f"Attempts that failed, one column for {when.span.spoken()}"
+    listed = [
+        [when.span.named(part), *(count(each.values[part]) for each in series)]
+        for part in range(when.span.parts)
+    ]
+    return figure(
+        title,
+        join(
+            [legend([(e.colour, e.name) for e in series]), columns(title, when.span, series, count)]
+        ),
+        behind(
+            [when.span.words(), *(each.name for each in series)],
+            listed,
+            kinds="." + "n" * len(series),
+        ),
+    )
+
+
+def _listed(
+    rows: list[Row], words: dict[int | None, str], hosts: dict[int | None, str], whole: float
+) -> Html:
+    most = max(row["run_count"] for row in rows)
+    listed = [
+        [
+            join(
+                [
+                    tag("code", words.get(row["fault"], "")),
+                    tag("small", _where(row, hosts.get(row["fault"]))),
+                ]
+            ),
+            pair(row["workflow"], row["activity"]),
+            bar([Slice(row["run_count"], "c1", f"{count(row['run_count'])} times")], most),
+            count(row["run_count"]),
+            share(row["run_count"], whole),
+            hours(row["duration_s_sum"]),
+            day(row["ended_min"]),
+            day(row["ended_max"]),
+        ]
+        for row in rows
+    ]
+    headers = ("what it said", "activity", "", "times", "of all", "lost", "first", "last")
+    return grid(headers, listed, kinds="w.bnnnnn", class_="bars")
+
+
+def _where(row: Row, hosts: str | None) -> str:
+    code = "" if row["exit_code"] is None else f"exit code {row['exit_code']}"
+    place = f"on {hosts}" if hosts else ""
+    return ", ".join(part for part in (code, place) if part)
+
+
+def _often(rows: list[Row], words: dict[int | None, str], whole: float) -> list[Finding]:
+    return [
+        Finding(
+            join(
+                [
+                    f"{share(row['run_count'], whole)} of all failures are one: ",
+                    tag("code", shortened(words.get(row["fault"], ""), 90)),
+                    " in ",
+                    tag("strong", brief(row["activity"])),
+                    ".",
+                ]
+            ),
+            row["duration_s_sum"] or 0.0,
+        )
+        for row in rows
+        if row["run_count"] >= SHARE_WORTH_SAYING * whole and row["run_count"] > 1
+    ]

@@ -1,0 +1,164 @@
+"""Workflows: what each of them cost, and how its runs went over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.cli.report.markup import Html, join, tag
+from tocsin.cli.report.numbers import count, duration, hours, share
+from tocsin.cli.report.parts import (
+    Finding,
+    Section,
+    Slice,
+    bar,
+    behind,
+    brief,
+    figure,
+    grid,
+    left_out,
+    legend,
+    nothing,
+)
+from tocsin.cli.report.plots.over_time import Series, columns
+from tocsin.cli.report.source import Row, Source, top, total
+from tocsin.cli.report.when import When
+
+WORKFLOWS_MAX = 25
+WASTE_WORTH_SAYING = 0.10  # of the time of a workflow
+WORK_WORTH_SAYING_S = 3_600
+
+ENDS = (("completed", "c0"), ("failed", "c1"), ("aborted", "c2"), ("other", "c4"))
+_SUMMED = ("busy_s", "wasted_s", "use_CpuSeconds")
+
+
+def workflows(source: Source, when: When | None) -> Section:
+    """The section."""
+    section = Section(
+        "workflows",
+        "What each workflow cost",
+        "Busy is the time of all attempts together; wasted, the part of it that went into attempts "
+        "which failed or were cancelled.",
+    )
+    if not source.rows("runs"):
+        section.body.append(nothing("No run is in the tables yet."))
+        return section
+    table = source.grouped(
+        "runs",
+        ["workflow"],
+        [*((name, "sum") for name in (*_SUMMED, "ok", "bad")), ("run", "count")],
+        columns=["workflow", "state", "run", *_SUMMED],
+        shape=_with_ends,
+    )
+    rows = top(table, "busy_s_sum", WORKFLOWS_MAX)
+    section.body.append(_costs(rows))
+    section.body.append(join([left_out(len(rows), table.num_rows, "workflows")]))
+    section.findings = [*_waste(rows)]
+    if when is not None:
+        section.body.append(_over_time(source, when))
+    return section
+
+
+def _with_ends(table: pa.Table) -> pa.Table:
+    bad = pc.is_in(table["state"], pa.array(["failed", "aborted", "lost"]))
+    ok = pc.equal(table["state"], "completed")
+    table = table.append_column("ok", pc.fill_null(ok, False).cast(pa.int64()))
+    return table.append_column("bad", bad.cast(pa.int64()))
+
+
+def _costs(rows: list[Row]) -> Html:
+    most = max((row["busy_s_sum"] or 0.0 for row in rows), default=0.0)
+    listed = [
+        [
+            brief(row["workflow"] or "(unnamed)"),
+            bar(_slices(row), most),
+            hours(row["busy_s_sum"]),
+            share(row["wasted_s_sum"], row["busy_s_sum"]),
+            hours(row["use_CpuSeconds_sum"]),
+            count(row["run_count"]),
+            share(row["bad_sum"], row["run_count"]),
+            duration((row["busy_s_sum"] or 0.0) / row["run_count"]),
+        ]
+        for row in rows
+    ]
+    headers = (
+        "workflow",
+        "busy, wasted",
+        "busy",
+        "wasted",
+        "cpu",
+        "runs",
+        "not completed",
+        "busy per run",
+    )
+    table = grid(headers, listed, kinds=".bnnnnnn", class_="bars")
+    return join([legend([("c0", "useful"), ("c1", "wasted")]), table])
+
+
+def _slices(row: Row) -> list[Slice]:
+    wasted = row["wasted_s_sum"] or 0.0
+    useful = max((row["busy_s_sum"] or 0.0) - wasted, 0.0)
+    return [
+        Slice(useful, "c0", f"{hours(useful)} useful"),
+        Slice(wasted, "c1", f"{hours(wasted)} wasted"),
+    ]
+
+
+def _waste(rows: list[Row]) -> list[Finding]:
+    found = []
+    for row in rows:
+        busy, wasted = row["busy_s_sum"] or 0.0, row["wasted_s_sum"] or 0.0
+        if wasted < WORK_WORTH_SAYING_S or wasted < WASTE_WORTH_SAYING * busy:
+            continue
+        words = join(
+            [
+                tag("strong", brief(row["workflow"] or "(unnamed)")),
+                f" wasted {share(wasted, busy)} of its time: {hours(wasted)}.",
+            ]
+        )
+        found.append(Finding(words, wasted))
+    return found
+
+
+def _over_time(source: Source, when: When) -> Html:
+    def by_part(table: pa.Table) -> pa.Table:
+        return when.with_part(table, "started")
+
+    table = source.grouped(
+        "runs",
+        ["part", "state"],
+        [("run", "count")],
+        columns=["started", "state", "run"],
+        where=when.where("started"),
+        shape=by_part,
+    )
+    named = {name for name, _ in ENDS}
+    values = {name: [0.0] * when.span.parts for name, _ in ENDS}
+    for row in table.to_pylist():
+        values[row["state"] if row["state"] in named else "other"][row["part"]] += row["run_count"]
+    words = {"other": "running, idle or lost"}
+    series = [
+        Series(words.get(name, name), values[name], colour)
+        for name, colour in ENDS
+        if any(values[name])
+    ]
+    title = f"Runs by when they started, one column for {when.span.spoken()}"
+    if not total(table, "run_count"):
+        return nothing("No run has a start time.")
+    listed: list[list[Any]] = [
+        [when.span.named(part), *(count(each.values[part]) for each in series)]
+        for part in range(when.span.parts)
+    ]
+    return figure(
+        title,
+        join(
+            [legend([(e.colour, e.name) for e in series]), columns(title, when.span, series, count)]
+        ),
+        behind(
+            [when.span.words(), *(each.name for each in series)],
+            listed,
+            kinds="." + "n" * len(series),
+        ),
+    )

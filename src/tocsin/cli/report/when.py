@@ -1,0 +1,90 @@
+"""When: the period that the page is about, in spite of clocks that are years off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tocsin.archive.members import MOMENT
+from tocsin.cli.report.scales import Period, period
+from tocsin.cli.report.source import Source
+
+ASTRAY = 0.05  # so much may lie far outside of the period: one host in twenty with a wrong clock
+NEAR = 0.25  # of the period's length: what is no farther off still belongs to it
+PARTS_MAX = 60  # more columns than that cannot be told apart
+
+_SOURCES = (("activity_usage", "attempts"), ("host_usage", "samples"))
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """The period in parts, and how much of everything lies outside of it."""
+
+    span: Period
+    outside: int
+    what: str  # attempt, sample or run
+
+    def where(self, column: str) -> Any:
+        """A filter: within the period."""
+        start, end = (pa.scalar(each, MOMENT) for each in (self.span.start, self.span.end))
+        return (pc.field(column) >= start) & (pc.field(column) < end)
+
+    def with_part(self, table: pa.Table, column: str) -> pa.Table:
+        """The rows with the number of their part of the period instead of the moment."""
+        step_us = int(self.span.step_s * 1_000_000)
+        start_us = int(self.span.start.timestamp() * 1_000_000)
+        since = pc.subtract(table[column].cast(MOMENT).cast(pa.int64()), start_us)
+        return table.append_column("part", pc.divide(since, step_us))
+
+
+def when(source: Source) -> When | None:
+    """The period of the attempts, or of what hosts told, or of the runs; None without any."""
+    for name, weight in _SOURCES:
+        by_hour = source.grouped(name, ["hour"], [(weight, "sum")])
+        found = _usual(by_hour, "hour", f"{weight}_sum", weight.removesuffix("s"))
+        if found is not None:
+            return found
+    runs = source.grouped("runs", ["started"], [("run", "count")], shape=_by_hour)
+    return _usual(runs, "started", "run_count", "run")
+
+
+def _by_hour(table: pa.Table) -> pa.Table:
+    hours = pc.floor_temporal(table["started"], unit="hour")
+    return table.set_column(table.column_names.index("started"), "started", hours)
+
+
+def _usual(by_hour: pa.Table, column: str, weight: str, what: str) -> When | None:
+    known = by_hour.filter(pc.field(column).is_valid() & (pc.field(weight) > 0))
+    if not known.num_rows:
+        return None
+    known = known.sort_by(column)
+    hours: list[datetime] = known[column].to_pylist()
+    weights: list[int] = known[weight].to_pylist()
+    first, last = _within(hours, weights)
+    outside = sum(
+        each for hour, each in zip(hours, weights, strict=True) if not first <= hour <= last
+    )
+    return When(period(first, last, PARTS_MAX), outside, what)
+
+
+def _within(hours: list[datetime], weights: list[int]) -> tuple[datetime, datetime]:
+    allowed = sum(weights) * ASTRAY / 2
+    low, high = 0, len(hours) - 1
+    taken = weights[low]
+    while taken <= allowed and low < high:
+        low += 1
+        taken += weights[low]
+    taken = weights[high]
+    while taken <= allowed and high > low:
+        high -= 1
+        taken += weights[high]
+    slack = max((hours[high] - hours[low]) * NEAR, timedelta(days=1))
+    while low > 0 and hours[low] - hours[low - 1] <= slack:
+        low -= 1
+    while high < len(hours) - 1 and hours[high + 1] - hours[high] <= slack:
+        high += 1
+    return hours[low], hours[high]

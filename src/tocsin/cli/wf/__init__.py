@@ -1,0 +1,1 @@
+"""`tocsin wf`: one module an action."""

@@ -1,0 +1,1 @@
+"""What a host says of itself: processes, energy, counters; for its monitor and for runs."""

@@ -1,0 +1,100 @@
+"""How many jobs there will be, and which: told when known, and again when there are more."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tocsin.integrations.files import Files
+from tocsin.integrations.snakemake_plan import PlannedJob
+from tocsin.integrations.telling import LIST_ITEMS_MAX, Pairs, Teller, plan_pieces
+from tocsin.wire.blackboard.messages import Message
+
+SIZES_MAX = 100_000  # of external files remembered: jobs share their references
+
+
+@dataclass(slots=True)
+class Totals:
+    """The plan as far as it was told. Totals come late, and grow at checkpoints."""
+
+    plan: dict[str, PlannedJob] = field(default_factory=dict)
+    sizes: dict[str, int | None] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    total: int | None = None
+    told: int = 0
+
+    def planned(
+        self, teller: Teller, files: Files, at_s: float, jobs: Sequence[PlannedJob]
+    ) -> list[Message]:
+        """The jobs that are new or have other parents, in pieces; the rest was told before."""
+        fresh = [job for job in jobs if self.plan.get(job.id) != job]
+        if not fresh and len(jobs) == self.total:
+            return []
+        self.plan = {job.id: job for job in jobs}
+        self.total = len(jobs)
+        counts = json.dumps(Counter(job.rule for job in jobs))
+        pieces = plan_pieces(self._task(job, files) for job in fresh)
+        known = {"PlannedActivities": str(self.total), "PlannedCounts": counts}
+        return [
+            self._message(teller, at_s, {**known, "ActivityPlan": piece}) for piece in pieces
+        ] or [self._message(teller, at_s, known)]
+
+    def below(self, ids: Iterable[str]) -> set[str]:
+        """All that was to run after one of these."""
+        children: dict[str, list[str]] = {}
+        for job in self.plan.values():
+            for parent in job.parents:
+                children.setdefault(parent, []).append(job.id)
+        found: set[str] = set()
+        waiting = list(ids)
+        while waiting:
+            new = [id for id in children.get(waiting.pop(), ()) if id not in found]
+            found.update(new)
+            waiting.extend(new)
+        return found
+
+    def counted(self, teller: Teller, at_s: float, stats: Mapping[str, object]) -> list[Message]:
+        """The counts of jobs for each rule, where there is no plan."""
+        counts = {str(rule): n for rule, n in stats.items() if rule != "total" and _count(n)}
+        total = sum(n for n in counts.values() if isinstance(n, int))
+        if total == self.total:
+            return []
+        self.total = total
+        pairs = {"PlannedActivities": str(total), "PlannedCounts": json.dumps(counts)}
+        return [self._message(teller, at_s, pairs)]
+
+    def grown(self, teller: Teller, at_s: float, total: int) -> list[Message]:
+        if total == self.total:
+            return []
+        self.total = total
+        return [self._message(teller, at_s, {"PlannedActivities": str(total)})]
+
+    def _message(self, teller: Teller, at_s: float, pairs: Pairs) -> Message:
+        self.told += 1
+        is_plan = self.told == 1 and "ActivityPlan" in pairs
+        concept = "ActivityPlanned" if is_plan else "WorkflowChanged"
+        given = self.given if self.told == 1 else {}
+        return teller.of_run(concept, at_s, {**given, **pairs}, mark=str(self.told))
+
+    def _task(self, job: PlannedJob, files: Files) -> dict[str, object]:
+        sizes = [self._size(path, files) for path in job.external[:LIST_ITEMS_MAX]]
+        told: dict[str, object] = {
+            "id": job.id,
+            "type": job.rule,
+            "parents": list(job.parents),
+            "external_bytes": sum(size for size in sizes if size is not None),
+        }
+        return {**told, "checkpoint": True} if job.checkpoint else told
+
+    def _size(self, path: str, files: Files) -> int | None:
+        if path not in self.sizes:
+            if len(self.sizes) >= SIZES_MAX:
+                return None
+            self.sizes[path] = files.size(path)
+        return self.sizes[path]
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tocsin.broker.log import Page
 from tocsin.drivers import seen_topics
 from tocsin.drivers.recent import EVENTS_MAX, TOPICS_MAX, Recent
 from tocsin.drivers.seen_topics import SeenTopics
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
-from tocsin.store.reader import Page, Reader
+from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.wire.soap.topics import TopicName
 from tocsin.wire.wstopics.tree import NODES_MAX, UNNAMED

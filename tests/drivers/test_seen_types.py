@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tocsin.broker.log import Page
 from tocsin.drivers import seen_types
 from tocsin.drivers.seen_types import TYPES_MAX, SeenTypes
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
-from tocsin.store.reader import Page, Reader
+from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.wire.gma.names import EVENTS, EventName
 

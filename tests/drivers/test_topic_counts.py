@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
+from tocsin.broker.log import Page
 from tocsin.drivers import topic_counts
 from tocsin.drivers.topic_counts import Rate, TopicCounts
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.store.reader import Page, Reader
+from tocsin.store.reader import Reader
 
 S = 1_000_000_000
 

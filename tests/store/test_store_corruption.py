@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from store_samples import append, log_of, make_events
 
+from tocsin.broker.log import Page
 from tocsin.errors import CorruptLog, TocsinError
 from tocsin.event.stored import Batch, Stored
 from tocsin.store import reader as reader_module
-from tocsin.store.reader import Page
 from tocsin.store.schema import PAGE_BYTES
 from tocsin.store.store import Store
 

@@ -17,10 +17,10 @@ from typing import Final
 
 import uvloop
 
+from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.boxes.office import Office
-from tocsin.drivers.callers import Replier
 from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange

@@ -4,30 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from tocsin.errors import ShuttingDown, TocsinError
-from tocsin.event.stored import Stored
 
 CLOCK_JUMP_S = 1.0
-
-
-class Replier(Protocol):
-    """Whoever published and waits. `answer` is called once, on the loop, and never raises."""
-
-    def answer(self, result: object) -> None: ...
-
-
-class StreamSink(Protocol):
-    """The far end of an open stream."""
-
-    def write(self, events: list[Stored]) -> bool:
-        """Take the events; False if the transport is full until `stream_ready` is called."""
-        ...
-
-    def dropped(self, count: int) -> None: ...
-
-    def end(self, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

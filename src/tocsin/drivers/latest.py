@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from tocsin.broker.log import StoreReader
 from tocsin.drivers.recent import Recent
 from tocsin.errors import Busy
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
-from tocsin.store.reader import Reader
 
 LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
 PAGE_EVENTS = 1_000  # so that other questions come between
@@ -20,7 +20,7 @@ LOOKED_MAX = 1_000  # patterns whose look back is remembered
 WAITING_MAX = 64
 
 
-Reading = Callable[[Callable[[Reader], Stored | None]], Awaitable[Stored | None]]
+Reading = Callable[[Callable[[StoreReader], Stored | None]], Awaitable[Stored | None]]
 """Asks the log something, in the thread for that."""
 
 
@@ -97,7 +97,7 @@ class Latest:
     ) -> Stored | None:
         while through > above:
             low = max(above, through - PAGE_EVENTS)
-            work = partial(Reader.last_where, holds=holds, above=low, through=through)
+            work = partial(StoreReader.last_where, holds=holds, above=low, through=through)
             found = await self._read(work)
             if found is not None:
                 return found

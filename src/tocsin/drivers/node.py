@@ -10,16 +10,18 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tocsin.access.decision import Decide, allow_all
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.delivery.trust import host_of, is_trusted
+from tocsin.broker.log import StoreReader
+from tocsin.broker.port import BrokerPort, Replier
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import (
     Health,
-    Replier,
     Waiter,
     health_of,
     shutting_down,
@@ -39,6 +41,7 @@ from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.recent import Recent
+from tocsin.drivers.runtime import LoopRuntime
 from tocsin.drivers.seen_topics import SeenTopics
 from tocsin.drivers.seen_types import SeenTypes
 from tocsin.drivers.space import Space
@@ -46,7 +49,6 @@ from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
-from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -59,7 +61,12 @@ class Node(NodeStreams):
     """One running broker process, without its doors."""
 
     def __init__(
-        self, settings: Settings, store: Store, notes: Notes, beside: Node | None = None
+        self,
+        settings: Settings,
+        store: Store,
+        notes: Notes,
+        beside: Node | None = None,
+        decide: Decide = allow_all,
     ) -> None:
         """`beside`: the broker of the same process whose message boxes this one holds."""
         self.settings = settings
@@ -95,6 +102,8 @@ class Node(NodeStreams):
         tls = sink_context(named) if named else None  # else made for the first https sink
         self._pusher = Pusher(self.loop, options, self.note, tls=tls)
         self.letters = Letters(self._pusher)
+        self.runtime = LoopRuntime(self, self.letters.post)
+        self.port = BrokerPort(self.broker, self, decide)
         self._reliable = ReliablePushes(self)
         self._pusher.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
@@ -162,7 +171,7 @@ class Node(NodeStreams):
             self.broker.cancel(waiter)
             raise
 
-    async def read(self, work: Callable[[Reader], T]) -> T:
+    async def read(self, work: Callable[[StoreReader], T]) -> T:
         """Ask the log something, in the thread for that."""
         return await self._readers.ask(work)
 
@@ -381,6 +390,7 @@ class Node(NodeStreams):
         self._reliable.close()
         self.letters.close()
         self._pusher.close()
+        await self.runtime.close()
         for task in list(self._tasks):
             task.cancel()
         if self._timer is not None:

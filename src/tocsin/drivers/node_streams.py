@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from tocsin.broker import effects as do
-from tocsin.drivers.callers import StreamSink
+from tocsin.broker.port import StreamSink
 from tocsin.event.filter import Filter
 
 if TYPE_CHECKING:
@@ -38,6 +38,14 @@ class NodeStreams(ABC):
         self._streams[number] = sink
         self.kick()
         return number
+
+    def attach(self, stream: int, sink: StreamSink) -> None:
+        """What the broker writes to the stream goes there."""
+        self._streams[stream] = sink
+
+    def detach(self, stream: int) -> bool:
+        """False if nothing was attached."""
+        return self._streams.pop(stream, None) is not None
 
     def stream_ready(self, stream: int) -> None:
         self.broker.stream_ready(stream)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
+from tocsin.broker.log import Page, StoreReader
 from tocsin.drivers.recent import Recent
 from tocsin.drivers.topic_counts import TopicCounts
 from tocsin.event.stored import Stored
-from tocsin.store.reader import Page, Reader
 from tocsin.wire.soap.topics import TopicName, topic_of
 from tocsin.wire.wstopics.tree import TopicTree, steps_of
 
@@ -19,7 +19,7 @@ LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
 PAGE_EVENTS = 1_000  # so that other questions come between
 KNOWN_MAX = 20_000  # ways to name a topic, which need not be taken apart again
 
-Reading = Callable[[Callable[[Reader], Page]], Awaitable[Page]]
+Reading = Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]
 """Asks the log something, in the thread for that."""
 
 
@@ -70,5 +70,5 @@ class SeenTopics:
                 self.announce(topic)
 
 
-def _page(after: int) -> Callable[[Reader], Page]:
+def _page(after: int) -> Callable[[StoreReader], Page]:
     return lambda reader: reader.read(after, PAGE_EVENTS)

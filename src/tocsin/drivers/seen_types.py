@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
+from tocsin.broker.log import Page, StoreReader
 from tocsin.event.stored import Stored
-from tocsin.store.reader import Page, Reader
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.normal import name_of_event
 
@@ -18,7 +18,7 @@ TYPES_MAX = 4_096  # those that came first are forgotten first
 LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
 PAGE_EVENTS = 1_000  # so that other questions come between
 
-Reading = Callable[[Callable[[Reader], Page]], Awaitable[Page]]
+Reading = Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]
 """Asks the log something, in the thread for that."""
 
 
@@ -62,5 +62,5 @@ class SeenTypes:
             self._unread = 0
 
 
-def _page(after: int) -> Callable[[Reader], Page]:
+def _page(after: int) -> Callable[[StoreReader], Page]:
     return lambda reader: reader.read(after, PAGE_EVENTS)

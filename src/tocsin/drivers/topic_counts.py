@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
+from tocsin.broker.log import Page, StoreReader
 from tocsin.event.stored import Stored
-from tocsin.store.reader import Page, Reader
 
 TOPICS_MAX: Final = 10_000
 FORGOTTEN_AT_ONCE: Final = TOPICS_MAX // 10  # so that what it costs is shared by many events
@@ -22,7 +22,7 @@ LOOK_BACK_EVENTS: Final = 20_000  # some 100 ms of the thread that answers quest
 PAGE_EVENTS: Final = 1_000  # so that other questions come between
 WINDOW_NS: Final = 60_000_000_000
 
-Reading = Callable[[Callable[[Reader], Page]], Awaitable[Page]]
+Reading = Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]
 """Asks the log something, in the thread for that."""
 
 
@@ -116,5 +116,5 @@ class TopicCounts:
             self.counted_from, self._looked = begin + 1, True
 
 
-def _page(after: int) -> Callable[[Reader], Page]:
+def _page(after: int) -> Callable[[StoreReader], Page]:
     return lambda reader: reader.read(after, PAGE_EVENTS)

@@ -10,6 +10,7 @@ from typing import Self
 
 import apsw
 
+from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Page
 from tocsin.errors import CorruptLog
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -34,7 +35,6 @@ from tocsin.store.schema import (
     read_marks,
 )
 
-READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
 CORRUPT_LISTED_MAX = 1_000
 DAMAGE_LISTED_MAX = 100
 CHECK_ROWS = 1_000  # between two reports of progress; no moment of the log is held for longer
@@ -42,23 +42,6 @@ COLUMNS = "seq, received_ns, end_bytes, crc, record"
 SELECT_RANGE = f"SELECT {COLUMNS} FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
 SELECT_BACKWARDS = f"{SELECT_RANGE} DESC"
 SELECT_ONE = f"SELECT {COLUMNS} FROM events WHERE seq = ?"
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some events in order. Pass `next` as `after` to go on; `corrupt` could not be read."""
-
-    events: list[Stored]
-    next: int
-    corrupt: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class DeadPage:
-    """Some dead letters by id. Pass `next` as `after` to go on; None means that was all."""
-
-    letters: dict[str, bytes]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +95,11 @@ class Reader:
             raise unreadable(self._path, error) from error
 
     # Events
+
+    def bounds(self) -> tuple[int, int]:
+        """The oldest event still held, and the newest ever stored."""
+        marks = self.marks()
+        return marks.trimmed_to + 1, marks.last_seq
 
     def read(
         self,

@@ -10,7 +10,8 @@ import pytest
 
 from conftest import World, read_request
 from tocsin.broker.delivery.trust import SinkRules
-from tocsin.drivers.push.letters import ANSWER_BYTES_MAX, LETTERS_MAX, LetterAnswer, Letters
+from tocsin.broker.runtime import HttpAnswer
+from tocsin.drivers.push.letters import ANSWER_BYTES_MAX, LETTERS_MAX, Letters
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.errors import BadRequest, BadSubscription, PeerFailed, ShuttingDown, SinkRefused
 
@@ -19,7 +20,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind: a\r\n\r\nhello"
 
 def post(
     world: World, url: str, headers: dict[str, str] | None = None, timeout_s: float = 5.0
-) -> LetterAnswer:
+) -> HttpAnswer:
     letters = Letters(world.pusher)
     return world.loop.run_until_complete(
         letters.post(url, b"<a/>", headers or {}, timeout_s=timeout_s)
@@ -38,7 +39,7 @@ def test_a_letter_arrives_with_its_headers_and_its_answer_comes_back(world: Worl
 
     answer = post(world, url, {"SOAPAction": '"urn:x"', "Content-Type": "text/xml"})
 
-    assert answer == LetterAnswer(200, {"content-length": "5", "x-kind": "a"}, b"hello")
+    assert answer == HttpAnswer(200, {"content-length": "5", "x-kind": "a"}, b"hello")
     (request,) = world.requests
     assert (request.method, request.target, request.body) == ("POST", "/hook", b"<a/>")
     assert request.headers["SOAPAction"] == '"urn:x"'
@@ -172,7 +173,7 @@ def test_of_many_letters_a_bounded_number_is_under_way(world: World) -> None:
     url = world.sink(slow)
     letters = Letters(world.pusher)
 
-    async def many() -> list[LetterAnswer]:
+    async def many() -> list[HttpAnswer]:
         return await asyncio.gather(*(letters.post(url, b"", {}) for _ in range(LETTERS_MAX * 3)))
 
     assert {answer.status for answer in world.loop.run_until_complete(many())} == {200}

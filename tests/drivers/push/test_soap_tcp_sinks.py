@@ -12,8 +12,9 @@ from conftest import World
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
 from tocsin.broker.delivery.trust import parse_sink
 from tocsin.broker.effects import Push
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.envelope_line import EnvelopeLine
-from tocsin.drivers.push.letters import LetterAnswer, Letters
+from tocsin.drivers.push.letters import Letters
 from tocsin.errors import PeerFailed
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -263,7 +264,7 @@ def test_a_letter_may_go_to_a_soap_tcp_address(world: World, got: list[bytes], s
     answer = world.loop.run_until_complete(Letters(world.pusher).post(url, b"<over/>", kind))
     world.wait(0.05)
 
-    assert answer == LetterAnswer(202, {}, b"")
+    assert answer == HttpAnswer(202, {}, b"")
     assert got == [envelope_message(soap, b"<over/>")]
     assert world.pusher.open == 0
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.archive.catalog import GRACE_S, Catalog
+from tocsin.broker.log import StoreReader
 from tocsin.drivers.archive.filling_process import FillingProcess
 from tocsin.drivers.archive.house import House
 from tocsin.drivers.archive.messages import Failed, Order, Roll, Rolled
 from tocsin.drivers.archive.observing import Observer
 from tocsin.errors.archive import other_log
-from tocsin.store.reader import Reader
 
 TICK_S: Final = 1.0
 IDLE_S: Final = 120.0  # then the filling process and its two hundred megabytes are let go
@@ -303,7 +303,7 @@ class Archiver:
         """Let the log go of events that the archive has not, if it grew far beyond its size."""
         size_max = HELD_FACTOR * self._node.settings.log.retain_bytes
 
-        def look(reader: Reader) -> int:
+        def look(reader: StoreReader) -> int:
             return reader.seq_for_size(size_max) if reader.size_bytes() > size_max else 0
 
         reach = await self._node.read(look)

@@ -8,9 +8,9 @@ from typing import Protocol, TypeVar
 
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Level
+from tocsin.broker.log import StoreReader
 from tocsin.config import Settings
 from tocsin.drivers.directory import Directory
-from tocsin.store.reader import Reader
 
 T = TypeVar("T")
 
@@ -28,4 +28,4 @@ class House(Protocol):
 
     def note(self, level: Level, message: str, **fields: object) -> None: ...
 
-    async def read(self, work: Callable[[Reader], T]) -> T: ...
+    async def read(self, work: Callable[[StoreReader], T]) -> T: ...

@@ -20,12 +20,13 @@ from tocsin.archive.members import Teller
 from tocsin.archive.naming import LOCK_NAME
 from tocsin.archive.record import to_batch
 from tocsin.archive.writing import make_folder
+from tocsin.broker.log import Page
 from tocsin.drivers.archive.messages import Order, Rolled
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.errors.archive import ArchiveInUse, other_log
 from tocsin.event.stored import Stored
 from tocsin.ontology import Vocabulary
-from tocsin.store.reader import Page, Reader
+from tocsin.store.reader import Reader
 
 PAGE_EVENTS: Final = 10_000
 PAGE_BYTES_MAX: Final = 16 << 20

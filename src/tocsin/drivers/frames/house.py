@@ -9,13 +9,13 @@ from typing import Any, Protocol, TypeVar
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Level, Token
+from tocsin.broker.log import StoreReader
+from tocsin.broker.port import StreamSink
 from tocsin.config import Settings
-from tocsin.drivers.callers import StreamSink
 from tocsin.drivers.seen_types import SeenTypes
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Stored
-from tocsin.store.reader import Reader
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ class House(Protocol):
 
     async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
-    async def read(self, work: Callable[[Reader], T]) -> T: ...
+    async def read(self, work: Callable[[StoreReader], T]) -> T: ...
 
     async def latest_of(self, event_type: str, holds: Callable[[Event], bool]) -> Stored | None: ...
 

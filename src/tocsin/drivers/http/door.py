@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tocsin.broker.effects import Level
+from tocsin.broker.port import Replier
 from tocsin.config import HttpSettings
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.callers import Replier
 from tocsin.drivers.http.admission import CROWDED_IDLE_S, Admission, HeardFrom
 from tocsin.drivers.http.answers import Clockwork
 from tocsin.drivers.http.exchange import Exchange

@@ -6,7 +6,7 @@ import asyncio
 from typing import Protocol
 
 from tocsin.broker.effects import Level
-from tocsin.drivers.callers import Replier, StreamSink
+from tocsin.broker.port import Replier, StreamSink
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 

@@ -7,8 +7,9 @@ from typing import Final
 
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.effects import Push
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.letters import LetterAnswer, Letters
+from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import Done
 from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
 from tocsin.errors import PeerFailed, TocsinError
@@ -61,7 +62,7 @@ class Attentive:
             task.cancel()
 
 
-def judged(answer: LetterAnswer, message_id: str) -> Outcome:
+def judged(answer: HttpAnswer, message_id: str) -> Outcome:
     """Delivered if the acknowledgement is there, and names no other message."""
     if not 200 <= answer.status < 300:
         asked = answer.headers.get("retry-after")

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
-import msgspec
-
 from tocsin import __version__
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.trust import Sink, parse_sink
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.envelope_line import EnvelopeLine
@@ -30,14 +29,6 @@ TIMEOUT_S = 10.0
 OURS = frozenset({"host", "user-agent", "connection", "content-length", "transfer-encoding"})
 
 
-class LetterAnswer(msgspec.Struct, frozen=True):
-    """What the peer said, whatever its status. Header names are lower-case."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-
 class Letters:
     """Writes to anybody by HTTP, once each. Everything happens on the loop."""
 
@@ -46,11 +37,11 @@ class Letters:
         self._turns = asyncio.Semaphore(LETTERS_MAX)
         self._waiting = 0
         self._closed = False
-        self._under_way: set[asyncio.Future[LetterAnswer]] = set()
+        self._under_way: set[asyncio.Future[HttpAnswer]] = set()
 
     async def post(
         self, url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float = TIMEOUT_S
-    ) -> LetterAnswer:
+    ) -> HttpAnswer:
         """POST once and give the answer, also one that refuses; redirects are not followed.
 
         To a soap.tcp address the body goes in a DIME message, and the answer is 202 once it is
@@ -76,7 +67,7 @@ class Letters:
 
     async def _send(
         self, url: str, sink: Sink, request: tuple[bytes, bytes], timeout_s: float
-    ) -> LetterAnswer:
+    ) -> HttpAnswer:
         if self._closed:
             raise ShuttingDown("the broker is stopping", remedy="Try again when it is back.")
         loop = self._exchange.loop
@@ -87,7 +78,7 @@ class Letters:
             raise _failed(
                 url, f"its host name cannot be resolved: {error.strerror or error}"
             ) from error
-        answer: asyncio.Future[LetterAnswer] = loop.create_future()
+        answer: asyncio.Future[HttpAnswer] = loop.create_future()
         line = (EnvelopeLine if sink.soap_tcp else LetterLine)(self._exchange, -1, url, sink)
 
         self._under_way.add(answer)
@@ -150,7 +141,7 @@ class LetterLine(Line):
     def __init__(self, exchange: Exchange, number: int, url: str, sink: Sink) -> None:
         super().__init__(exchange, number, url, sink)
         self._reading: LetterConnection | None = None
-        self.answer: LetterAnswer | None = None
+        self.answer: HttpAnswer | None = None
 
     def _new_connection(self) -> Connection:
         self._reading = LetterConnection(self)
@@ -162,18 +153,18 @@ class LetterLine(Line):
         headers = fields(head)
         problem = _what_is_wrong(reading, status, headers)
         if problem is None:
-            self.answer = LetterAnswer(status, headers, reading.body)
+            self.answer = HttpAnswer(status, headers, reading.body)
         self._finish(Failed(problem or "", reachable=True))
 
 
-def _take(answer: asyncio.Future[LetterAnswer], line: Line, _: int, outcome: Outcome) -> None:
+def _take(answer: asyncio.Future[HttpAnswer], line: Line, _: int, outcome: Outcome) -> None:
     """What became of a letter, for whoever waits."""
     if answer.done():
         return
     if isinstance(line, LetterLine) and line.answer is not None:
         answer.set_result(line.answer)
     elif isinstance(outcome, Answered):
-        answer.set_result(LetterAnswer(outcome.status, {}, b""))
+        answer.set_result(HttpAnswer(outcome.status, {}, b""))
     else:
         answer.set_exception(_failed(line.address, outcome.reason))
 

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.effects import Level, Push, Token
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.letters import LetterAnswer, Letters
+from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import Done
 from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
@@ -246,7 +247,7 @@ class ReliablePushes:
 
     async def _say(
         self, sink: str, terms: SoapTerms, content: Content, timeout_s: float = 10.0
-    ) -> LetterAnswer:
+    ) -> HttpAnswer:
         wsa = terms.wsa or USUAL_WSA[content.rm]
         saying = action(content.rm, type(content).__name__)
         header = write_headers(
@@ -280,7 +281,7 @@ class ReliablePushes:
 
 
 def judged(
-    answer: LetterAnswer, said: Envelope | None, is_acknowledged: bool, now_s: float
+    answer: HttpAnswer, said: Envelope | None, is_acknowledged: bool, now_s: float
 ) -> Outcome:
     """What became of a message; _Forgotten if its sequence is of no more use."""
     fault = None if said is None else fault_name(said)
@@ -301,7 +302,7 @@ def _acknowledged(outbound: Outbound, said: Envelope) -> Outbound:
     return outbound
 
 
-def _envelope(answer: LetterAnswer) -> Envelope | None:
+def _envelope(answer: HttpAnswer) -> Envelope | None:
     """The message in an answer, if there is one that can be read."""
     if not answer.body:
         return None
@@ -311,7 +312,7 @@ def _envelope(answer: LetterAnswer) -> Envelope | None:
         return None
 
 
-def _created(answer: LetterAnswer) -> CreateSequenceResponse:
+def _created(answer: HttpAnswer) -> CreateSequenceResponse:
     said = _envelope(answer)
     content = None if said is None else said.content
     if said is not None and content is not None and 200 <= answer.status < 300:

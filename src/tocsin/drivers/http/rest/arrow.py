@@ -28,12 +28,12 @@ from tocsin.archive.members import Teller
 from tocsin.archive.parquet import read_selected
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
+from tocsin.broker.log import Page, StoreReader
 from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.errors import BadRequest, Busy, ShuttingDown
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event.stored import Stored
 from tocsin.ontology import in_use
-from tocsin.store.reader import Page, Reader
 from tocsin.wire.api.arrow import CHECKED, FIRST, HEAD, MEDIA_TYPE, NEXT, YES_OR_NO
 from tocsin.wire.api.query import Query
 
@@ -120,10 +120,10 @@ class ArrowDesk:
 
     async def _plan(self, after: int, limit: int) -> Course:
         pieces = await self._in_thread(self._pieces)
-        marks = await self._node.read(lambda log: log.marks())
-        if pieces and pieces[-1].last > marks.last_seq:
+        first, last = await self._node.read(lambda log: log.bounds())
+        if pieces and pieces[-1].last > last:
             pieces = []  # the archive was filled from another log, and is none of ours
-        return course(pieces, marks.trimmed_to, marks.last_seq, after=after, limit=limit)
+        return course(pieces, first - 1, last, after=after, limit=limit)
 
     def _pieces(self) -> list[Piece]:
         archiver = self._node.archiver
@@ -278,7 +278,7 @@ def within_a_file(found: Course) -> Course:
     return replace(found, through=min(found.through, end))
 
 
-def _page(log: Reader, *, after: int, limit: int) -> Page:
+def _page(log: StoreReader, *, after: int, limit: int) -> Page:
     return log.read(after, limit, LOG_BYTES)
 
 

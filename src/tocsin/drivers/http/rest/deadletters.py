@@ -10,10 +10,10 @@ from starlette.routing import Route
 
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.effects import Redriven
+from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import dead_letter_shown
 from tocsin.errors import NoSuchDeadLetter
-from tocsin.store.reader import Reader
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import DeadLettersPage, RedrivenShown
 
@@ -69,7 +69,7 @@ async def _find(node: Node, letter_id: str) -> DeadLetter:
 
 
 def _scan(
-    log: Reader, after: str, limit: int, subscription: str | None
+    log: StoreReader, after: str, limit: int, subscription: str | None
 ) -> tuple[list[DeadLetter], str | None]:
     """Letters by id, of one subscription or of all, and from where to go on."""
     found: list[DeadLetter] = []

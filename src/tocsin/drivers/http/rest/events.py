@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tocsin.broker.effects import Accepted
+from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.publication import events_of
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import events_shown
@@ -18,7 +19,6 @@ from tocsin.errors import BadMethod
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
-from tocsin.store.reader import Reader
 from tocsin.wire.api.arrow import is_wanted
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import AcceptedShown
@@ -93,7 +93,7 @@ def _arrow_desk(node: Node) -> ArrowDesk:
 
 
 def _scan(
-    log: Reader, after: int, limit: int, filter: Filter
+    log: StoreReader, after: int, limit: int, filter: Filter
 ) -> tuple[list[Stored], int, list[int]]:
     """Events that pass the filter, how far was looked, and what could not be read on the way."""
     found: list[Stored] = []

@@ -1,0 +1,136 @@
+"""What runs a broker and its services: sockets, a disk and a clock, or the simulator.
+
+Services are coroutines that await nothing but what comes from here, so both runtimes drive the very
+same code. Neither asyncio nor a clock is imported by anything that is written against this.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from tocsin.broker.effects import Level
+
+T = TypeVar("T")
+
+
+class Timer(Protocol):
+    """A call that is due later."""
+
+    def cancel(self) -> object: ...
+
+
+class Task(Protocol):
+    """A coroutine that runs beside its caller."""
+
+    def cancel(self) -> object:
+        """End it where it waits; what it holds open is released."""
+
+
+class Signal(Protocol):
+    """One answer, awaited by whoever asked. It is also a token of the broker."""
+
+    def answer(self, result: object) -> None:
+        """Wake whoever waits: with the result, or with a TocsinError, which is raised there. Only
+        the first answer counts."""
+
+    def is_answered(self) -> bool: ...
+
+    def __await__(self) -> Generator[Any, Any, Any]: ...
+
+
+class HttpAnswer(msgspec.Struct, frozen=True):
+    """What a peer answered, whatever its status. Names of headers are lower-case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Runtime(Protocol):
+    """Time, chance, tasks, and the network, for services."""
+
+    @property
+    def is_stopping(self) -> bool: ...
+
+    def now_ns(self) -> int:
+        """The time of day."""
+
+    def elapsed_s(self) -> float:
+        """Seconds since some moment; it never goes back."""
+
+    def new_id(self) -> str:
+        """Twenty-four hexadecimal digits that nobody can guess."""
+
+    def jitter(self) -> float:
+        """A number from 0 up to 1, by chance."""
+
+    def note(self, level: Level, message: str, **fields: object) -> None:
+        """Write a line to the broker's own log."""
+
+    def wake(self) -> None:
+        """Something was put to the broker: perform what follows from it."""
+
+    def signal(self) -> Signal: ...
+
+    def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer: ...
+
+    def sleep(self, seconds: float) -> Awaitable[None]: ...
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> Task:
+        """Run it beside the caller. What it raises is noted: it should raise nothing."""
+
+    def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float = 10.0
+    ) -> Awaitable[HttpAnswer]:
+        """POST once and give the answer, also one that refuses.
+
+        Raises BadSubscription if the URL is invalid, SinkRefused if nothing may be sent there, Busy
+        if too many messages wait, PeerFailed if no whole answer comes in time, ShuttingDown.
+        """
+
+
+class Turns:
+    """At most so many at a time; the others wait, in their order. With one it is a lock."""
+
+    def __init__(self, runtime: Runtime, count: int = 1) -> None:
+        self._runtime = runtime
+        self._free = count
+        self._waiting: deque[Signal] = deque()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    async def __aenter__(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = self._runtime.signal()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.is_answered():  # cancelled with the turn already given: it goes on to the next
+                self._pass_on()
+            else:
+                self._waiting.remove(turn)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().answer(None)
+        else:
+            self._free += 1

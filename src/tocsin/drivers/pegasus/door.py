@@ -187,7 +187,7 @@ class _Session:
 
     async def _read(self, records: list[bytes]) -> list[Event]:
         events: list[Event] = []
-        if self._cutter.too_long and not self._has_begun:
+        if self._cutter.too_long and not self._has_begun:  # counted at the end
             raise _no_record("it is too long")
         for number, record in enumerate(records, 1):
             if number % RECORDS_AT_ONCE == 0:
@@ -199,6 +199,7 @@ class _Session:
                 self._has_begun = True
             except TocsinError as error:
                 if not self._has_begun:
+                    self._door.counts.bad += 1
                     raise _no_record(error.problem) from None
                 self._bad += 1
                 self._door.note_bad(error, self.peer, is_told=self._bad <= BAD_NOTED_MAX)

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from tocsin.errors import BadEvent, TooLarge
-from tocsin.event.event import Event, context
+from tocsin.event.event import Event, context, is_json
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents import typed
@@ -19,6 +19,7 @@ from tocsin.wire.cloudevents.limits import (
     MEDIA_TYPE_CHARS_MAX,
     Limits,
 )
+from tocsin.wire.cloudevents.strict import check_json
 
 _CACHED_NAMES_MAX = 4_096
 _CACHED_TYPES_MAX = 256
@@ -95,8 +96,11 @@ def event_of(given: dict[str, Scalar], data: bytes | None, limits: Limits) -> Ev
 def check_event(event: Event, limits: Limits) -> None:
     """Hold an event that another door made to what is asked of every event: some consumer gets it
     in headers, and the log must be able to keep it."""
-    if event.data is not None and len(event.data) > limits.event_bytes_max:
-        raise too_long(len(event.data), limits)
+    if event.data is not None:
+        if len(event.data) > limits.event_bytes_max:
+            raise too_long(len(event.data), limits)
+        if is_json(event.datacontenttype):
+            check_json(event.data)
     if event.extensions:
         _check_with_extensions(event, limits)
     else:

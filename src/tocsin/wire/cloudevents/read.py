@@ -231,12 +231,17 @@ def _unusual(body: bytes | msgspec.Raw, limits: Limits) -> Event:
     if encoded is not None and bytes(encoded) != b"null":
         if data is not None:
             raise BadEvent("the event has both data and data_base64", remedy="Send one of them.")
-        return event_of(given, _from_base64(encoded), limits)
-    media_type = given.get("datacontenttype")
-    payload = None
-    if data is not None:
-        payload = _payload(data, media_type if isinstance(media_type, str) else None)
+        decoded = _from_base64(encoded)
+        if is_json(_media_type(given)):  # then it is shown as JSON
+            check_json(decoded)
+        return event_of(given, decoded, limits)
+    payload = None if data is None else _payload(data, _media_type(given))
     return event_of(given, payload, limits)
+
+
+def _media_type(given: Mapping[str, Scalar]) -> str | None:
+    declared = given.get("datacontenttype")
+    return declared if isinstance(declared, str) else None
 
 
 def _scalar(name: str, raw: msgspec.Raw) -> Scalar | None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from math import inf, nan
 
 import pytest
 
 from tocsin.errors import BadEvent, BadMessage, BadRequest, TocsinError
 from tocsin.event.event import Event
+from tocsin.event.value import Quantity
+from tocsin.event.xml_form import escaped, event_from_xml, event_xml
 from tocsin.ontology import in_use
+from tocsin.safexml import parse
 from tocsin.wire.api.estimate_request import read_estimate_request
 from tocsin.wire.api.members import read_object
 from tocsin.wire.blackboard.read import read_messages
@@ -83,6 +87,31 @@ def test_json_data_that_came_as_xml_is_held_to_the_same(text: str) -> None:
 
     with pytest.raises(BadEvent):
         check_event(event, Limits())
+
+
+@pytest.mark.parametrize("value", [inf, -inf, nan])
+def test_an_attribute_without_a_finite_value_is_refused(value: float) -> None:
+    """JSON has no such number: pages and archives would show the attribute without a value."""
+    for event in (
+        Event("1", "/s", "t", extensions={"load": value}),
+        Event("1", "/s", "t", attributes={"load": value}),
+        Event("1", "/s", "t", attributes={"wait": Quantity(value, "min")}),
+    ):
+        with pytest.raises(BadEvent, match="is not a finite number"):
+            check_event(event, Limits())
+
+
+@pytest.mark.parametrize(
+    "exact",
+    ['{"extensions": {"load": Infinity}}', '{"extensions": {"load": 1, "load": 2}}'],
+    ids=["no number of JSON", "a name twice"],
+)
+def test_exact_values_in_xml_are_held_to_the_same(exact: str) -> None:
+    told = event_xml(Event("1", "/s", "t", extensions={"load": 1.5})).decode()
+    element = parse(told.replace(escaped('{"extensions": {"load": 1.5}}'), escaped(exact)).encode())
+
+    with pytest.raises(BadEvent, match="exact values"):
+        event_from_xml(element)
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)

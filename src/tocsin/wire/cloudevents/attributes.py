@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import isfinite
 
 from tocsin.errors import BadEvent, TooLarge
 from tocsin.event.event import Event, context, is_json
@@ -215,6 +216,8 @@ def check_value(name: str, value: Scalar, limits: Limits) -> None:
             )
     elif isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
         raise refused(name, value, "does not fit into 64 bits", "Send it as a string.")
+    elif isinstance(value, float) and not isfinite(value):
+        raise refused(name, value, "is not a finite number", "Leave the attribute out.")
 
 
 def check_reference(name: str, text: str) -> None:

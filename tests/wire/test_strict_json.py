@@ -141,7 +141,7 @@ def test_a_batch_of_lineage_events_is_refused_with_the_reason(text: str) -> None
     good = '{"eventType":"START","run":{"runId":"r"},"job":{"namespace":"n","name":"j"}}'
     bad = f'{{"eventType":"START","run":{{"runId":"q"}},"job":{text}}}'
 
-    with pytest.raises(BadRequest, match="comes twice|digits|too large|out of range"):
+    with pytest.raises(BadRequest, match=r"comes twice|digits|too large|out of range"):
         read_batch(f"[{good},{bad}]".encode(), RECEIVED)
     assert len(read_batch(f"[{good},{good}]".encode(), RECEIVED)) == 2
 

@@ -18,6 +18,7 @@ OTHERS = sorted(ROOT.glob("*.md"))
 PATHS = ("I run a broker", "I run workflows", "I connect a program", "I analyse history")
 PAGES_ON_A_PATH_MAX = 7
 LINE_MAX = 120
+WORDS_IN_TWO_MINUTES = 600
 LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 
 
@@ -97,3 +98,10 @@ def test_a_long_line_is_found_in_prose_and_let_be_in_a_table_or_code() -> None:
     assert long_lines(f"short\n{long}\n") == [2]
     assert long_lines(f"| {long} |\n\n```\n{long}\n```\n\n    {long}\n") == []
     assert long_lines(f"[short](https://example.org/{'x' * LINE_MAX})\n") == []
+
+
+def test_the_changelog_is_read_in_two_minutes() -> None:
+    releases = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
+
+    assert releases
+    assert not [words for words in releases if len(words.split()) > WORDS_IN_TWO_MINUTES]

@@ -67,7 +67,7 @@ test: check ## what CI runs: checks and all tests but the long ones
 	exit $$((others | $$(cat out/test-commands.code) | $$(cat out/test-pipeline.code)))
 
 # What everything else stands on, in a few minutes: for a second Python, or before a commit.
-CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py event matching store broker delivery wire)
+CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py docs event matching store broker delivery wire)
 test-core: $(ENV) ## the tests of the core alone, without the checks
 	@$(BIN)/python -m pytest -m 'not slow' $(CORE)
 

@@ -26,10 +26,10 @@ def read_object(body: bytes) -> dict[str, object]:
         raise BadRequest("the JSON nests too deeply", remedy="Nest less.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, strict_json.Ambiguous) as error:
         raise BadRequest(
-            f"the body is no JSON: {error}", remedy="Send one JSON object, in UTF-8."
+            f"the body is not JSON: {error}", remedy="Send one JSON object, in UTF-8."
         ) from None
     if not isinstance(value, dict):
-        raise BadRequest("the body is no JSON object", remedy='Send one, as in {"sink": "..."}.')
+        raise BadRequest("the body is not a JSON object", remedy='Send one, as in {"sink": "..."}.')
     return value
 
 

@@ -46,7 +46,7 @@ def read_json(body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = "too deep" if isinstance(error, RecursionError) else str(error)[:_SHOWN_MAX]
         raise BadRequest(
-            f"this is no JSON that can be read: {problem}",
+            f"this is not valid JSON: {problem}",
             remedy="Send what the engine's own plugin sends, one JSON object.",
         ) from None
 

@@ -101,7 +101,7 @@ def event_xml(event: Event) -> bytes:
 def event_from_xml(element: etree._Element) -> Event:
     """The event that an element of the CloudEvents XML format holds; BadEvent if it holds none."""
     if element.tag != f"{{{CLOUDEVENTS}}}event" or element.get("specversion") != "1.0":
-        raise BadEvent("the element is no event of CloudEvents 1.0", remedy=_REMEDY)
+        raise BadEvent("the element is not a CloudEvents 1.0 event", remedy=_REMEDY)
     texts: dict[str, str] = {}
     extensions: dict[str, Scalar] = {}
     exact: Mapping[str, Mapping[str, object]] = {}

@@ -85,7 +85,8 @@ def test_an_unknown_command_gets_the_nearest_one(capsys) -> None:
     ("typed", "meant"),
     [
         ("statsu", "status"), ("subscribe", "sub"), ("publish", "pub"), ("start", "serve"),
-        ("dotcor", "doctor"), ("topic", "topics"), ("configure", "config"),
+        ("dotcor", "doctor"), ("topic", "topics"), ("configure", "config"), ("events", "sub"),
+        ("health", "status"), ("info", "status"),
     ],
 )  # fmt: skip
 def test_a_command_that_is_not_there_gets_the_one_that_was_meant(typed, meant, capsys) -> None:

@@ -35,6 +35,9 @@ Commands:
 _OTHERS_SAY = {
     "broker": "serve",
     "consume": "sub",
+    "events": "sub",
+    "health": "status",
+    "info": "status",
     "list": "topics ls",
     "ls": "topics ls",
     "produce": "pub",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import functools
 import json
 import re
 import shlex
@@ -77,17 +78,36 @@ def test_the_unit_keeps_its_data_where_it_may_write() -> None:
     assert flags[flags.index("--data") + 1] == f"/var/lib/{service['StateDirectory']}"
 
 
+@functools.cache
+def known_flags(command: str) -> set[str]:
+    """The flags that a command says it has."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "tocsin", command, "--help"], capture_output=True, text=True
+    )
+    assert shown.returncode == 0, shown.stderr
+    return set(re.findall(r"--[a-z-]+", shown.stdout.partition("options:")[2]))
+
+
+def flags_of(words: list[str]) -> set[str]:
+    return {word for word in words if word.startswith("--")}
+
+
 def test_the_container_serves_as_a_user_of_its_own() -> None:
     assert not instruction("USER").startswith(("root", "0"))
-    command = json.loads(instruction("CMD"))
-    shown = subprocess.run(
-        [sys.executable, "-m", "tocsin", "serve", "--help"], capture_output=True, text=True
-    ).stdout
+    command, *words = json.loads(instruction("CMD"))
 
-    assert command[0] == "serve"
-    flags = [flag for flag in command if flag.startswith("--")]
-    assert flags
-    assert not [flag for flag in flags if f"{flag} " not in shown.replace("\n", " ")]
+    assert command == "serve"
+    assert flags_of(words)
+    assert not flags_of(words) - known_flags("serve")
+
+
+def test_every_command_of_the_page_for_operators_exists() -> None:
+    lines = re.findall(r"^[$#] tocsin (.+)$", OPERATORS, re.MULTILINE)
+
+    assert lines
+    for line in lines:
+        command, *words = shlex.split(line)
+        assert not flags_of(words) - known_flags(command), line
 
 
 def test_the_health_check_of_the_container_passes_and_fails(broker_of_the_unit: Served) -> None:

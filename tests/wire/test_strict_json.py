@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from math import inf, nan
+from time import perf_counter
 
 import pytest
 
@@ -33,6 +34,8 @@ BAD = {
     "a name twice, once escaped": '{"a": 1, "\\u0061": 2}',
     "a name twice, deep inside": '{"x": [{"k": {"b": 1, "b": 1}}]}',
     "an integer of 5,000 digits": '{"n": ' + "9" * 5_000 + "}",
+    "a name twice, behind escaped quotes": '{"t": "\\\\\\"", "b": 1, "b": "\\\\"}',
+    "a number behind escaped quotes": '{"t": "\\\\\\"", "n": 1e999, "u": "\\\\"}',
     "a number without bounds": '{"n": 1e999}',
     "a negative one": '{"n": -1E+400}',
     "many digits and an exponent": '{"n": ' + "9" * 299 + "e99}",
@@ -44,6 +47,7 @@ GOOD = [
     '{"n": 12345678901234567890123456789, "tiny": 1e-999}',
     '{"a": "\\"a\\":", "b": "x", ":": 1, "c": "x",  "::": 2}',
     '{"text": "1e999 and ' + "9" * 5_000 + '"}',
+    '{"text": "\\\\", "a\\\\": 1, "a\\"": 2, "n": "\\"1e999\\"", "more": "\\\\\\"a:"}',
 ]
 
 
@@ -158,6 +162,20 @@ def test_what_is_in_an_older_log_is_shown_as_base64(text: str, declared: str | N
     assert "data" not in shown
     if declared is None:
         assert b"content-type: application/json" not in binary_headers(event)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'["' + b'\\"' * 500_000, b'{"a' + b"\\" * 999_999, b'"\\""' * 250_000, b'\\"' * 500_000],
+    ids=["a text without an end", "backslashes without an end", "many short ones", "no JSON"],
+)
+def test_a_megabyte_that_is_no_json_is_looked_at_in_no_time(text: bytes) -> None:
+    """One post must not stop the broker."""
+    began = perf_counter()
+
+    check(text)
+
+    assert perf_counter() - began < 2
 
 
 def test_an_attribute_of_an_event_may_not_come_twice() -> None:

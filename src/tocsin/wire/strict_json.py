@@ -15,7 +15,6 @@ from typing import Any, Final
 
 DIGITS_MAX: Final = 308  # of an integer: a double holds no more
 
-_STRINGS: Final = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:?)', re.DOTALL).findall
 _SHORT_BYTES: Final = 20  # between two strings: no room for a number that is too large
 _DIGITS_ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
 _TOO_MANY: Final = b"0" * (DIGITS_MAX + 1)
@@ -30,16 +29,19 @@ class Ambiguous(ValueError):
 def check(text: bytes) -> None:
     """Raise Ambiguous if readers could disagree. What is no JSON at all is for others to tell."""
     is_large = False
-    if b"\\" in text:
-        names = [name for name, colon in _STRINGS(text) if colon]
+    is_escaped = b"\\" in text
+    # Without escaped quotes every second part is a string. Looking for strings with a regular
+    # expression takes hours where one has no end.
+    plain = text.replace(b"\\\\", b"\\.").replace(b'\\"', b"\\.") if is_escaped else text
+    parts = plain.split(b'"')
+    strings, between = parts[1::2], parts[::2]
+    if is_escaped:
+        names = _names(strings, between)
         is_doubtful = len(set(names)) < len(names) or any(b"\\" in name for name in names)
-        is_large = _LARGE(text) is not None
     else:
-        parts = text.split(b'"')  # no quote is escaped: every second part is a string
-        strings, between = parts[1::2], parts[::2]
         is_doubtful = len(set(strings)) < len(strings) and _has_name_twice(strings, between)
-        if max(map(len, between)) >= _SHORT_BYTES or _has_exponent(between):
-            is_large = _LARGE(b'"'.join(between)) is not None
+    if max(map(len, between)) >= _SHORT_BYTES or _has_exponent(between):
+        is_large = _LARGE(b'"'.join(between)) is not None
     if not (is_doubtful or is_large):
         return
     try:
@@ -75,8 +77,12 @@ def has_number_too_large(json_text: bytes) -> bool:
 
 def _has_name_twice(strings: list[bytes], between: list[bytes]) -> bool:
     """Perhaps in two objects, which is fine."""
-    names = [each for each, after in zip(strings, between[1:], strict=False) if b":" in after]
+    names = _names(strings, between)
     return len(set(names)) < len(names)
+
+
+def _names(strings: list[bytes], between: list[bytes]) -> list[bytes]:
+    return [each for each, after in zip(strings, between[1:], strict=False) if b":" in after]
 
 
 def _has_exponent(between: list[bytes]) -> bool:

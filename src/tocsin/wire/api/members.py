@@ -9,9 +9,9 @@ from typing import NoReturn
 import msgspec
 
 from tocsin.errors import BadRequest, BadSubscription
+from tocsin.event.json_reading import read_json
 from tocsin.wire import strict_json
 
-_decode = msgspec.json.Decoder().decode
 _SHOWN_MAX = 60
 
 
@@ -20,7 +20,7 @@ def read_object(body: bytes) -> dict[str, object]:
     if not body.strip():
         return {}
     try:
-        value = _decode(body)
+        value = read_json(body)
         strict_json.check(body)
     except RecursionError:
         raise BadRequest("the JSON nests too deeply", remedy="Nest less.") from None

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.errors import BadRequest
+from tocsin.event import json_reading
 from tocsin.wire import strict_json
 
 TEXT_BYTES_MAX: Final = 4 << 10  # of a command, an error or the end of a log
@@ -29,13 +30,12 @@ _SHOWN_MAX: Final = 80
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _encode = msgspec.json.Encoder().encode
-_read = msgspec.json.Decoder().decode
 
 
 def read_json(body: bytes) -> Any:
     """The value that the JSON says; BadRequest if it is none, or if readers could disagree."""
     try:
-        value = _read(body)
+        value = json_reading.read_json(body)
         strict_json.check(body)
         return value
     except strict_json.Ambiguous as error:

@@ -8,7 +8,7 @@ ENV := $(VENV)/.made
 LOCKED ?= requirements/dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo test test-core test-all check format bench crash sim clean
+.PHONY: help env lock demo docs test test-core test-all check format bench crash sim clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,7 +36,20 @@ lock: ## renew requirements/*.txt: the newest versions that pyproject.toml allow
 	@$(MAKE) --no-print-directory env
 	@$(UV) pip compile $(LOCK) requirements/uv.in -o requirements/uv.txt
 	@$(UV) pip compile $(LOCK) pyproject.toml requirements/tools.in --extra dev -o requirements/dev.txt
+	@$(UV) pip compile $(LOCK) pyproject.toml -c requirements/dev.txt -o requirements/run.txt
+	@$(UV) pip compile $(LOCK) requirements/docs.in -o requirements/docs.txt
 LOCK := --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
+
+# The tool of the site has an environment of its own: nothing else needs it, and it needs nothing else.
+SITE := .venv-docs
+docs: $(SITE)/.made ## the documentation as a site, in out/site
+	@$(SITE)/bin/zensical build --clean
+	@echo "open out/site/index.html" >&2
+
+$(SITE)/.made: requirements/docs.txt
+	@$(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/python -m pip --quiet --disable-pip-version-check install --only-binary :all: --require-hashes -r requirements/docs.txt
+	@touch $@
 
 demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (STAY=1 keeps it running)
 	@$(BIN)/tocsin demo $(if $(STAY),--keep)
@@ -54,7 +67,7 @@ test: check ## what CI runs: checks and all tests but the long ones
 	exit $$((others | $$(cat out/test-commands.code) | $$(cat out/test-pipeline.code)))
 
 # What everything else stands on, in a few minutes: for a second Python, or before a commit.
-CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py event matching store broker wire)
+CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py docs event matching store broker wire)
 test-core: $(ENV) ## the tests of the core alone, without the checks
 	@$(BIN)/python -m pytest -m 'not slow' $(CORE)
 
@@ -82,4 +95,4 @@ sim: $(ENV) ## 10,000 simulated broker lives, one seed each
 	@$(BIN)/tocsin simulate --seeds $(or $(SEEDS),10000)
 
 clean: ## remove what was built and measured; the environment stays
-	@rm -rf out dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf out dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -298,7 +298,7 @@ def _why(data: bytes | None) -> str | None:
     except ValueError:
         members = None
     if not isinstance(members, dict):
-        return "it should be a message, and its data is no JSON object"
+        return "it should be a message, and its data is not a JSON object"
     return None if members.get("RunId") is None else "its RunId is too long or not printable"
 
 

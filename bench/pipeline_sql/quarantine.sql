@@ -29,7 +29,7 @@ SELECT * EXCLUDE (told, plan), CASE
         THEN 'its time (at) is one that no clock shows'
     WHEN says_nothing AND NOT coalesce(
         starts_with(ltrim(TRY(decode(data))), '{') AND json_valid(TRY(decode(data))), false)
-        THEN 'it should be a message, and its data is no JSON object'
+        THEN 'it should be a message, and its data is not a JSON object'
     WHEN says_nothing AND TRY(decode(data)) ->> '$$.RunId' IS NOT NULL
         THEN 'its RunId is too long or not printable'
     END AS own_reason

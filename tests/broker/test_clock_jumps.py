@@ -74,7 +74,7 @@ def test_a_clock_that_starts_a_month_ahead_ends_no_lease_and_drops_nothing() -> 
     assert hand.broker.clock.doubt is Doubt.AHEAD
     assert [each.before_ns for each in hand.seen if isinstance(each, Survey)][-1] is None
     assert "30.0 days past the last time in the log" in notes(hand)
-    assert "off for so long" in notes(hand)
+    assert "off that long" in notes(hand)
 
 
 def test_accepted_what_is_over_ends_and_what_was_made_since_lives() -> None:

@@ -57,6 +57,17 @@ def test_every_command_can_answer_in_json(parser: Parser) -> None:
     assert leaf == any("--json" in action.option_strings for action in parser._actions)
 
 
+@pytest.mark.parametrize("parser", parsers(), ids=lambda parser: parser.prog)
+def test_every_argument_says_what_it_means(parser: Parser) -> None:
+    silent = [action.dest for action in parser._actions if not (action.help or actions(parser))]
+
+    assert silent == []
+
+
+def test_the_reference_shows_the_defaults_themselves() -> None:
+    assert "%(" not in reference()
+
+
 def test_the_reference_in_the_docs_is_what_the_parsers_say() -> None:
     page = ROOT / "docs" / "commands.md"
 
@@ -74,7 +85,8 @@ def test_an_unknown_command_gets_the_nearest_one(capsys) -> None:
     ("typed", "meant"),
     [
         ("statsu", "status"), ("subscribe", "sub"), ("publish", "pub"), ("start", "serve"),
-        ("dotcor", "doctor"), ("topic", "topics"), ("configure", "config"),
+        ("dotcor", "doctor"), ("topic", "topics"), ("configure", "config"), ("events", "sub"),
+        ("health", "status"), ("info", "status"),
     ],
 )  # fmt: skip
 def test_a_command_that_is_not_there_gets_the_one_that_was_meant(typed, meant, capsys) -> None:
@@ -122,6 +134,15 @@ def test_a_wrong_option_gets_the_nearest_and_no_value_is_repeated(line, said, ca
     assert said in words
     assert SECRET not in words
     assert words.count("\n") == 2
+
+
+@pytest.mark.parametrize("first", [f"--secret={SECRET}", f"--{SECRET}", f"-{SECRET}"])
+def test_an_option_in_front_of_the_command_is_named_without_its_value(first, capsys) -> None:
+    assert run([first, "pub", "a", "1"]) == 2
+
+    words = capsys.readouterr().err
+    assert "options come after the command" in words
+    assert SECRET not in words
 
 
 def test_wrong_arguments_are_two_lines_and_exit_code_two(capsys) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 
 import pytest
 
@@ -40,3 +42,21 @@ def test_who_asked_for_quiet_reads_nothing(capsys: pytest.CaptureFixture[str]) -
         bar.advance()
 
     assert capsys.readouterr().err == ""
+
+
+def test_a_line_is_written_at_once_so_that_steps_of_two_threads_do_not_mix(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[str] = []
+
+    class Log(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    monkeypatch.setattr(sys, "stderr", Log())
+    with Progress("tables") as progress:
+        progress.step("runs")
+
+    [line] = written
+    assert line.endswith("runs\n")

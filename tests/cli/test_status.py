@@ -41,6 +41,14 @@ def test_status_is_one_screen_of_words(broker, tocsin, topic) -> None:
     assert len(out.splitlines()) <= 24
 
 
+def test_an_empty_log_has_no_numbers(tocsin) -> None:
+    with served() as empty:
+        _, out, _ = tocsin(empty, "status")
+
+    assert "events         0 in the log\n" in out
+    assert "0 open, 1 connection\n" in out
+
+
 def test_status_in_json_has_what_the_screen_has(broker, tocsin, topic) -> None:
     last = broker.publish({"topic": topic}, {"topic": topic})["last"]
 

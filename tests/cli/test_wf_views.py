@@ -300,7 +300,7 @@ def test_no_runs_yet_says_how_runs_come(tocsin: Tocsin, monitor: Recorded) -> No
     monitor.answers["/runs"] = {"runs": [], "next": None}
 
     assert tocsin("ls")[:2] == (0, "")
-    assert "no runs yet. Run a workflow that tells this broker" in tocsin("ls")[2]
+    assert "no runs yet. Run a workflow that reports to this broker" in tocsin("ls")[2]
     assert "no such runs" in tocsin("ls", "--state", "lost")[2]
     code, out, words = tocsin("show")
     assert (code, out) == (5, "")
@@ -407,7 +407,7 @@ def test_why_it_failed_comes_first_and_what_was_before_last(tocsin: Tocsin) -> N
         f"    {here('12:10:00')}:00  ActivityExecuting s3",
         f"    {here('12:10:05')}:05  memory rss 63 GB s3",
     ]
-    assert words == "\nrun 91bc-01, failed: 1 failed try\n"
+    assert words == "\nrun 91bc-01, failed: 1 failed attempt\n"
 
 
 def test_a_run_without_failures_points_at_one_that_has_some(
@@ -479,7 +479,7 @@ def test_a_workflow_has_versions(tocsin: Tocsin, monitor: Recorded) -> None:
     assert out.splitlines()[1].split() == ["v2", "v1", "-", "1", "-"]
     code, out, words = tocsin("changes", "nothing")
     assert (code, out) == (5, "")
-    assert "no run and no workflow is called 'nothing'" in words
+    assert "there is no run and no workflow with the name 'nothing'" in words
 
 
 def test_hints_say_what_would_be_saved(tocsin: Tocsin, monitor: Recorded) -> None:

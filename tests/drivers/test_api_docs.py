@@ -23,6 +23,18 @@ def test_every_operation_has_an_id_of_its_own_and_a_summary() -> None:
     assert document["info"]["description"]
 
 
+def test_every_parameter_says_what_it_means() -> None:
+    silent = [
+        f"{method} {path} {parameter['name']}"
+        for path, methods in description()["paths"].items()
+        for method, operation in methods.items()
+        for parameter in operation.get("parameters", ())
+        if not parameter.get("description")
+    ]
+
+    assert silent == []
+
+
 SOAP = ("/soap", "/axis2/", "/onvif/", "/wsman")  # their own documents describe them: WSDL
 
 

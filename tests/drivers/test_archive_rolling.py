@@ -151,7 +151,10 @@ def test_the_archive_of_another_log_is_not_mixed_with_this_one(tmp_path: Path) -
         )
     )
 
-    for other, words in ((young, "goes up to 50, the log to 10"), (longer, "is another than")):
+    for other, words in (
+        (young, "goes up to 50, the log to 10"),
+        (longer, "differs from the log's"),
+    ):
         with pytest.raises(ArchiveOfAnotherLog, match=words):
             other.roll()
         other.store.close()
@@ -172,7 +175,7 @@ def test_two_do_not_fill_one_archive(log: Log, monkeypatch: pytest.MonkeyPatch) 
 def test_room_is_left_for_the_log(log: Log) -> None:
     log.write(3)
 
-    with pytest.raises(DiskFull, match="shall stay free"):
+    with pytest.raises(DiskFull, match="must stay free"):
         log.roll(free_bytes_min=1 << 60)
 
     assert log.archived() == []

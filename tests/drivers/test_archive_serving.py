@@ -167,7 +167,7 @@ def test_an_archive_of_another_log_is_left_alone_and_that_is_told() -> None:
         status, health = broker.call("GET", "/readyz")
 
         assert status == 200, "it serves all the same"
-        assert "was filled from another log" in health["reasons"][0]
+        assert "was written from another log" in health["reasons"][0]
         assert "T413" in broker.said()
         assert [each for _, each in archived(broker)] == [f"old{n}" for n in range(30)]
 
@@ -183,6 +183,6 @@ def test_an_archive_that_cannot_be_written_is_told_and_tried_again(tmp_path: Pat
             time.sleep(0.1)
         _, health = broker.call("GET", "/readyz")
 
-        assert "the archive cannot be filled" in health["reasons"][0]
+        assert "the archive cannot be written" in health["reasons"][0]
         assert broker.publish({"id": "f"})["accepted"] == 1
         assert os.path.isfile(blocked)

@@ -128,7 +128,7 @@ def test_a_filling_process_that_cannot_be_killed_is_left_behind_and_told_of(
 
     said = run(tmp_path / "data", script)
 
-    assert "the process that fills the archive does not end" in said
+    assert "the archive process does not stop" in said
     assert f"pid={pids[0]}" in said
 
 

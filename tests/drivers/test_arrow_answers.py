@@ -113,7 +113,7 @@ def test_a_reader_goes_on_where_an_answer_ended_and_names_the_columns_it_wants(
         (f"?limit={LIMIT_MAX + 1}", f"from 0 to {LIMIT_MAX}"),
         ("?columns=seq,rum", "did you mean run"),
         ("?columns=told.", "no member of told"),
-        ("?filter=load>5", "which is not known here"),
+        ("?filter=load>5", "which is not a known parameter"),
         ("?checked=maybe", "Choose one of yes, no"),
     ],
 )
@@ -168,7 +168,7 @@ def test_the_log_stands_in_for_a_damaged_file_of_the_archive(broker: Served) -> 
 
     for _, _, body in answers:
         assert table(body)["seq"].to_pylist() == list(range(1, 51))
-    assert "the log stands in for a file" in broker.said()
+    assert "a damaged archive file is read from the log instead" in broker.said()
 
 
 def test_an_archive_that_was_filled_from_another_log_is_not_given_as_this_one(

@@ -129,13 +129,13 @@ def test_a_damaged_or_unfinished_backup_restores_nothing(parent: Path) -> None:
 
     for damaged in (whole[:-1], whole[:9000] + b"?" + whole[9001:]):
         log.write_bytes(damaged)
-        with pytest.raises(BadBackup, match=r"log\.sqlite: it is not what was written"):
+        with pytest.raises(BadBackup, match=r"log\.sqlite: its checksum is wrong"):
             restore(parent / "copy", parent / "again", None, ignore)
     log.unlink()
     with pytest.raises(BadBackup, match="it is missing"):
         restore(parent / "copy", parent / "again", None, ignore)
     (parent / "copy" / MANIFEST_NAME).unlink()
-    with pytest.raises(BadBackup, match="is no backup"):
+    with pytest.raises(BadBackup, match="is not a backup"):
         restore(parent / "copy", parent / "again", None, ignore)
 
     assert sorted(path.name for path in parent.iterdir()) == ["copy", "data"]
@@ -159,7 +159,7 @@ def test_nothing_is_written_over(parent: Path) -> None:
         back_up(data, None, parent / "copy", ignore)
     with pytest.raises(BadBackup, match="is not empty"):
         restore(parent / "copy", data, None, ignore)
-    with pytest.raises(BadBackup, match="is no data directory"):
+    with pytest.raises(BadBackup, match="is not a data directory"):
         back_up(parent / "nowhere", None, parent / "other", ignore)
     (parent / "empty").mkdir()
     restore(parent / "copy", parent / "empty", None, ignore)

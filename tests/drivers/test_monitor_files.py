@@ -126,6 +126,33 @@ def test_the_lineage_goes_from_run_to_run_in_both_directions(kept: Kept) -> None
     }
 
 
+def test_a_file_in_a_directory_that_a_step_wrote_was_written_by_that_step(kept: Kept) -> None:
+    kept.fold(
+        heard(
+            *run_of(
+                *("smk", 0, "/data/s"),
+                step("smk", "split", 1, ["all.csv"], ["parts/"]),
+                step("smk", "count", 5, ["parts/deep/1.csv"], ["1.out"]),
+            ),
+            *run_of(*("late", 100, "/x"), step("late", "use", 101, ["/data/s/parts/2.csv"], ["u"])),
+        )
+    )
+
+    up = find_files(kept.asked, NOW_NS, "1.out", depth=5)["lineage"].up
+    down = find_files(kept.asked, NOW_NS, "/data/s/parts", depth=1)["lineage"].down
+
+    assert [(each.file, each.activity) for each in up] == [
+        ("parts/deep/1.csv", "split"),
+        ("all.csv", None),
+    ]
+    assert {(each.file, each.run, each.activity) for each in down} == {
+        ("parts/", "smk", "count"),
+        ("parts/", "late", "use"),
+    }
+    assert who(kept, "parts/deep/1.csv") == who(kept, "2.csv") == [("smk", "split")]
+    assert who(kept, "parts/deep/nobody-read.csv") == []
+
+
 def test_a_lineage_that_is_cut_says_that_there_is_more(kept: Kept) -> None:
     kept.fold(heard(*TWO_ENGINES))
 

@@ -112,7 +112,7 @@ def test_a_plan_whose_tasks_wait_for_each_other_is_refused_with_their_names(
     status, problem = broker.call("POST", "/estimates", {"workflow": "blast", "tasks": tasks})
 
     assert status == 400
-    assert problem["detail"].startswith("task 'split' waits for itself, by way of 'merge', 'align'")
+    assert problem["detail"].startswith("task 'split' waits for itself, through 'merge', 'align'")
 
 
 def test_a_type_that_never_ended_brings_those_with_a_name_like_it(broker: Served) -> None:

@@ -161,6 +161,25 @@ def test_a_bad_line_is_noted_and_skipped_and_the_connection_goes_on(tmp_path: Pa
     assert said.count("T213") == 4
 
 
+@pytest.mark.parametrize(
+    "field", [b'"n": ' + b"9" * 5_000, b'"n": 1e999', b'"n": 1, "n": 2'], ids=lambda f: f[:8]
+)
+def test_a_record_that_not_everybody_reads_alike_is_refused_and_counted(
+    tmp_path: Path, field: bytes
+) -> None:
+    bad = event("xwf.end", status=1)[:-1] + b", " + field + b"}\n"
+
+    async def script(door: PegasusDoor, node: Node) -> None:
+        await send(door, event("xwf.start"), bad)
+        (run,) = fold(await stored(node)).values()
+        assert run.state == "running"
+        assert door.counts.bad == 1
+
+    said = run(tmp_path, script)
+
+    assert said.count("T213") == 1
+
+
 def test_of_many_bad_lines_a_few_are_told_and_all_are_counted(tmp_path: Path) -> None:
     async def script(door: PegasusDoor, node: Node) -> None:
         await send(door, event("xwf.start") + b"hello\n" * 1_000)
@@ -193,11 +212,12 @@ def test_what_does_not_begin_with_a_record_is_hung_up_on(tmp_path: Path, first: 
         with contextlib.suppress(ConnectionError):
             await send(door, first + event("xwf.start") + b"\n", pause_s=0.05)
         assert await stored(node) == []
+        assert door.counts.bad == 1
 
     said = run(tmp_path, script)
 
     assert said.count("T212") == 1
-    assert "what came first is no record of Pegasus" in said
+    assert "the first data is not a Pegasus record" in said
 
 
 def test_a_line_of_ten_megabytes_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -249,7 +269,7 @@ def test_who_says_nothing_for_too_long_is_hung_up_on(tmp_path: Path) -> None:
 
     said = run(tmp_path, script, DoorLimits(idle_s=0.05, record_deadline_s=0.05))
 
-    assert said.count("did not come whole") == 1
+    assert said.count("was incomplete") == 1
 
 
 def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:

@@ -17,7 +17,10 @@ from tocsin.safexml import parse
 texts = st.text(max_size=20) | st.text("a\r\n\t\x00\x0b<&>]\ufffe\ud800", max_size=8)
 names = st.text("abc01_é data", min_size=1, max_size=6) | st.sampled_from(["id", "data", "topic"])
 scalars: st.SearchStrategy[Scalar] = (
-    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts
+    st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
 )
 values: st.SearchStrategy[Value] = scalars | st.builds(
     Quantity, scalars, st.none() | texts, st.none() | texts

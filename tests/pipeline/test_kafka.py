@@ -193,7 +193,7 @@ def test_a_topic_makes_the_tables_that_an_archive_makes_in_parts_and_each_messag
     assert (second["new"], third["new"]) == (True, False)
     assert second["through"] == third["through"] == len(events) + len(NO_EVENTS)
     found = rows(tmp_path / "there", "quarantine").to_pylist()
-    aside = [each for each in found if "it is no CloudEvent" in each["reason"]]
+    aside = [each for each in found if "it is not a CloudEvent" in each["reason"]]
     assert {each["file"] for each in aside} == {f"{url}/1/{333 + n}" for n in range(3)}
     assert "hello" in {each["excerpt"] for each in aside}
     assert sum(State(tmp_path / "there").positions().values()) == len(events) + len(NO_EVENTS)

@@ -184,7 +184,7 @@ def test_messages_become_records_and_those_that_are_no_events_keep_their_place()
     assert refused.column("seq").to_pylist() == [108]
     assert refused.column("kafka_offset").to_pylist() == [8]
     assert refused.column("data").to_pylist() == [b"hello"]
-    assert "it is no CloudEvent: the message has no ce_" in refused.column("refused")[0].as_py()
+    assert "it is not a CloudEvent: the message has no ce_" in refused.column("refused")[0].as_py()
 
 
 def test_workers_read_messages_by_the_concepts_of_the_site(tmp_path: Path) -> None:

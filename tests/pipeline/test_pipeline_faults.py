@@ -102,7 +102,7 @@ def expected_aside(truth: dict[str, Any]) -> Counter[str]:
     no_object = ("not_json", "not_utf8", "not_an_object")
     return Counter(
         {
-            "it should be a message, and its data is no JSON object": sum(
+            "it should be a message, and its data is not a JSON object": sum(
                 broken[kind] for kind in no_object
             ),
             "its RunId is too long or not printable": broken["bad_run"],

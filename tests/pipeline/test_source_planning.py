@@ -210,7 +210,7 @@ def test_a_record_without_what_it_must_have_spoils_its_file_unless_it_is_kept(
         ({"after": 5, "through": 4}, r"through is 4, before after"),
         ({"rows_per_batch": "many"}, r"rows_per_batch is 'many'"),
         ({"bad_files": "ignore"}, r"Choose one of fail, skip"),
-        ({"path": ""}, r"not told where"),
+        ({"path": ""}, r"needs to know where"),
         ({"path": "http://"}, r"names no host"),
         ({"path": "http://me:secret@broker"}, r"^the address of the broker has a user"),
     ],

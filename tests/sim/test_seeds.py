@@ -58,7 +58,7 @@ MUST_HAPPEN = {
     "log trimmed",
     "note: a subscription expired",
     "note: a subscription was paused; `tocsin subs resume` starts it again",
-    "note: an event became a dead letter; `tocsin dlq show` has it",
+    "note: an event became a dead letter; see `tocsin dlq show`",
     "note: events waited longer than the subscription may hold them, and were dropped",
     "redrive: Redriven",
     "redrive: RedriveFailed",

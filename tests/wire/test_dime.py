@@ -175,13 +175,13 @@ def test_the_text_before_and_behind_the_xml_is_taken_away_in_every_encoding() ->
 
 
 BROKEN = {
-    "no DIME": b"POST /soap HTTP/1.1\r\n",
-    "which is no DIME": b"\x16",  # the first byte of TLS, and nothing after it
+    "not DIME": b"POST /soap HTTP/1.1\r\n",
+    "which is not DIME": b"\x16",  # the first byte of TLS, and nothing after it
     "reserved bit": record(0x0E, 0x21, type_=b"t"),
     "does not begin": record(0x0A, 0x20, type_=b"t"),
     "begins a message within": record(0x0C, 0x20, type_=b"t") + record(0x0E, 0x20, type_=b"t"),
     "a chunk of nothing": record(0x0E, 0x00),
-    "no chunk though": record(0x0D, 0x20, type_=b"t") + record(0x0A, 0x20, type_=b"t"),
+    "not a chunk though": record(0x0D, 0x20, type_=b"t") + record(0x0A, 0x20, type_=b"t"),
     "ends the message though": record(0x0F, 0x20, type_=b"t"),
     "says that more": record(0x0D, 0x40),
     "unknown type format 9": record(0x0E, 0x90),
@@ -189,7 +189,7 @@ BROKEN = {
     "id of its own": record(0x0D, 0x20, type_=b"t") + record(0x0A, 0x00, id_=b"i"),
     "content though": record(0x0E, 0x40, data=b"d"),
     "no type though": record(0x0E, 0x20, data=b"d"),
-    "ended within a message": encode(HI)[:-1],
+    "ended in the middle of a message": encode(HI)[:-1],
 }
 
 

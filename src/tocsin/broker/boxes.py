@@ -82,14 +82,14 @@ class Boxes:
     def _acknowledge(self, box: Subscriber, ack: str) -> None:
         if len(ack) > TOKEN_CHARACTERS_MAX or not (ack.isascii() and ack.isdigit()):
             raise BadToken(
-                f"{ack[:32]!r} is no acknowledgement token",
+                f"{ack[:32]!r} is not an acknowledgement token",
                 remedy="Send `next` of the last response unchanged.",
             )
         seq = int(ack)
         if seq > box.follower.cursor(self._state.head):
             if seq > box.handed_out:
                 raise BadToken(
-                    f"token {ack} was never handed out",
+                    f"token {ack} was not issued by this box",
                     remedy="Send `next` of the last response unchanged.",
                 )
             box.told_dropped = box.answered_dropped

@@ -7,7 +7,7 @@ leases end and events are stamped and dropped, is `now_ns` and a shift (`State.t
 A machine's clock may be wrong, and a lease that a wrong clock ended is gone. So it is compared with
 the last time that was sure, which is on disk. Past `clock_jump_s` it is in doubt:
 
-- at the start it is AHEAD of that time: the broker was off for so long, or the clock is wrong.
+- at the start it is AHEAD of that time: the broker was off that long, or the clock is wrong.
   Time is what the clock says, no lease ends, and nothing is dropped for its age.
 - at the start it is BEHIND that time: the clock is wrong, or it was then. Time goes on from the
   last that was sure.
@@ -135,11 +135,12 @@ def _far(jump_ns: int) -> str:
 
 
 _THEN: Final = (
-    "If the clock is right, say `tocsin clock accept`; if not, set it, and all goes on by itself."
+    "If the clock is right, run `tocsin clock accept`. "
+    "If not, set it: the broker then goes on by itself."
 )
 _SAYS: Final[dict[Doubt, Callable[[str], str]]] = {
     Doubt.AHEAD: lambda far: (
-        f"the clock is {far} past the last time in the log: the broker was off for so long, or the "
+        f"the clock is {far} past the last time in the log: the broker was off that long, or the "
         f"clock is wrong. Meanwhile no lease ends and nothing is dropped for its age. {_THEN}"
     ),
     Doubt.BEHIND: lambda far: (

@@ -50,7 +50,7 @@ class DeadLetters:
         who.dead += 1
         state.note(
             "warning",
-            "an event became a dead letter; `tocsin dlq show` has it",
+            "an event became a dead letter; see `tocsin dlq show`",
             dead_letter=letter.id,
             subscription=letter.subscription,
             seq=letter.seq,
@@ -68,7 +68,7 @@ class DeadLetters:
             )
         if under_way >= REDRIVES_PER_LANE_MAX:
             raise RedriveFailed(
-                f"{REDRIVES_PER_LANE_MAX} dead letters wait for this sink already",
+                f"{REDRIVES_PER_LANE_MAX} dead letters are already waiting for this sink",
                 remedy="Wait for those to go through, then redrive the rest.",
             )
         self._redriving.add(letter.id)

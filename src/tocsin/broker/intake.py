@@ -66,8 +66,8 @@ class Intake:
             or self._bytes + size > options.intake_bytes_max
         ):
             raise Busy(
-                f"{self._events} events wait for the disk already",
-                remedy="Send it again in a second; nothing of it was stored.",
+                f"{self._events} events are already waiting for the disk",
+                remedy="Nothing was stored. Send it again in a second.",
             )
         self._offers.append(Offer(events, token, size))
         self._events += len(events)

@@ -35,8 +35,8 @@ class Kept:
         """Keep the value, or nothing any more if it is None."""
         if not 0 < len(key.encode()) <= KEY_BYTES_MAX:
             raise TooMuchKept(
-                f"a name to keep something under has {len(key.encode())} bytes",
-                remedy=f"Use one to {KEY_BYTES_MAX}.",
+                f"a key has {len(key.encode())} bytes",
+                remedy=f"Use 1 to {KEY_BYTES_MAX} bytes.",
             )
         refusal: TooMuchKept | None = None
 

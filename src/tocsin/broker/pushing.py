@@ -268,7 +268,7 @@ class Pushing:
     def _give_up(self, who: Subscriber, reason: str, now_ns: int) -> None:
         """The event in front becomes a dead letter, in the same commit that moves the cursor."""
         if self.dead_letters.are_full():
-            self.suspend(who, f"the dead letters are full, and the sink answers {reason}")
+            self.suspend(who, f"the dead letters are full, and the sink answered {reason}")
             return
         stored = who.follower.waiting[0]
         self.dead_letters.bury(who, stored, reason, now_ns)

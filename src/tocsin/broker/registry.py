@@ -122,7 +122,7 @@ class Registry:
             if filter is None:
                 filter = known[text] = read_filters(Snapshot.filters_of(subscription))
         except TocsinError as error:
-            reason = f"its filter cannot be read: {error.problem}"
+            reason = f"its filter is not valid: {error.problem}"
             self._state.note("error", "a subscription is paused", id=subscription.id, reason=reason)
             paused = msgspec.structs.replace(subscription, state=Standing.PAUSED, reason=reason)
             return paused, EVERYTHING

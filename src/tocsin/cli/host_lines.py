@@ -61,7 +61,7 @@ def show_list(monitor: Monitor, *, as_json: bool) -> None:
         return
     here = [each for each in wanted if each.name in monitor.probes]
     rows = [(each.name.local, ", ".join(each.parameters), each.about) for each in here]
-    table(("EVENT", "PARAMETERS", "WHAT IT TELLS"), rows)
+    table(("EVENT", "PARAMETERS", "WHAT IT MEASURES"), rows)
     if monitor.missing:
         show("\nNot on this machine:")
     width = max((len(name.local) for name in monitor.missing), default=0)

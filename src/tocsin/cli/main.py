@@ -35,6 +35,9 @@ Commands:
 _OTHERS_SAY = {
     "broker": "serve",
     "consume": "sub",
+    "events": "sub",
+    "health": "status",
+    "info": "status",
     "list": "topics ls",
     "ls": "topics ls",
     "produce": "pub",
@@ -100,7 +103,7 @@ def _dispatch(arguments: list[str]) -> int:
 
     command = find_command(first)
     if command is None:
-        return _no_such_command(first)
+        return _misplaced_option() if first.startswith("-") else _no_such_command(first)
     parsed = command_parser(first, command).parse_args(arguments[1:])
     if getattr(parsed, "ca_file", None):
         return _run_trusting(command, parsed)
@@ -125,6 +128,16 @@ def _run_trusting(command: Command, parsed: Namespace) -> int:
             del os.environ[CA_FILE_VARIABLE]
         else:
             os.environ[CA_FILE_VARIABLE] = before
+
+
+def _misplaced_option() -> int:
+    # The option is not repeated: its value may be a secret, and may be joined to its name.
+    print(
+        "tocsin: options come after the command\n"
+        "Write it as in `tocsin status --json`; `tocsin --help` lists the commands.",
+        file=sys.stderr,
+    )
+    return USAGE
 
 
 def _no_such_command(name: str) -> int:

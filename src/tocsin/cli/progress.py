@@ -77,4 +77,6 @@ class Progress:
 
     def _say(self, words: str) -> None:
         self._said_s = monotonic()
-        print(f"{self._said_s - self._begun_s:7.1f} s  {words}", file=sys.stderr, flush=True)
+        # In one write, since steps of several threads may begin together.
+        sys.stderr.write(f"{self._said_s - self._begun_s:7.1f} s  {words}\n")
+        sys.stderr.flush()

@@ -27,7 +27,7 @@ def run_command(arguments: Namespace, command: list[str]) -> int:
     try:
         telling = _begin(arguments, command, run_id, child)
     except Exception as error:  # the command runs in any case
-        _say(arguments, f"nothing can be told of it: {error}")
+        _say(arguments, f"it cannot be reported: {error}")
     ended = _follow(child, telling)
     if ended.problem:
         print(f"tocsin run: {ended.problem}", file=sys.stderr)
@@ -123,7 +123,7 @@ def _tell_end(arguments: Namespace, telling: Telling | None, child: Child, ended
     if counts.spooled or counts.dropped:
         _say(
             arguments,
-            "the broker could not be reached; what there is to tell of this run is kept in "
+            "the broker could not be reached; the events of this run are kept in "
             f"{telling.outbox.spool} and sent by the next run, or by `tocsin wf send`",
         )
     return not (counts.spooled or counts.dropped)

@@ -59,7 +59,7 @@ def _log_records(path: Path) -> list[dict[str, Any]] | None:
         record = _json(line, where)
         if not isinstance(record, dict) or len(records) >= RECORDS_MAX:
             raise BadRunsFile(
-                f"{where} is no record of Snakemake's log, or there are too many",
+                f"{where} is not a record of Snakemake's log, or there are too many",
                 remedy=f"Give one JSON object a record, at most {RECORDS_MAX:,}.",
             )
         records.append(record)

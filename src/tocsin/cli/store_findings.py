@@ -78,7 +78,7 @@ def clock_findings(directory: Path) -> list[Finding]:
         return []
     words = (
         f"it is {abs(days):.1f} days {'past' if days > 0 else 'before'} the last time in the log: "
-        "the broker was off for so long, or a clock is or was wrong"
+        "the broker was off that long, or a clock is or was wrong"
     )
     remedy = (
         "If it is wrong, set it. If it is right, start with `tocsin serve --accept-clock`; until "

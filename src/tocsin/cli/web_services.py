@@ -20,7 +20,7 @@ def add_specification(parser: argparse.ArgumentParser, *others: str, words: str 
         "--as",
         dest="spec",
         choices=(*SPECS, *others),
-        help="be a client of WS-Eventing (wse is 2004/08, wse11 2011/03) or WS-Notification"
+        help="act as a client of WS-Eventing (wse is 2004/08, wse11 2011/03) or WS-Notification"
         + words,
     )
     add_versions(parser)

@@ -142,4 +142,4 @@ def _filter(wish: Wish) -> say.Filter | None:
 
 
 def _unexpected(wanted: str) -> SoapFault:
-    return SoapFault("Receiver", f"it is no {wanted}")
+    return SoapFault("Receiver", f"it is not a {wanted}")

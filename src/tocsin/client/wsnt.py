@@ -129,7 +129,7 @@ class WsntClient(SoapClient):
         if mode is not None:
             raise self._has_no("delivery modes")
         if end_to is not None:
-            raise self._has_no("address that is told of a subscription's end")
+            raise self._has_no("address that is notified of a subscription's end")
 
     def _ask_of(self, message: say.Request, *, repeatable: bool = False) -> Ask:
         wsa = self._caller.speech.wsa or USUAL_WSA[self.spec]
@@ -158,7 +158,7 @@ class WsntClient(SoapClient):
     def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
         told = _told(envelope)
         if not isinstance(told, say.SubscribeResponse):
-            raise SoapFault("Receiver", "it is no SubscribeResponse")
+            raise SoapFault("Receiver", "it is not a SubscribeResponse")
         lease = _lease(told.termination_ns, told.current_ns)
         if told.termination_ns is None:  # versions that have no place for it
             lease = lease_s(asked, asked, time.time_ns())
@@ -171,7 +171,7 @@ class WsntClient(SoapClient):
     def _renewed(self, envelope: Envelope, asked: str | None) -> float | None:
         told = _told(envelope)
         if not isinstance(told, say.RenewResponse):
-            raise SoapFault("Receiver", "it is no RenewResponse")
+            raise SoapFault("Receiver", "it is not a RenewResponse")
         return _lease(told.termination_ns, told.current_ns)
 
     def _status_ask(self) -> Ask:
@@ -196,7 +196,7 @@ class WsntClient(SoapClient):
             if split(child.tag)[1] == "TerminationTime":
                 text = None if is_nil(child) else text_of(child)
                 return lease_s(text, None, time.time_ns())
-        raise SoapFault("Receiver", "it tells no TerminationTime")
+        raise SoapFault("Receiver", "it has no TerminationTime")
 
     def _unsubscribe_ask(self) -> Ask:
         return self._ask_of(say.Unsubscribe(), repeatable=True)

@@ -86,7 +86,7 @@ def back_up(data: Path, archive: Path | None, out: Path, advance: Advance) -> Ma
     CorruptLog if the log itself is damaged, and BackupFailed if the disk says no.
     """
     if not (data / LOG_NAME).is_file():
-        raise BadBackup(f"{data} is no data directory", remedy="Name one with --data.")
+        raise BadBackup(f"{data} is not a data directory", remedy="Name one with --data.")
     _must_be_free(out)
     if not _is_served(data) and (loss := loss_in(data)) is not None:
         raise refused(str(data / LOG_NAME), loss)
@@ -147,12 +147,12 @@ def read_manifest(backup: Path) -> Manifest:
         manifest = msgspec.json.decode((backup / MANIFEST_NAME).read_bytes(), type=Manifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BadBackup(
-            f"{backup} is no backup: {MANIFEST_NAME} cannot be read",
+            f"{backup} is not a backup: {MANIFEST_NAME} cannot be read",
             remedy="Name a directory that `tocsin backup` made.",
         ) from error
     if manifest.format != FORMAT:
         raise BadBackup(
-            f"{backup} was made by Tocsin {manifest.version}, in a format that is not known here",
+            f"{backup} was made by Tocsin {manifest.version}, in a newer format",
             remedy="Restore it with that version or a newer one.",
         )
     for file in manifest.files:
@@ -173,7 +173,7 @@ def last_given(data: Path) -> int:
     except Exception as error:  # whatever is wrong with it: it is being replaced
         if not found:
             raise BadBackup(
-                f"{data} does not say any more which numbers it gave",
+                f"{data} no longer records its last event number",
                 remedy="Give the next number with --next.",
             ) from error
     return found
@@ -189,7 +189,7 @@ def size_of(data: Path, archive: Path | None) -> int:
 
 def _must_be_free(place: Path) -> None:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise BadBackup(f"{place} is not empty", remedy="Name a directory that is not there yet.")
+        raise BadBackup(f"{place} is not empty", remedy="Name a directory that does not exist yet.")
 
 
 def _is_served(data: Path) -> bool:
@@ -318,7 +318,7 @@ def _copy_checked(backup: Path, file: BackupFile, out: Path, advance: Advance) -
     except FileNotFoundError:
         raise _damaged(backup, file, "it is missing") from None
     if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-        raise _damaged(backup, file, "it is not what was written")
+        raise _damaged(backup, file, "its checksum is wrong")
 
 
 def _damaged(backup: Path, file: BackupFile, problem: str) -> BadBackup:

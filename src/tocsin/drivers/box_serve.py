@@ -63,7 +63,7 @@ def _publish_nothing(events: list[Event], replier: Replier) -> None:
 def _not_here(path: str) -> NoSuchPath:
     return NoSuchPath(
         f"there is no {path[:100]} at a message box service",
-        remedy="Boxes are made and asked by SOAP, at /soap or /axis2/services/MsgBoxService.",
+        remedy="Create and read boxes by SOAP, at /soap or /axis2/services/MsgBoxService.",
     )
 
 
@@ -81,7 +81,7 @@ def run(
     if not is_loopback(address) and not settings.http.open:
         raise NotOpenToTheWorld(
             f"{address} can be reached from elsewhere, and nothing protects it",
-            remedy="Listen on 127.0.0.1, or say --open if that is meant.",
+            remedy="Listen on 127.0.0.1, or add --open if you want that.",
         )
     tls = door_context(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

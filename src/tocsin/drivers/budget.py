@@ -51,7 +51,7 @@ class ReceiveBudget:
                 limit=self.bytes_max,
             )
         return Busy(
-            f"messages that are being received hold {self.held_bytes} bytes already",
+            f"messages being received already take {self.held_bytes} bytes",
             remedy="Send it again in a while, in smaller pieces, or raise "
             "limits.receiving_bytes_max.",
         )

@@ -107,7 +107,7 @@ class Directory:
             entry_id = holder or secrets.token_hex(12)
         elif holder not in (None, entry_id):
             raise BadRegistration(
-                f"{registration.name!r} on {registration.host} is registered as {holder}",
+                f"{registration.name!r} on {registration.host} is already registered as {holder}",
                 remedy="Replace that entry, withdraw it, or register under another name.",
             )
         self._check_not_own(entry_id)
@@ -217,7 +217,9 @@ class Directory:
             try:
                 entry = from_bytes(value)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                self._node.note("warning", "an entry of the directory is lost", key=key, why=error)
+                self._node.note(
+                    "warning", "an entry of the directory could not be read", key=key, why=error
+                )
                 continue
             self._listing.put(entry)
 
@@ -293,7 +295,7 @@ class Directory:
             )
         if self._bytes_total + len(value) - self._bytes.get(entry_id, 0) > DIRECTORY_BYTES_MAX:
             raise DirectoryFull(
-                f"the directory has {self._bytes_total:,} bytes, and may have no more",
+                f"the directory is full: it has {self._bytes_total:,} bytes",
                 remedy="Withdraw entries that are not needed, or let their leases end.",
             )
         if len(self._bytes) + len(self._coming) < ENTRIES_MAX:
@@ -302,7 +304,7 @@ class Directory:
         live = {entry.id for entry in self._listing if entry.is_live(now_ns)} | {*self._coming}
         if len(live - self._own.keys() | {entry_id}) > ENTRIES_MAX:
             raise DirectoryFull(
-                f"the directory has {ENTRIES_MAX:,} entries, and may have no more",
+                f"the directory is full: it has {ENTRIES_MAX:,} entries",
                 remedy="Withdraw entries that are not needed, or let their leases end.",
             )
 

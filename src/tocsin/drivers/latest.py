@@ -67,7 +67,7 @@ class Latest:
         """One search at a time, and not too many who wait for theirs."""
         if self._waiting >= WAITING_MAX:
             raise Busy(
-                f"{self._waiting} others ask for the latest event",
+                f"{self._waiting} other requests for the latest event are waiting",
                 remedy="Ask again in a second.",
             )
         self._waiting += 1

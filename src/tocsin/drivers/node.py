@@ -234,7 +234,7 @@ class Node(NodeStreams):
     def _not_performed(self, effect: do.Effect, error: Exception) -> None:
         """A bug in a door or in the pusher must cost its own client, not everybody's commit."""
         trace = "".join(traceback.format_exception(error))
-        self.note("error", "an effect failed", effect=type(effect).__name__, trace=trace)
+        self.note("error", "an internal action failed", effect=type(effect).__name__, trace=trace)
         if isinstance(effect, do.Push):
             failed = Failed(f"sending failed: {error!r}", reachable=True)
             self.loop.call_soon(self._pushed, effect.lane, failed)

@@ -80,7 +80,7 @@ def run(
         if not is_loopback(address) and not settings.http.open:
             raise NotOpenToTheWorld(
                 f"{address} ({setting}) can be reached from elsewhere, and nothing protects it",
-                remedy="Listen on 127.0.0.1, or say --open if that is meant.",
+                remedy="Listen on 127.0.0.1, or add --open if you want that.",
             )
     tls = door_context(settings.http)
     if settings.delivery.ca_file:

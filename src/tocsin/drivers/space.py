@@ -73,7 +73,7 @@ class Space:
     def _close(self) -> None:
         self.reason = self._words()
         self._node.broker.refuse(self._refusal)
-        self._node.note("error", f"no events are taken: {self.reason}", code=DiskFull.code)
+        self._node.note("error", f"no events are accepted: {self.reason}", code=DiskFull.code)
 
     def _refusal(self) -> DiskFull:
         return DiskFull(

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
-from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
 
@@ -86,7 +86,7 @@ class StreamDoor(ABC, Generic[S]):
             )
         except (OSError, UnicodeError) as error:
             raise BadSetting(
-                f"cannot listen on {address}: {error}",
+                f"cannot listen on {address}: {why_not(error)}",
                 remedy=f"Choose another address with {self.flag} HOST:PORT; port 0 takes any free "
                 f"one, and {self.flag} off disables this listener.",
             ) from None
@@ -132,7 +132,7 @@ class StreamDoor(ABC, Generic[S]):
             setting = limit.format(self.flag.removeprefix("--").replace("-", "_"))
             self._note(
                 "warning",
-                f"the {self.name} door has as many connections as {setting} allows",
+                f"the {self.name} listener has as many connections as {setting} allows",
                 connections=len(self._sessions),
             )
 

@@ -84,7 +84,7 @@ class NoArchive(TocsinError):
 
 
 class ArchiveOfAnotherLog(TocsinError):
-    """The archive goes further than the log: it was filled from a log that is no longer here.
+    """The archive goes further than the log: it was written from a log that is no longer here.
 
     The broker does not mix the two. Move the old archive elsewhere (it can still be read there),
     or name another directory with archive.directory.
@@ -95,12 +95,12 @@ class ArchiveOfAnotherLog(TocsinError):
 
 def other_log(directory: str, why: str) -> ArchiveOfAnotherLog:
     return ArchiveOfAnotherLog(
-        f"the archive {directory} was filled from another log: {why}",
+        f"the archive {directory} was written from another log: {why}",
         remedy="Move the old archive elsewhere, or name another directory in archive.directory.",
     )
 
 
 class ArchiveInUse(TocsinError):
-    """Another process fills this archive. Two would write the same events twice."""
+    """Another process writes this archive. Two would write the same events twice."""
 
     code = "T414"

@@ -41,8 +41,8 @@ class PipelineFailed(TocsinError):
 class ConnectorMissing(TocsinError):
     """What connects Spark to a place is not on its class path.
 
-    Spark fetches it where it is told to: the message says with which `--conf`. Where nothing can
-    be fetched, name the jars themselves with `--conf spark.jars=A.jar,B.jar`.
+    Spark downloads it if asked to: the message says with which `--conf`. Where nothing can be
+    downloaded, name the jars themselves with `--conf spark.jars=A.jar,B.jar`.
     """
 
     code = "T766"

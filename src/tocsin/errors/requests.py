@@ -114,8 +114,8 @@ class BadMessage(TocsinError):
 class BrokenConversation(TocsinError):
     """A message belongs to nothing known: a reply to no request, an event of no subscription.
 
-    The two sides are out of step, so the connection is closed. Connect again and
-    subscribe anew.
+    The two sides are out of step, so the connection is closed. Connect and
+    subscribe again.
     """
 
     code = "T214"

@@ -58,7 +58,7 @@ class SinkRefused(TocsinError):
 
 
 class BadToken(TocsinError):
-    """The acknowledgement token was not handed out by this box."""
+    """The acknowledgement token was not issued by this box."""
 
     code = "T308"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 import msgspec
 
+from tocsin.event.json_reading import read_json
 from tocsin.event.value import Quantity, Scalar
 
 Value = Scalar | Quantity
@@ -50,7 +52,7 @@ def is_json(media_type: str | None) -> bool:
 READ_WHOLE_BYTES_MAX = 8 << 10  # of a larger object, only the members that can be compared
 
 _read_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_read_json = msgspec.json.Decoder().decode
+_read_member = msgspec.json.Decoder().decode
 
 
 def context(event: Event) -> dict[str, Value]:
@@ -102,7 +104,7 @@ def _members(event: Event) -> dict[str, Value]:
         return {}
     try:
         if len(data) <= READ_WHOLE_BYTES_MAX:
-            whole = _read_json(data)
+            whole = read_json(data)
             return {
                 name: value for name, member in whole.items() if (value := _fit(member)) is not None
             }
@@ -129,7 +131,16 @@ def _comparable(text: memoryview) -> Value | None:
     first = bytes(text[:1])
     if first == b"[" or first == b"n":
         return None
-    return _fit(_read_json(text))
+    if first in b"-0123456789":
+        return _number(bytes(text))
+    return _fit(read_json(bytes(text)) if first == b"{" else _read_member(text))
+
+
+def _number(text: bytes) -> Value | None:
+    if b"e" not in text and b"E" not in text:
+        return _fit(_read_member(text))
+    value = float(text)  # in a time that its length bounds, unlike msgspec
+    return value if isfinite(value) else None
 
 
 def _fit(value: object) -> Value | None:

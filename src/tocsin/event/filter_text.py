@@ -302,7 +302,9 @@ def _concept(scanner: Scanner) -> Filter:
 def _text_condition(scanner: Scanner) -> TextIs:
     name = take_name(scanner)
     if _OPERATORS.get(_operator_here(scanner).lower()) not in _TEXT_FORM_OPERATORS:
-        raise scanner.expected("=, prefix or suffix", remedy="Leave out text to compare otherwise.")
+        raise scanner.expected(
+            "=, prefix or suffix", remedy="Leave out `text` to compare by value."
+        )
     how = _take_operator(scanner)
     return TextIs(name, how, _take_text(scanner))
 

@@ -16,6 +16,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NoReturn
 
 from lxml import etree
 
@@ -100,7 +101,7 @@ def event_xml(event: Event) -> bytes:
 def event_from_xml(element: etree._Element) -> Event:
     """The event that an element of the CloudEvents XML format holds; BadEvent if it holds none."""
     if element.tag != f"{{{CLOUDEVENTS}}}event" or element.get("specversion") != "1.0":
-        raise BadEvent("the element is no event of CloudEvents 1.0", remedy=_REMEDY)
+        raise BadEvent("the element is not a CloudEvents 1.0 event", remedy=_REMEDY)
     texts: dict[str, str] = {}
     extensions: dict[str, Scalar] = {}
     exact: Mapping[str, Mapping[str, object]] = {}
@@ -237,12 +238,23 @@ def _read_data(element: etree._Element) -> bytes:
 
 def _read_exact(element: etree._Element) -> Mapping[str, Mapping[str, object]]:
     try:
-        told = json.loads(_text(element))
+        told = json.loads(_text(element), object_pairs_hook=_members, parse_constant=_refused)
     except (ValueError, RecursionError):
         told = None
     if not isinstance(told, dict) or not all(isinstance(each, dict) for each in told.values()):
         raise BadEvent("the exact values are not the JSON that we write", remedy=_REMEDY)
     return told
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name comes twice")
+    return members
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _checked_texts(told: Mapping[str, object]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.integrations.files import DiskFiles
 from tocsin.integrations.heart import HEARTBEAT_S, Heart
+from tocsin.integrations.snakemake_numbers import NumbersOfJobs
 from tocsin.integrations.snakemake_plan import facts_of, jobs_of, touches, workflow_that_logs
 from tocsin.integrations.snakemake_records import ENGINE, SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
@@ -40,6 +41,7 @@ class Seer(logging.Filter):
         super().__init__()
         self.workflow: Any | None = None
         self.size = (0, 0)
+        self.numbers = NumbersOfJobs()
 
     def filter(self, record: logging.LogRecord) -> bool:
         try:
@@ -51,6 +53,7 @@ class Seer(logging.Filter):
     def _see(self, record: logging.LogRecord, event: str) -> None:
         if event == "workflow_started":
             self.workflow, self.size = workflow_that_logs(), (0, 0)
+            self.numbers = NumbersOfJobs()
             if self.workflow is not None:
                 record.tocsin_facts = facts_of(self.workflow)
         elif event in ("run_info", "job_started") and self.workflow is not None:
@@ -58,7 +61,7 @@ class Seer(logging.Filter):
             size = len(dag), len(getattr(dag, "_jobid", ()))
             if size != self.size:
                 self.size = size
-                record.tocsin_planned = jobs_of(self.workflow)
+                record.tocsin_planned = jobs_of(self.workflow, self.numbers)
                 record.tocsin_touches = touches(self.workflow)
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os.path
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tocsin.integrations.snakemake_numbers import Numbers, NumbersOfJobs, differing
 from tocsin.integrations.telling import content_hash
 from tocsin.monitor.named_files import is_program, named_files
 
@@ -31,7 +32,8 @@ PARAMETERS_BYTES_MAX = 64 << 10
 class PlannedJob:
     """A job that will run. `external` are the input files that no job of this run makes.
 
-    After a `checkpoint` Snakemake plans anew.
+    After a `checkpoint` Snakemake plans anew. `numbers` are those of its command that differ from
+    those of other jobs of its rule; None if they are not known yet.
     """
 
     id: str
@@ -40,6 +42,7 @@ class PlannedJob:
     external: tuple[str, ...] = ()
     retries: int = 0
     checkpoint: bool = False
+    numbers: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ def touches(workflow: Any) -> bool:
     return getattr(workflow, "touch", False) is True
 
 
-def jobs_of(workflow: Any) -> tuple[PlannedJob, ...]:
-    """Every job that runs or ran, with its parents among them."""
+def jobs_of(workflow: Any, asked: NumbersOfJobs | None = None) -> tuple[PlannedJob, ...]:
+    """Every job that runs or ran, with its parents among them; `asked` knows their numbers."""
     dag = workflow.dag
     jobs = list(islice(dag.needrun_jobs(exclude_finished=False), JOBS_MAX))
     ids = {job: str(dag.jobid(job)) for job in jobs}
@@ -107,7 +110,18 @@ def jobs_of(workflow: Any) -> tuple[PlannedJob, ...]:
                 getattr(job, "is_checkpoint", False) is True,
             )
         )
-    return tuple(sorted(planned, key=lambda job: by_number(job.id)))
+    return with_numbers(
+        planned, {id: asked.of(id, job) for job, id in ids.items()} if asked else {}
+    )
+
+
+def with_numbers(
+    jobs: Iterable[PlannedJob], numbers: Mapping[str, Mapping[str, float] | None]
+) -> tuple[PlannedJob, ...]:
+    """The jobs in order, with those of their `numbers`, by job, that are to be told."""
+    ordered = sorted(jobs, key=lambda job: by_number(job.id))
+    told = differing([(job.rule, numbers.get(job.id)) for job in ordered])
+    return tuple(replace(job, numbers=each) for job, each in zip(ordered, told, strict=True))
 
 
 def by_number(id: str) -> tuple[int, str]:

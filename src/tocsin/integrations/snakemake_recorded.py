@@ -2,8 +2,10 @@
 
 The log lacks what the plug-in reads from the running workflow: which job waits for which. That is
 put together from the files that the jobs name, and told with the record with which the plug-in
-tells it. No file of the run is looked at, so sizes are not known, and nothing is taken out of the
-text of a command.
+tells it. So are the numbers of the commands, which the plug-in reads with the same function: a log
+has each command from the job's start. (A number that a function of the workflow takes out of a file
+which the run itself makes is known to the plug-in only then; in a log it looks like any other.) No
+file of the run is looked at, so sizes are not known.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.snakemake_plan import PlannedJob, by_number
+from tocsin.integrations.snakemake_numbers import numbers_in
+from tocsin.integrations.snakemake_plan import PlannedJob, by_number, with_numbers
 from tocsin.integrations.snakemake_records import Record, SnakemakeRun
 from tocsin.integrations.snakemake_words import paths_in
 from tocsin.wire.blackboard.messages import Message
@@ -59,6 +62,7 @@ def _plan(records: Sequence[Record]) -> tuple[PlannedJob, ...]:
     after a checkpoint, the log does not say which of them were known: then the counts are told.
     """
     jobs: dict[str, Record] = {}
+    commands: dict[str, object] = {}
     tries: Counter[str] = Counter()
     stats: Mapping[str, object] = {}
     for record in records:
@@ -66,6 +70,7 @@ def _plan(records: Sequence[Record]) -> tuple[PlannedJob, ...]:
         if event == "job_info":
             jobs[str(record.get("jobid"))] = record
             tries[str(record.get("jobid"))] += 1
+            commands.setdefault(str(record.get("jobid")), record.get("shellcmd"))
         elif event == "run_info" and not stats and isinstance(record.get("stats"), Mapping):
             stats = record["stats"]
     ran = Counter(str(job.get("rule_name") or "") for job in jobs.values())
@@ -73,7 +78,7 @@ def _plan(records: Sequence[Record]) -> tuple[PlannedJob, ...]:
         return ()
     makers = {path: id for id, job in jobs.items() for path in paths_in(job.get("output"))}
     planned = [_job(id, job, makers, tries[id] - 1) for id, job in jobs.items()]
-    return tuple(sorted(planned, key=lambda job: by_number(job.id)))
+    return with_numbers(planned, {id: numbers_in(each) for id, each in commands.items()})
 
 
 def _job(id: str, record: Record, makers: Mapping[str, str], retries: int) -> PlannedJob:

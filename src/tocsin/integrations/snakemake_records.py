@@ -264,8 +264,14 @@ class SnakemakeRun:
             "ExternalBytes": self._bytes(path for path in inputs if self._maker(path) is None),
             "CpuCores": number(record.get("threads")),
             "MemoryRequested": memory_requested(record.get("resources")),
+            "ActivityPlan": self._late_numbers(job, record),
         }
         return [*messages, self._about(job, "ActivityExecuting", _at(record), pairs)]
+
+    def _late_numbers(self, job: _Job, record: Record) -> str | None:
+        if job.attempt > 1:
+            return None
+        return self.totals.numbers_of(job.id, job.rule, record.get("shellcmd"))
 
     def _maker(self, path: str) -> str | None:
         """The job that makes a file, or a directory in which it lies."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.integrations.files import Files
+from tocsin.integrations.snakemake_numbers import NUMBERS_MAX, numbers_in, plain
 from tocsin.integrations.snakemake_plan import PlannedJob
 from tocsin.integrations.telling import LIST_ITEMS_MAX, Pairs, Teller, plan_pieces
 from tocsin.wire.blackboard.messages import Message
@@ -71,6 +72,18 @@ class Totals:
         self.total = total
         return [self._message(teller, at_s, {"PlannedActivities": str(total)})]
 
+    def numbers_of(self, id: str, rule: str, command: object) -> str | None:
+        """The task of a plan with the numbers of a job that begins, if the plan had not these."""
+        now = numbers_in(command)
+        planned = self.plan.get(id)
+        known = None if planned is None else planned.numbers
+        if known is not None:
+            now = {name: now[name] for name, value in known if now.get(name, value) != value}
+        if not now or self.total is None:
+            return None
+        told = tuple(now.items())[:NUMBERS_MAX]
+        return json.dumps([{"id": id, "type": rule, "numbers": plain(told)}])
+
     def _message(self, teller: Teller, at_s: float, pairs: Pairs) -> Message:
         self.told += 1
         is_plan = self.told == 1 and "ActivityPlan" in pairs
@@ -86,6 +99,8 @@ class Totals:
             "parents": list(job.parents),
             "external_bytes": sum(size for size in sizes if size is not None),
         }
+        if job.numbers:
+            told["numbers"] = plain(job.numbers)
         return {**told, "checkpoint": True} if job.checkpoint else told
 
     def _size(self, path: str, files: Files) -> int | None:

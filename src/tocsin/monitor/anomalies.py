@@ -81,7 +81,7 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
         detail = "an event of an activity did not say of which"
         found.append(Anomaly(NO_ACTIVITY_ID, detail, seq=row["nameless_at"]))
     if "undated_at" in row:
-        detail = "the value of an event was no time, so that of its message was taken"
+        detail = "the time of an event was not valid, so that of its message was used"
         found.append(Anomaly(NO_TIME, detail, seq=row["undated_at"]))
     if len(row.get("ends", ())) > 1:
         found.append(Anomaly(TWO_ENDS, f"it was said to be {' and '.join(row['ends'])}"))

@@ -25,7 +25,15 @@ from tocsin.monitor.rules import (
 )
 from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.monitor.unions import united
-from tocsin.monitor.values import NAME_CHARS_MAX, READERS, WHOLE_MAX, is_cut, objects, whole
+from tocsin.monitor.values import (
+    NAME_CHARS_MAX,
+    READERS,
+    WHOLE_MAX,
+    is_cut,
+    numbers_by_name,
+    objects,
+    whole,
+)
 from tocsin.ontology import Vocabulary
 
 Row = dict[str, Any]
@@ -250,6 +258,8 @@ def _add_plan(found: Told, text: str, stamps: Stamps) -> None:
             row["type"] = [order_ns, seq, task.type]
         if task.external_bytes is not None:
             row["external_bytes"] = [order_ns, seq, task.external_bytes]
+        if task.numbers:
+            row["numbers"] = [order_ns, seq, dict(task.numbers)]
         if task.open:
             row["open"] = 1
         if task.parents is not None:
@@ -268,6 +278,8 @@ class PlannedTask:
     parents: tuple[str, ...] | None = None
     open: bool = False
     """More tasks may come when it ends."""
+    numbers: tuple[tuple[str, float], ...] = ()
+    """Those that its command names, by name."""
 
 
 def planned_tasks(text: str) -> list[PlannedTask | None]:
@@ -290,6 +302,7 @@ def _planned_task(task: Mapping[str, Any]) -> PlannedTask | None:
         size if type(size) is int and 0 <= size <= WHOLE_MAX else None,
         names,
         task.get("checkpoint") is True,
+        numbers_by_name(task.get("numbers")),
     )
 
 

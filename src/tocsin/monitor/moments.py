@@ -42,6 +42,8 @@ class Task:
     """When we were told that it had begun."""
     asked_ns: int | None = None
     open: bool = False
+    numbers: tuple[tuple[str, float], ...] = ()
+    """Those that its command names, by name."""
 
 
 def task_of(
@@ -50,6 +52,8 @@ def task_of(
     """An activity by its last attempt's row; `attempts` are the rows of all, if it has several."""
     times = attempt_times(last)
     row = {**inherited(attempts), **last}
+    named = [each["numbers"] for each in (*attempts.values(), last) if "numbers" in each]
+    numbers: Mapping[str, float] = max(named, key=lambda cell: cell[:2])[2] if named else {}
     asked = [each[at] for each in (*attempts.values(), last) for at in _ASKED if at in each]
     return Task(
         name=name,
@@ -66,6 +70,7 @@ def task_of(
         heard_ns=row.get("started_heard", row.get("last_received")),
         asked_ns=min(asked, default=None),
         open="open" in row,
+        numbers=tuple(numbers.items()),
     )
 
 
@@ -168,7 +173,9 @@ def plan_of(
     `past` is how the plans of past runs grew.
     """
     known = tuple(
-        Planned(task.type, parents, task.external_bytes, task.version, task.input_bytes)
+        Planned(
+            task.type, parents, task.external_bytes, task.version, task.input_bytes, task.numbers
+        )
         for task, parents in zip(tasks, edges_of(tasks), strict=True)
     )
     machines = latest(row, "planned_machines")

@@ -232,6 +232,7 @@ OWN_FIELDS: Final[dict[str, Merge]] = {
     "undated_at": "min",  # the first event whose time could not be read
     "plan": "max",  # 1 if tasks were announced one by one
     "over": "union",  # fields of which more was said than is kept
+    "numbers": "latest",  # of a planned task: those that its command names, by name
     "open": "max",  # 1 if more tasks may come when this one ends
 }
 

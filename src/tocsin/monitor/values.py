@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +14,8 @@ TEXT_CHARS_MAX: Final = 4_096  # publishers cut there as well
 JSON_CHARS_MAX: Final = 64 << 10  # parameters and counts
 ITEMS_READ_MAX: Final = 10_000  # of a list in one message; fewer are kept
 WHOLE_MAX: Final = 2**63 - 1
+NUMBERS_MAX: Final = 16  # of one planned task
+NUMBER_NAME_CHARS_MAX: Final = 64
 
 
 def _text(text: str) -> str | None:
@@ -97,6 +100,18 @@ def objects(text: str) -> list[dict[str, Any]]:
     if isinstance(found, dict):
         found = [found]
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def numbers_by_name(value: object) -> tuple[tuple[str, float], ...]:
+    """The numbers of a task, as far as they are finite and not less than nothing."""
+    if not isinstance(value, dict):
+        return ()
+    found = (
+        (str(name)[:NUMBER_NAME_CHARS_MAX], each)
+        for name, each in value.items()
+        if isinstance(each, int | float) and not isinstance(each, bool) and 0 <= each <= WHOLE_MAX
+    )
+    return tuple(sorted(islice(found, NUMBERS_MAX)))
 
 
 READERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -78,7 +78,7 @@ class Vocabulary:
         """The error that there is no such concept."""
         near = self.nearest(name)
         return UnknownConcept(
-            f"{name[:_SHOWN_MAX]!r} is no concept",
+            f"{name[:_SHOWN_MAX]!r} is not a concept",
             remedy=f"Did you mean {' or '.join(near)}?"
             if near
             else "`tocsin concepts ls` lists what there is.",

@@ -37,7 +37,7 @@ def reason() -> Column:
     return F.coalesce(
         _at_a_glance(),
         F.when(
-            _is_no_message(), F.lit("it should be a message, and its data is no JSON object")
+            _is_no_message(), F.lit("it should be a message, and its data is not a JSON object")
         ).when(_is_nobodys(), F.lit("its RunId is too long or not printable")),
     )
 

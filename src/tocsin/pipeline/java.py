@@ -72,7 +72,7 @@ def find_java() -> Java:
             passed_over.append(f"{home} is Java {java.major}")
         elif origin == "JAVA_HOME":
             passed_over.append(f"JAVA_HOME is {home}, where there is no Java")
-    seen = f": {'; '.join(passed_over)}" if passed_over else ", and there is none"
+    seen = f": {'; '.join(passed_over)}" if passed_over else ", and none was found"
     raise JavaMissing(f"Spark needs Java {MAJOR_MIN} or newer{seen}", remedy=REMEDY)
 
 

@@ -142,7 +142,7 @@ def _converted(
         try:
             event = read_message(_by_name(headers), value, LIMITS)
         except TocsinError as error:
-            why = f"it is no CloudEvent: {error.problem}"
+            why = f"it is not a CloudEvent: {error.problem}"
             refused.append(
                 {**place, "seq": seq, "received": received_us, "data": value, REFUSED: why}
             )

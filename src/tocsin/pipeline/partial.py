@@ -39,7 +39,7 @@ from tocsin.pipeline.together import together
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # With it, the next part would begin in the middle of this one, or this one would change the last.
-NOT_ITS_NUMBER: Final = "its number is none of those of its file"
+NOT_ITS_NUMBER: Final = "its sequence number is not in its file"
 
 
 @dataclass(frozen=True, slots=True)

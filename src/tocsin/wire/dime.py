@@ -31,7 +31,7 @@ FIELD_BYTES_MAX: Final = 4_096  # of options, id and type; a type is a URI of fo
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 WSE_ID: Final = bytes(4)  # what WSE writes for the id of an envelope
 
-REMEDY: Final = "Send DIME version 1, as WSE does. HTTP is spoken at another port."
+REMEDY: Final = "Send DIME version 1, as WSE does. HTTP has another port."
 
 
 class TypeFormat(IntEnum):
@@ -135,7 +135,8 @@ class Decoder:
         """The stream ended; raises BadFrame if that was within a message."""
         if self._failure is None and not self.is_between_messages:
             raise BadFrame(
-                "the connection ended within a message", remedy="Send every message to its end."
+                "the connection ended in the middle of a message",
+                remedy="Send every message to its end.",
             )
 
     def _next(self) -> Message | None:
@@ -303,7 +304,7 @@ def _read_head(buffer: bytearray, start: int) -> _Head:
 def _check_version(first: int) -> None:
     if first >> 3 != VERSION:
         raise BadFrame(
-            f"a record begins with the byte 0x{first:02x}, which is no DIME", remedy=REMEDY
+            f"a record begins with the byte 0x{first:02x}, which is not DIME", remedy=REMEDY
         )
 
 
@@ -312,7 +313,9 @@ def _check_order(head: _Head, *, inside: bool, in_chunks: bool) -> None:
     if bool(flags & MESSAGE_BEGIN) == inside:
         raise _bad("begins a message within another" if inside else "does not begin a message")
     if (head.format == UNCHANGED) != in_chunks:
-        raise _bad("is no chunk though one must follow" if in_chunks else "is a chunk of nothing")
+        raise _bad(
+            "is not a chunk though one must follow" if in_chunks else "is a chunk of nothing"
+        )
     if flags & CHUNK_FOLLOWS and flags & MESSAGE_END:
         raise _bad("ends the message though a chunk must follow")
     if flags & CHUNK_FOLLOWS and head.format == NONE:

@@ -65,7 +65,7 @@ def test_where_soap_is_sent_it_may_go_without_http(url: str, sink: Sink, authori
 
 
 def test_a_soap_tcp_address_is_no_sink_of_a_webhook() -> None:
-    with pytest.raises(BadSubscription, match="no http or https address"):
+    with pytest.raises(BadSubscription, match="is not an http or https address"):
         parse_sink("soap.tcp://example.org/")
 
 

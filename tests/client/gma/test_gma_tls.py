@@ -65,7 +65,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_believed(producer: Produce
 def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Producer) -> None:
     with (
         Consumer(producer.address, timeout_s=5) as consumer,
-        pytest.raises(CannotReachBroker, match="if it speaks TLS, say gmas://"),
+        pytest.raises(CannotReachBroker, match="if it uses TLS, write gmas://"),
     ):
         consumer.query("Count")
     peer = RawPeer.call(str(producer.address))

@@ -53,7 +53,7 @@ def test_a_bad_event_is_answered_with_a_failure_and_the_connection_stays(broker:
         assert [said.returned for said in replies.values()] == [
             "Success", "Failure", "Failure", "Success",
         ]  # fmt: skip
-        assert "'yesterday' is no time stamp" in replies["e2"].detail
+        assert "'yesterday' is not a time stamp" in replies["e2"].detail
         assert "has no TimeStamp" in replies["e3"].detail
     assert len(stored(broker, name)) == 2
 
@@ -108,10 +108,10 @@ def test_a_query_for_what_there_is_not_says_what_there_is(broker: Served) -> Non
     with Peer(broker.frames) as consumer:
         refused = consumer.ask(query(other))
         assert (refused.kind, refused.returned) == ("QueryReply", "Failure")
-        assert f"no event {other} has come of late; EventNamesRequest lists:" in refused.detail
+        assert f"no event {other} has arrived recently; EventNamesRequest lists:" in refused.detail
 
         refused = consumer.ask(query(name, extra=filtered("Load5 > 1000")))
-        assert refused.detail == f"no event {name} like that has come of late"
+        assert refused.detail == f"no event {name} like that has arrived recently"
 
 
 def test_requests_sent_at_once_are_answered_in_their_order(broker: Served) -> None:

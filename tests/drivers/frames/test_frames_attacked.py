@@ -136,7 +136,7 @@ def test_a_subscription_of_the_broker_cannot_push_into_its_own_door(broker: Serv
         looped.send(subscribe("Load", extra=options(role="producer", acknowledge=subscription)))
         refused = looped.hears("SubscribeReply")
     assert refused.returned == "Failure"
-    assert "this very broker" in refused.detail
+    assert "this broker itself" in refused.detail
 
 
 def test_a_place_that_the_log_has_not_reached_is_not_promised(broker: Served) -> None:

@@ -29,6 +29,7 @@ from frames_peer import (
 )
 
 from served import Served, served
+from tocsin.wire.gma.names import EventName
 
 MB = 1 << 20
 IDLE = 1_000
@@ -184,6 +185,21 @@ def test_producers_that_flood_together_wait_for_the_disk_and_lose_nothing(broker
     with Peer(broker.frames) as consumer:
         consumer.open(subscribe(name, extra=options(role="consumer", after="0")))
         assert sum(1 for _ in range(1_500) if consumer.hears("Event")) == 1_500
+
+
+def test_a_consumer_of_large_events_that_reads_slowly_gets_all_of_them(broker: Served) -> None:
+    """In XML a page of the log becomes more than the 8 MiB of replies that may be unread."""
+    name = new_name()
+    for _ in range(40):
+        broker.publish(*[{"type": EventName(name).type, "data": {"Note": "<" * 100_000}}] * 8)
+
+    with Peer(broker.frames, room=8_192) as consumer:
+        consumer.open(subscribe(name, extra=options(role="consumer", after="0")))
+        time.sleep(1)
+
+        heard = [consumer.hears("Event") for _ in range(320)]
+
+    assert len(heard) == 320
 
 
 def test_a_thousand_silent_connections_cost_little_and_stop_nobody(broker: Served) -> None:

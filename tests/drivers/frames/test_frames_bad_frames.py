@@ -82,7 +82,9 @@ def test_a_length_whose_message_never_comes_is_waited_for_only_so_long(
 
         assert peer.is_hung_up_on()
         assert DEADLINE_S / 2 <= time.monotonic() - began < DEADLINE_S + 3
-        assert f"only {len(came)} bytes came in time" in noted(strict, "in time", peer)
+        assert f"only {len(came)} bytes of a message arrived in time" in noted(
+            strict, "in time", peer
+        )
 
 
 def test_a_message_that_comes_byte_by_byte_has_no_more_time_than_others(strict: Served) -> None:
@@ -94,7 +96,7 @@ def test_a_message_that_comes_byte_by_byte_has_no_more_time_than_others(strict: 
                 break
 
         assert peer.is_hung_up_on()
-        assert noted(strict, "came in time", peer)
+        assert noted(strict, "arrived in time", peer)
 
 
 def test_what_a_peer_sends_cannot_forge_a_line_of_the_log(broker: Served) -> None:
@@ -131,8 +133,8 @@ def test_a_message_cut_at_any_byte_is_no_message_and_harms_nobody(broker: Served
         peer.socket.shutdown(socket.SHUT_WR)
         assert peer.hears("SubscribeReply").returned == "Success"
         assert peer.is_hung_up_on()
-        told = noted(broker, "hung up within a message", peer)
-        assert f"{len(message) - 1} bytes had come" in told
+        told = noted(broker, "closed the connection in the middle of a message", peer)
+        assert f"after {len(message) - 1} bytes" in told
     assert stored(broker, name) == []
     assert answers(broker)
 

@@ -98,7 +98,7 @@ def test_events_that_were_gone_are_told_as_an_error_of_the_subscription() -> Non
     (said,) = outlet.sent
     assert (said.kind, said.subscription) == ("Event", "12")
     assert said.text("Error") == "EventsDropped"
-    assert said.text("ErrorDetail") == "42 events were gone before they could be sent"
+    assert said.text("ErrorDetail") == "42 events were removed before they could be sent"
 
 
 # Checks

@@ -73,7 +73,11 @@ BOMB = (
             "SubscribeReply",
             "SubscribeRequest holds A and B",
         ),
-        (subscribe("A", extra=options(role="king")), "SubscribeReply", "the role 'king' is none"),
+        (
+            subscribe("A", extra=options(role="king")),
+            "SubscribeReply",
+            "the role 'king' is not known",
+        ),
         (subscribe("A", extra=options(after="-1")), "SubscribeReply", "after is '-1'"),
         (unsubscribe("no-such"), "UnsubscribeReply", "there is no subscription no-such"),
         (subscribe("A", parameters="<P/>" * 10_000), "SubscribeReply", "A has 10000 elements"),
@@ -119,8 +123,8 @@ def test_a_period_that_makes_no_sense_is_refused(broker: Served, period: str, to
 @pytest.mark.parametrize(
     ("message", "told"),
     [
-        (event("no-such", content("A")), "'no-such', which there is not"),
-        (event("no-such", content("A"), "e1"), "'no-such', which there is not"),
+        (event("no-such", content("A")), "'no-such', which does not exist"),
+        (event("no-such", content("A"), "e1"), "'no-such', which does not exist"),
         (
             f'<UnsubscribeReply xmlns="{PROTOCOL}" requestID="4"><Return>Success</Return>'
             "</UnsubscribeReply>",
@@ -159,8 +163,8 @@ def test_what_has_no_reply_is_told_in_the_log_and_ends_the_connection(
     [
         ("<A/>", "has no TimeStamp"),
         ("", "neither an event nor an Error"),
-        ("<A><TimeStamp>never</TimeStamp></A>", "'never' is no time stamp"),
-        ("<A><TimeStamp>2001-02-29T00:00:00Z</TimeStamp></A>", "is no day"),
+        ("<A><TimeStamp>never</TimeStamp></A>", "'never' is not a time stamp"),
+        ("<A><TimeStamp>2001-02-29T00:00:00Z</TimeStamp></A>", "is not a valid date"),
         (content("A") + content("B"), "Event holds A and B"),
         (content("A").replace("<Load1>", "<L/>" * 10_000 + "<Load1>"), "elements"),
     ],

@@ -139,7 +139,7 @@ def test_parameters_besides_the_period_say_what_an_element_must_be(broker: Serve
         reply = consumer.open(subscribe(name, parameters=parameters))
         narrowed, _, none_yet = reply.detail.partition("; ")
         assert narrowed == "only events whose HostName is bar.gov and Load5 is 2"
-        assert none_yet == f"no event {name} has come since the broker started"
+        assert none_yet == f"no event {name} has arrived since the broker started"
         publish(
             broker,
             name,

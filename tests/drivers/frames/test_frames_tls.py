@@ -107,7 +107,7 @@ def test_who_leaves_in_the_midst_of_a_message_is_noticed(
     peer.raw(b"\0\0\x01\0<Event")
     peer.socket.close()
 
-    assert noted(secure, "hung up within a message", peer)
+    assert noted(secure, "closed the connection in the middle of a message", peer)
 
 
 def test_a_broker_that_stops_says_goodbye_over_tls(

@@ -147,7 +147,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_and_the_others_go_on(strict: Ser
             publish(strict.address, f"big-{number}", data="x" * 100_000)
             assert json.loads(brisk.next()["data"])["id"] == f"big-{number}"
 
-        assert _soon(lambda: "took nothing for too long" in strict.said(), 8)
+        assert _soon(lambda: "did not read for too long" in strict.said(), 8)
         stuck.rest()
     assert "stream to 127.0.0.1" in strict.said()
 

@@ -172,7 +172,9 @@ def test_a_sink_that_hangs_up_within_the_head_has_not_answered(world: World) -> 
 
     outcome = world.push(world.sink(script))
 
-    assert outcome == Failed("the sink hung up within its answer", reachable=True)
+    assert outcome == Failed(
+        "the sink closed the connection in the middle of its answer", reachable=True
+    )
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
@@ -203,7 +205,7 @@ def test_a_sink_that_hangs_up_on_the_first_request_has_failed(world: World) -> N
 
     outcome = world.push(world.sink(script))
 
-    assert outcome == Failed("the sink hung up without an answer", reachable=True)
+    assert outcome == Failed("the sink closed the connection without an answer", reachable=True)
     assert world.connections == 1
 
 
@@ -234,7 +236,7 @@ def test_a_request_is_sent_again_only_once(world: World) -> None:
 
     outcome = world.push(address)
 
-    assert outcome == Failed("the sink hung up without an answer", reachable=True)
+    assert outcome == Failed("the sink closed the connection without an answer", reachable=True)
     assert world.connections == 2
 
 

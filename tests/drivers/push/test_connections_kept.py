@@ -102,7 +102,7 @@ def test_who_waits_for_a_turn_in_vain_is_told_and_leaves_the_turn_to_others(worl
     outcomes = world.loop.run_until_complete(asyncio.gather(holding, in_vain, patient))
 
     assert isinstance(outcomes[0], Failed)
-    assert outcomes[1:] == [Failed("too many other sinks are being waited for"), Answered(204)]
+    assert outcomes[1:] == [Failed("too many other sinks are being connected"), Answered(204)]
     assert len(world.requests) == 1
 
 

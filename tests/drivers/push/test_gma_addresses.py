@@ -40,7 +40,7 @@ def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
 
     assert [archive.values for archive in archives] == [[1, 2]] * 2
     assert isinstance(stranger, Failed)
-    assert stranger.reason.startswith("no trust in the sink's TLS")
+    assert stranger.reason.startswith("the sink's TLS certificate is not trusted")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_gma_address_is_a_host_and_a_port(address: str, host: str, port: int, 
 
     assert (sink.host, sink.port, sink.tls, sink.gma) == (host, port, tls, True)
     assert is_gma_address(address)
-    with pytest.raises(BadSubscription, match="no http or https address"):
+    with pytest.raises(BadSubscription, match="is not an http or https address"):
         parse_sink(address)  # where only CloudEvents or SOAP can go
 
 

@@ -120,8 +120,8 @@ def test_nothing_is_lost_or_stored_twice_when_the_sender_is_killed_and_comes_bac
         ({"sink": "gma://127.0.0.1:22"}, 403, "port 22"),
         ({"sink": "gma://127.0.0.1:9/path"}, 400, "has a path"),
         ({"sink": "gma://user@127.0.0.1:9"}, 400, "user name"),
-        ({"sink": "gma://127.0.0.1:9", "protocol": "HTTP"}, 400, "speaks GMA"),
-        ({"sink": "http://127.0.0.1:9", "protocol": "GMA"}, 400, "speaks HTTP"),
+        ({"sink": "gma://127.0.0.1:9", "protocol": "HTTP"}, 400, "the sink uses GMA"),
+        ({"sink": "http://127.0.0.1:9", "protocol": "GMA"}, 400, "the sink uses HTTP"),
         ({"sink": "gma://127.0.0.1:9", "config": {"mode": "structured"}}, 400, "not CloudEvents"),
         (
             {"sink": "gma://127.0.0.1:9", "config": {"secret": "whsec_" + "A" * 32}},

@@ -151,7 +151,9 @@ def test_who_hangs_up_on_an_event_did_not_take_it_and_gets_the_same_number_again
 
     first, second = (push(world, address, event(7), seq=7) for _ in range(2))
 
-    assert first == Failed("the consumer hung up within an event", reachable=True)
+    assert first == Failed(
+        "the consumer closed the connection in the middle of an event", reachable=True
+    )
     assert second == TAKEN
     assert numbers == ["e7", "e7"]
 

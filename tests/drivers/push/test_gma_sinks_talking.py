@@ -124,5 +124,5 @@ def test_who_asks_and_does_not_listen_is_hung_up_on(world: World) -> None:
     outcome = push(world, at(world, script), event(1), timeout_s=20.0)
 
     assert outcome == Failed(
-        "the consumer asks, and does not read what is answered", reachable=True
+        "the consumer does not read the answers to its requests", reachable=True
     )

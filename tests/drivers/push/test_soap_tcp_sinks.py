@@ -280,7 +280,7 @@ def test_only_what_is_soap_may_go_to_a_soap_tcp_address(world: World) -> None:
     outcome = world.push("soap.tcp://127.0.0.1:9/")
 
     assert isinstance(outcome, Failed)
-    assert "no http or https address" in outcome.reason
+    assert "is not an http or https address" in outcome.reason
 
 
 @pytest.mark.parametrize("spec", ["wse04", "wsn13"])

@@ -48,7 +48,7 @@ def test_a_certificate_for_another_name_gets_nothing(world: World, certificates:
 
     assert isinstance(outcome, Failed)
     assert not outcome.reachable
-    assert outcome.reason.startswith("no trust in the sink's TLS")
+    assert outcome.reason.startswith("the sink's TLS certificate is not trusted")
     assert world.requests == []
 
 
@@ -61,7 +61,7 @@ def test_a_certificate_of_an_unknown_authority_gets_nothing(
     outcome = world.push(address)
 
     assert isinstance(outcome, Failed)
-    assert outcome.reason.startswith("no trust in the sink's TLS")
+    assert outcome.reason.startswith("the sink's TLS certificate is not trusted")
     assert world.requests == []
 
 

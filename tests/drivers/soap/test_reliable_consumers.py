@@ -290,7 +290,7 @@ def test_a_consumer_that_begins_no_sequence_gets_nothing_and_the_reason_is_told(
             told = str(shown)
             time.sleep(0.05)
 
-        assert "began no sequence" in told
+        assert "did not start a sequence" in told
         assert not any(b"<n>1</n>" in message for message in consumer.messages)
 
 

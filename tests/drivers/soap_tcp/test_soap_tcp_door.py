@@ -147,7 +147,7 @@ def test_an_envelope_that_cannot_be_read_is_left_to_who_answers(envelope: bytes)
 
 
 HOSTILE = {
-    "which is no DIME": b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+    "which is not DIME": b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
     "4294967295 bytes": bytes.fromhex("0e20 0000 0000 0029 ffff ffff"),
     "is of the type b'text/html'": encode(
         Message((Part(TypeFormat.MEDIA_TYPE, b"text/html", b"", b"<a/>"),))
@@ -190,7 +190,9 @@ def test_a_peer_that_leaves_within_a_message_costs_nothing_but_a_note(room: Room
         return await staying.answer()
 
     assert room.run(talk()) == b"<answer><a/></answer>"
-    assert [message for _, message, _ in room.notes] == ["the connection ended within a message"]
+    assert [message for _, message, _ in room.notes] == [
+        "the connection ended in the middle of a message"
+    ]
     assert [call.body for call in room.calls] == [b"<a/>"]
 
 
@@ -217,7 +219,7 @@ def test_a_message_that_does_not_come_is_not_awaited_for_ever(room: Room) -> Non
         return await peer.answer()
 
     assert room.run(talk()) is None
-    assert "only 40 bytes came in time" in room.notes[0][1]
+    assert "only 40 bytes of a message arrived in time" in room.notes[0][1]
     assert room.notes[0][2]["code"] == "T203"
 
 
@@ -295,7 +297,7 @@ def test_more_connections_than_there_may_be_are_turned_away(room: Room) -> None:
     assert room.run(talk()) == [same, same, None, b"<answer><d/></answer>"]
     assert door.turned_away == 1
     assert [message for _, message, _ in room.notes] == [
-        "the SOAP.TCP door has as many connections as soap_tcp.connections_max allows"
+        "the SOAP.TCP listener has as many connections as soap_tcp.connections_max allows"
     ]
 
 

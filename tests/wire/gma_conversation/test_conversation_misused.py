@@ -83,7 +83,7 @@ def test_success_without_an_id_breaks_the_conversation() -> None:
 
 
 def test_an_event_for_an_unknown_subscription_breaks_the_conversation() -> None:
-    with pytest.raises(BrokenConversation, match="which there is not"):
+    with pytest.raises(BrokenConversation, match="which does not exist"):
         consumer().receive(m.EventMessage("12", EVENT))
 
 

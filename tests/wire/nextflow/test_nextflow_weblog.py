@@ -286,7 +286,7 @@ def test_what_names_no_run_is_refused(body: bytes) -> None:
 
 
 HOSTILE: list[Any] = [
-    None, True, -1, 10**400, 1e308, -1e18, "", "x" * 100_000, "\x00\n\x1b[31m", [], {}, [[]],
+    None, True, -1, 10**300, 1e308, -1e18, "", "x" * 100_000, "\x00\n\x1b[31m", [], {}, [[]],
     {"a": {"b": []}}, "2026-99-99", "NaN", "Infinity", "0001-01-01T00:00:00+14:00", "٣",
 ]  # fmt: skip
 TRACE_KEYS = [

@@ -127,7 +127,7 @@ def test_a_block_for_somebody_else_is_not_ours_to_understand() -> None:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (b"<a/>", "no SOAP envelope"),
+        (b"<a/>", "not a SOAP envelope"),
         (b'<e:Envelope xmlns:e="urn:soap:9"><e:Body/></e:Envelope>', "neither SOAP"),
         (f'<e:Envelope xmlns:e="{names.SOAP11}"/>'.encode(), "no Body"),
     ],

@@ -190,5 +190,5 @@ def test_a_block_that_cannot_be_understood_is_the_senders_fault(block: bytes) ->
 def test_a_message_belongs_to_one_sequence() -> None:
     twice = write_sequence(Sequence(WSRM11, "urn:s", 1), "1.2") * 2
 
-    with pytest.raises(SoapFault, match="one sequence"):
+    with pytest.raises(SoapFault, match="two Sequence headers"):
         read_blocks(with_header("1.2", twice))

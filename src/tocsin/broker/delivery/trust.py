@@ -97,7 +97,7 @@ def parse_sink(url: str, *, soap_tcp: bool = False, gma: bool = False) -> Sink:
     allowed = ("http", "https", *((SOAP_TCP,) if soap_tcp else ()), *(GMA if gma else ()))
     if parts is None or scheme not in allowed:
         other = " Performance events may go to gma://host:port." if gma else ""
-        raise _bad(f"the sink {url!r} is no http or https address", f"{REMEDY}{other}")
+        raise _bad(f"the sink {url!r} is not an http or https address", f"{REMEDY}{other}")
     is_gma = scheme in GMA
     if is_gma and parts["target"] not in ("", "/"):
         raise _bad(f"the sink {url!r} has a path", f"Write {scheme}://host:port.")
@@ -124,7 +124,7 @@ def _host_and_port(authority: str, url: str) -> tuple[str, int | None]:
     if "@" in authority:
         raise _bad(
             "the sink's address holds a user name or password",
-            "Leave it out, and set config.secret so that the sink can tell our requests.",
+            "Leave it out, and set config.secret so that the sink can verify our requests.",
         )
     parts = _AUTHORITY.fullmatch(_in_ascii(authority, url))
     if parts is None:
@@ -154,13 +154,13 @@ def _in_ascii(authority: str, url: str) -> str:
     try:
         return name.encode("idna").decode("ascii") + colon + port
     except UnicodeError:
-        raise _bad(f"the sink {url!r} has a host that is no name", REMEDY) from None
+        raise _bad(f"the sink {url!r} has a host that is not a valid name", REMEDY) from None
 
 
 def _name(host: str, url: str) -> str:
     labels = host.removesuffix(".").split(".")
     if len(host) > HOST_CHARS_MAX or not all(0 < len(label) < 64 for label in labels):
-        raise _bad(f"the sink {url!r} has a host that is no name", REMEDY)
+        raise _bad(f"the sink {url!r} has a host that is not a valid name", REMEDY)
     return host
 
 
@@ -258,7 +258,7 @@ def _checked(entry: str) -> str:
     name = entry.removeprefix("*.").removesuffix(".")
     if re.fullmatch(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*", name) is None:
         raise BadSetting(
-            f"{entry!r} is no host that can be trusted",
+            f"{entry!r} is not a host name, address or network",
             remedy="Give a name, *.suffix, an address, or a network such as 10.0.0.0/8.",
         )
     return entry.removesuffix(".")

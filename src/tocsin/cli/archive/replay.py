@@ -315,6 +315,6 @@ def replay(
     if work.failed:
         raise SomeFailed(
             f"{plural(work.failed, 'time')} a file or an event could not be published",
-            remedy="`tocsin archive verify` tells what is wrong with the archive.",
+            remedy="`tocsin archive verify` shows what is wrong with the archive.",
         )
     return 0

@@ -15,10 +15,10 @@ SUMMARY = "Watch this host: load, cores, memory, disks, network, heat, energy"
 EXAMPLES = """
   tocsin agent --list                               what can be measured on this machine
   tocsin agent --once                               measure it and print it; needs no broker
-  tocsin agent                                      tell the broker on this machine, every 10 s
+  tocsin agent                                      send to the broker on this machine, every 10 s
   tocsin agent --broker http://head:8400 --period 1m --attr rack=7
                                                     one far away, every minute; listed with its rack
-  tocsin agent --broker off --listen 0.0.0.0:8404   no broker: only for those who come and ask
+  tocsin agent --broker off --listen 0.0.0.0:8404   no broker: only for those that subscribe
 """
 
 LISTEN = "127.0.0.1:8404"
@@ -55,7 +55,7 @@ def add_arguments(parser: Parser) -> None:
         help="only these events, by the names that --list shows",
     )
     parser.add_argument(
-        "--name", metavar="N", help="what the directory calls it, besides the host (agent)"
+        "--name", metavar="N", help="its name in the directory, besides the host (agent)"
     )
     parser.add_argument(
         "--attr",

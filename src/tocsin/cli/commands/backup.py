@@ -17,7 +17,7 @@ SOME_FAILED = 7
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("out", metavar="OUT", type=Path, help="a directory that is not there yet")
+    parser.add_argument("out", metavar="OUT", type=Path, help="a directory that does not exist yet")
     parser.add_argument("--data", metavar="DIR", help="the data directory (tocsin-data)")
     parser.add_argument("--config", metavar="FILE", help="the settings file (tocsin.toml)")
     parser.add_argument("--no-archive", action="store_true", help="leave the archive out")

@@ -22,7 +22,9 @@ PUBLISHERS_MAX = 1_000
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--list", action="store_true", help="list the scripts in bench/")
     parser.add_argument("--quick", action="store_true", help="about a second")
-    parser.add_argument("--publishers", metavar="N", type=int, default=8, help="at once (8)")
+    parser.add_argument(
+        "--publishers", metavar="N", type=int, default=8, help="publishers at once (8)"
+    )
     add_broker(parser)
     parser.add_argument("script", metavar="SCRIPT", nargs="?", help="a script in bench/ to run")
     parser.add_argument("rest", metavar="...", nargs=REMAINDER, help="its own arguments")

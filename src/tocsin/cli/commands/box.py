@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
     create.add_argument("--expires", metavar="24h", help="its lease, as in 24h (no end)")
     add_broker(create)
     pull = actions.add_parser("pull", examples=EXAMPLES, help="fetch events, one JSON line each")
-    pull.add_argument("id", metavar="ID")
+    pull.add_argument("id", metavar="ID", help="the box's id")
     pull.add_argument("--max", metavar="N", type=int, default=100, help="at most N events (100)")
     pull.add_argument(
         "--wait", metavar="30s", default="0", help="how long to wait for the first event (0)"
@@ -58,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
     ls = actions.add_parser("ls", examples=_LS, help="list the boxes")
     add_broker(ls)
     rm = actions.add_parser("rm", examples=EXAMPLES, help="remove boxes and what is in them")
-    rm.add_argument("ids", metavar="ID", nargs="+")
+    rm.add_argument("ids", metavar="ID", nargs="+", help="the ids of boxes")
     rm.set_defaults(all=False, dry_run=False, yes=True)
     add_broker(rm)
     serve = actions.add_parser("serve", examples=_SERVE, help="message boxes by SOAP, no broker")

@@ -28,7 +28,7 @@ ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
     add_json(parser)
 
 

@@ -36,10 +36,12 @@ def add_arguments(parser: Parser) -> None:
         dest="form",
         choices=("auto", "soap", "cloudevents", "payload"),
         default="auto",
-        help="what it is (auto); payload takes any XML for an event's",
+        help="what it is (auto); with payload, any XML is the data of an event",
     )
     add_versions(parser)
-    parser.add_argument("--pretty", action="store_true", help="indent; payloads change then")
+    parser.add_argument(
+        "--pretty", action="store_true", help="indent the XML, which changes payloads"
+    )
     add_json(parser)
 
 

@@ -29,11 +29,11 @@ def add_arguments(parser: Parser) -> None:
     ls.add_argument("--subscription", metavar="ID", help="only those of one subscription")
     add_broker(ls)
     show = actions.add_parser("show", examples=EXAMPLES, help="one, with every attempt")
-    show.add_argument("id", metavar="ID")
+    show.add_argument("id", metavar="ID", help="the dead letter's id")
     add_broker(show)
     for verb, words in (("redrive", "send again to their sinks"), ("drop", "forget them")):
         many = actions.add_parser(verb, examples=_many_examples(verb), help=words)
-        many.add_argument("ids", metavar="ID", nargs="*")
+        many.add_argument("ids", metavar="ID", nargs="*", help="the ids of dead letters")
         many.add_argument("--subscription", metavar="ID", help="those of one subscription")
         if verb == "redrive":
             many.add_argument(

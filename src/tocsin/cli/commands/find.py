@@ -27,10 +27,14 @@ def add_arguments(parser: Parser) -> None:
         "filter", metavar="FILTER", nargs="?", help="on attributes, name, host and address"
     )
     parser.add_argument("--kind", choices=KINDS, help="only producers, or only consumers")
-    parser.add_argument("--event", metavar="NAME", help="who offers it, as UptimeCPULoad")
-    parser.add_argument("--host", metavar="HOST", help="who runs there")
+    parser.add_argument(
+        "--event", metavar="NAME", help="only those that offer this event, as UptimeCPULoad"
+    )
+    parser.add_argument("--host", metavar="HOST", help="only those on this host")
     parser.add_argument("--ldif", action="store_true", help="print entries for an LDAP server")
-    parser.add_argument("--suffix", metavar="DN", help="with --ldif: what they are under (o=grid)")
+    parser.add_argument(
+        "--suffix", metavar="DN", help="with --ldif: the suffix of the entries (o=grid)"
+    )
     parser.add_argument(
         "--schema",
         choices=("standard", "tocsin"),

@@ -63,7 +63,7 @@ def add_arguments(parser: Parser) -> None:
     _add_spark(quality)
     report = actions.add_parser("report", examples=REPORT_EXAMPLES, help="one page with plots")
     report.add_argument("--html", metavar="FILE", help="where to write it (standard output)")
-    report.add_argument("--title", metavar="TEXT", help="what it is called")
+    report.add_argument("--title", metavar="TEXT", help="the title of the report")
     for each in (run, stream, show, quality, report):
         each.add_argument(
             "--tables", metavar="DIR", help="where the tables are (`tables` in the data directory)"

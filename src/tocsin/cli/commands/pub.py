@@ -145,7 +145,7 @@ def _warn_of_broken_json(data: bytes, content_type: str) -> None:
     print(
         f"tocsin: warning: the data begins like JSON and is not valid JSON ({json_problem(data)}); "
         f"it is published as {content_type}\n"
-        "Put single quotes around the data, or say --content-type text/plain if text is meant.",
+        "Put single quotes around the data, or use --content-type text/plain for text.",
         file=sys.stderr,
     )
 

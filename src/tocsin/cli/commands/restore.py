@@ -29,11 +29,13 @@ def add_arguments(parser: Parser) -> None:
         "--replaces",
         metavar="OLD",
         type=Path,
-        help="the data directory that this one replaces, as far as it is there: numbers that it "
-        "gave to events are not given again",
+        help="the old data directory, or what is left of it: its event numbers are not used again",
     )
     after.add_argument(
-        "--next", metavar="N", type=int, help="the number of the next event (the one that follows)"
+        "--next",
+        metavar="N",
+        type=int,
+        help="the number of the next event (the one after the last)",
     )
     add_json(parser)
 
@@ -54,7 +56,10 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         show_json({"data": str(data), "last": manifest.last_seq, "next": follows})
         return 0
-    say(f"{data}: events {manifest.first_seq:,} to {manifest.last_seq:,}, as of {manifest.made}")
+    say(
+        f"{data}: events {manifest.first_seq:,} to {manifest.last_seq:,}, "
+        f"as of {manifest.made:%Y-%m-%dT%H:%M:%SZ}"
+    )
     say(f"The next event gets number {follows:,}.")
     if next_seq is None:
         say(

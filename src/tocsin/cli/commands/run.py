@@ -6,7 +6,7 @@ from argparse import REMAINDER, ArgumentTypeError, Namespace
 
 from tocsin.cli.parser import Parser, add_ca_file
 
-SUMMARY = "Run a command and tell the broker how it went"
+SUMMARY = "Run a command and report its start, output, resources and exit code"
 EXAMPLES = """
   tocsin run -- ./simulate.sh 42                    started, resources, end of output, exit code
   tocsin run --workflow climate --activity merge --input a.nc --output b.nc -- cdo merge a.nc b.nc
@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--part-of",
         metavar="ID",
-        help="an activity of this run, whose start and end others tell (TOCSIN_RUN_ID)",
+        help="an activity of this run, which others start and end (TOCSIN_RUN_ID)",
     )
     parser.add_argument(
         "--input", metavar="FILE", action="append", default=[], help="a file that it reads"
@@ -39,7 +39,9 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         help="a parameter of the run",
     )
-    parser.add_argument("--attempt", metavar="N", type=_attempt, default=1, help="which try it is")
+    parser.add_argument(
+        "--attempt", metavar="N", type=_attempt, default=1, help="which attempt it is (1)"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing on standard error")
     parser.add_argument(
         "--json",

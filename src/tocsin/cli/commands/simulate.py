@@ -21,7 +21,7 @@ SEEDS_MAX = 10_000_000
 def add_arguments(parser: Parser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seed", metavar="N", type=int, help="run this seed")
-    which.add_argument("--seeds", metavar="N", type=int, default=100, help="run so many (100)")
+    which.add_argument("--seeds", metavar="N", type=int, default=100, help="run N seeds (100)")
     parser.add_argument("--start", metavar="N", type=int, default=0, help="the first of them (0)")
     add_json(parser)
 

@@ -85,19 +85,22 @@ def _print(address: str, status: dict[str, Any]) -> None:
 
 
 def _lines(status: dict[str, Any]) -> list[tuple[str, object]]:
+    from tocsin.cli.render import plural
+
     log, behind, disk = status["log"], status["behind"], status["disk"]
     states = ", ".join(f"{count:,} {name}" for name, count in status["subscriptions"].items())
     lag = f"{behind['most']:,} events ({behind['slowest']})" if behind["slowest"] else "none"
     room = f"{_size(disk['free'])} free of {_size(disk['size'])}" if disk else None
+    numbers = f", number {log['first']:,} to {log['last']:,}"
     return [
         ("data", log["directory"]),
         ("listeners", ", ".join(f"{name} {at}" for name, at in status["listeners"].items())),
-        ("events", f"{log['events']:,} in the log, number {log['first']:,} to {log['last']:,}"),
+        ("events", f"{log['events']:,} in the log{numbers if log['events'] else ''}"),
         ("rate", f"{log['events_per_s']:,.1f} events/s in the last minute"),
         ("topics", f"{status['topics']:,} since the start (`tocsin topics ls`)"),
         ("subscriptions", states),
         ("boxes", f"{status['boxes']:,}"),
-        ("streams", f"{status['streams']:,} open, {status['connections']:,} connections"),
+        ("streams", f"{status['streams']:,} open, {plural(status['connections'], 'connection')}"),
         ("largest lag", lag),
         ("dead letters", f"{status['dead_letters']:,}"),
         ("monitor", _monitor(status["monitor"])),

@@ -62,7 +62,7 @@ def add_arguments(parser: Parser) -> None:
     form.add_argument("--brief", action="store_true", help="time, topic and data (the default)")
     form.add_argument("--whole", action="store_true", help="every member of an event")
     form.add_argument(
-        "--format", metavar="TEXT", help="a line such as '{topic}\\t{load5}'; {x?} may lack"
+        "--format", metavar="TEXT", help="a line such as '{topic}\\t{load5}'; {x?} may be missing"
     )
     parser.add_argument(
         "--exit-at-end", action="store_true", help="stop at the end of the log, do not follow"

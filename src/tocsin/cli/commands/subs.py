@@ -40,11 +40,11 @@ def add_arguments(parser: Parser) -> None:
     ls.add_argument("--filter", metavar="TEXT", help="only those whose id, sink or filter has TEXT")
     add_broker(ls)
     show = actions.add_parser("show", examples=_SHOW, help="show one in detail")
-    show.add_argument("id", metavar="ID")
+    show.add_argument("id", metavar="ID", help="the subscription's id")
     add_broker(show)
     _add_add(actions.add_parser("add", examples=_ADD, help="have events pushed to a sink"))
     renew = actions.add_parser("renew", examples=_RENEW, help="extend the lease of one")
-    renew.add_argument("id", metavar="ID")
+    renew.add_argument("id", metavar="ID", help="the subscription's id")
     renew.add_argument(
         "--expires", metavar="1h", required=True, help="the new lease, as in 24h, or never"
     )
@@ -88,7 +88,7 @@ def _add_add(parser: ArgumentParser) -> None:
 def _add_many(parser: ArgumentParser) -> None:
     from tocsin.cli.bulk import add_bulk
 
-    parser.add_argument("ids", metavar="ID", nargs="*")
+    parser.add_argument("ids", metavar="ID", nargs="*", help="the ids of subscriptions")
     parser.add_argument("--filter", metavar="TEXT", help="those whose id, sink or filter has TEXT")
     add_bulk(parser)
     add_broker(parser)

@@ -43,13 +43,24 @@ def add_arguments(parser: Parser) -> None:
         "writes such files)",
     )
     parser.add_argument(
-        "--files-of", metavar="ROWS", type=_count, default=500_000, help="at most (500k)"
+        "--files-of",
+        metavar="ROWS",
+        type=_count,
+        default=500_000,
+        help="rows in one file, at most (500k)",
     )
     parser.add_argument(
-        "--start", metavar="DATE", type=_date, default=date(2026, 1, 1), help="(2026-01-01)"
+        "--start",
+        metavar="DATE",
+        type=_date,
+        default=date(2026, 1, 1),
+        help="the first day (2026-01-01)",
     )
     parser.add_argument(
-        "--days", metavar="N", type=int, help="over so many (one for each 100k events, 7 to 365)"
+        "--days",
+        metavar="N",
+        type=int,
+        help="spread over N days (one for each 100k events, 7 to 365)",
     )
     add_json(parser)
 

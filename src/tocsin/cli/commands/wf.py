@@ -163,7 +163,7 @@ def _add_run(parser: ArgumentParser) -> None:
         "run",
         metavar="RUN",
         nargs="?",
-        help="its id, the beginning of it, or its workflow, for the latest of that (the latest)",
+        help="a run id or its beginning, or a workflow for its latest run (the latest run)",
     )
 
 
@@ -240,21 +240,21 @@ def _add_files(parser: ArgumentParser) -> None:
         metavar="N",
         type=_depth,
         default=LINEAGE_DEPTH,
-        help="steps of lineage up and down of the latest, 0 to 20 (%(default)s)",
+        help=f"steps of lineage, up and down, of the latest file: 0 to 20 ({LINEAGE_DEPTH})",
     )
     parser.add_argument(
         "--limit",
         metavar="N",
         type=_count,
         default=FILES_SHOWN,
-        help="how many at most (%(default)s)",
+        help=f"at most N files ({FILES_SHOWN})",
     )
     add_broker(parser)
 
 
 def _depth(text: str) -> int:
     if not text.isdecimal() or int(text) > LINEAGE_DEPTH_MAX:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {LINEAGE_DEPTH_MAX}")
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {LINEAGE_DEPTH_MAX}")
     return int(text)
 
 

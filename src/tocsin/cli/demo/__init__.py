@@ -30,7 +30,7 @@ SCENES = (
         "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
         workflow.play,
     ),
-    ("Any command tells of itself, and a file says which run made it", command.play),
+    ("Any command can report its run, and a file shows which run made it", command.play),
     ("What was recorded of ten runs of Snakemake, made into tables by Spark", history.play),
     ("The figures", figures.play),
 )

@@ -81,7 +81,7 @@ def _must_have_spark() -> None:
 def _publish(stage: Stage, messages: Sequence[Message]) -> None:
     runs = len({each.pairs["RunId"] for each in messages})
     stage.say(
-        f"{len(messages):,} messages that Snakemake's adapter told of {runs} runs are published;\n"
+        f"{len(messages):,} messages of Snakemake's adapter about {runs} runs are published;\n"
         "the broker puts them into Parquet files. Then `tocsin pipeline run`:"
     )
     link = open_link(stage.url)

@@ -15,7 +15,7 @@ NAMES_MAX = 20_000  # that are looked through for one that is meant
 TYPES_MAX = 1_000  # of a run; the broker tells no more
 
 HOW_RUNS_COME = (
-    "Run a workflow that tells this broker: `snakemake --logger tocsin`, or in Python "
+    "Run a workflow that reports to this broker: `snakemake --logger tocsin`, or in Python "
     "`from tocsin.client.tracking import Workflow`; docs/workflows.md has the others."
 )
 
@@ -76,7 +76,8 @@ def _completed(rest: Rest, beginning: str) -> str:
     if not ids:
         raise NoSuchRun("there are no runs yet", remedy=HOW_RUNS_COME)
     raise NoSuchRun(
-        f"no run and no workflow is called {beginning!r}", remedy=_nearest(beginning, ids)
+        f"there is no run and no workflow with the name {beginning!r}",
+        remedy=_nearest(beginning, ids),
     )
 
 

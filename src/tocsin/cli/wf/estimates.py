@@ -56,7 +56,7 @@ def _of_run(rest: Rest, arguments: Namespace, now: datetime) -> int:
         ("progress", progress_text(run)),
     ]
     if over:
-        say("it is over; `tocsin wf history` tells how long its activities take")
+        say("it is over; `tocsin wf history` shows how long its activities take")
     else:
         lines += [("time left", left_text(estimate, now)), *_why(estimate)]
     show_lines(described(lines, width=min(screen_width(), PAGE_WIDTH_MAX), paint=paint_state))

@@ -46,7 +46,7 @@ def failures(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         show_lines(["", *lines] if number else lines)
     if len(found) > FAILURES_SHOWN:
         say(f"... {len(found) - FAILURES_SHOWN:,} more; use --json for all of them")
-    tries = "1 failed try" if len(found) == 1 else f"{len(found):,} failed tries"
+    tries = "1 failed attempt" if len(found) == 1 else f"{len(found):,} failed attempts"
     say(f"\nrun {run['id']}, {run['state']}: {tries}")
     return 0
 
@@ -75,7 +75,7 @@ def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iter
     seen = int(failure.get("seen_before") or 0)
     resources = failure.get("resources") or {}
     pairs = [
-        ("recovered", "a later try succeeded" if failure.get("recovered") else None),
+        ("recovered", "a later attempt succeeded" if failure.get("recovered") else None),
         ("error", failure.get("error")),
         ("exit code", _exit_text(failure.get("exit_code"))),
         ("seen", f"{plural(seen, 'time')} before" if seen else "never before"),

@@ -32,7 +32,7 @@ def files(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         return 0 if found else NOT_FOUND
     if not found:
         did = "read" if arguments.readers else "wrote"
-        say(f"no run that is known {did} a file called {arguments.name}")
+        say(f"no known run {did} a file called {arguments.name}")
         return NOT_FOUND
     _show(found, clock)
     cut_off = len(found) == arguments.limit
@@ -76,7 +76,7 @@ def _show_lineage(file: Mapping[str, Any], lineage: Mapping[str, Any]) -> None:
 
 def _by(step: Mapping[str, Any], verb: str) -> str:
     if step["run"] is None:
-        return "not written by any run that is known"
+        return "not written by any known run"
     state = "" if step["state"] == "succeeded" else f" ({step['state']})"
     return f"{verb} {_activity(step)} of {step['run']}{state}"
 

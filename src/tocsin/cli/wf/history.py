@@ -152,7 +152,7 @@ def _all(rest: Rest, arguments: Namespace) -> int:
         tuple(each.get(name) for name in ("type", "workflow", "runs", "activities", "failed"))
         for each in found
     ]
-    headers = ("type", "workflow", "runs", "activities", "failed tries")
+    headers = ("type", "workflow", "runs", "activities", "failed attempts")
     table(headers, rows, right=frozenset({2, 3, 4}))
     say("more about one: tocsin wf history TYPE")
     return 0

@@ -209,7 +209,7 @@ def tables_told(answer: Mapping[str, Any]) -> str | None:
         told = [f"from {attempts:,} past attempt{plural} in tables made {ago(age_s)}"]
         said.append(", ".join([*told, *window_told(since, until)]))
         if learned.get("old"):
-            said.append("they are old: `tocsin pipeline run` makes them anew")
+            said.append("they are old: `tocsin pipeline run` rebuilds them")
         others = learned.get("other_versions") or ()
         if others:
             more = f" and {len(others) - NAMED_MAX:,} more" if len(others) > NAMED_MAX else ""

@@ -30,8 +30,8 @@ CLOSE_S_MAX: Final = 5.0  # for what was said last to be read
 UNREAD_BYTES_MAX: Final = 256 * 1024  # in our buffer, besides the kernel's; more is held back
 TURN_S_MAX: Final = 0.005  # for the requests of one peer, while others wait
 _TLS_ALERT: Final = b"\x15\x03"  # the begin of what TLS says to who does not speak it
-_SPEAKS_TLS: Final = "if it speaks TLS, say gmas://"
-_BEHIND: Final = "what it asked for waits for its turn"
+_SPEAKS_TLS: Final = "if it uses TLS, write gmas://"
+_BEHIND: Final = "its request is waiting"
 _UNREAD: Final = "what it asked for is not read"
 _QUIET_S, _PROBE_S, _PROBES = 60, 15, 4  # a host that vanished is noticed after two minutes
 
@@ -271,7 +271,7 @@ class PeerConnection(asyncio.Protocol):
         if self._why is None:
             self._why = str(error) if error else "the other side closed the connection"
             if not self._accepted and not self._was_heard and not self._is_tls:
-                self._why += f" without a word; {_SPEAKS_TLS}"
+                self._why += f" without an answer; {_SPEAKS_TLS}"
         self._owner.closed(self._why)
         self._let_go()
 

@@ -133,7 +133,7 @@ class Enumerated:
             raise
         told = answered(answer, self._source.address, read_eventing)
         if answer is None or not isinstance(told, wse.PullResponse):
-            raise nonsense(self._source.address, "is no PullResponse")
+            raise nonsense(self._source.address, "is not a PullResponse")
         self._context = told.context or self._context
         found = [each for item in told.items for each in kept_messages(item, answer.raw)]
         return Pulled(found, ended=Ended("EndOfSequence") if told.ended else None)

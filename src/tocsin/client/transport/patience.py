@@ -36,7 +36,7 @@ def wait_s() -> float:
     if not isfinite(seconds) or seconds < 0:
         raise BadSetting(
             f"{WAIT_VARIABLE} is {text[:40]!r}, not a number of seconds",
-            remedy=f"Set it to how long commands shall wait for a broker, such as {WAIT_S:g}.",
+            remedy=f"Set it to the seconds that commands wait for a broker, such as {WAIT_S:g}.",
         )
     return seconds
 

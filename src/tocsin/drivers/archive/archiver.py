@@ -93,9 +93,9 @@ class Archiver:
         if process is not None and not await process.close():
             self._node.note(
                 "error",
-                "the process that fills the archive does not end, and is left to itself",
+                "the archive process does not stop; the broker goes on without waiting for it",
                 pid=process.pid,
-                remedy="Check the disk: what waits for one that hangs cannot be killed.",
+                remedy="Check the disk: a process that waits for a hanging disk cannot be killed.",
             )
 
     # What is told of it
@@ -116,7 +116,7 @@ class Archiver:
         failed = self.off or self._failure
         if failed is None:
             return []
-        verb = "is off" if self.off else "cannot be filled"
+        verb = "is off" if self.off else "cannot be written"
         return [f"the archive {verb}: {failed.problem} [{failed.code}]. {failed.remedy}"]
 
     # When
@@ -206,7 +206,7 @@ class Archiver:
             if self._process is None:
                 self._process = await FillingProcess.start(self._order())
         except OSError as error:
-            return Failed("T404", f"the filling process cannot be started: {error}", "")
+            return Failed("T404", f"the archive process cannot be started: {error}", "")
         return await self._process.ask(task)
 
     def _rolled(self, answer: Rolled) -> None:
@@ -220,7 +220,7 @@ class Archiver:
         self._tend_at_s = now_s + TICK_S
         self._tend_at_s += GRACE_S if answer.superseded else self._wanted.seal_age_s
         if self._failure is not None:
-            self._node.note("info", "the archive is filled again", through=answer.through)
+            self._node.note("info", "the archive is being written again", through=answer.through)
         self._failure, self._failed_in_a_row = None, 0
         self._hold()
         note = self._node.note
@@ -229,20 +229,20 @@ class Archiver:
         if answer.damaged:
             note(
                 "error",
-                "fresh files of the archive were damaged: what the log has was taken from it again",
+                "new archive files were damaged and are written again from the log",
                 files=answer.damaged,
-                remedy="Check the disk; `tocsin archive verify` tells what is missing.",
+                remedy="Check the disk; `tocsin archive verify` shows what is missing.",
             )
         if answer.unread and answer.unread != self._unread:
             note(
                 "warning",
-                "fresh files of the archive cannot be read, and wait to be sealed",
+                "new archive files cannot be read",
                 files=answer.unread,
-                remedy="Look at their permissions and at the disk.",
+                remedy="Check their permissions and the disk.",
             )
         self._unread = answer.unread
         if answer.unsaved is not None:
-            note("warning", "samples of the archive wait for the disk", why=answer.unsaved)
+            note("warning", "archive samples wait for the disk", why=answer.unsaved)
 
     async def _not_rolled(self, failed: Failed) -> None:
         await self._end_process()
@@ -267,7 +267,7 @@ class Archiver:
         if is_news:  # told once, not with every try
             self._node.note(
                 "error",
-                f"the archive cannot be filled: {failed.problem}",
+                f"the archive cannot be written: {failed.problem}",
                 code=failed.code,
                 remedy=failed.remedy,
                 waiting=self.waiting,
@@ -314,10 +314,11 @@ class Archiver:
             self._hold()
             self._node.note(
                 "error",
-                "the log is over its limit: events are removed that are not in the archive",
+                "the log is over its limit: events that are not archived yet are removed",
                 count=count,
                 through=reach,
-                remedy="See why the archive is not filled; `tocsin archive verify` shows the hole.",
+                remedy="Find out why the archive is not written; "
+                "`tocsin archive verify` shows what is missing.",
             )
 
 

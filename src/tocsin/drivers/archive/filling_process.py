@@ -70,17 +70,27 @@ class FillingProcess:
             self._input.write(encode(task) + b"\n")
             line = await asyncio.wait_for(self._output.readline(), ANSWER_S_MAX)
         except TimeoutError:
-            return Failed("T404", f"it did not answer for {ANSWER_S_MAX:.0f} s", "Check the disk.")
+            return Failed(
+                "T404",
+                f"the archive process did not answer for {ANSWER_S_MAX:.0f} s",
+                "Check the disk.",
+            )
         except (OSError, ValueError) as error:
-            return Failed("T000", f"it cannot be asked: {error}", "It is started again.")
+            return Failed(
+                "T000",
+                f"the archive process does not take requests: {error}",
+                "It is started again.",
+            )
         if line:
             answer: Rolled | Failed = read_answer(line)
             return answer
         code = await self._ended(CLOSING_S)
         await asyncio.wait({self._listening}, timeout=CLOSING_S)
         words = self._said.decode(errors="replace").strip()
-        ended = "says no more" if code is None else f"ended with {code}"
-        return Failed("T000", f"it {ended}. {words}".strip(), "It is started again.")
+        ended = "no longer answers" if code is None else f"ended with {code}"
+        return Failed(
+            "T000", f"the archive process {ended}. {words}".strip(), "It is started again."
+        )
 
     def keep(self, kind: str, rows: list[dict[str, Any]]) -> None:
         """Have these rows written down. Not answered."""

@@ -53,7 +53,7 @@ class Observer:
             self._told_of_many = True
             self._node.note(
                 "warning",
-                "more subscriptions than the archive notes: the newest are left out",
+                "more subscriptions than the archive records: the newest are left out",
                 noted=LOOKED_AT_MAX,
                 subscriptions=len(ids),
             )

@@ -176,7 +176,7 @@ class Roller:
         if free < self._order.free_bytes_min:
             raise DiskFull(
                 f"the archive's disk has {free:,} bytes left, and "
-                f"{self._order.free_bytes_min:,} shall stay free",
+                f"{self._order.free_bytes_min:,} must stay free",
                 remedy="Make room, lower archive.retain_bytes, or move archive.directory.",
             )
 
@@ -198,7 +198,7 @@ class Roller:
         stored = self._reader.read_one(archived.seq)
         if stored is not None and (stored.event.source, stored.event.id) != archived[1:]:
             raise other_log(
-                self._order.directory, f"its event {archived.seq} is another than the log's"
+                self._order.directory, f"its event {archived.seq} differs from the log's"
             )
 
 
@@ -215,8 +215,8 @@ def lock_archive(directory: str) -> IO[bytes]:
             if time.monotonic() > deadline_s:
                 file.close()
                 raise ArchiveInUse(
-                    f"another process fills the archive {directory}",
-                    remedy="Let each broker have an archive of its own: archive.directory.",
+                    f"another process writes the archive {directory}",
+                    remedy="Give each broker its own archive.directory.",
                 ) from None
             time.sleep(LOCK_POLL_S)
 

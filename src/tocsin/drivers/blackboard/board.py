@@ -123,7 +123,8 @@ class Board:
         if version == self.profile.version and wait_s > 0 and not self._closed:
             if len(self._waiters) >= WAITERS_MAX:
                 raise TooManySubscriptions(
-                    f"{WAITERS_MAX} publishers wait for the profile", remedy="Ask without wait."
+                    f"{WAITERS_MAX} publishers are waiting for the profile",
+                    remedy="Ask without wait.",
                 )
             waiter: asyncio.Future[None] = self._node.loop.create_future()
             self._waiters.add(waiter)
@@ -178,7 +179,7 @@ class Board:
         if publisher_id not in self._publishers:
             raise NoSuchPublisher(
                 f"there is no publisher {publisher_id[:64]!r}",
-                remedy="GET /blackboard/publishers lists those there are.",
+                remedy="GET /blackboard/publishers lists all.",
             )
         await self._keep(publisher_id, None)
         self._unlist(publisher_id)
@@ -254,10 +255,13 @@ class Board:
         if publisher.away_since_s is None:
             publisher.away_since_s = loop.time()
             self._node.note(
-                "warning", "a publisher is off the list", address=registered.address, why=problem
+                "warning",
+                "a publisher was removed from the list",
+                address=registered.address,
+                why=problem,
             )
         elif loop.time() - publisher.away_since_s > FORGET_AFTER_S:
-            self._node.note("warning", "a publisher is forgotten", address=registered.address)
+            self._node.note("warning", "a publisher was removed", address=registered.address)
             self._unlist(registered.id)
             loop.create_task(self._keep(registered.id, None))
             return

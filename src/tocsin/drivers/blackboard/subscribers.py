@@ -80,8 +80,8 @@ class Subscribers:
                 found = address_or_id
             if found is None:
                 raise NoSuchPublisher(
-                    f"{address_or_id[:200]!r} subscribes to nothing here",
-                    remedy="GET /blackboard/subscribers lists those who do.",
+                    f"{address_or_id[:200]!r} is not a subscriber",
+                    remedy="GET /blackboard/subscribers lists all.",
                 )
             view = self._view(found)
             assert view is not None

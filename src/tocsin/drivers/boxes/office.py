@@ -101,7 +101,7 @@ class Office:
         size_max = self._settings.events.event_bytes_max
         if any(len(message.body) > size_max for message in messages):
             raise TooLarge(
-                f"a message in a box may have {size_max} bytes",
+                f"a message in a box may have at most {size_max} bytes",
                 remedy="Send less at a time, or raise events.event_bytes_max.",
             )
         events = [_event(token, message) for message in messages]
@@ -133,7 +133,7 @@ class Office:
             del self._ids[token]
         raise NoSuchBox(
             f"there is no message box {token[:64]!r}",
-            remedy="It was destroyed, or nobody took from it for too long. Make a new one.",
+            remedy="It was destroyed, or nobody read from it for too long. Create a new one.",
         )
 
     async def close(self) -> None:

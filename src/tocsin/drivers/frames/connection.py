@@ -157,13 +157,13 @@ class Connection(asyncio.Protocol):
 
     # Called by the session
 
-    def send(self, messages: list[bytes]) -> bool:
+    def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         transport = self._transport
         if transport is None or not messages:
             return self._stalled_s == inf
         pack = HEAD.pack
         transport.write(b"".join([part for each in messages for part in (pack(len(each)), each)]))
-        if transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
+        if not paced and transport.get_write_buffer_size() > UNREAD_BYTES_MAX:
             self._fail(_unread())
         return self._stalled_s == inf
 
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
             if now_s >= self._began_s + limits.message_deadline_s + flow_s:
                 self._fail(
                     TooSlow(
-                        f"of a message only {self._cutter.waiting} bytes came in time",
+                        f"only {self._cutter.waiting} bytes of a message arrived in time",
                         remedy="Send it faster, or raise frames.message_deadline_s.",
                     )
                 )
@@ -249,7 +249,8 @@ class Connection(asyncio.Protocol):
         if not self._cutter.waiting:
             return None
         return BadFrame(
-            f"the peer hung up within a message, of which {self._cutter.waiting} bytes had come",
+            "the peer closed the connection in the middle of a message, "
+            f"after {self._cutter.waiting} bytes of it",
             remedy="Send each message whole, with its true length in front.",
         )
 

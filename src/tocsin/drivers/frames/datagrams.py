@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from tocsin.broker.delivery.trust import is_trusted
-from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.frames.session import Session
 from tocsin.drivers.frames.sparing import Sparing
 from tocsin.errors import BadSetting, TocsinError
@@ -41,7 +41,7 @@ class Visitor:
         self.has_lengths = False  # its datagrams have their length in front, so ours have
         self.session = Session(door.desk, self, peer[0])
 
-    def send(self, messages: list[bytes]) -> bool:
+    def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         for message in messages:
             data = framed(message) if self.has_lengths else message
             if len(data) > DATAGRAM_BYTES_MAX:
@@ -91,7 +91,7 @@ class DatagramDoor(asyncio.DatagramProtocol):
             await self._loop.create_datagram_endpoint(lambda: self, (host, port))
         except OSError as error:
             raise BadSetting(
-                f"cannot take datagrams on {address}: {error}",
+                f"cannot receive datagrams on {address}: {why_not(error)}",
                 remedy="Choose another address with --frames HOST:PORT.",
             ) from None
         self.address = address
@@ -152,7 +152,7 @@ class DatagramDoor(asyncio.DatagramProtocol):
         if visitor is None:
             if len(self._visitors) >= self.desk.limits.datagram_subscriptions_max:
                 self.desk.datagrams_lost += len(datagrams)
-                self._tell("as many peers subscribed by UDP as there may be", peer)
+                self._tell("the limit of peers that subscribe by UDP is reached", peer)
                 return
             visitor = self._visitors[peer] = Visitor(self, peer)
         visitor.heard_s = self._loop.time()

@@ -120,9 +120,9 @@ class PerformanceDesk:
         await self.node.types.look_back(self.node.read)
         names = self.node.types.names()
         if parameters.name in names:
-            return f"no event {parameters.name} like that has come of late"
+            return f"no event {parameters.name} like that has arrived recently"
         known = ", ".join(map(str, names[:NAMES_SHOWN_MAX])) or "none yet"
-        return f"no event {parameters.name} has come of late; EventNamesRequest lists: {known}"
+        return f"no event {parameters.name} has arrived recently; EventNamesRequest lists: {known}"
 
 
 @lru_cache(maxsize=4_096)

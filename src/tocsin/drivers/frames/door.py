@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tocsin.broker.effects import Level
-from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.connection import Connection
 from tocsin.drivers.frames.doorstep import Doorstep
@@ -80,7 +80,7 @@ class FramesDoor:
                 self.port = await self._doorstep.open(self.host, port)
         except (OSError, UnicodeError) as error:
             raise BadSetting(
-                f"cannot listen on {address}: {error}",
+                f"cannot listen on {address}: {why_not(error)}",
                 remedy=f"Choose another address with {self._flag} HOST:PORT; port 0 takes any free "
                 f"one, and {self._flag} off disables this listener.",
             ) from None
@@ -128,7 +128,7 @@ class FramesDoor:
             self._full = True  # told once, and again when there was room in between
             self.note(
                 "warning",
-                f"the frames door has as many connections as {setting} allows",
+                f"the frames listener has as many connections as {setting} allows",
                 connections=self.connections,
             )
 

@@ -15,7 +15,7 @@ from typing import Final
 BACKLOG: Final = 1_024
 TLS_HANDSHAKE_S: Final = 10.0
 OUT_OF_DESCRIPTORS_S: Final = 0.1  # before the next look whether there is one again
-REMEDY: Final = "Speak TLS to this port (gmas:// in our own clients), and trust its certificate."
+REMEDY: Final = "Use TLS on this port (gmas:// in our own clients), and trust its certificate."
 
 Warn = Callable[..., None]
 """Writes to the broker's own log what a peer did wrong: a message, then fields by name."""

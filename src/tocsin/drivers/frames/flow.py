@@ -19,8 +19,11 @@ UNWRITABLE = "EventUnwritable"
 class Outlet(Protocol):
     """Where messages go; what carries them is its own affair."""
 
-    def send(self, messages: list[bytes]) -> bool:
-        """Send these; False if no more should come until `node.stream_ready` is called."""
+    def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
+        """Send these; False if no more should come until `node.stream_ready` is called.
+
+        `paced` are those whose sender then waits: a page of large events may be any size.
+        """
         ...
 
 
@@ -46,10 +49,10 @@ class Flow:
         if self._thinning is not None:
             passes = self._thinning.passes
             events = [each for each in events if passes(each.event, each.received_ns)]
-        return self._outlet.send(list(map(self._message, events)))
+        return self._outlet.send(list(map(self._message, events)), paced=True)
 
     def dropped(self, count: int) -> None:
-        detail = f"{count} events were gone before they could be sent"
+        detail = f"{count} events were removed before they could be sent"
         self._outlet.send([self._error(DROPPED, detail)])
 
     def end(self, reason: str) -> None:

@@ -244,7 +244,7 @@ class Session:
         """What a consumer should know: how it was understood, and that there is nothing yet."""
         told = [_narrowed(parameters)]
         if not self._node.types.has(parameters.name.type):
-            told.append(f"no event {parameters.name} has come since the broker started")
+            told.append(f"no event {parameters.name} has arrived since the broker started")
         return "; ".join(filter(None, told)) or None
 
     def _begin(self, flow: Flow, filter: Filter, after: int, name: str) -> tuple[Flow, int]:
@@ -273,7 +273,7 @@ class Session:
         except NoSuchSubscription:
             return
         raise BadMessage(
-            "these events come from this very broker",
+            "these events come from this broker itself",
             remedy="Let the subscription push to the consumer's own address.",
         )
 

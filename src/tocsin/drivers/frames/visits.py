@@ -31,7 +31,7 @@ class Visit:
         self.heard_ns = 0
         self._said: list[bytes] = []
 
-    def send(self, messages: list[bytes]) -> bool:
+    def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         self._said += messages
         return True
 
@@ -71,7 +71,7 @@ class Visits:
         most = self._desk.limits.datagram_subscriptions_max
         if len(self._known) >= most:
             raise Busy(
-                f"{most} producers subscribed by HTTP already",
+                f"{most} producers are already subscribed by HTTP",
                 remedy="Subscribe by TCP, or try again later.",
             )
 

@@ -123,7 +123,7 @@ def lasting_max(connections_max: int) -> int:
 
 def _crowded() -> Busy:
     return Busy(
-        "the broker has as many connections as it may have",
+        "the broker has reached its limit of connections",
         remedy="Keep connections open and use them again, or raise http.connections_max.",
     )
 

@@ -119,7 +119,7 @@ class BoardSocket(Socket):
             self._register()
             publication.answer({"profile": self._node.board.profile})
         else:
-            raise BadRequest("this asks for nothing", remedy=_FORM)
+            raise BadRequest("the message asks for nothing", remedy=_FORM)
 
     def _subscribe(self, concepts: list[str], after: int | None) -> int:
         if not 0 < len(concepts) <= CONCEPTS_MAX:
@@ -170,4 +170,4 @@ def _said(text: str) -> Said:
     try:
         return _read(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"this cannot be read: {error}", remedy=_FORM) from None
+        raise BadRequest(f"the message cannot be read: {error}", remedy=_FORM) from None

@@ -18,7 +18,7 @@ def unpacked(body: bytes, coding: bytes, bytes_max: int) -> bytes:
         return body
     if coding not in _WINDOW_BITS:
         raise BadMediaType(
-            f"the Content-Encoding {coding[:40].decode('latin-1')!r} is not read here",
+            f"the Content-Encoding {coding[:40].decode('latin-1')!r} is not supported",
             remedy="Send the body plain, or compressed with gzip or deflate.",
         )
     parts: list[bytes] = []

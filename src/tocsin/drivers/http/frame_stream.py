@@ -87,7 +87,7 @@ class FrameStream:
 
     # Told by the session
 
-    def send(self, messages: list[bytes]) -> bool:
+    def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         self._connection.write(b"".join(map(framed, messages)))
         return not self._connection.write_paused
 

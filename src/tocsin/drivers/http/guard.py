@@ -43,8 +43,8 @@ class Guard:
     def _check_host(self, host: bytes | None) -> None:
         if self._on_loopback and host and not self._is_ours(_name_of(host)):
             raise ForeignOrigin(
-                f"this broker is not called {host[:80].decode('latin-1')!r}",
-                remedy="Call it localhost or 127.0.0.1, or add the name to http.names.",
+                f"this broker does not answer to the name {host[:80].decode('latin-1')!r}",
+                remedy="Use localhost or 127.0.0.1, or add the name to http.names.",
             )
         if len(self.passed) < HOSTS_REMEMBERED_MAX:
             self.passed.add(host)
@@ -75,7 +75,7 @@ def _name_of(host: bytes) -> str:
 
 def _bad_host(text: str) -> TocsinError:
     return BadRequest(
-        f"the Host {text[:80]!r} is none", remedy="Send a name or an address, and a port."
+        f"the Host {text[:80]!r} is not valid", remedy="Send a name or an address, and a port."
     )
 
 
@@ -100,6 +100,6 @@ def _check_read(headers: Headers) -> None:
 
 def _foreign(origin: bytes) -> ForeignOrigin:
     return ForeignOrigin(
-        f"a web page of {origin[:80].decode('latin-1')} asked for this",
-        remedy="Ask from a page of this broker, or from a program that is no browser.",
+        f"a web page from {origin[:80].decode('latin-1')} sent this request",
+        remedy="Send it from a page of this broker, or from a program that is not a browser.",
     )

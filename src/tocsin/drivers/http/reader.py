@@ -217,7 +217,9 @@ class RequestReader:
             self._listener.failed(cause)
         else:
             self._listener.refuse(
-                bad_request(f"the request is no HTTP: {error}", "Speak HTTP/1.1, as curl does.")
+                bad_request(
+                    f"the request is not valid HTTP: {error}", "Send HTTP/1.1, as curl does."
+                )
             )
 
     # Called by the parser, in this order for each request.
@@ -273,7 +275,7 @@ class RequestReader:
 
     def _meet(self, expected: bytes) -> None:
         if expected.lower() != b"100-continue":
-            raise bad_request("the Expect header asks for what is not done here", "Leave it out.")
+            raise bad_request("the Expect header is not supported", "Leave it out.")
         if self._version == "1.1":
             self._listener.expects_continue()
 

@@ -125,18 +125,18 @@ def body_too_long(limits: HttpSettings) -> TocsinError:
 def check_framing(method: bytes, version: str, headers: Headers) -> None:
     """Refuse a head that two programs could understand differently."""
     if version not in VERSIONS:
-        raise bad_request(f"HTTP/{version} is not spoken here", "Speak HTTP/1.1.")
+        raise bad_request(f"HTTP/{version} is not supported", "Use HTTP/1.1.")
     if method not in METHODS:
         raise bad_request(
-            f"the method {_shown(method)} is not known here",
+            f"the method {_shown(method)} is not supported",
             "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.",
         )
     if b"host" not in headers and version == "1.1":
-        raise bad_request("the request has no Host header", "Send it, as HTTP/1.1 demands.")
+        raise bad_request("the request has no Host header", "Send one: HTTP/1.1 requires it.")
     coding = headers.get(b"transfer-encoding")
     if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
         raise bad_request(
-            f"the Transfer-Encoding {_shown(coding)} is not read here",
+            f"the Transfer-Encoding {_shown(coding)} is not supported",
             "Send the body with a Content-Length, or chunked in HTTP/1.1.",
         )
 
@@ -147,7 +147,7 @@ def origin_form(target: bytes, headers: Headers) -> bytes:
         scheme, separator, rest = target.partition(b"://")
         if not separator or scheme.lower() not in (b"http", b"https"):
             raise bad_request(
-                f"the request target {_shown(target)} is none that is served here",
+                f"the request target {_shown(target)} is not a path",
                 "Ask for a path, as in GET /events.",
             )
         authority, slash, path = rest.partition(b"/")

@@ -7,7 +7,7 @@ import ssl
 from typing import Final
 
 from tocsin.config import HttpSettings, is_loopback
-from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.board_socket import BoardSocket
@@ -80,7 +80,7 @@ class HttpDoor:
             )
         except (OSError, UnicodeError) as error:
             raise BadSetting(
-                f"cannot listen on {address}: {error}",
+                f"cannot listen on {address}: {why_not(error)}",
                 remedy="Choose another address with --http HOST:PORT; port 0 takes any free one.",
             ) from None
         self.port = self._server.sockets[0].getsockname()[1]

@@ -68,7 +68,7 @@ class Transported(asyncio.Protocol):
             self._stalled_bytes = unread_bytes
             self.deadline_s = now_s + self.door.limits.stalled_reader_s
             return
-        message = "a client took nothing for too long and was disconnected"
+        message = "a client did not read for too long and was disconnected"
         self.door.note("warning", message, client=what, unread_bytes=unread_bytes)
         self.abort()
 

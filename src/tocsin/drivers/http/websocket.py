@@ -204,7 +204,7 @@ class Socket(ABC):
         if isinstance(event, TextMessage):
             self._take(event)
         elif isinstance(event, BytesMessage):
-            self._close(CloseReason.UNSUPPORTED_DATA, "send text: JSON")
+            self._close(CloseReason.UNSUPPORTED_DATA, "send JSON as text")
         elif isinstance(event, Ping):
             self._connection.write(self._protocol.send(event.response()))
         elif isinstance(event, Pong):
@@ -293,6 +293,6 @@ class Socket(ABC):
 
 def _no_handshake(problem: str) -> BadRequest:
     return BadRequest(
-        f"this is no WebSocket handshake: {problem}",
+        f"this is not a WebSocket handshake: {problem}",
         remedy="Open it with a WebSocket client, or read the stream with any HTTP client.",
     )

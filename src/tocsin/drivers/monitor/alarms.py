@@ -135,7 +135,7 @@ class Alarms:
 
 
 def _last(found: Found) -> Found:
-    why = f"{found.straggler.why} Of this run no more is told: {PER_RUN_MAX} were slower."
+    why = f"{found.straggler.why} No more alerts for this run: {PER_RUN_MAX} were slower."
     return replace(found, straggler=replace(found.straggler, why=why))
 
 

@@ -20,6 +20,7 @@ LOOKED_AT_MAX: Final = 10_000  # tellings of them, for one page
 STEPS_MAX: Final = 200  # of a lineage, in each direction
 READERS_MAX: Final = 100  # of one file
 DEPTH_MAX: Final = 20
+LEVELS_MAX: Final = 16  # directories above a file that a step may have written whole
 
 _TELLINGS: Final = (
     "SELECT f.run, f.path, f.activity, p.name FROM files AS f JOIN paths AS p ON p.no = f.path "
@@ -31,6 +32,10 @@ _LAST_PLACE: Final = (2**63 - 1, 2**63 - 1, LAST_CHARACTER)
 _SAME_BASE: Final = (
     "SELECT f.run, f.activity, p.name FROM paths AS p JOIN files AS f ON f.path = p.no "
     "WHERE p.base = ? AND f.wrote = ? ORDER BY f.run = ? DESC, f.run DESC LIMIT ?"
+)
+_READ_UNDER: Final = (
+    "SELECT f.run, f.activity, p.name FROM paths AS p JOIN files AS f ON f.path = p.no "
+    "WHERE p.name >= ? AND p.name < ? AND f.wrote = 0 ORDER BY f.run = ? DESC, f.run DESC LIMIT ?"
 )
 
 
@@ -72,7 +77,7 @@ class Files:
         asked = asked_name(name)
         if asked is None:
             raise BadRequest(
-                "the query has no name of a file",
+                "the query has no `name`",
                 remedy="Name one, as in /files?name=results/a.txt; * stands for anything.",
             )
         paths = self._paths(asked)
@@ -85,7 +90,21 @@ class Files:
             if asked.fits(resolved(told, self._run(run).directory)) or asked.fits(told):
                 record = self._record(_Step(run, activity), told, wrote=wrote)
                 found += [record] if record is not None else []
+        if wrote and not found and after is None and not asked.is_wild:
+            return self._written_whole(asked, paths, limit), None
         return found, None
+
+    def _written_whole(self, asked: AskedName, paths: list[int], limit: int) -> list[FileRecord]:
+        """Who wrote the directory that the file was read from, where nobody named the file."""
+        found: dict[_Step, FileRecord | None] = {}
+        for run, _, activity, told in self._tellings(paths, wrote=False, place=_LAST_PLACE):
+            reader = _Step(run, activity)
+            if asked.fits(self._path(reader, told)) or asked.fits(told):
+                for writer, name in self._writers(told, reader):
+                    found[writer] = self._record(writer, name, wrote=True)
+            if len(found) >= limit:
+                break
+        return [record for record in found.values() if record is not None]
 
     def _paths(self, asked: AskedName) -> list[int]:
         """The names that may be meant, by what their last part begins or ends with."""
@@ -156,26 +175,39 @@ class Files:
         for name in activity.outputs if activity else ():
             path = self._path(step, name)
             rows = self._past.rows(_SAME_BASE, base_of(name), 0, step.run, READERS_MAX)
-            for run, reader, told in rows:
+            for run, reader, told in [*rows, *self._read_under(name, path, step.run)]:
                 other = _Step(run, reader)
-                if self._path(other, told) == path and self._writer(told, other) == step:
+                there = self._path(other, told)
+                is_it = there == path or there.startswith(f"{path}/")
+                if is_it and self._writer(told, other) == step:
                     yield name, other
+
+    def _read_under(self, name: str, path: str, run: int) -> Iterator[tuple[int, str, str]]:
+        """Who read what lies in a directory, by its name and by its whole path."""
+        for place in dict.fromkeys((name.rstrip("/"), path)):
+            begin, end = f"{place}/", f"{place}/{LAST_CHARACTER}"
+            yield from self._past.rows(_READ_UNDER, begin, end, run, READERS_MAX)
 
     def _writer(self, name: str, reader: _Step) -> _Step | None:
         """Who wrote the file that an activity read: in its own run, or else the last one before."""
+        return next((step for step, _ in self._writers(name, reader)), None)
+
+    def _writers(self, name: str, reader: _Step) -> Iterator[tuple[_Step, str]]:
+        """The first who wrote the file, or else a directory that it lies in, and the name given."""
         path, by = self._path(reader, name), self._activity(reader)
-        rows = self._past.rows(_SAME_BASE, base_of(name), 1, reader.run, READERS_MAX)
-        for run, activity, told in rows:
-            other = _Step(run, activity)
-            if other == reader or self._path(other, told) != path:
-                continue
-            made = self._activity(other)
-            if made is None or made.state in ("planned", "skipped", "queued"):
-                continue
-            is_before = by is None or not by.started or not made.ended or made.ended <= by.started
-            if run == reader.run or is_before:
-                return other
-        return None
+        for whole in _and_above(path):
+            rows = self._past.rows(_SAME_BASE, base_of(whole), 1, reader.run, READERS_MAX)
+            for run, activity, told in rows:
+                other = _Step(run, activity)
+                if other == reader or self._path(other, told) != whole:
+                    continue
+                made = self._activity(other)
+                if made is None or made.state in ("planned", "skipped", "queued"):
+                    continue
+                ended_late = by and by.started and made.ended and made.ended > by.started
+                if run == reader.run or not ended_late:
+                    yield other, told
+                    return
 
     # What is known of them
 
@@ -238,6 +270,15 @@ class Files:
                 activity_record(run.id, step.activity, attempts, run.state) if attempts else None
             )
         return self._activities[step]
+
+
+def _and_above(path: str) -> Iterator[str]:
+    """The path, and the directories that it lies in, the nearest first."""
+    for _ in range(LEVELS_MAX + 1):
+        yield path
+        path = path.rpartition("/")[0]
+        if not path or path.endswith("/"):  # the root, or what follows the scheme of a URL
+            return
 
 
 def _place(token: str) -> tuple[int, int, str]:

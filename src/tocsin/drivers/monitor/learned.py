@@ -37,7 +37,7 @@ ROWS_MAX: Final = 1_000_000  # of one table: some 500 MB in memory
 BYTES_MAX: Final = 256 << 20  # of one table on disk
 BINS_MAX: Final = 1_000  # of one histogram that is shown
 KEYS_KEPT_MAX: Final = 5_000  # activities whose rows stay objects, once they were asked for
-REMEDY: Final = "Make them anew with `tocsin pipeline run --anew`."
+REMEDY: Final = "Rebuild them with `tocsin pipeline run --anew`."
 
 _WHOLE: Final = frozenset({"runs", "count", "failed", "cancelled"})
 _STATS: Final = tuple(
@@ -119,7 +119,7 @@ class Tables:
         if found.through > head:
             self._cannot(
                 None,
-                f"the tables in {self._directory} are of another log: they go to event "
+                f"the tables in {self._directory} belong to another log: they go to event "
                 f"{found.through:,}, and this log ends at {head:,}",
                 "Name this broker's own tables in pipeline.tables.",
             )
@@ -221,8 +221,8 @@ def _table(found: Published, name: str) -> pa.Table:
     facts = found.tables.get(name)
     if facts is not None and (facts.rows > ROWS_MAX or facts.bytes > BYTES_MAX):
         raise NoTables(
-            f"the table {name} has {facts.rows:,} rows: more than the monitor takes",
-            remedy=f"It takes {ROWS_MAX:,}. Make the tables of fewer workflows.",
+            f"the table {name} has {facts.rows:,} rows: more than the monitor reads",
+            remedy=f"It reads {ROWS_MAX:,}. Build the tables from fewer workflows.",
         )
     table = read_table(found, name)
     if facts is not None and table.num_rows != facts.rows:

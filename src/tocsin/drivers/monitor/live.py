@@ -61,8 +61,8 @@ class Live(Past):
             return {**_over(facts.row, state), "learned": self._learned_shown(standing, now_ns)}
         if state == "lost":
             raise NothingToEstimate(
-                f"nothing was heard of the run {run_id[:80]!r} for too long",
-                remedy="It is lost; if it goes on, ask again.",
+                f"there was no message about the run {run_id[:80]!r} for too long",
+                remedy="It counts as lost. If it goes on, ask again.",
             )
         known = sum(facts.counts.values())
         if known > TASKS_MAX:
@@ -97,7 +97,7 @@ class Live(Past):
             if learnt.latest is None:
                 raise NothingToEstimate(
                     f"no run of {workflow[:80]!r} has completed yet",
-                    remedy="Let one run, or POST its tasks to /estimates.",
+                    remedy="Run it once, or POST its tasks to /estimates.",
                 )
             plan, names = learnt.latest.plan, learnt.names
         standing = self.standing()
@@ -106,7 +106,7 @@ class Live(Past):
         if found is None:
             raise NothingToEstimate(
                 f"no run of {workflow[:80]!r} has completed yet",
-                remedy="Let one run first: what its activities take is learnt from it.",
+                remedy="Run it once first: estimates are based on earlier runs.",
             )
         return {
             **estimate_shown(found, now_ns, names),

@@ -69,7 +69,7 @@ class Lookout:
         except Exception as error:
             # Without alerts runs can still be asked about.
             trace = "".join(traceback.format_exception(error))
-            self._node.note("error", "alerts have failed, and are given up", trace=trace)
+            self._node.note("error", "alerts failed and are switched off", trace=trace)
             self._is_off = True
         self._looked_s = time.monotonic()
         self.looks += 1

@@ -160,10 +160,10 @@ class Monitor:
         aside = set_aside(self._directory)
         self._node.note(
             "error",
-            "the monitor's database is damaged: it is set aside, and made anew from the log",
+            "the monitor's database is damaged: it is set aside and rebuilt from the log",
             why=repr(why),
             file=str(aside),
-            remedy="Check the disk; delete the file when nobody wants to look at it.",
+            remedy="Check the disk; delete the file when you no longer need it.",
         )
         return self._open_tables()
 

@@ -61,7 +61,7 @@ def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
     known = run.activities.known
     if known > ACTIVITIES_MAX:
         raise TooLarge(
-            f"the run has {known:,} activities, and at most {ACTIVITIES_MAX:,} are told at once",
+            f"the run has {known:,} activities, and at most {ACTIVITIES_MAX:,} are shown at once",
             remedy=f"Read them page by page: GET /runs/{run_id[:80]}/activities.",
         )
     versions = tuple(

@@ -128,7 +128,7 @@ def _prepare(connection: apsw.Connection, path: str) -> None:
     elif version != SCHEMA_VERSION or application != APPLICATION_ID:
         raise DataDirectoryUnusable(
             f"{path} is not a monitor's database of this version",
-            remedy="Move it away: it is made anew from what the log still has.",
+            remedy="Move it away: it is rebuilt from what the log still has.",
         )
 
 

@@ -161,7 +161,7 @@ class Service:
             # A reader that no longer reads would hold back the log for ever.
             trace = "".join(traceback.format_exception(error))
             self._node.note(
-                "error", "the monitor has failed, and no longer follows the log", trace=trace
+                "error", "the monitor failed and no longer follows the log", trace=trace
             )
             self._on_loop(self.stop)
 
@@ -264,7 +264,7 @@ class Service:
         if self.left_out in _TOLD_OF:
             self._node.note(
                 "error",
-                "a message is left out of the monitor",
+                "the monitor skipped a message",
                 seq=seq,
                 why=why,
                 left_out=self.left_out,
@@ -295,7 +295,7 @@ class Service:
             return False
         if self._is_refused:
             self._is_refused = False
-            self._node.note("info", "the disk takes it again, and the monitor goes on")
+            self._node.note("info", "the monitor can write again")
         return True
 
     def _tell_of_refusal(self, error: apsw.Error) -> None:
@@ -306,7 +306,7 @@ class Service:
         if is_full(error):
             words = "the disk is full: the monitor waits until there is room"
         else:
-            words = "the monitor's disk refused; it is tried again"
+            words = "the monitor could not write; it tries again"
         self._node.note("error", words, why=reason(error))
 
     def _rest(self, seconds: float) -> None:

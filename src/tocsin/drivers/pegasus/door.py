@@ -86,7 +86,7 @@ class PegasusDoor(StreamDoor["_Session"]):
         except OSError:
             pass  # the peer is gone
         except ShuttingDown:
-            self._node.note("warning", "events of Pegasus were not stored", peer=session.peer)
+            self._node.note("warning", "events from Pegasus were not stored", peer=session.peer)
         except Exception as error:
             # A bug. It costs this connection and is told; the others go on.
             trace = "".join(traceback.format_exception(error))
@@ -125,7 +125,9 @@ class PegasusDoor(StreamDoor["_Session"]):
                 raise
             except TocsinError as error:
                 if not is_told:
-                    self._node.note("warning", "events of Pegasus wait", why=error.problem)
+                    self._node.note(
+                        "warning", "events from Pegasus are waiting to be stored", why=error.problem
+                    )
                 is_told = True
                 await asyncio.sleep(RETRY_S)
 
@@ -168,7 +170,7 @@ class _Session:
                     data = await self._reader.read(READ_BYTES)
             except TimeoutError:
                 if not between:
-                    self._door.note_lost("an event of Pegasus did not come whole", self.peer)
+                    self._door.note_lost("an event from Pegasus was incomplete", self.peer)
                 return
             if not data:
                 await self._store([self._cutter.end()])
@@ -187,7 +189,7 @@ class _Session:
 
     async def _read(self, records: list[bytes]) -> list[Event]:
         events: list[Event] = []
-        if self._cutter.too_long and not self._has_begun:
+        if self._cutter.too_long and not self._has_begun:  # counted at the end
             raise _no_record("it is too long")
         for number, record in enumerate(records, 1):
             if number % RECORDS_AT_ONCE == 0:
@@ -199,6 +201,7 @@ class _Session:
                 self._has_begun = True
             except TocsinError as error:
                 if not self._has_begun:
+                    self._door.counts.bad += 1
                     raise _no_record(error.problem) from None
                 self._bad += 1
                 self._door.note_bad(error, self.peer, is_told=self._bad <= BAD_NOTED_MAX)
@@ -210,7 +213,7 @@ class _Session:
         self._door.counts.bad += too_long
         if too_long or self._bad > BAD_NOTED_MAX:
             self._door.note_lost(
-                "not everything that came from Pegasus could be read",
+                "some records of Pegasus could not be read",
                 self.peer,
                 bad=self._bad,
                 too_long=too_long,
@@ -221,8 +224,8 @@ def _no_record(problem: str) -> BadFrame:
     """A web page can have a browser send lines here, but always behind the request of the browser;
     whatever does not begin with a record is therefore not read any further."""
     return BadFrame(
-        f"what came first is no record of Pegasus: {problem}",
-        remedy="Let pegasus-monitord write to this port, and nothing else.",
+        f"the first data is not a Pegasus record: {problem}",
+        remedy="Only pegasus-monitord may write to this port.",
     )
 
 

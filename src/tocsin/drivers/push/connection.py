@@ -144,9 +144,13 @@ class Connection(asyncio.Protocol):
             # HTTP/1.0 ends a body so. Whether it is whole or torn, the status is the answer.
             self._owner.answered(self._status, self._head, self._body)
         elif self._head:
-            self._owner.broken("the sink hung up within its answer", stale=False)
+            self._owner.broken(
+                "the sink closed the connection in the middle of its answer", stale=False
+            )
         else:
-            self._owner.broken("the sink hung up without an answer", stale=self._answers > 0)
+            self._owner.broken(
+                "the sink closed the connection without an answer", stale=self._answers > 0
+            )
 
     def give_up_waiting(self) -> None:
         """The time is over. A status that came counts, though its body did not end."""

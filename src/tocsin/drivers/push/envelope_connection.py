@@ -122,7 +122,9 @@ class EnvelopeConnection(asyncio.Protocol):
         if self.busy:
             self.busy = False
             # Most likely it hung up between two messages, and did not see this one.
-            self._owner.broken("the sink hung up within a message", stale=self._sent > 0)
+            self._owner.broken(
+                "the sink closed the connection in the middle of a message", stale=self._sent > 0
+            )
 
     # Delivered or not
 

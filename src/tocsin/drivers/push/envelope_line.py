@@ -22,7 +22,7 @@ class EnvelopeLine(Line):
     def _late_fault(self, reason: str) -> None:
         self._exchange.note(
             "warning",
-            "a consumer refused by a SOAP fault what it seemed to have taken",
+            "a consumer answered with a SOAP fault after it had accepted the message",
             sink=self.address,
             reason=reason,
         )

@@ -211,7 +211,7 @@ class GmaConnection(asyncio.Protocol):
             self.busy = False
             # Most likely it hung up between two events, and did not see this one.
             stale = self._settled > 0 and not self._heard
-            reason = self._refusal or "the consumer hung up within an event"
+            reason = self._refusal or "the consumer closed the connection in the middle of an event"
             self._owner.broken(reason, stale=stale)
 
     # What we say
@@ -223,7 +223,7 @@ class GmaConnection(asyncio.Protocol):
         """Say what the consumer asked for; not for ever to one who does not listen."""
         self._replies += self._paused
         if self._replies > REPLIES_UNREAD_MAX:
-            self._fail("the consumer asks, and does not read what is answered")
+            self._fail("the consumer does not read the answers to its requests")
         else:
             self._say(reply)
 

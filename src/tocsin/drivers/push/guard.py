@@ -114,7 +114,7 @@ class Guard:
 def _refusal(host: str, refused: dict[str, str]) -> SinkRefused:
     found = ", ".join(f"{address} ({why})" for address, why in list(refused.items())[:3])
     return SinkRefused(
-        f"the sink {host} leads to {found or 'no address'}, where no event may be sent",
+        f"the sink {host} resolves to {found or 'no address'}, where no event may be sent",
         remedy="The operator can name the host or its network in the list of trusted hosts.",
     )
 

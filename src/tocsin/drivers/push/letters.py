@@ -178,7 +178,7 @@ def _what_is_wrong(
         return f"its answer is over {ANSWER_BYTES_MAX} bytes"
     until_closed = "content-length" not in headers and "transfer-encoding" not in headers
     if not reading.body_ended and not (until_closed and reading.peer_ended):
-        return "its answer did not come whole"
+        return "its answer was incomplete"
     return None
 
 
@@ -216,6 +216,6 @@ def _is_printable(value: str) -> bool:
 
 def _failed(url: str, reason: str) -> PeerFailed:
     return PeerFailed(
-        f"{url[:200]} could not be written to: {reason}",
-        remedy="See that it runs and can be reached from the broker.",
+        f"the request to {url[:200]} failed: {reason}",
+        remedy="Check that it runs and can be reached from the broker.",
     )

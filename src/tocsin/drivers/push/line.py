@@ -21,7 +21,7 @@ from tocsin.errors import SinkRefused
 
 CONNECT_S_MAX = 10.0
 NO_CONNECTION = "no connection to the sink in time"
-NO_TURN = "too many other sinks are being waited for"
+NO_TURN = "too many other sinks are being connected"
 NOTHING = (b"", b"")
 LETTERHEADS_MAX = 64  # subscriptions of one sink whose first lines are kept
 
@@ -188,8 +188,7 @@ class Line:
         except TimeoutError:
             self._not_connected(NO_CONNECTION)
         except ssl.SSLError as error:
-            why = getattr(error, "verify_message", "") or error.reason or str(error)
-            self._not_connected(f"no trust in the sink's TLS: {why}")
+            self._not_connected(_tls_problem(error))
         except OSError as error:
             self._not_connected(f"no connection to the sink: {error.strerror or error}")
         except Exception as error:
@@ -203,7 +202,9 @@ class Line:
         self._opening = None
         if connection.closed:
             self._exchange.closed()
-            self._finish(Failed("the sink hung up as soon as it had answered", reachable=True))
+            self._finish(
+                Failed("the sink closed the connection right after its answer", reachable=True)
+            )
             return
         self._connection = connection
         connection.send(*self._request)
@@ -250,3 +251,9 @@ class Line:
             server_hostname=sink.host.removesuffix(".") if sink.tls else None,
         )
         return connection
+
+
+def _tls_problem(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the sink's TLS certificate is not trusted: {error.verify_message}"
+    return f"TLS with the sink failed: {error.reason or error}"

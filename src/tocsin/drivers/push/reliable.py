@@ -241,7 +241,11 @@ class ReliablePushes:
         try:
             await self._say(sending.sink, terms, ending)
         except TocsinError as error:
-            self._node.note("info", "a sequence ended without a farewell", error=error.problem)
+            self._node.note(
+                "info",
+                "the end of a sequence could not be announced to the consumer",
+                error=error.problem,
+            )
 
     # What both need
 
@@ -321,7 +325,7 @@ def _created(answer: HttpAnswer) -> CreateSequenceResponse:
             return made
     fault = fault_name(said) if said is not None else None
     why = fault or f"HTTP {answer.status}"
-    raise _NoSequence(Failed(f"the consumer began no sequence: {why}", reachable=True))
+    raise _NoSequence(Failed(f"the consumer did not start a sequence: {why}", reachable=True))
 
 
 def _fields(lines: bytes) -> dict[str, str]:

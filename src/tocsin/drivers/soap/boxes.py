@@ -67,7 +67,7 @@ class BoxService:
             raise addressing_fault(
                 request.addressing.wsa,
                 "ActionNotSupported",
-                f"{request.name[1][:80]} is about messages, and none to be kept",
+                f"{request.name[1][:80]} is a request, not a message to store",
             )
         try:
             await self.office.store(_token(request), _messages(request))

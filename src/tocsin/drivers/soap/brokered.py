@@ -99,7 +99,7 @@ class BrokeredService:
             if topic.dialect and dialect_kind(topic.dialect) is None:
                 raise faults.fault(
                     "TopicNotSupportedFault",
-                    f"the topic dialect {topic.dialect[:200]!r} is unknown here",
+                    f"the topic dialect {topic.dialect[:200]!r} is not supported",
                 )
             try:
                 topic_filter(topic, faults)
@@ -113,11 +113,11 @@ class BrokeredService:
         """A publisher on demand is subscribed to: it must be somewhere, and publish something."""
         publisher = asked.publisher
         if publisher is None or publisher.is_anonymous or publisher.is_none:
-            raise faults.fault(REJECTED, "publishing on demand takes a PublisherReference")
+            raise faults.fault(REJECTED, "publishing on demand needs a PublisherReference")
         if not asked.topics:
-            raise faults.fault(REJECTED, "publishing on demand takes at least one Topic")
+            raise faults.fault(REJECTED, "publishing on demand needs at least one Topic")
         if not publisher.address.startswith(("http://", "https://")):
-            raise faults.fault(REJECTED, "a publisher on demand is asked by HTTP")
+            raise faults.fault(REJECTED, "a publisher on demand needs an HTTP address")
         try:
             check_consumer(self._node, publisher.address, peer)
         except TocsinError as error:

@@ -225,7 +225,12 @@ class Demand:
         try:
             await self._keep(key, None)
         except TocsinError as error:
-            self._node.note("warning", "a tap is kept for nothing", error=error.problem, tap=key)
+            self._node.note(
+                "warning",
+                "an ended subscription at a publisher could not be removed",
+                error=error.problem,
+                tap=key,
+            )
         self._lines.pop(key, None)
 
     async def _keep(self, key: str, value: bytes | None) -> None:

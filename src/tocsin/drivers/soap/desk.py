@@ -177,7 +177,7 @@ class Desk:
             return reference
         check_consumer(self._node, reference.address, call.peer, call.base)
         if len(self._elsewhere) >= ELSEWHERE_MAX:
-            raise SoapFault("Receiver", "too many answers are under way to other addresses")
+            raise SoapFault("Receiver", "too many answers to other addresses are being sent")
         return reference
 
     def _answered(
@@ -285,7 +285,7 @@ def _check_notification(request: Request) -> None:
         raise addressing_fault(
             request.addressing.wsa,
             "ActionNotSupported",
-            f"{request.name[1][:80]!r} is no operation, and nothing is published at "
+            f"{request.name[1][:80]!r} is not an operation, and nothing can be published at "
             f"{request.call.path[:80]}: send notifications to /soap",
         )
 
@@ -294,7 +294,7 @@ def _not_an_operation(request: Request) -> SoapFault:
     """The fault for a request that nobody here answers, in the words of its specification."""
     namespace, name = request.name
     if name == "Fault" and namespace in SOAP_VERSIONS:
-        return SoapFault("Sender", "a fault is no notification")
+        return SoapFault("Sender", "a fault is not a notification")
     if is_onvif_service(namespace):
         return unknown_operation(name[:80], namespace[:120])
     return addressing_fault(

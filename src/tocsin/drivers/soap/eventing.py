@@ -172,7 +172,9 @@ class EventingService:
             return 0
         text = asked.bookmark
         if not (text.isascii() and text.isdigit() and len(text) <= BOOKMARK_CHARS_MAX):
-            raise invalid_bookmark("InvalidFormat", f"{text[:40]!r} is no bookmark of this broker")
+            raise invalid_bookmark(
+                "InvalidFormat", f"{text[:40]!r} is not a bookmark of this broker"
+            )
         seen, broker = int(text), self._node.broker
         if not broker.first - 1 <= seen <= broker.head:
             raise invalid_bookmark(

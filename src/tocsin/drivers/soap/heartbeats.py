@@ -45,13 +45,13 @@ class Heartbeats:
         if asked.heartbeats is None or asked.spec != "wse04":
             return None
         if form == "pull":
-            raise unsupported_feature("Heartbeats", "who pulls gets no heartbeats")
+            raise unsupported_feature("Heartbeats", "a subscription that pulls gets no heartbeats")
         length_ns = duration_ns(asked.heartbeats)
         if length_ns is None or length_ns <= 0:
-            raise invalid_message(asked.spec, f"{asked.heartbeats[:80]!r} is no time between beats")
+            raise invalid_message(asked.spec, f"{asked.heartbeats[:80]!r} is not a duration")
         if length_ns < INTERVAL_S_MIN * NS_PER_S:
             raise unsupported_feature(
-                "Heartbeats", f"heartbeats come every {INTERVAL_S_MIN:g} s at most"
+                "Heartbeats", f"heartbeats come at most every {INTERVAL_S_MIN:g} s"
             )
         return length_ns / NS_PER_S
 
@@ -60,7 +60,7 @@ class Heartbeats:
         wants = terms is not None and terms.heartbeat_s is not None
         if wants and len(self._due) >= HEARTBEATS_MAX:
             raise unsupported_feature(
-                "Heartbeats", f"{HEARTBEATS_MAX} subscriptions have heartbeats already"
+                "Heartbeats", f"{HEARTBEATS_MAX} subscriptions already have heartbeats"
             )
 
     def add(self, subscription: Subscription) -> None:
@@ -115,7 +115,7 @@ class Heartbeats:
 
     async def _beat(self, subscription: Subscription, terms: SoapTerms) -> None:
         sink = subscription.sink
-        assert sink is not None, "who pulls gets no heartbeats"
+        assert sink is not None, "a subscription that pulls gets no heartbeats"
         pieces = heartbeat(terms, f"urn:uuid:{uuid.uuid4()}")
         headers = dict(http_headers(terms.soap, pieces.action))
         try:

@@ -136,7 +136,7 @@ class NotificationService:
     ) -> say.PauseSubscriptionResponse:
         view = self._found(request)
         if view.subscription.state is State.PAUSED:
-            raise faults.fault("PauseFailedFault", "the subscription is paused already")
+            raise faults.fault("PauseFailedFault", "the subscription is already paused")
         view = await self._change(view, Change(state=State.PAUSED))
         if view.subscription.state is not State.PAUSED:
             raise faults.fault("PauseFailedFault", "the consumer has not yet said that it agrees")
@@ -163,7 +163,7 @@ class NotificationService:
             stored = await self._before(stored.seq, pattern)
         if stored is None or not _is_of(stored.event, namespace):
             raise faults.fault(
-                "NoCurrentMessageOnTopicFault", f"nothing was published on {pattern} of late"
+                "NoCurrentMessageOnTopicFault", f"nothing was published recently on {pattern}"
             )
         return say.GetCurrentMessageResponse(payload_of(stored.event))
 

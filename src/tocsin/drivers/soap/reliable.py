@@ -170,7 +170,9 @@ class Reliable:
             outcome = await _outcome(self._again, came, held)
         except (SoapFault, TocsinError) as error:
             # It stays where it is; the next message, or the next sweep, tries again.
-            self._node.note("warning", "a held message waits on", error=str(error))
+            self._node.note(
+                "warning", "a held message could not be processed yet", error=str(error)
+            )
             return False
         if isinstance(outcome, SoapFault):
             self._node.note("warning", "a held message was refused", error=outcome.reason)
@@ -245,7 +247,9 @@ class Reliable:
         if reference.is_anonymous:
             return None
         if reference.is_none:
-            raise faults.refused(to, "acknowledgements that go nowhere are of no use")
+            raise faults.refused(
+                to, "AcksTo is the wsa:none address: acknowledgements need a real one"
+            )
         try:
             check_consumer(self._node, reference.address, request.call.peer)
         except TocsinError as error:
@@ -381,7 +385,7 @@ def _identified(request: Request, came: Sequence) -> Request:
 def _content(request: Request, kind: type[Any]) -> Any:
     content = read_content(request.envelope, request.element)
     if not isinstance(content, kind):
-        raise SoapFault("Sender", f"the body is no {kind.__name__}")
+        raise SoapFault("Sender", f"the body is not a {kind.__name__}")
     return content
 
 

@@ -103,7 +103,11 @@ async def _end_anyway(node: Node, tap: Tap, reference: EndpointReference) -> Non
     try:
         await _ask(node, tap, reference, say.Unsubscribe())
     except (Refused, TocsinError) as error:
-        node.note("warning", "a subscription at a publisher is left to lapse", error=str(error))
+        node.note(
+            "warning",
+            "a subscription at a publisher could not be ended; it will expire",
+            error=str(error),
+        )
 
 
 def _request(step: Step, spec: str, now_ns: int) -> say.Request:
@@ -145,7 +149,11 @@ def _manager(
             check_consumer(node, given.address, f"[{host}]:0")
             return given
     except TocsinError as error:
-        node.note("warning", "a publisher names a manager elsewhere", error=error.problem)
+        node.note(
+            "warning",
+            "a publisher named a subscription manager that cannot be used",
+            error=error.problem,
+        )
     return msgspec.structs.replace(given, address=publisher.address)
 
 

@@ -88,7 +88,7 @@ class Session:
                 if between:
                     return None
                 raise TooSlow(
-                    f"of a message only {received_bytes} bytes came in time",
+                    f"only {received_bytes} bytes of a message arrived in time",
                     remedy="Send it faster, or raise soap_tcp.message_deadline_s.",
                 ) from None
             if not data:

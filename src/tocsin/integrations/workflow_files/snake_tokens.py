@@ -91,7 +91,7 @@ class _Watch:
         if kind in (token.OP, token.ERRORTOKEN) and text not in _SIGNS:
             self.refuse(line, f"{text!r} has no meaning there")
         if kind == token.NAME and not (_NAME.fullmatch(text) and text.isidentifier()):
-            self.refuse(line, f"{text!r} is no name")
+            self.refuse(line, f"{text!r} is not a name")
         if kind == token.OP:
             self._bracket(text, line)
         self._margin(kind, text, line, column)

@@ -223,7 +223,7 @@ def _check(broken: Line | None, path: Path) -> None:
     if broken is not None:
         word = broken.words[0]
         raise BadWorkflowFile(
-            f"{path.name} line {word.line} is no Snakefile: {word.text!r} needs a colon",
+            f"{path.name} line {word.line} is not a Snakefile: {word.text!r} needs a colon",
             remedy="`snakemake --lint` says what is wrong with it.",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from tocsin.monitor.estimate.experience import Experience
 from tocsin.monitor.estimate.shape import Shape
 from tocsin.monitor.estimate.state import State
 
-LESS = 0.8  # of the input that a task of any past run had: below it, past runs were larger
+LESS = 0.8  # of the input that a type's tasks had in a past run: with less, that run was larger
 
 
 def least_left_s(shape: Shape, state: State, past: Sequence[Experience]) -> float:
@@ -31,11 +32,11 @@ def least_left_s(shape: Shape, state: State, past: Sequence[Experience]) -> floa
 
 def _fastest_s(shape: Shape, state: State, past: Sequence[Experience]) -> Mapping[str, float]:
     found: dict[str, float] = {}
-    known = [_bytes_a_task(run.shape) for run in past]
-    if known and _bytes_a_task(shape) >= LESS * min(known):
+    for name, indexes in shape.members.items():
+        most = float(shape.flow[indexes].mean()) - math.log(LESS)
         for run in past:
-            for name, seconds in run.fastest_s.items():
-                found[name] = min(seconds, found.get(name, seconds))
+            if name in run.fastest_s and run.types[name].flow <= most:
+                found[name] = min(run.fastest_s[name], found.get(name, math.inf))
     ended = np.asarray(state.ended, dtype=np.intp)
     for index, seconds in zip(
         ended.tolist(), (state.ends[ended] - state.starts[ended]).tolist(), strict=True
@@ -44,10 +45,6 @@ def _fastest_s(shape: Shape, state: State, past: Sequence[Experience]) -> Mappin
             name = shape.types[index]
             found[name] = min(seconds, found.get(name, seconds))
     return found
-
-
-def _bytes_a_task(shape: Shape) -> float:
-    return shape.external_bytes / max(shape.count, 1)
 
 
 def _longest_chain_s(shape: Shape, left_s: Sequence[float]) -> float:

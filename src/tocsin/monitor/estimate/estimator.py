@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tocsin.monitor.estimate.amounts import Amounts, amounts_in
 from tocsin.monitor.estimate.bounds import least_left_s
 from tocsin.monitor.estimate.candidates import CANDIDATES, Totals, View, totals, view
 from tocsin.monitor.estimate.choose import Lessons, Verdict, chosen, fractions, judge, mix
@@ -28,21 +29,26 @@ SIMULATION = "simulation"  # with what the pipeline's tables know of its activit
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What past runs teach: themselves, and who was right for a size seen before or not."""
+    """What past runs teach: themselves, who was right for a size seen before or not, and by type
+    the number that says how much its tasks have to do."""
 
     runs: tuple[Experience, ...]
     seen_size: Lessons
     new_size: Lessons
+    amounts: Amounts = field(default_factory=dict)
 
 
 def learn(past: Sequence[PastRun]) -> Knowledge:
     """Learn from past runs, oldest first. Costs up to seconds for dozens of large runs."""
-    runs = tuple(run for run in map(digest, past[-RUNS_MAX:]) if run is not None)
+    amounts = amounts_in(past[-RUNS_MAX:])
+    digested = (digest(run, amounts) for run in past[-RUNS_MAX:])
+    runs = tuple(run for run in digested if run is not None)
     sizes = [run.shape.size for run in runs]
     seen = _lessons(runs, list(range(len(runs))))
     if len(set(sizes)) == len(sizes):
-        return Knowledge(runs, seen, seen)
-    return Knowledge(runs, seen, _lessons(runs, [sizes.index(size) for size in sizes]))
+        return Knowledge(runs, seen, seen, amounts)
+    unseen = _lessons(runs, [sizes.index(size) for size in sizes])
+    return Knowledge(runs, seen, unseen, amounts)
 
 
 def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
@@ -82,7 +88,8 @@ def estimate(
     What the pipeline's `tables` know of activities is a part of their past. Who was right about
     past runs is judged without it: those runs are in the tables.
     """
-    shape = compile_plan(moment.plan, None if moment.plan.whole else _usual(knowledge.runs))
+    usual = None if moment.plan.whole else _usual(knowledge.runs)
+    shape = compile_plan(moment.plan, usual, knowledge.amounts)
     state = state_of(moment, shape)
     if not shape.count:
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from tocsin.monitor.estimate.facts import PastRun
 from tocsin.monitor.estimate.replay import replay
-from tocsin.monitor.estimate.shape import Floats, Indexes, Shape, compile_plan, features
+from tocsin.monitor.estimate.shape import Amount, Floats, Indexes, Shape, compile_plan, features
 from tocsin.monitor.estimate.state import RUNTIME_S_MIN, State, log_runtime, seconds
 
 # The places at which a distribution of runtimes is kept.
@@ -88,10 +88,10 @@ class Experience:
         return np.asarray(lasted[np.isfinite(lasted)])
 
 
-def digest(run: PastRun) -> Experience | None:
-    """What a past run teaches; None if it teaches nothing."""
+def digest(run: PastRun, amounts: Mapping[str, Amount] | None = None) -> Experience | None:
+    """What a past run teaches; None if it teaches nothing. `amounts` as for `compile_plan`."""
     makespan_s = seconds(run.makespan_s)
-    shape = compile_plan(run.plan)
+    shape = compile_plan(run.plan, amounts=amounts)
     done = {index: task for index, task in run.done.items() if 0 <= index < shape.count}
     if not makespan_s or not done:
         return None

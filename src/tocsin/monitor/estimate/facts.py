@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Planned:
     """A task as it is known before it runs; `external_bytes` is input that no task produces.
 
-    `input_bytes` is all that it reads, where that was told.
+    `input_bytes` is all that it reads, where that was told. `numbers` are those that its command
+    names, by name; whether they mean anything is found out from past runs (`amounts`).
     """
 
     type: str
@@ -18,6 +19,7 @@ class Planned:
     external_bytes: int | None = None
     version: str = ""
     input_bytes: int | None = None
+    numbers: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

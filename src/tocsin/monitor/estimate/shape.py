@@ -23,9 +23,25 @@ BYTES_MAX = 1e18
 SIZE_DIGITS = 2
 
 
+# Fewer of a type's tasks with a number than this share, and the number is not used.
+KNOWN_MIN = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of a type's tasks that says how much they have to do, as bytes of input do.
+
+    It is `handed_on` if those who wait for them have more to do, too.
+    """
+
+    number: str
+    handed_on: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A plan, compiled. `flow` is the logarithm of the external bytes that reach each task.
+    """A plan, compiled. `flow` is the logarithm of the external bytes that reach each task, or of
+    what stands for them (`Amount`); `external_bytes` are all of these.
 
     `inputs` are the bytes that each task reads; NaN where they are not known. `edges` are those
     who wait and those they wait for, a place for each pair.
@@ -64,10 +80,15 @@ class Shape:
         return sums / np.maximum(weights, 1e-9), weights / np.maximum(parents, 1)
 
 
-def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
+def compile_plan(
+    plan: Plan,
+    usual: Mapping[str, int] | None = None,
+    amounts: Mapping[str, Amount] | None = None,
+) -> Shape:
     """The shape of `plan`. Tasks that are announced, or `usual` in an unfinished plan, are added.
 
-    They have no parents, as nobody has said who theirs are.
+    They have no parents, as nobody has said who theirs are. `amounts` are, by type, the numbers
+    that count as input.
     """
     tasks = [*plan.tasks[:TASKS_MAX]]
     tasks += _announced(plan, tasks, usual or {})
@@ -77,6 +98,7 @@ def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
         for parent in above:
             children[parent].append(index)
     external = [_bytes(task.external_bytes) for task in tasks]
+    flow, external_bytes = _flow(external, parents, children, _factors(plan, amounts or {}))
     types = tuple(task.type for task in tasks)
     members: dict[str, list[int]] = {}
     versions: dict[str, str] = {}
@@ -91,12 +113,12 @@ def compile_plan(plan: Plan, usual: Mapping[str, int] | None = None) -> Shape:
         children=children,
         edges=_edges(parents),
         flow=_like_their_kind(
-            np.log1p(np.array(_flow(external, parents, children), dtype=np.float64)),
+            np.log1p(np.array(flow, dtype=np.float64)),
             members,
             min(len(plan.tasks), TASKS_MAX),
         ),
         inputs=np.array([_input(*each) for each in zip(tasks, parents, strict=True)]),
-        external_bytes=sum(external),
+        external_bytes=external_bytes,
         machines=min(max(plan.machines, 1), SLOTS_MAX),
         slots=min(max(plan.machines, 1) * max(plan.cores, 1), SLOTS_MAX),
     )
@@ -155,28 +177,62 @@ def _input(task: Planned, parents: Sequence[int]) -> float:
     return _bytes(task.external_bytes if task.input_bytes is None else task.input_bytes)
 
 
+def numbers_of(plan: Plan, name: str, number: str) -> Floats:
+    """A number of the tasks of one type; NaN for all others, and for all if few are known.
+
+    Where it is not known it is taken to be as usual in this run.
+    """
+    found = np.full(min(len(plan.tasks), TASKS_MAX), math.nan)
+    at = [index for index, task in enumerate(plan.tasks[:TASKS_MAX]) if task.type == name]
+    values = np.array([dict(plan.tasks[index].numbers).get(number, math.nan) for index in at])
+    known = np.isfinite(values)
+    if known.any() and known.mean() >= KNOWN_MIN:
+        found[at] = np.where(known, values, np.median(values[known]))
+    return found
+
+
+def _factors(plan: Plan, amounts: Mapping[str, Amount]) -> dict[int, tuple[float, bool]]:
+    """For each task with an amount: how much that is, and whether it is handed on."""
+    found: dict[int, tuple[float, bool]] = {}
+    for name, amount in amounts.items():
+        values = numbers_of(plan, name, amount.number)
+        for index in np.flatnonzero(np.isfinite(values)).tolist():
+            found[index] = 1.0 + float(values[index]), amount.handed_on
+    return found
+
+
 def _flow(
-    external: Sequence[float], parents: Sequence[Sequence[int]], children: Sequence[Sequence[int]]
-) -> list[float]:
-    """External bytes handed down the DAG, each task's in equal parts to its children.
+    external: Sequence[float],
+    parents: Sequence[Sequence[int]],
+    children: Sequence[Sequence[int]],
+    factors: Mapping[int, tuple[float, bool]],
+) -> tuple[list[float], float]:
+    """External bytes handed down the DAG, each task's in equal parts to its children; their sum.
 
     Sizes of intermediate files are unknown before the run; this stands in for them. Tasks on a
-    cycle hand nothing on.
+    cycle hand nothing on. A task with a factor has so many times as much to do as its input says.
     """
     flow = list(external)
+    total = sum(external)
     waits = [len(above) for above in parents]
     order = [index for index, wait in enumerate(waits) if not wait]
     for index in order:
-        below = children[index]
+        below, had = children[index], flow[index]
+        if index in factors:
+            factor, is_handed_on = factors[index]
+            flow[index] = max(had, 1.0) * factor
+            if is_handed_on:
+                total += flow[index] - had
+                had = flow[index]
         if not below:
             continue
-        share = flow[index] / len(below)
+        share = had / len(below)
         for child in below:
             flow[child] += share
             waits[child] -= 1
             if not waits[child]:
                 order.append(child)
-    return flow
+    return flow, total
 
 
 def features(shape: Shape) -> dict[str, float]:

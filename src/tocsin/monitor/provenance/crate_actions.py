@@ -32,7 +32,7 @@ _STATUS: Final[Mapping[str, str]] = {
 }
 # Every other state is told as a failure, as a status that is left out is taken for success.
 _WHY: Final[Mapping[str, str]] = {
-    "lost": "Nobody told of its end.",
+    "lost": "Its end was not reported.",
     "cancelled": "It was cancelled.",
     "aborted": "It was aborted.",
     "retrying": "This attempt failed and was to be made again.",

@@ -33,7 +33,7 @@ _RUN_PROFILES: Final = {
 }
 _VERSION: Final = "0.5"
 _LANGUAGE_UNKNOWN: Final = "#language"
-_ABOUT: Final = "What a workflow's run did, as its engine told it to a Tocsin broker."
+_ABOUT: Final = "What a workflow run did, as its engine reported it to a Tocsin broker."
 
 
 def described(plan: CratePlan) -> Iterator[Entity]:
@@ -137,7 +137,7 @@ def _root(plan: CratePlan) -> Entity:
             "name": clean(f"Run {run.id} of {run.workflow or 'a workflow'}"),
             "description": " ".join([_ABOUT, *summary(missing(plan))]),
             "datePublished": next((told for time in times if (told := moment(time))), None),
-            "license": "Nobody told under which terms the workflow may be used.",
+            "license": "The license of the workflow is not known.",
             "identifier": whole,
             "hasPart": [reference(part) for part in parts],
             "mainEntity": None if plan.main is None else reference(source_id(plan, plan.main)),

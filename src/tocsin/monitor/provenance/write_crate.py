@@ -77,7 +77,7 @@ def _readme(plan: CratePlan) -> str:
     lines = [
         f"# Run {one_line(run.id)} of {one_line(run.workflow or 'a workflow')}",
         "",
-        "This is a Workflow Run RO-Crate: `ro-crate-metadata.json` tells what the run did.",
+        "This is a Workflow Run RO-Crate: `ro-crate-metadata.json` describes what the run did.",
         "",
         f"The run's state when this was written: {run.state}.",
         "",

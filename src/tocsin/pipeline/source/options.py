@@ -73,7 +73,7 @@ class Options:
         path = texts.get("path", "")
         if not path:
             raise BadSourceOption(
-                "the source tocsin was not told where the events are",
+                "the source tocsin needs to know where the events are",
                 remedy="Give a directory or a broker's address: .load('http://127.0.0.1:8400').",
             )
         if has_password(path):

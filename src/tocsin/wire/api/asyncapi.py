@@ -1,4 +1,4 @@
-"""The ways of events described as AsyncAPI 3.0: where they come in, and where they go out."""
+"""The event channels described as AsyncAPI 3.0: where they come in, and where they go out."""
 
 from __future__ import annotations
 

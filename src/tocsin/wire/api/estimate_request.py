@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from tocsin.errors import BadRequest
+from tocsin.wire import strict_json
 
 TASKS_MAX = 20_000
 COUNT_MAX = 1_000_000
@@ -43,7 +44,13 @@ def read_estimate_request(body: bytes) -> EstimateAsked:
     """What the body asks for; BadRequest names what is wrong with it."""
     try:
         asked = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        strict_json.check(body)
+    except (
+        msgspec.DecodeError,
+        strict_json.Ambiguous,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:
         raise BadRequest(
             f"the body cannot be read: {error or 'it nests too deeply'}",
             remedy='Send {"workflow": "...", "cores": 4, "tasks": [{"id": "a", "type": "align", '

@@ -9,9 +9,9 @@ from typing import NoReturn
 import msgspec
 
 from tocsin.errors import BadRequest, BadSubscription
+from tocsin.event.json_reading import read_json
 from tocsin.wire import strict_json
 
-_decode = msgspec.json.Decoder().decode
 _SHOWN_MAX = 60
 
 
@@ -20,16 +20,16 @@ def read_object(body: bytes) -> dict[str, object]:
     if not body.strip():
         return {}
     try:
-        value = _decode(body)
+        value = read_json(body)
         strict_json.check(body)
     except RecursionError:
         raise BadRequest("the JSON nests too deeply", remedy="Nest less.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, strict_json.Ambiguous) as error:
         raise BadRequest(
-            f"the body is no JSON: {error}", remedy="Send one JSON object, in UTF-8."
+            f"the body is not JSON: {error}", remedy="Send one JSON object, in UTF-8."
         ) from None
     if not isinstance(value, dict):
-        raise BadRequest("the body is no JSON object", remedy='Send one, as in {"sink": "..."}.')
+        raise BadRequest("the body is not a JSON object", remedy='Send one, as in {"sink": "..."}.')
     return value
 
 

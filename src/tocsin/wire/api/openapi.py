@@ -24,6 +24,7 @@ from tocsin.wire.api.openapi_parts import (
     ID,
     REFERENCE,
     Json,
+    in_path,
     object_of,
     operation,
     plain,
@@ -209,7 +210,7 @@ def _dead_letter_paths() -> Json:
 
 
 def _operation_paths() -> Json:
-    code = {"name": "code", "in": "path", "required": True, "schema": text()}
+    code = in_path("code", "a code such as T104")
     return {
         "/": {"get": plain("Status page", "text/html")},
         "/livez": {

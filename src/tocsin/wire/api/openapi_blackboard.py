@@ -73,7 +73,7 @@ def blackboard_paths() -> Json:
                 {201: "PublisherShown"},
                 body={"application/json": refer("PublisherAsked")},
             ),
-            "delete": operation("Tell an address no more", {204: None}, parameters=[address]),
+            "delete": operation("Stop notifying an address", {204: None}, parameters=[address]),
         },
         "/blackboard/publishers/{id}": {
             "delete": operation("Unregister a publisher", {204: None}, parameters=[ID])

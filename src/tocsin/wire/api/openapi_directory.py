@@ -26,7 +26,10 @@ DIRECTORY_ASKED: Json = {
             "kind": {"enum": ["producer", "consumer"]},
             "name": text(),
             "address": {"type": ["string", "null"], "description": "host:port, or a URL"},
-            "host": {"type": "string", "description": "where it runs; else taken of the address"},
+            "host": {
+                "type": "string",
+                "description": "where it runs; default: the host in the address",
+            },
             "events": {
                 "type": "array",
                 "items": {
@@ -55,7 +58,9 @@ DIRECTORY_ASKED: Json = {
 def directory_paths() -> Json:
     wanted = [
         query("kind", "producer or consumer", {"enum": ["producer", "consumer"]}),
-        query("event", "who offers it: UptimeCPULoad, {urn:lab}Temperature", text()),
+        query(
+            "event", "only those that offer this event: UptimeCPULoad, {urn:lab}Temperature", text()
+        ),
         query("host", "where it runs", text()),
         query("filter", "on attributes, name, host, kind and address", text()),
     ]

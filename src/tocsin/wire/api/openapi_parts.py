@@ -61,7 +61,13 @@ def seconds(most: float) -> Json:
     return {"type": "number", "minimum": 0, "maximum": most}
 
 
-ID: Json = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+def in_path(name: str, words: str) -> Json:
+    """A parameter that is part of the path."""
+    given: Json = {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    return {**given, "description": words}
+
+
+ID: Json = in_path("id", "its id, as the list or the answer to its creation has it")
 
 
 def object_of(properties: Json, required: tuple[str, ...] = ()) -> Json:

@@ -11,6 +11,7 @@ from tocsin.wire.api.openapi_parts import (
     ID,
     REFERENCE,
     Json,
+    in_path,
     operation,
     query,
     refer,
@@ -116,7 +117,7 @@ def _detail_paths() -> Json:
             "get": operation(
                 "Compare two runs",
                 {200: "Comparison"},
-                parameters=[ID, {**ID, "name": "other"}],
+                parameters=[ID, in_path("other", "the id of the run to compare with")],
             ),
         },
         "/runs/{id}/provenance": {"get": _provenance()},
@@ -125,18 +126,18 @@ def _detail_paths() -> Json:
 
 def _past_paths() -> Json:
     of_type = [
-        {**ID, "name": "type"},
+        in_path("type", "a type of activities, as in /activities"),
         query("workflow", "in this workflow only", text()),
         query("version", "of this version only", text()),
     ]
-    name: Json = {**ID, "name": "name"}
+    name: Json = in_path("name", "the name of the workflow")
     of_name = [
         {
             **query("name", "a path, the end of one, or a pattern with *, ? and [...]", text()),
             "required": True,
         },
         query("role", "written (output) or read (input)", {"enum": ["output", "input"]}),
-        query("depth", "how many steps of lineage to tell of the first", whole(0, 20)),
+        query("depth", "how many steps of lineage to show for the first", whole(0, 20)),
         *_PAGES,
     ]
     return {
@@ -180,7 +181,7 @@ def _estimate_paths() -> Json:
             "get": operation(
                 "Estimate how long the next run would take",
                 {200: "EstimateShown"},
-                parameters=[{**ID, "name": "name"}],
+                parameters=[in_path("name", "the name of the workflow")],
             ),
         },
         "/estimates": {

@@ -41,7 +41,9 @@ class Query:
         given: dict[str, str] = {}
         for name, value in pairs:
             if name not in known:
-                raise _refused(f"has {_short(name)!r}, which is not known here", _hint(name, known))
+                raise _refused(
+                    f"has {_short(name)!r}, which is not a known parameter", _hint(name, known)
+                )
             if name in given:
                 raise _refused(f"has {name} twice", "Give it once.")
             given[name] = value

@@ -87,7 +87,7 @@ def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     asked = members.read_object(body)
     members.only_known(asked, _SUBSCRIPTION)
     if "sink" not in asked:
-        members.refuse("sink", "is missing", "Say where events shall go, as an http or https URL.")
+        members.refuse("sink", "is missing", "Give the http or https URL that events are sent to.")
     sink = members.text("sink", asked["sink"])
     if "protocol" in asked:
         _check_protocol(members.choice("protocol", asked["protocol"], PROTOCOLS), sink)
@@ -106,7 +106,7 @@ def _check_protocol(protocol: str, sink: str) -> None:
     spoken = _spoken(sink)
     if protocol.upper() != spoken:
         members.refuse(
-            "protocol", f"is {protocol}, and the sink speaks {spoken}", "Leave protocol out."
+            "protocol", f"is {protocol}, and the sink uses {spoken}", "Leave protocol out."
         )
 
 
@@ -142,7 +142,7 @@ def read_change(
     if not asked:
         members.refuse("the change", "names nothing", f"It may have: {', '.join(_CHANGE)}.")
     if of_box and "sink" in asked:
-        members.refuse("sink", "is for subscriptions that push", "A box is fetched from.")
+        members.refuse("sink", "is for subscriptions that push", "A box is read by its consumer.")
     filters = filter = config = state = sink = None
     if "filters" in asked:
         filters, filter = _filters(asked["filters"])

@@ -22,14 +22,14 @@ def read_messages(body: bytes, vocabulary: Vocabulary, messages_max: int) -> lis
         strict_json.check(text)
         messages = _read_many(text) if text[:1] == b"[" else [_read_one(text)]
     except msgspec.ValidationError as error:
-        raise BadEvent(f"this is no message: {error}", remedy=_FORM) from None
+        raise BadEvent(f"this is not a message: {error}", remedy=_FORM) from None
     except (
         msgspec.DecodeError,
         strict_json.Ambiguous,
         UnicodeDecodeError,
         RecursionError,
     ) as error:
-        raise BadRequest(f"the body is no JSON: {error}", remedy=_FORM) from None
+        raise BadRequest(f"the body is not JSON: {error}", remedy=_FORM) from None
     if len(messages) > messages_max:
         raise TooLarge(
             f"the list has {len(messages)} messages", remedy=f"Send at most {messages_max} at once."

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import isfinite
 
 from tocsin.errors import BadEvent, TooLarge
-from tocsin.event.event import Event, context
+from tocsin.event.event import Event, context, is_json
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents import typed
@@ -19,6 +20,7 @@ from tocsin.wire.cloudevents.limits import (
     MEDIA_TYPE_CHARS_MAX,
     Limits,
 )
+from tocsin.wire.cloudevents.strict import check_json
 
 _CACHED_NAMES_MAX = 4_096
 _CACHED_TYPES_MAX = 256
@@ -95,8 +97,11 @@ def event_of(given: dict[str, Scalar], data: bytes | None, limits: Limits) -> Ev
 def check_event(event: Event, limits: Limits) -> None:
     """Hold an event that another door made to what is asked of every event: some consumer gets it
     in headers, and the log must be able to keep it."""
-    if event.data is not None and len(event.data) > limits.event_bytes_max:
-        raise too_long(len(event.data), limits)
+    if event.data is not None:
+        if len(event.data) > limits.event_bytes_max:
+            raise too_long(len(event.data), limits)
+        if is_json(event.datacontenttype):
+            check_json(event.data)
     if event.extensions:
         _check_with_extensions(event, limits)
     else:
@@ -126,7 +131,9 @@ def _check_context(event: Event, limits: Limits) -> None:
     """What `event_of` asks of the context attributes, without making the event anew."""
     for name, text in (("id", event.id), ("source", event.source), ("type", event.type)):
         if not text:
-            raise refused(name, text, "is no text", f"Send {name} as a string that is not empty.")
+            raise refused(
+                name, text, "is not a string", f"Send {name} as a string that is not empty."
+            )
         check_value(name, text, limits)
     check_reference("source", event.source)
     if event.topic:
@@ -170,14 +177,14 @@ def _required(given: dict[str, Scalar], name: str) -> str:
             remedy="Every event needs id, source, type and specversion.",
         )
     if not isinstance(value, str) or not value:
-        raise refused(name, value, "is no text", f"Send {name} as a string that is not empty.")
+        raise refused(name, value, "is not a string", f"Send {name} as a string that is not empty.")
     return value
 
 
 def _optional(given: dict[str, Scalar], name: str) -> str | None:
     value = given.pop(name, None)
     if value is not None and not isinstance(value, str):
-        raise refused(name, value, "is no text", f"Send {name} as a string, or leave it out.")
+        raise refused(name, value, "is not a string", f"Send {name} as a string, or leave it out.")
     return value
 
 
@@ -200,7 +207,7 @@ def check_value(name: str, value: Scalar, limits: Limits) -> None:
                 name,
                 value,
                 f"has {len(value)} characters",
-                f"Send at most {limits.attribute_text_max}; longer text belongs into the data.",
+                f"Send at most {limits.attribute_text_max}; longer text belongs in the data.",
             )
         if not value.isprintable() and (found := _FORBIDDEN.search(value)):
             raise refused(
@@ -211,6 +218,8 @@ def check_value(name: str, value: Scalar, limits: Limits) -> None:
             )
     elif isinstance(value, int) and not -INT64_MAX - 1 <= value <= INT64_MAX:
         raise refused(name, value, "does not fit into 64 bits", "Send it as a string.")
+    elif isinstance(value, float) and not isfinite(value):
+        raise refused(name, value, "is not a finite number", "Leave the attribute out.")
 
 
 def check_reference(name: str, text: str) -> None:
@@ -224,10 +233,10 @@ def check_reference(name: str, text: str) -> None:
 
 
 def check_time(text: str) -> None:
-    """Refuse what is no RFC 3339 timestamp. A leap second is one."""
+    """Refuse what is not an RFC 3339 timestamp. A leap second is one."""
     if not is_time(text):
         raise refused(
-            "time", text, "is no RFC 3339 time", "Send it as in 2024-05-01T12:00:00Z or +02:00."
+            "time", text, "is not an RFC 3339 time", "Send it as in 2024-05-01T12:00:00Z or +02:00."
         )
 
 
@@ -255,5 +264,5 @@ def check_media_type(text: str) -> None:
     """Refuse what could not stand in a Content-Type header."""
     if len(text) > MEDIA_TYPE_CHARS_MAX or not _MEDIA_TYPE.fullmatch(text):
         raise refused(
-            "datacontenttype", text, "is no media type", "Send one such as application/json."
+            "datacontenttype", text, "is not a media type", "Send one such as application/json."
         )

@@ -45,7 +45,7 @@ def read_message(headers: Mapping[str, bytes], value: bytes | None, limits: Limi
     if not content_type and value is not None and value.lstrip()[:1] == b"{":
         return _structured(JSON, value, limits)
     raise BadEvent(
-        f"the message has no {PREFIX} headers, and its content type is none of CloudEvents",
+        f"the message has no {PREFIX} headers, and its content type is not one of CloudEvents",
         remedy=f"Send {PREFIX}specversion, {PREFIX}id, {PREFIX}source and {PREFIX}type as headers.",
     )
 
@@ -61,7 +61,7 @@ def _binary(
         raise refused(
             "datacontenttype",
             given["datacontenttype"],
-            f"stands in a {PREFIX} header and differs from {CONTENT_TYPE}",
+            f"is in a {PREFIX} header and differs from {CONTENT_TYPE}",
             f"Leave the {PREFIX}datacontenttype header out.",
         )
     return event_of(given, value or None, limits)
@@ -71,4 +71,6 @@ def _text(name: str, value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise refused(name, value, "is no UTF-8", "Encode the text of a header as UTF-8.") from None
+        raise refused(
+            name, value, "is not UTF-8", "Encode the text of a header as UTF-8."
+        ) from None

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX
+from tocsin.wire.strict_json import has_number_too_large
 
 _skim = msgspec.json.Decoder(msgspec.Raw).decode
 _drop_strings = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL).sub
@@ -43,4 +44,4 @@ def is_sound_json(data: bytes) -> bool:
             data.decode()  # skimming looks at the structure and not into the strings
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    return not is_too_deep(data)
+    return not (is_too_deep(data) or has_number_too_large(data))

@@ -112,7 +112,7 @@ def _mode_of(content_type: str) -> Mode:
         return Mode.BINARY
     if essence not in _MODES:
         raise BadMediaType(
-            f"content type {essence[:80]!r} is a CloudEvents format that is not read here",
+            f"content type {essence[:80]!r} is a CloudEvents format that is not supported",
             remedy=f"Send {' or '.join(_MODES)}, or the binary mode.",
         )
     name, _, value = parameters.partition("=")
@@ -222,7 +222,7 @@ def _unusual(body: bytes | msgspec.Raw, limits: Limits) -> Event:
         }
     except msgspec.ValidationError:
         raise BadEvent(
-            "the event is no JSON object",
+            "the event is not a JSON object",
             remedy='Send one as in {"specversion": "1.0", "id": "1", "source": "/me", '
             '"type": "test"}; several go as an array, as application/cloudevents-batch+json.',
         ) from None
@@ -231,12 +231,17 @@ def _unusual(body: bytes | msgspec.Raw, limits: Limits) -> Event:
     if encoded is not None and bytes(encoded) != b"null":
         if data is not None:
             raise BadEvent("the event has both data and data_base64", remedy="Send one of them.")
-        return event_of(given, _from_base64(encoded), limits)
-    media_type = given.get("datacontenttype")
-    payload = None
-    if data is not None:
-        payload = _payload(data, media_type if isinstance(media_type, str) else None)
+        decoded = _from_base64(encoded)
+        if is_json(_media_type(given)):  # then it is shown as JSON
+            check_json(decoded)
+        return event_of(given, decoded, limits)
+    payload = None if data is None else _payload(data, _media_type(given))
     return event_of(given, payload, limits)
+
+
+def _media_type(given: Mapping[str, Scalar]) -> str | None:
+    declared = given.get("datacontenttype")
+    return declared if isinstance(declared, str) else None
 
 
 def _scalar(name: str, raw: msgspec.Raw) -> Scalar | None:
@@ -247,8 +252,8 @@ def _scalar(name: str, raw: msgspec.Raw) -> Scalar | None:
         raise refused(
             name,
             bytes(raw).decode(errors="replace"),
-            "is no plain value",
-            "An attribute is a string, a number, true or false; the rest belongs into the data.",
+            "is not a plain value",
+            "An attribute is a string, a number, true or false; the rest belongs in the data.",
         ) from None
 
 
@@ -287,7 +292,7 @@ def _from_base64(raw: msgspec.Raw) -> bytes:
         return binascii.a2b_base64(_text(raw), strict_mode=True)
     except (BadEvent, ValueError):
         raise BadEvent(
-            "data_base64 is no base64 text",
+            "data_base64 is not base64 text",
             remedy="Encode the payload with the standard alphabet, padded, without line breaks.",
         ) from None
 
@@ -302,7 +307,7 @@ def _batch(body: bytes, limits: Limits) -> list[Event]:
         elements = _read_elements(body)
     except msgspec.ValidationError:
         raise BadEvent(
-            "the batch is no JSON array",
+            "the batch is not a JSON array",
             remedy="Send [event, event, ...], or one event as application/cloudevents+json.",
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -356,11 +361,11 @@ def _binary(content_type: str, headers: Mapping[str, str], body: bytes, limits: 
                 given[name] = percent.decoded(value)
             except UnicodeDecodeError:
                 raise refused(
-                    name, value, "is no UTF-8", "Percent-encode the UTF-8 bytes, as in %C3%A9."
+                    name, value, "is not UTF-8", "Percent-encode the UTF-8 bytes, as in %C3%A9."
                 ) from None
     if not given:
         raise BadEvent(
-            "the request has no ce- headers, and its content type is none of CloudEvents",
+            "the request has no ce- headers, and its content type is not one of CloudEvents",
             remedy=f"Try, with the same URL: {_EXAMPLE}",
         )
     declared = given.setdefault("datacontenttype", content_type)
@@ -368,7 +373,7 @@ def _binary(content_type: str, headers: Mapping[str, str], body: bytes, limits: 
         raise refused(
             "datacontenttype",
             declared,
-            "stands in a ce- header and differs from Content-Type",
+            "is in a ce- header and differs from Content-Type",
             "Leave the ce-datacontenttype header out.",
         )
     if not content_type:

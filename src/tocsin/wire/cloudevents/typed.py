@@ -51,7 +51,7 @@ def read(text: Scalar, data: bytes | None) -> tuple[dict[str, Value], bytes | No
     try:
         members = _decode(source)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _refused("is no JSON object of values") from None
+        raise _refused("is not a JSON object of values") from None
     attributes = {
         name: _value(name, member) for name, member in members.items() if member is not None
     }
@@ -63,7 +63,7 @@ def _value(name: str, member: Scalar | Mapping[str, Scalar | None]) -> Value:
         return _checked(name, member)
     quantity = Quantity.from_mapping(member)
     if quantity is None:
-        raise _refused(f"has a member {name[:40]!r} that is no value with unit and accuracy")
+        raise _refused(f"has a member {name[:40]!r} that is not a value with unit and accuracy")
     _checked(name, quantity.value)
     return quantity
 

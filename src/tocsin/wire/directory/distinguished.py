@@ -92,11 +92,11 @@ def _part(text: str, attribute: str, value: str) -> Part:
     if attribute not in SUFFIX_CLASSES:
         raise _refused(text, f"has {attribute}=, and only {', '.join(SUFFIX_CLASSES)} are known")
     if not value or not value.isprintable():
-        raise _refused(text, f"has nothing that can be seen after {attribute}=")
+        raise _refused(text, f"has nothing visible after {attribute}=")
     if attribute == "dc" and not re.fullmatch(r"[A-Za-z0-9_-]+", value):
-        raise _refused(text, "has dc= with what is no part of a domain's name")
+        raise _refused(text, "has a dc= that is not part of a domain name")
     if attribute == "c" and not re.fullmatch(r"[A-Za-z]{2}", value):
-        raise _refused(text, "has c= with what is no code of a country")
+        raise _refused(text, "has a c= that is not a country code")
     return Part(attribute, value)
 
 
@@ -113,7 +113,7 @@ def _unescaped(text: str, written: str) -> str:
         try:
             return bytes.fromhex(found[1].replace("\\", "")).decode()
         except UnicodeDecodeError:
-            raise _refused(text, "has escaped bytes that are no UTF-8") from None
+            raise _refused(text, "has escaped bytes that are not UTF-8") from None
 
     return _ESCAPED.sub(plain, stripped)
 

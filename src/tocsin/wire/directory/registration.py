@@ -32,7 +32,7 @@ RESERVED: Final = ("id", "kind", "name", "host", "address")  # what a filter ask
 _MEMBERS: Final = ("kind", "name", "address", "host", "events", "attributes", "lease")
 _NEEDED: Final = {
     "kind": 'Say what it is, as in {"kind": "producer", ...}.',
-    "name": 'Say what it is called on its host, as in {"name": "uptime", ...}.',
+    "name": 'Give its name on its host, as in {"name": "uptime", ...}.',
 }
 _OURS: Final = ("id", "registered", "expires")  # an entry may be sent back as it was shown
 _EVENT: Final = ("name", "namespace", "parameters")
@@ -107,7 +107,7 @@ def _printable(name: str, value: object, *, most: int) -> str:
     """A text that can stand in one line."""
     text = members.text(name, value, most=most)
     if not text.isprintable() or not text.strip():
-        members.refuse(name, f"is {members.shown(text)}", "Use characters that can be seen.")
+        members.refuse(name, f"is {members.shown(text)}", "Use visible characters.")
     return text
 
 
@@ -173,7 +173,7 @@ def check_event_name(value: object, namespace: object = None, *, where: str) -> 
     if not name.namespace or not in_one_word or not is_xml_name(name.local):
         members.refuse(
             where,
-            f"is {members.shown(value)}, which no event is called",
+            f"is {members.shown(value)}, which is not an event name",
             "Write UptimeCPULoad, {urn:lab}Temperature, or a name beside its namespace.",
         )
     return name
@@ -206,11 +206,11 @@ def _attribute_name(name: str) -> str:
     if len(name) > NAME_CHARS_MAX or not _ATTRIBUTE.fullmatch(name):
         members.refuse(
             f"attributes.{name[:60]}",
-            "is no name for an attribute",
+            "is not a valid attribute name",
             "Begin with a letter; go on with letters, digits, underscores, dots and dashes.",
         )
     if name in RESERVED:
-        members.refuse(f"attributes.{name}", "is a member of every entry", "Call it otherwise.")
+        members.refuse(f"attributes.{name}", "is a member of every entry", "Choose another name.")
     return name
 
 

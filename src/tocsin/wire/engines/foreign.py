@@ -14,6 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.errors import BadRequest
+from tocsin.event import json_reading
+from tocsin.wire import strict_json
 
 TEXT_BYTES_MAX: Final = 4 << 10  # of a command, an error or the end of a log
 NAME_CHARS_MAX: Final = 400  # ids become headers, and several stand in one
@@ -28,17 +30,23 @@ _SHOWN_MAX: Final = 80
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _encode = msgspec.json.Encoder().encode
-_read = msgspec.json.Decoder().decode
 
 
 def read_json(body: bytes) -> Any:
-    """The value that the JSON says; BadRequest if it is none."""
+    """The value that the JSON says; BadRequest if it is none, or if readers could disagree."""
     try:
-        return _read(body)
+        value = json_reading.read_json(body)
+        strict_json.check(body)
+        return value
+    except strict_json.Ambiguous as error:
+        raise BadRequest(
+            f"this JSON is not read alike by all: {error}",
+            remedy="Send each name once, and numbers that a double can hold.",
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = "too deep" if isinstance(error, RecursionError) else str(error)[:_SHOWN_MAX]
         raise BadRequest(
-            f"this is no JSON that can be read: {problem}",
+            f"this is not valid JSON: {problem}",
             remedy="Send what the engine's own plugin sends, one JSON object.",
         ) from None
 

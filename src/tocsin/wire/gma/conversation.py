@@ -263,7 +263,7 @@ class Conversation:
                 return Stale(message)
             raise BrokenConversation(
                 f"an event came for the subscription {message.subscription_id[:80]!r}, "
-                "which there is not",
+                "which does not exist",
                 remedy="Send events with the SubscriptionID that the consumer gave.",
             )
         settled = subscription.peer_role is None

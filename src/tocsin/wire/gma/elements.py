@@ -56,8 +56,7 @@ def event_of(element: Tree, *, is_short: bool) -> m.PerformanceEvent:
     if len(stamps) != 1 or len(stamps[0]):
         bad(
             f"the event {name.local} has {len(stamps) or 'no'} {TIME_STAMP}",
-            "An event always says when it was made, as in "
-            f"<{TIME_STAMP}>2000-11-09T21:51:45Z</{TIME_STAMP}>.",
+            f"Every event needs one, as in <{TIME_STAMP}>2000-11-09T21:51:45Z</{TIME_STAMP}>.",
         )
     time = (stamps[0].text or "").strip(XML_SPACE)
     if not is_plain(time):

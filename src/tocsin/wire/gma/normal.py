@@ -293,7 +293,7 @@ def _members(data: bytes) -> list[Element] | None:
 def _of_json(name: str, value: Any, depth: int) -> Iterator[Element]:
     """An event is a set of names and values: what is inside another is named with it."""
     if depth > _NESTING_MAX or len(escaped_name(name)) > NAME_CHARS_MAX:
-        raise ValueError("too deep or too long a name to be told as elements")
+        raise ValueError("its name is too deep or too long for an element")
     if isinstance(value, list):
         for number, each in enumerate(value, start=1):
             yield from _of_json(f"{name}.{number}", each, depth + 1)

@@ -205,7 +205,7 @@ def _options(parts: _Parts) -> m.Options | None:
         return None
     role, after = found.get("role"), found.get("after")
     if role not in (None, "producer", "consumer"):
-        bad(f"the role {role[:40]!r} is none", "Say producer or consumer, or leave it out.")
+        bad(f"the role {role[:40]!r} is not known", "Say producer or consumer, or leave it out.")
     acknowledge = found.get("acknowledge")
     return m.Options(
         role,

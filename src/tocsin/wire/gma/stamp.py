@@ -61,15 +61,15 @@ def read_stamp(text: str) -> Stamp:
         return Stamp(text)
     found = _STAMP.fullmatch(text.strip(XML_SPACE)) if len(text) <= TEXT_CHARS_MAX else None
     if found is None:
-        raise BadEvent(f"{text[:40]!r} is no time stamp", remedy=_REMEDY)
+        raise BadEvent(f"{text[:40]!r} is not a time stamp", remedy=_REMEDY)
     year, month, day = int(found["year"]), int(found["month"]), int(found["day"])
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
     if not (year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]) or (
         (month, day) == (2, 29) and not _is_leap(year)
     ):
-        raise BadEvent(f"{text[:40]!r} is no day", remedy=_REMEDY)
+        raise BadEvent(f"{text[:40]!r} is not a valid date", remedy=_REMEDY)
     if hour > 23 or minute > 59 or second > 60:
-        raise BadEvent(f"{text[:40]!r} is no time of a day", remedy=_REMEDY)
+        raise BadEvent(f"{text[:40]!r} is not a valid time of day", remedy=_REMEDY)
     part = f".{found['part']}" if found["part"] else ""
     written = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{part}"
     return Stamp(
@@ -88,7 +88,7 @@ def _zone(written: str | None, text: str) -> str:
         return "Z"
     digits = written[1:].replace(":", "").ljust(4, "0")
     if int(digits[:2]) > 23 or int(digits[2:]) > 59:
-        raise BadEvent(f"{text[:40]!r} has no such offset from UTC", remedy=_REMEDY)
+        raise BadEvent(f"{text[:40]!r} has an offset from UTC that is not valid", remedy=_REMEDY)
     return f"{written[0]}{digits[:2]}:{digits[2:]}"
 
 

@@ -115,9 +115,7 @@ def _attribute(text: str) -> str:
 
 
 def _unsendable(problem: str) -> BadMessage:
-    return BadMessage(
-        problem, remedy="Send text that XML 1.0 can hold, under short names that it has."
-    )
+    return BadMessage(problem, remedy="Use text and short names that XML 1.0 allows.")
 
 
 def _message(name: str, request_id: str, content: str, options: m.Options | None = None) -> str:

@@ -31,7 +31,7 @@ def read_weblog(body: bytes, names: Names, received: str) -> list[Message]:
     if run is None:
         raise BadRequest(
             "the message names no run (runName, runId)",
-            remedy="This address takes what Nextflow's -with-weblog sends; see the manual.",
+            remedy="Send what Nextflow's -with-weblog sends.",
         )
     sent = moment(member(post, "utcTime")) or received
     kind = text(post.get("event")) or ""

@@ -118,12 +118,12 @@ def read_pull(element: Element) -> PullMessages:
         if name == "Timeout":
             asked_ns = duration_ns(text)
             if asked_ns is None or asked_ns < 0:
-                raise _invalid("Timeout is a duration, as in PT10S")
+                raise _invalid("Timeout must be a duration, as in PT10S")
             timeout_ns = asked_ns
         elif name == "MessageLimit":
             digits = text.removeprefix("+")
             if not (digits.isascii() and digits.isdigit() and len(digits) <= _NUMBER_DIGITS_MAX):
-                raise _invalid("MessageLimit is a whole number")
+                raise _invalid("MessageLimit must be a whole number")
             limit = max(1, int(digits))
     return PullMessages(timeout_ns, limit)
 
@@ -227,7 +227,7 @@ def not_supported(operation: str) -> SoapFault:
     """What ONVIF has a device say of an operation that it may leave out."""
     return SoapFault(
         "Receiver",
-        f"{operation} is not supported: what a subscription has been given is not given again",
+        f"{operation} is not supported: events that were already delivered are not sent again",
         subcode=(ERRORS, "ActionNotSupported"),
     )
 

@@ -160,7 +160,7 @@ def _message(id: str, pairs: dict[str, str], time: str) -> Message:
 
 def _no_event() -> BadRequest:
     return BadRequest(
-        "this is no OpenLineage event",
+        "this is not an OpenLineage event",
         remedy="Send one JSON object with eventType, eventTime, run and job; "
         "arrays of them go to /api/v1/lineage/batch.",
     )

@@ -133,7 +133,7 @@ def _json_fields(record: bytes) -> dict[str, Any]:
     except BadRequest as error:
         raise _not_stampede(error.problem) from None
     if not isinstance(fields, dict) or len(fields) > FIELDS_MAX:
-        raise _not_stampede("it is no object of few fields")
+        raise _not_stampede("it is not a small JSON object")
     return {_plain(key): value for key, value in fields.items()}
 
 
@@ -159,6 +159,6 @@ def _plain(key: str) -> str:
 
 def _not_stampede(problem: str) -> BadMessage:
     return BadMessage(
-        f"this is no stampede event: {problem}",
+        f"this is not a stampede event: {problem}",
         remedy="Send what pegasus-monitord writes with -e json or -e bp.",
     )

@@ -147,7 +147,7 @@ def _terminated(instance: Instance, fields: Fields, time: str) -> list[Message]:
 
 def _pre_ended(instance: Instance, fields: Fields, time: str) -> list[Message]:
     if whole(fields.get("status")):
-        instance.known.reason = "the script before the job failed"
+        instance.known.reason = "the job's PRE script failed"
     return []
 
 
@@ -238,7 +238,7 @@ def _post_ended(instance: Instance, fields: Fields, time: str) -> list[Message]:
         )
     if failed and not known.failed:
         known.exit_code = exit_code(fields.get("exitcode"))
-        known.reason = known.reason or "the script behind the job failed"
+        known.reason = known.reason or "the job's POST script failed"
     return _told(instance, known, failed=failed, time=known.ended or time)
 
 
@@ -246,7 +246,7 @@ def _differs(instance: Instance, failed: bool, time: str) -> list[Message]:
     """The script behind the job overrules what its main part came to."""
     known = instance.known
     if failed:
-        known.reason = known.reason or "the script behind the job failed"
+        known.reason = known.reason or "the job's POST script failed"
     return _told(instance, known, failed=failed, time=time)
 
 

@@ -48,7 +48,7 @@ _KNOWN: Final = {
     names.MEX04: "WS-MetadataExchange 2004/09",
     names.MEX11: "WS-MetadataExchange 2011/03",
 }
-_UNKNOWN: Final = "a specification that is not spoken here"
+_UNKNOWN: Final = "a specification that is not supported"
 PUBLISH: Final = "publish"
 
 # Where an action names an operation, its last word is the element's name, give or take a suffix.

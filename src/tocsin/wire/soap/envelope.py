@@ -65,7 +65,7 @@ def read_envelope(data: bytes) -> Envelope:
     root = safexml.parse(raw, what="the message")
     namespace, name = split(root.tag)
     if name != "Envelope":
-        raise SoapFault("Sender", f"the message is no SOAP envelope: its root is {name[:80]!r}")
+        raise SoapFault("Sender", f"the message is not a SOAP envelope: its root is {name[:80]!r}")
     soap = SOAP_VERSIONS.get(namespace)
     if soap is None:
         raise SoapFault("VersionMismatch", f"{namespace[:200]!r} is neither SOAP 1.1 nor SOAP 1.2")
@@ -147,7 +147,7 @@ def check_understood(envelope: Envelope, understood: frozenset[str] = UNDERSTOOD
         names = ", ".join(split(block.tag)[1][:80] for block in unknown)
         raise SoapFault(
             "MustUnderstand",
-            f"header blocks that must be understood are unknown here: {names}",
+            f"header blocks with mustUnderstand are not supported: {names}",
             headers=_not_understood(unknown) if envelope.soap == "1.2" else b"",
         )
 

@@ -119,7 +119,7 @@ def _with_included(document: bytes, others: dict[str, Part], bytes_max: int) -> 
         named = unquote((element.get("href") or "").removeprefix("cid:"))
         part = others.get(named)
         if part is None:
-            raise SoapFault("Sender", f"xop:Include names {named[:80]!r}, which is no part")
+            raise SoapFault("Sender", f"xop:Include names {named[:80]!r}, which is not a part")
         size += len(part.data) * 4 // 3 + 4
         if size > bytes_max:
             raise SoapFault("Sender", f"the envelope and what it includes exceed {bytes_max} bytes")
@@ -138,7 +138,7 @@ def _replace(element: etree._Element, text: str) -> None:
     """The content in place of the element, which is all that its parent may hold."""
     parent = element.getparent()
     if parent is None or len(parent) != 1 or (parent.text or "").strip():
-        raise SoapFault("Sender", "xop:Include stands where it is not alone in its element")
+        raise SoapFault("Sender", "xop:Include is not alone in its element")
     parent.remove(element)
     parent.text = text
 

@@ -97,8 +97,8 @@ def _undeclared(topic: TopicName) -> tuple[str, str]:
     """The problem with a topic whose prefix stands for nothing, and the remedy."""
     prefix = topic.undeclared[:80]
     return (
-        f"the prefix {prefix!r} in the topic {topic.text[:80]!r} is declared nowhere",
-        f"Declare it where the topic stands: xmlns:{prefix}.",
+        f"the prefix {prefix!r} in the topic {topic.text[:80]!r} is not declared",
+        f"Declare it on the topic's element: xmlns:{prefix}.",
     )
 
 
@@ -202,7 +202,7 @@ def topic_filters(
     text = text.strip()
     if not text or len(text) > EXPRESSION_CHARS_MAX:
         raise BadTopicPattern(
-            "the topic expression is empty or very long",
+            "the topic expression is empty or too long",
             remedy=f"Name a topic, in at most {EXPRESSION_CHARS_MAX} characters.",
         )
     if kind == "xpath":
@@ -212,7 +212,7 @@ def topic_filters(
         return []
     if _NO_PATH.search(text):
         raise BadTopicPattern(
-            f"topic expression {text[:80]!r} has signs that no topic dialect but XPath knows",
+            f"topic expression {text[:80]!r} has characters that only XPath uses",
             remedy="Use names, / and the wildcards of the dialect.",
         )
     choices: Filters = []

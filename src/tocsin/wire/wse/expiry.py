@@ -23,12 +23,13 @@ def granted(spec: str, asked: str | None, now_ns: int, *, best_effort: bool = Fa
     if expiry is None:
         raise bad_expiry_type(spec, f"{asked[:80]!r} is neither an xs:duration nor an xs:dateTime")
     if expiry.expires_ns <= now_ns:
-        raise bad_expiry_value(spec, f"{asked[:80]!r} is over already")
+        raise bad_expiry_value(spec, f"{asked[:80]!r} is in the past")
     last_ns = now_ns + LEASE_NS_MAX
     if expiry.expires_ns <= last_ns:
         return expiry
     if spec == "wse11" and not best_effort:
         raise bad_expiry_value(
-            spec, f"{asked[:80]!r} is too far away: {LEASE_NS_MAX // DAY_NS} days are granted"
+            spec,
+            f"{asked[:80]!r} is too far in the future: {LEASE_NS_MAX // DAY_NS} days at most",
         )
     return Expiry(last_ns, expiry.kind)

@@ -84,7 +84,7 @@ def empty_filter(spec: str, reason: str) -> SoapFault:
 
 
 def nowhere_to_deliver(spec: str) -> SoapFault:
-    reason = "the subscription says nowhere to deliver to: Delivery has no NotifyTo"
+    reason = "Delivery has no NotifyTo: the broker does not know where to deliver"
     if spec == "wse11":
         return eventing_fault(spec, "NoDeliveryMechanismEstablished", reason)
     return invalid_message(spec, reason)
@@ -164,7 +164,7 @@ def enumeration_fault(error: TocsinError) -> SoapFault:
 def timed_out() -> SoapFault:
     return SoapFault(
         "Receiver",
-        "no event came in the time that the pull may take",
+        "no event came before the pull timed out",
         subcode=(WSMAN, "TimedOut"),
         action=_WSMAN_FAULT,
     )

@@ -130,7 +130,7 @@ def _batch(delivery: Element, spec: str) -> int | None:
         return None
     number = _number(text)
     if number is None:
-        raise invalid_message(spec, f"MaxElements is {text[:40]!r}, which is no number above 0")
+        raise invalid_message(spec, f"MaxElements is {text[:40]!r}, which is not a number above 0")
     return number
 
 
@@ -144,7 +144,7 @@ def _number(text: str) -> int | None:
 def _filter(element: Element, spec: str) -> Filter | None:
     own, management = _child(element, spec, "Filter"), element.find(f"{{{WSMAN}}}Filter")
     if own is not None and management is not None:
-        raise invalid_message(spec, "Subscribe has two filters, and may have one")
+        raise invalid_message(spec, "Subscribe has two filters; only one is allowed")
     found = management if own is None else own
     if found is None:
         return None

@@ -154,7 +154,7 @@ class Faults:
         unknown = list(unknown)[:NAMES_TOLD_MAX]
         return self.fault(
             "InvalidFilterFault",
-            f"these filters are unknown here: {_listed(unknown)}",
+            f"these filters are not supported: {_listed(unknown)}",
             facts=_names("UnknownFilter", unknown),
         )
 
@@ -162,7 +162,7 @@ class Faults:
         unknown = list(unknown)[:NAMES_TOLD_MAX]
         return self.fault(
             "UnrecognizedPolicyRequestFault",
-            f"these policies are unknown here: {_listed(unknown)}",
+            f"these policies are not supported: {_listed(unknown)}",
             facts=_names("UnrecognizedPolicy", unknown),
         )
 

@@ -70,7 +70,7 @@ def topic_kind(topic: Expression, faults: Faults) -> str:
     if kind is None:
         raise faults.fault(
             "TopicExpressionDialectUnknownFault",
-            f"the topic dialect {topic.dialect[:200]!r} is unknown here",
+            f"the topic dialect {topic.dialect[:200]!r} is not supported",
         )
     # The original calls everything simple, slashes and all.
     return "concrete" if kind == "simple" and faults.spec == "wsn10" else kind
@@ -78,7 +78,7 @@ def topic_kind(topic: Expression, faults: Faults) -> str:
 
 def _query(query: Expression, faults: Faults, name: str) -> Filters:
     if query.dialect not in _XPATHS:
-        raise faults.fault(name, f"the dialect {query.dialect[:200]!r} is unknown here")
+        raise faults.fault(name, f"the dialect {query.dialect[:200]!r} is not supported")
     namespaces = dict(query.namespaces)
     if query.dialect == ONVIF_ITEM_FILTER:
         namespaces.setdefault("tt", ONVIF_SCHEMA)  # its examples use the prefix undeclared
@@ -104,7 +104,7 @@ def one_topic(topic: Expression, faults: Faults) -> tuple[TopicPattern, str]:
     if kind == "xpath":
         raise faults.fault(
             "TopicExpressionDialectUnknownFault",
-            "a current message is asked for by path, not XPath",
+            "GetCurrentMessage takes a topic path, not XPath",
         )
     name = topic_name(topic.text, dict(topic.namespaces))
     try:
@@ -113,7 +113,7 @@ def one_topic(topic: Expression, faults: Faults) -> tuple[TopicPattern, str]:
         raise _refused(faults, "InvalidTopicExpressionFault", error) from None
     if len(patterns) > 1 or "*" in str(patterns[0]):
         raise faults.fault(
-            "MultipleTopicsSpecifiedFault", f"{topic.text[:80]!r} may stand for several topics"
+            "MultipleTopicsSpecifiedFault", f"{topic.text[:80]!r} may match several topics"
         )
     return patterns[0], "" if faults.spec == "wsn10" else name.namespace
 

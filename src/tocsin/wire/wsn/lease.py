@@ -22,9 +22,9 @@ def ends_at(termination: str | Never | None, faults: Faults, operation: Operatio
     expiry = read_expiry(termination, faults.now_ns, milliseconds=faults.spec == "wsn10")
     if expiry is None:
         shown = repr(termination[:64]) if termination else "nothing"
-        raise faults.unacceptable_time(f"{shown} is no time and no duration", operation)
+        raise faults.unacceptable_time(f"{shown} is neither a time nor a duration", operation)
     if expiry.expires_ns <= faults.now_ns:
         raise faults.unacceptable_time(f"{termination} is not in the future", operation)
     if expiry.expires_ns >= EXPIRES_NS_MAX:
-        raise faults.unacceptable_time(f"{termination} is too far away", operation)
+        raise faults.unacceptable_time(f"{termination} is too far in the future", operation)
     return expiry.expires_ns

@@ -40,7 +40,7 @@ def read(envelope: Envelope, element: Element) -> say.Message:
         return _read_response(envelope, element, answered[1])
     if name[1] == "Notify" and SPEC_OF.get(name[0], "").startswith("wsn"):
         return read_notify(envelope, element)
-    raise SoapFault("Sender", f"{name[1][:80]!r} is no message of WS-BaseNotification")
+    raise SoapFault("Sender", f"{name[1][:80]!r} is not a message of WS-BaseNotification")
 
 
 # Requests
@@ -198,7 +198,9 @@ def _holders(notify: Element) -> tuple[list[dict[str, Element]], list[Element]]:
             found = "no element" if not inside else f"{len(inside)} elements"
             raise SoapFault("Sender", f"a Message holds exactly one element, and this has {found}")
         if len(holders) == NOTIFICATIONS_MAX:
-            raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
+            raise SoapFault(
+                "Sender", f"a message may hold at most {NOTIFICATIONS_MAX} notifications"
+            )
         holders.append(parts)
         contents.append(inside[0])
     if not holders:

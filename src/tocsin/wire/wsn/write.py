@@ -38,7 +38,7 @@ def write(message: say.Message, spec: str, wsa: str) -> bytes:
     if wording is None:
         raise BadSubscription(
             f"this version of WS-Notification ({spec}) has no {type(message).__name__}",
-            remedy="Subscribe again in its stead.",
+            remedy="Subscribe again instead.",
         )
     match message:
         case say.Subscribe():

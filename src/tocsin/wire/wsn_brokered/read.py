@@ -31,7 +31,7 @@ def read(envelope: Envelope, element: Element) -> say.Message:
             return say.DestroyRegistration()
         if name == f"{say.DESTROY}Response":
             return say.DestroyRegistrationResponse()
-    raise SoapFault("Sender", f"{name[:80]!r} is no message of WS-BrokeredNotification")
+    raise SoapFault("Sender", f"{name[:80]!r} is not a message of WS-BrokeredNotification")
 
 
 def read_register(envelope: Envelope, element: Element) -> say.RegisterPublisher:
@@ -51,7 +51,7 @@ def read_register(envelope: Envelope, element: Element) -> say.RegisterPublisher
 def _demand(element: Element | None) -> bool:
     text = text_of(element)
     if text not in _TRUTHS:
-        raise SoapFault("Sender", f"Demand is true or false, not {text[:40]!r}")
+        raise SoapFault("Sender", f"Demand must be true or false, not {text[:40]!r}")
     return _TRUTHS[text]
 
 

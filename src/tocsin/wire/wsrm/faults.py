@@ -65,17 +65,17 @@ def last_exceeded(to: Speaker, identifier: str) -> SoapFault:
 
 
 def rollover(to: Speaker, identifier: str, number_max: int) -> SoapFault:
-    reason = f"numbers end at {number_max}; begin a new sequence"
+    reason = f"message numbers end at {number_max}; create a new sequence"
     return _of_sequence(to, "MessageNumberRollover", reason, _identifier(to.rm, identifier))
 
 
 def invalid_acknowledgement(to: Speaker, acknowledgement: bytes) -> SoapFault:
-    reason = "the acknowledgement is not one of what was sent"
+    reason = "the acknowledgement covers messages that were not sent"
     return _of_sequence(to, "InvalidAcknowledgement", reason, acknowledgement)
 
 
 def required(to: Speaker) -> SoapFault:
-    reason = "such a message must belong to a sequence, and this one has no Sequence header"
+    reason = "the message needs a Sequence header"
     return _of_sequence(to, "WSRMRequired", reason, b"")
 
 

@@ -54,7 +54,7 @@ def read_blocks(envelope: Envelope) -> Blocks:
         name = split(block.tag)[1]
         if name == "Sequence":
             if sequence is not None:
-                raise SoapFault("Sender", "a message belongs to one sequence, and this says two")
+                raise SoapFault("Sender", "the message has two Sequence headers; one is allowed")
             sequence = _sequence(block)
         elif name == "AckRequested":
             asked.append(AckRequested(split(block.tag)[0], _identifier(block)))
@@ -68,7 +68,7 @@ def read_blocks(envelope: Envelope) -> Blocks:
 def _sequence(block: Element) -> Sequence:
     number = _number(_child(block, "MessageNumber"))
     if number < 1:
-        raise SoapFault("Sender", "the MessageNumber of a Sequence is at least 1")
+        raise SoapFault("Sender", "the MessageNumber of a Sequence must be at least 1")
     last = _child(block, "LastMessage") is not None
     return Sequence(split(block.tag)[0], _identifier(block), number, last)
 
@@ -112,14 +112,14 @@ def read_content(envelope: Envelope, element: Element) -> Content:
         return CloseSequenceResponse(rm, identifier)
     if name == "TerminateSequenceResponse":
         return TerminateSequenceResponse(rm, identifier)
-    raise SoapFault("Sender", f"{name[:80]!r} is no message of WS-ReliableMessaging")
+    raise SoapFault("Sender", f"{name[:80]!r} is not a message of WS-ReliableMessaging")
 
 
 def _create(envelope: Envelope, element: Element, rm: str) -> CreateSequence:
     speaker = Speaker(rm, envelope.soap)
     acks_to = _child(element, "AcksTo")
     if acks_to is None:
-        raise refused(speaker, "CreateSequence says nowhere where acknowledgements go: AcksTo")
+        raise refused(speaker, "CreateSequence has no AcksTo")
     offered = _child(element, "Offer")
     offer = None
     if offered is not None:
@@ -184,7 +184,7 @@ def _number(element: Element | None) -> int:
     try:
         return _natural(None if element is None else element.text)
     except ValueError:
-        raise SoapFault("Sender", "a message number is no number, or is missing") from None
+        raise SoapFault("Sender", "a message number is missing or is not a number") from None
 
 
 def _natural(text: str | None) -> int:
@@ -201,5 +201,5 @@ def _lease(speaker: Speaker, element: Element) -> int | None:
         return None
     lease_ns = duration_ns(text_of(written))
     if lease_ns is None or lease_ns < 0:
-        raise refused(speaker, "Expires of a sequence is a duration, and not a negative one")
+        raise refused(speaker, "Expires of a sequence must be a duration of 0 or more")
     return lease_ns or None

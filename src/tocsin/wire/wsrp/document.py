@@ -56,7 +56,9 @@ def query(document: bytes, asked: Expression, faults: PropertyFaults) -> bytes:
     It is judged by the same rules as filters before it is evaluated: libxml2 knows no deadline.
     """
     if asked.dialect not in _DIALECTS:
-        raise faults.about(NO_DIALECT, f"the query dialect {asked.dialect[:200]!r} is unknown here")
+        raise faults.about(
+            NO_DIALECT, f"the query dialect {asked.dialect[:200]!r} is not supported"
+        )
     root = safexml.parse(document, what="the properties")
     evaluate = _evaluator(document, asked, faults)
     try:
@@ -65,7 +67,7 @@ def query(document: bytes, asked: Expression, faults: PropertyFaults) -> bytes:
         raise faults.about(NOT_EVALUATED, f"the query could not be evaluated: {bad}") from None
     written = _written(found)
     if written is None:
-        raise faults.about(NOT_EVALUATED, "the query finds too much to be answered")
+        raise faults.about(NOT_EVALUATED, "the query finds too much")
     return written
 
 

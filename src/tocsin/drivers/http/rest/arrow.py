@@ -90,7 +90,7 @@ class ArrowDesk:
         is_checked = query.choice(CHECKED, "no", YES_OR_NO) == "yes"
         if self._answers >= ANSWERS_MAX:
             raise Busy(
-                f"{ANSWERS_MAX} answers in Arrow are being given, which is the most at once",
+                f"{ANSWERS_MAX} Arrow answers are being sent, which is the limit",
                 remedy="Ask again in a second, or read with fewer tasks at a time.",
             )
         self._answers += 1
@@ -189,7 +189,9 @@ class ArrowDesk:
                 if reached < course.trimmed_to:
                     raise _Damaged(error, min(piece.last, course.trimmed_to)) from error
                 pieces = tuple(each for each in pieces if each != piece)
-                self._node.note("error", "the log stands in for a file", why=str(error))
+                self._node.note(
+                    "error", "a damaged archive file is read from the log instead", why=str(error)
+                )
 
     async def _from_file(
         self, piece: Piece, wanted: pa.Schema, after: int, through: int
@@ -289,6 +291,6 @@ def _wanted(columns: str | None) -> pa.Schema:
         return select(columns.split(","))
     except NoSuchColumn as error:
         raise BadRequest(
-            f"the query has columns of which one is unknown: {error}",
+            f"the query has an unknown column: {error}",
             remedy="Separate them by commas, members of told with a dot: seq,run,told.ExitCode.",
         ) from None

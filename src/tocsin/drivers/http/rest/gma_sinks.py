@@ -46,5 +46,5 @@ def check_performance_consumer(node: Node, sink: Sink) -> None:
         raise SinkRefused(
             f"no event may be pushed to {host}: the address is {kind}",
             remedy="Allow it with delivery.trusted, or let the consumer subscribe at the "
-            "broker's frames door.",
+            "broker's frames listener.",
         )

@@ -72,7 +72,7 @@ def ingest_routes(node: Node) -> list[Route]:
         found = [message for messages in events if messages for message in messages]
         await _published(node, found)
         failed = [
-            FailedEvent(index, "this is no OpenLineage event", retriable=False)
+            FailedEvent(index, "this is not an OpenLineage event", retriable=False)
             for index, messages in enumerate(events)
             if messages is None
         ]

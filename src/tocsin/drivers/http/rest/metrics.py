@@ -34,7 +34,7 @@ _COUNTERS: Final = {
     "given_up": ("events_given_up", "Events that became dead letters."),
     "streamed": ("events_streamed", "Events written to open streams."),
     "pulled": ("events_pulled", "Events handed out of message boxes."),
-    "unasked": ("filters_unasked", "XPath filters not asked of an event: too costly for it."),
+    "unasked": ("filters_unasked", "XPath filters not evaluated for an event: too costly."),
     "dropped": ("events_dropped", "Events dropped because of a subscription's own limit."),
     "read_back": ("events_read_back", "Events read from the log for subscribers that were behind."),
     "soap_unverified": (
@@ -80,12 +80,12 @@ class Collector:
         )
         yield CounterMetricFamily(
             "tocsin_performance_messages_refused",
-            "Messages of producers and consumers that could not be taken.",
+            "Messages of producers and consumers that were refused.",
             value=performance.unreadable,
         )
         yield CounterMetricFamily(
             "tocsin_performance_datagrams_lost",
-            "Datagrams not looked at: not trusted, or too many at once.",
+            "Datagrams dropped: sender not trusted, or too many at once.",
             value=performance.datagrams_lost,
         )
         for name, words, value in self._gauges():
@@ -116,8 +116,8 @@ class Collector:
         yield "frames_open", "Producers and consumers by TCP now.", node.performance.connections
         yield "disk_free_bytes", "Room on the disk of the log.", node.space.free_bytes
         least = node.space.free_bytes_min
-        yield "disk_free_bytes_min", "With less than that no events are taken.", least
-        yield "ready", "1 if the broker takes events.", int(node.health().ready)
+        yield "disk_free_bytes_min", "With less than that, events are refused.", least
+        yield "ready", "1 if the broker accepts events.", int(node.health().ready)
         yield (
             "clock_in_doubt",
             "1 if the clock jumped by too much.",
@@ -156,7 +156,7 @@ def _runs(monitor: Monitor) -> Iterator[Metric]:
     """The account of runs: how far it is behind, and what is under way, as it last counted."""
     yield GaugeMetricFamily(
         "tocsin_monitor_behind",
-        "Events of the log that the monitor has still to read.",
+        "Events of the log that the monitor has not read yet.",
         value=monitor.behind,
     )
     yield CounterMetricFamily(
@@ -166,7 +166,7 @@ def _runs(monitor: Monitor) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "tocsin_monitor_left_out",
-        "Messages about runs that the monitor could not take.",
+        "Messages about runs that the monitor could not use.",
         value=monitor.left_out,
     )
     yield GaugeMetricFamily(
@@ -195,9 +195,9 @@ def _archive(archiver: Archiver) -> Iterator[Metric]:
     for name, words, value in gauges:
         yield GaugeMetricFamily(f"tocsin_archive_{name}", words, value=value)
     counters = (
-        ("failures", "Times that the archive could not be filled.", archiver.failures),
+        ("failures", "How often the archive could not be written.", archiver.failures),
         ("left_out", "Events that could not be read or written down.", archiver.left_out),
-        ("lost", "Events that the log let go before the archive had them.", archiver.lost),
+        ("lost", "Events that the log removed before they were archived.", archiver.lost),
     )
     for name, words, count in counters:
         yield CounterMetricFamily(f"tocsin_archive_{name}", words, value=count)

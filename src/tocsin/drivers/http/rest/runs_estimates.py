@@ -79,8 +79,8 @@ def _plan(asked: EstimateAsked) -> Plan:
     if cycle:
         raise BadRequest(
             f"task {cycle[0][:80]!r} waits for itself"
-            + (f", by way of {_named(cycle[1:])}" if len(cycle) > 1 else ""),
-            remedy="Leave out one of those dependences: no order can keep them all.",
+            + (f", through {_named(cycle[1:])}" if len(cycle) > 1 else ""),
+            remedy="Remove one of these dependencies.",
         )
     return Plan(
         tasks=tuple(

@@ -92,6 +92,6 @@ def _never_ended(kind: str, known: list[str]) -> NoSuchRun:
     near = get_close_matches(kind[:NAME_CHARS_MAX], known[:NAMES_MAX], n=NEAR_MAX, cutoff=0.5)
     meant = "" if kind in near or not near else f"Did you mean {' or '.join(dict.fromkeys(near))}? "
     return NoSuchRun(
-        f"no activity of the type {kind[:80]!r} has ended here",
+        f"no activity of the type {kind[:80]!r} has ended",
         remedy=f"{meant}`tocsin wf history` lists the types that are known.",
     )

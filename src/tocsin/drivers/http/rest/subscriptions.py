@@ -97,6 +97,6 @@ def _confirm(node: Node, subscription_id: str, token: str, headers: Mapping[str,
     node.kick()
     if _find(node, subscription_id).subscription.state is State.PENDING:
         raise BadToken(
-            "this confirms nothing: the token is not the one that the sink was given",
+            "the token is not the one that the sink was sent",
             remedy="Call the address in WebHook-Request-Callback as it was sent.",
         )

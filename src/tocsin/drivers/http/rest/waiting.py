@@ -23,7 +23,7 @@ async def while_wanted(request: Request, door: Door, answer: Coroutine[Any, Any,
         await asyncio.wait([waiting, *ends], return_when=asyncio.FIRST_COMPLETED)
         if waiting.done():
             return waiting.result()
-        raise ShuttingDown("the wait was ended", remedy="Ask again.")
+        raise ShuttingDown("the request was cancelled", remedy="Ask again.")
     finally:
         for task in (waiting, *ends):
             task.cancel()

@@ -1,0 +1,60 @@
+"""JSON is read in a time that its length bounds."""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+import msgspec
+import pytest
+
+from tocsin.event.event import Event, content
+from tocsin.event.json_reading import EXPONENTS_MAX, read_json
+from tocsin.wire.api.members import read_object
+from tocsin.wire.engines.foreign import read_json as read_engine_json
+
+SLOW = ",".join(["1e300"] * 400_000)
+
+
+def test_a_body_of_large_exponents_does_not_stop_the_broker() -> None:
+    """It took 8 s; a body may be seven times as long."""
+    began = perf_counter()
+
+    read_engine_json(f'{{"runName": "r", "values": [{SLOW}]}}'.encode())
+    read_object(f'{{"values": [{SLOW}]}}'.encode())
+
+    assert perf_counter() - began < 3
+
+
+def test_an_event_of_large_exponents_does_not_stop_the_matching() -> None:
+    small = Event("1", "/s", "t", data=f'{{"n": [{SLOW[:7_990]}0]}}'.encode())
+    members = ",".join(f'"a{number}": 1e300' for number in range(70_000))
+    large = Event("1", "/s", "t", data=f'{{{members}, "q": {{"v": [{SLOW[:120_000]}0]}}}}'.encode())
+    began = perf_counter()
+
+    for _ in range(20):
+        content(small)
+    seen = content(large)
+
+    assert perf_counter() - began < 1
+    assert seen["a0"] == 1e300
+
+
+MANY = [1e300] * (EXPONENTS_MAX + 1)
+
+
+@pytest.mark.parametrize("value", [{"a": MANY, "b": "é", "c": [1, -2.5, None, True]}, MANY])
+def test_both_readers_read_the_same(value: object) -> None:
+    assert read_json(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize("wrong", ["NaN", "Infinity", "1e999", "-1e999", "[", "01", "1.", "'a'"])
+def test_both_readers_refuse_the_same(wrong: str) -> None:
+    many = json.dumps(MANY)[1:-1]
+
+    with pytest.raises(msgspec.DecodeError):
+        read_json(f"[{wrong}]".encode())
+    with pytest.raises(msgspec.DecodeError):
+        read_json(f"[{many},{wrong}]".encode())
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
+        read_json(f'[{many},"'.encode() + b'\xff"]')

@@ -97,8 +97,7 @@ class Latest:
     ) -> Stored | None:
         while through > above:
             low = max(above, through - PAGE_EVENTS)
-            work = partial(StoreReader.last_where, holds=holds, above=low, through=through)
-            found = await self._read(work)
+            found = await self._read(partial(_last_where, holds, low, through))
             if found is not None:
                 return found
             through = low
@@ -113,3 +112,9 @@ class Latest:
 
 def _first(events: list[Stored], holds: Callable[[Event], bool]) -> Stored | None:
     return next((stored for stored in events if holds(stored.event)), None)
+
+
+def _last_where(
+    holds: Callable[[Event], bool], above: int, through: int, log: StoreReader
+) -> Stored | None:
+    return log.last_where(holds, above, through)

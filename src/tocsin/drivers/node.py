@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tocsin.access.decision import Decide, allow_all
+from tocsin.access.session import anonymous
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Failed, Outcome
@@ -80,27 +81,14 @@ class Node(NodeStreams):
         self.listeners: dict[str, str] = {}  # the addresses by name, once they are open
         self._clock = SteadyClock()
         self.rules = sink_rules(settings)
-        self.broker = Broker(
-            settings.broker_options(),
-            new_id=lambda: secrets.token_hex(12),
-            jitter=random.random,
-            stopwatch=time.perf_counter_ns,
-            is_trusted=lambda sink: is_trusted(host_of(sink), self.rules.trusted),
-            addresses_of=lambda sink: self._pusher.addresses_of(sink),
-        )
-        found = snapshot(store, settings.log.duplicates_window)
-        sure_ns = 0 if beside is None else beside.sure_ns()
-        self.broker.recover(found, self._clock.now_ns(), sure_ns=sure_ns)
+        self.broker = self._recovered(store, 0 if beside is None else beside.sure_ns())
         self.clock: ClockWatch = ClockWatch(self) if beside is None else beside.clock
         if beside is not None:
             self.clock.also(self)
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
-        options = PushOptions(self.rules, sinks_open_max=settings.delivery.sinks_open_max)
-        named = settings.delivery.ca_file
-        tls = sink_context(named) if named else None  # else made for the first https sink
-        self._pusher = Pusher(self.loop, options, self.note, tls=tls)
+        self._pusher = self._new_pusher()
         self.letters = Letters(self._pusher)
         self.runtime = LoopRuntime(self, self.letters.post)
         self.port = BrokerPort(self.broker, self, decide)
@@ -128,6 +116,27 @@ class Node(NodeStreams):
         self.space = Space(self)
         self.kick()
 
+    def _recovered(self, store: Store, sure_ns: int) -> Broker:
+        """A broker that goes on where the last one on this log stopped."""
+        broker = Broker(
+            self.settings.broker_options(),
+            new_id=lambda: secrets.token_hex(12),
+            jitter=random.random,
+            stopwatch=time.perf_counter_ns,
+            is_trusted=lambda sink: is_trusted(host_of(sink), self.rules.trusted),
+            addresses_of=lambda sink: self._pusher.addresses_of(sink),
+        )
+        found = snapshot(store, self.settings.log.duplicates_window)
+        broker.recover(found, self._clock.now_ns(), sure_ns=sure_ns)
+        return broker
+
+    def _new_pusher(self) -> Pusher:
+        delivery = self.settings.delivery
+        options = PushOptions(self.rules, sinks_open_max=delivery.sinks_open_max)
+        named = delivery.ca_file
+        tls = sink_context(named) if named else None  # else made for the first https sink
+        return Pusher(self.loop, options, self.note, tls=tls)
+
     # What doors call
 
     def now_ns(self) -> int:
@@ -145,12 +154,8 @@ class Node(NodeStreams):
         self.notes(level, message, **fields)
 
     def publish(self, events: list[Event], replier: Replier) -> None:
-        """Store these, then answer. No coroutine: this is the hottest path there is."""
-        if self.stopping:
-            replier.answer(shutting_down())
-            return
-        self.broker.publish(events, replier)
-        self.kick()
+        """Store these, then answer."""
+        self.port.submit(anonymous("http"), events, replier)
 
     def heard_from(self, host: str) -> None:
         """Somebody connected from this address: perhaps a consumer that is back."""
@@ -197,8 +202,8 @@ class Node(NodeStreams):
             do.Commit: self._commit,
             do.ReadLog: self._read_log,
             do.Survey: self._survey,
-            do.Push: self._push,
-            do.TakeLeave: self._take_leave,
+            do.Push: lambda effect: self._pusher.send(effect, self._pushed),
+            do.TakeLeave: lambda e: self._pusher.take_leave(e.lane, e.subscription_id),
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
@@ -328,9 +333,6 @@ class Node(NodeStreams):
             failed = DiskFailed(f"reading the log failed: {error!r}", remedy="Please report it.")
             self._stop(do.Stop(failed))
 
-    def _push(self, effect: do.Push) -> None:
-        self._pusher.send(effect, self._pushed)
-
     def _pushed(self, lane: int, outcome: Outcome) -> None:
         # Hot: a burst of answers shares one look at the clock, and one run.
         if not self._running:
@@ -341,9 +343,6 @@ class Node(NodeStreams):
             self.broker.pushed(lane, outcome, self._now_ns)
         except Exception as error:
             self._bug(error)
-
-    def _take_leave(self, effect: do.TakeLeave) -> None:
-        self._pusher.take_leave(effect.lane, effect.subscription_id)
 
     def _handshake(self, effect: do.Handshake) -> None:
         origin = self.settings.delivery.origin or self.address

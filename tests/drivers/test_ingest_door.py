@@ -169,7 +169,7 @@ def test_many_may_post_at_once(broker: Posted) -> None:
 def test_what_cannot_be_read_is_a_problem_with_a_remedy(broker: Posted) -> None:
     for path in ("/ingest/nextflow", "/api/v1/lineage", "/api/v1/lineage/batch"):
         for body in (b"", b"no JSON", b"[" * 100_000, b"7", b'"\xff"'):
-            status, problem = broker.call("POST", path, body)
+            status, problem = house.call("POST", path, body)
             assert status == 400
             assert problem["remedy"]
     assert broker.stored() == []
@@ -199,5 +199,17 @@ def test_a_body_over_the_limit_is_refused(broker: Posted) -> None:
     body = gzip.compress(json.dumps(STARTED | {"metadata": "x" * (64 << 20)}).encode())
 
     status, problem = broker.call("POST", "/ingest/nextflow", body, {"content-encoding": "gzip"})
+
+    assert (status, problem["code"]) == (413, "T202")
+
+
+@pytest.mark.parametrize(
+    "path", ["/estimates", "/api/v1/lineage", "/ingest/nextflow", "/subscriptions", "/boxes"]
+)
+def test_one_document_has_at_most_four_megabytes(house: Served, path: str) -> None:
+    """It is read while everybody waits."""
+    body = b"[" + b"1e300," * 700_000 + b"1]"
+
+    status, problem = house.call("POST", path, body, {"content-type": "application/json"})
 
     assert (status, problem["code"]) == (413, "T202")

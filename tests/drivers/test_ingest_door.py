@@ -169,7 +169,7 @@ def test_many_may_post_at_once(broker: Posted) -> None:
 def test_what_cannot_be_read_is_a_problem_with_a_remedy(broker: Posted) -> None:
     for path in ("/ingest/nextflow", "/api/v1/lineage", "/api/v1/lineage/batch"):
         for body in (b"", b"no JSON", b"[" * 100_000, b"7", b'"\xff"'):
-            status, problem = house.call("POST", path, body)
+            status, problem = broker.call("POST", path, body)
             assert status == 400
             assert problem["remedy"]
     assert broker.stored() == []

@@ -201,3 +201,15 @@ def test_a_body_over_the_limit_is_refused(broker: Posted) -> None:
     status, problem = broker.call("POST", "/ingest/nextflow", body, {"content-encoding": "gzip"})
 
     assert (status, problem["code"]) == (413, "T202")
+
+
+@pytest.mark.parametrize(
+    "path", ["/estimates", "/api/v1/lineage", "/ingest/nextflow", "/subscriptions", "/boxes"]
+)
+def test_one_document_has_at_most_four_megabytes(house: Served, path: str) -> None:
+    """It is read while everybody waits."""
+    body = b"[" + b"1e300," * 700_000 + b"1]"
+
+    status, problem = house.call("POST", path, body, {"content-type": "application/json"})
+
+    assert (status, problem["code"]) == (413, "T202")

@@ -10,7 +10,9 @@ import pytest
 
 from tocsin.event.event import Event, content
 from tocsin.event.json_reading import EXPONENTS_MAX, read_json
+from tocsin.monitor.values import names, objects
 from tocsin.wire.api.members import read_object
+from tocsin.wire.cloudevents import typed
 from tocsin.wire.engines.foreign import read_json as read_engine_json
 
 SLOW = ",".join(["1e300"] * 400_000)
@@ -38,6 +40,17 @@ def test_an_event_of_large_exponents_does_not_stop_the_matching() -> None:
 
     assert perf_counter() - began < 1
     assert seen["a0"] == 1e300
+
+
+def test_typed_attributes_and_values_of_a_run_do_not_either() -> None:
+    members = ",".join(f'"a{number}": 1e300' for number in range(60_000))
+    began = perf_counter()
+
+    typed.read(f"{{{members}}}", None)
+    assert objects(f'[{{"n": [{SLOW[:300_000]}0]}}]')
+    assert names(f"[{SLOW[:300_000]}0]")
+
+    assert perf_counter() - began < 1
 
 
 MANY = [1e300] * (EXPONENTS_MAX + 1)

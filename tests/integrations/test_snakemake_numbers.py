@@ -280,3 +280,19 @@ def test_a_number_that_is_another_when_the_job_begins_is_told_again() -> None:
     ]
 
     assert numbers_told(with_concept(messages, "ActivityPlan")) == {"2": {"--n": 60}}
+
+
+def test_numbers_that_no_plan_had_are_told_as_soon_as_jobs_of_a_rule_differ() -> None:
+    fold = SnakemakeRun(files_in=lambda directory: NoFiles())
+    fold.saw({"event": "workflow_started", "created": 0.0, "workflow_id": "w"})
+    fold.saw({"event": "run_info", "created": 0.0, "stats": {"gen": 4, "same": 1, "total": 5}})
+    begun = [("1", "gen", 5), ("2", "gen", 5), ("3", "same", 3), ("4", "gen", 6), ("5", "gen", 5)]
+
+    found = []
+    for id, rule, n in begun:
+        record = {"event": "job_info", "jobid": id, "rule_name": rule, "shellcmd": f"x --n {n}"}
+        messages = fold.saw({**record, "created": 1.0})
+        found.append(numbers_told(with_concept(messages, "ActivityPlan")))
+
+    five, six = {"--n": 5}, {"--n": 6}
+    assert found == [{}, {}, {}, {"1": five, "2": five, "4": six}, {"5": five}]

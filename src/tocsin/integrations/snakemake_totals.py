@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.integrations.files import Files
@@ -14,6 +14,16 @@ from tocsin.integrations.telling import LIST_ITEMS_MAX, Pairs, Teller, plan_piec
 from tocsin.wire.blackboard.messages import Message
 
 SIZES_MAX = 100_000  # of external files remembered: jobs share their references
+HELD_MAX = 1_000  # jobs of a rule whose numbers are told as soon as one differs
+
+
+@dataclass(slots=True)
+class _Late:
+    """Jobs of a rule whose numbers no plan had: the first one's, and who had the same."""
+
+    first: dict[str, float]
+    differ: bool
+    ids: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -23,6 +33,7 @@ class Totals:
     plan: dict[str, PlannedJob] = field(default_factory=dict)
     sizes: dict[str, int | None] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
+    late: dict[str, _Late] = field(default_factory=dict)
     total: int | None = None
     told: int = 0
 
@@ -73,16 +84,30 @@ class Totals:
         return [self._message(teller, at_s, {"PlannedActivities": str(total)})]
 
     def numbers_of(self, id: str, rule: str, command: object) -> str | None:
-        """The task of a plan with the numbers of a job that begins, if the plan had not these."""
+        """Tasks of a plan with numbers that the plan had not, as a job begins with this command.
+
+        Where the plan has none of a rule, nothing is told until one of its jobs differs from those
+        before it; then theirs are told, too.
+        """
         now = numbers_in(command)
         planned = self.plan.get(id)
-        known = None if planned is None else planned.numbers
-        if known is not None:
-            now = {name: now[name] for name, value in known if now.get(name, value) != value}
         if not now or self.total is None:
             return None
-        told = tuple(now.items())[:NUMBERS_MAX]
-        return json.dumps([{"id": id, "type": rule, "numbers": plain(told)}])
+        if planned is not None and planned.numbers is not None:
+            other = {n: now[n] for n, value in planned.numbers if now.get(n, value) != value}
+            return _told(rule, {id: other}) if other else None
+        if rule not in self.late:
+            self.late[rule] = _Late(now, any(job.numbers for job in self._of(rule)))
+        late = self.late[rule]
+        if not late.differ and now == late.first:
+            late.ids += [id] if len(late.ids) < HELD_MAX else []
+            return None
+        before = dict.fromkeys(late.ids, late.first)
+        late.differ, late.ids = True, []
+        return _told(rule, {**before, id: now})
+
+    def _of(self, rule: str) -> Iterator[PlannedJob]:
+        return (job for job in self.plan.values() if job.rule == rule)
 
     def _message(self, teller: Teller, at_s: float, pairs: Pairs) -> Message:
         self.told += 1
@@ -109,6 +134,15 @@ class Totals:
                 return None
             self.sizes[path] = files.size(path)
         return self.sizes[path]
+
+
+def _told(rule: str, numbers: Mapping[str, Mapping[str, float]]) -> str:
+    return json.dumps(
+        [
+            {"id": id, "type": rule, "numbers": plain(tuple(each.items())[:NUMBERS_MAX])}
+            for id, each in numbers.items()
+        ]
+    )
 
 
 def _count(value: object) -> bool:

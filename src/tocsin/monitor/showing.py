@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tocsin.event.json_reading import read_json
 from tocsin.monitor.anomalies import of_cycle, of_run
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import (
@@ -227,7 +228,7 @@ def files_of(row: Row) -> tuple[WorkflowFile, ...]:
 def read_object(text: str | None) -> dict[str, Any]:
     """A JSON object; an empty one if it is none."""
     try:
-        found = msgspec.json.decode(text or "{}")
+        found = read_json((text or "{}").encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
+from tocsin.event.json_reading import read_json
+
 NAME_CHARS_MAX: Final = 512
 TEXT_CHARS_MAX: Final = 4_096  # publishers cut there as well
 JSON_CHARS_MAX: Final = 64 << 10  # parameters and counts
@@ -74,7 +76,7 @@ def names(text: str) -> list[str]:
     """A list in text: a JSON array, or else the one name that the text is."""
     if text.startswith("["):
         try:
-            found = msgspec.json.decode(text)
+            found = read_json(text.encode())
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             found = [text]
     else:
@@ -94,7 +96,7 @@ def _items(text: str) -> list[str] | None:
 
 def objects(text: str) -> list[dict[str, Any]]:
     try:
-        found = msgspec.json.decode(text)
+        found = read_json(text.encode())
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return []
     if isinstance(found, dict):

@@ -75,6 +75,27 @@ def test_silent_connections_beyond_the_limit_do_not_keep_a_probe_out(crowded: Se
     assert "reached its limit of connections" in crowded.said()
 
 
+def test_silent_connections_make_room_for_a_publisher_at_once(crowded: Served) -> None:
+    with ExitStack() as stack:
+        for number in range(10):
+            for _ in range(CONNECTIONS):
+                silent = stack.enter_context(Raw(crowded.address))
+                silent.socket.sendall(b"POST /events HT")
+
+            published = once(crowded.address, post(structured(f"beside the silent {number}")))
+
+            assert published.status == 202
+
+
+def test_a_connection_that_was_used_is_not_closed_for_a_silent_one(crowded: Served) -> None:
+    with ExitStack() as stack, Raw(crowded.address) as used:
+        assert used.send(get("/livez")).answer().status == 200
+        for _ in range(2 * CONNECTIONS):
+            stack.enter_context(Raw(crowded.address))
+
+        assert used.send(get("/livez")).answer().status == 200
+
+
 def test_who_is_turned_away_need_not_send_a_body_first(crowded: Served) -> None:
     with ExitStack() as stack:
         fill(stack, crowded)

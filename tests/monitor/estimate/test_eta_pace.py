@@ -44,10 +44,11 @@ def chain_s(moment: Moment, fastest_s: dict[str, float]) -> float:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 50), st.integers(3, 12), st.floats(0.0, 0.97), st.floats(0.5, 2.5))
+@given(st.integers(0, 50), st.integers(10, 14), st.floats(0.0, 0.97), st.floats(0.5, 2.5))
 def test_no_interval_begins_before_what_is_left_could_ever_be_done(
     seed: int, samples: int, stage: float, speed: float
 ) -> None:
+    """Of a run that is not smaller than past ones."""
     one = run(100 + seed, samples, speed=speed)
     moment = moment_at(one, stage * one.makespan_s)
     fastest_s: dict[str, float] = {}
@@ -65,6 +66,18 @@ def test_no_interval_begins_before_what_is_left_could_ever_be_done(
     assert said is not None
     assert said.low_s >= chain_s(moment, fastest_s) - 1e-6
     assert said.low_s <= said.remaining_s <= said.high_s
+
+
+@pytest.mark.parametrize("stage", [0.0, 0.5, 0.9])
+def test_a_run_smaller_than_all_past_ones_may_take_less_than_the_fastest_of_them(
+    stage: float,
+) -> None:
+    one = run(77, 2)  # to merge two takes a third of what the fastest merge of past runs took
+
+    said = estimate(KNOWN, moment_at(one, stage * one.makespan_s))
+
+    assert said is not None
+    assert said.low_s <= (1 - stage) * one.makespan_s
 
 
 @pytest.mark.parametrize("stage", [0.25, 0.5, 0.75, 0.9])
@@ -110,33 +123,6 @@ def test_the_slower_its_ended_tasks_the_longer_a_run_is_expected_to_take(
     assert paced.pace is not None
     assert paced.pace > 1.0
     assert paced.remaining_s > usual.remaining_s
-
-
-def in_a_row(count: int, paces: list[float]) -> PastRun:
-    """One task after another, each at its own pace."""
-    tasks = tuple(Planned("step", (place - 1,) if place else ()) for place in range(count))
-    done, now_s = {}, 0.0
-    for place in range(count):
-        lasts_s = 10.0 * paces[place]
-        done[place] = Done(lasts_s, now_s, now_s + lasts_s)
-        now_s += lasts_s
-    return PastRun(Plan(tasks, cores=1), now_s, done)
-
-
-def test_what_ended_last_says_most_of_the_machine() -> None:
-    dice = random.Random(3)
-    past = [in_a_row(12, [dice.lognormvariate(0, 0.1) for _ in range(12)]) for _ in range(6)]
-    knowledge = learn(past)
-    slow_first = in_a_row(12, [1.6] * 3 + [1.0] * 9)
-    slow_last = in_a_row(12, [1.0] * 3 + [1.6] * 3 + [1.0] * 6)
-    at_s = 48.0 + 30.0  # six have ended in both
-
-    first = estimate(knowledge, moment_at(slow_first, at_s))
-    last = estimate(knowledge, moment_at(slow_last, at_s))
-
-    assert first is not None
-    assert last is not None
-    assert last.remaining_s > first.remaining_s
 
 
 def pairs(seed: int, sizes: list[float], *, cores: int = 2) -> PastRun:

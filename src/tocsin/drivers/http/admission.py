@@ -1,8 +1,9 @@
 """Who may connect by HTTP, and what is kept for whom when there are many.
 
 Streams, sockets and requests that wait may have four of five connections, so that publishers find
-some. Past the last one, and past a peer's own share, a few more are let in to be told so: if they
-ask whether the broker lives, they are answered, as an orchestrator would restart it otherwise.
+some. When all are taken, the oldest that never asked anything makes room. Past the last one, and
+past a peer's own share, a few more are let in to be told so: if they ask whether the broker lives,
+they are answered, as an orchestrator would restart it otherwise.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Admission:
         self._extra: dict[Guest, None] = {}  # in the order in which they came
         self._extra_max = min(EXTRA_MAX, max(1, connections_max // EXTRA_SHARE))
         self._hosts: dict[Guest, str] = {}
+        self._silent: dict[Guest, None] = {}  # that sent no whole request yet, the oldest first
         self._peers = Peers(per_peer_max, connections_max)
         self._note = note
         self._heard_from = heard_from
@@ -71,6 +73,10 @@ class Admission:
         """None if it may ask what it likes; else what it is told, unless it only probes."""
         self._heard_from(host)
         refusal: TocsinError | None = None
+        if len(self._hosts) >= self.connections_max and self._silent:
+            silent = next(iter(self._silent))
+            self.forget(silent)
+            silent.abort()
         if len(self._hosts) >= self.connections_max:
             refusal = _crowded()
         elif not self._peers.enter(host):
@@ -78,6 +84,7 @@ class Admission:
         self.connections.add(connection)
         if refusal is None:
             self._hosts[connection] = host
+            self._silent[connection] = None
             return None
         self._turn_away(connection, refusal, host)
         return refusal
@@ -93,8 +100,14 @@ class Admission:
             oldest.abort()
         self._extra[connection] = None
 
+    def asked(self, connection: Guest) -> bool:
+        """It sent its first request; False, as it is silent no longer."""
+        self._silent.pop(connection, None)
+        return False
+
     def forget(self, connection: Guest) -> None:
         self.connections.discard(connection)
+        self._silent.pop(connection, None)
         self._lasting.discard(connection)
         self._extra.pop(connection, None)
         host = self._hosts.pop(connection, None)

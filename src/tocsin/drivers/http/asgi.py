@@ -11,6 +11,7 @@ from tocsin.drivers.http import answers
 from tocsin.drivers.http.compressed import unpacked
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
+from tocsin.errors import TooLarge
 from tocsin.wire.api.problem import internal_error
 
 Message = MutableMapping[str, Any]
@@ -18,6 +19,11 @@ Application = Callable[
     [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
     Awaitable[None],
 ]
+
+# One document in JSON is read while everybody waits, about a quarter of a second a megabyte at
+# worst. Where many events come in one body, each is read on its own, and quicker.
+DOCUMENT_BYTES_MAX = 4 << 20
+MANY_EVENTS = frozenset({"/events", "/blackboard/messages", "/gma"})
 
 _BODILESS = frozenset({204, 304})
 _LAST_CHUNK = b"0\r\n\r\n"
@@ -53,6 +59,11 @@ class AsgiExchange:
         self._body = request.body
         if coding is not None:
             self._body = unpacked(request.body, coding, door.limits.body_bytes_max)
+        if len(self._body) > DOCUMENT_BYTES_MAX and request.path not in MANY_EVENTS:
+            raise TooLarge(
+                f"the body has {len(self._body)} bytes",
+                remedy=f"Send at most {DOCUMENT_BYTES_MAX} bytes to {request.path[:100]}.",
+            )
         self._task = door.loop.create_task(self._run())
 
     def received(self, data: bytes) -> None:

@@ -58,9 +58,7 @@ class Connection(Transported):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of everything: what was sent must not wait for the garbage collector."""
         self.receipts.ended(exc)
-        self.transport = None
-        self.deadline_s = inf
-        self._unfed = b""
+        self.transport, self.deadline_s, self._unfed = None, inf, b""
         self.queue.clear()
         self.in_flight.clear()
         self.reader.close()
@@ -116,6 +114,8 @@ class Connection(Transported):
     ) -> None:
         """Publish at once if nothing but publishing is before it; else it waits for its turn."""
         self.deadline_s = inf
+        if self._is_silent:
+            self._is_silent = self.door.admission.asked(self)
         self.receipts.next_request()
         if self._turned_away is not None:
             if target not in PROBES:

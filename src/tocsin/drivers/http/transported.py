@@ -25,6 +25,7 @@ class Transported(asyncio.Protocol):
         self.peer = ""
         self.deadline_s = inf
         self.write_paused = False
+        self._is_silent = True  # until its first request
         self._reading_for: int = REQUESTS
         self._stalled_bytes = 0
         self._share = door.budget.share()

@@ -11,7 +11,7 @@ from tocsin.monitor.estimate.experience import Experience
 from tocsin.monitor.estimate.shape import Shape
 from tocsin.monitor.estimate.state import State
 
-LESS = 0.8  # of the input that a type's tasks had in a past run: with less, that run was larger
+LESS = 0.8  # of the input of a past run, or of its tasks of a type: with less, that was larger
 
 
 def least_left_s(shape: Shape, state: State, past: Sequence[Experience]) -> float:
@@ -32,9 +32,10 @@ def least_left_s(shape: Shape, state: State, past: Sequence[Experience]) -> floa
 
 def _fastest_s(shape: Shape, state: State, past: Sequence[Experience]) -> Mapping[str, float]:
     found: dict[str, float] = {}
+    no_larger = [run for run in past if LESS * run.shape.external_bytes <= shape.external_bytes]
     for name, indexes in shape.members.items():
         most = float(shape.flow[indexes].mean()) - math.log(LESS)
-        for run in past:
+        for run in no_larger:
             if name in run.fastest_s and run.types[name].flow <= most:
                 found[name] = min(run.fastest_s[name], found.get(name, math.inf))
     ended = np.asarray(state.ended, dtype=np.intp)

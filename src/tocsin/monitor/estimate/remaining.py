@@ -28,9 +28,6 @@ LOG_S_MAX = 30.0
 GENERATIONS = 3  # through so many tasks that have not ended is something inherited
 VARIANCE_MIN = 1e-3
 ERROR_MAX = 1.5  # of a type's level in a past run: beyond it is an accident
-RECENT = 0.2  # of the elapsed time: what ended longer ago than this counts little
-SCATTER_USUAL = 0.3  # tasks that scatter more tell less of the machine
-DRIFT_PRIOR = 6.0  # so many tasks that ended just now speak for no change
 PAIRS_PRIOR = 5.0  # so many past runs speak for all pairs of types being alike
 
 WAITING, RUNNING, ENDED = 0, 1, 2
@@ -84,8 +81,6 @@ def rests(shape: Shape, models: Runtimes, state: State, stretch: float) -> tuple
         }
         corrections, _ = _corrections(seen, models)
     drag = _drag(shape, state)
-    drift = _drift(seen, corrections, state)
-    corrections = {name: each + drift for name, each in corrections.items()}
     usual = Rest(_simulated(shape, seen, {}, state, stretch), drag, pace)
     if pace is None:
         return usual, usual
@@ -244,28 +239,6 @@ def _covariance(
     mixed = (1 - share) * among + share * together
     np.fill_diagonal(mixed, np.maximum(np.diagonal(mixed), np.diagonal(among)))
     return mixed, len(runs)
-
-
-def _drift(seen: Mapping[str, _Seen], corrections: Mapping[str, float], state: State) -> float:
-    """By how much what ended of late took longer than the rest of this run explains.
-
-    The speed of a machine changes while a run goes on, and the last tasks know it best.
-    """
-    total, weights = 0.0, DRIFT_PRIOR
-    for name, each in seen.items():
-        ended = each.places[ENDED]
-        at = each.indexes[ended]
-        since_s = np.maximum(state.elapsed_s - state.ends[at], 0.0)
-        dated = np.isfinite(since_s)
-        if not dated.any():
-            continue
-        beyond = state.logs[at] - each.model.levels[ended] - corrections[name]
-        scatter = max(each.model.scatter * float(each.scale[ended].mean()), SCATTER_USUAL)
-        recent = np.exp(-since_s[dated] / max(RECENT * state.elapsed_s, RUNTIME_S_MIN))
-        recent *= (SCATTER_USUAL / scatter) ** 2
-        total += float(recent @ np.clip(beyond[dated], -1.0, 1.0))
-        weights += float(recent.sum())
-    return total / weights
 
 
 def _own(each: _Seen, shared: float) -> float:

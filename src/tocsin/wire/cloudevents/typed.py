@@ -14,6 +14,7 @@ import msgspec
 
 from tocsin.errors import BadEvent
 from tocsin.event.event import Value
+from tocsin.event.json_reading import read_json
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents.limits import INT64_MAX
 
@@ -21,9 +22,7 @@ MEMBER = "tocsinattributes"
 IN_DATA = "data"
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(
-    dict[str, bool | int | float | str | dict[str, bool | int | float | str | None] | None]
-).decode
+_Members = dict[str, bool | int | float | str | dict[str, bool | int | float | str | None] | None]
 _OUTSIDE_ASCII = re.compile("[^ -~]")
 
 
@@ -49,7 +48,7 @@ def read(text: Scalar, data: bytes | None) -> tuple[dict[str, Value], bytes | No
     """The typed attributes, and the data that is left when they have been taken out of it."""
     source = (data or b"") if text == IN_DATA else str(text).encode()
     try:
-        members = _decode(source)
+        members = msgspec.convert(read_json(source), _Members)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise _refused("is not a JSON object of values") from None
     attributes = {

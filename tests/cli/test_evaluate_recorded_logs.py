@@ -59,22 +59,24 @@ def test_no_size_is_known_that_the_plugin_does_not_send() -> None:
                 assert not task["external_bytes"]
 
 
-def test_numbers_in_commands_change_no_estimate() -> None:
-    """They are what made an earlier table look better than any broker could be."""
+def test_a_number_that_past_runs_explain_changes_the_estimate_and_a_seed_does_not() -> None:
     path = SNAKEMAKE_LOGS[0]
-    told = records(path)
-    scrambled = json.loads(re.sub(r"range\(\d+\)", "range(1)", json.dumps(told)))
+    told = json.dumps(records(path))
+    counts = json.loads(re.sub(r"range\((\d+)\)", r"range(\g<1>0)", told))
+    seeds = json.loads(re.sub(r"random\.Random\((\d+)\)", r"random.Random(7\g<1>3)", told))
     others = list(snakemake_cases()[1:4])
     known = learn([other.run for other in others])
-    one, other = case_of(told, "a"), case_of(scrambled, "a")
+    one, other, same = (case_of(each, "a") for each in (json.loads(told), counts, seeds))
     assert one is not None
     assert other is not None
+    assert same is not None
 
-    for stage in STAGES:
-        elapsed_s = stage * one.run.makespan_s
-        assert estimate(known, one.at(elapsed_s, others)) == estimate(
-            known, other.at(elapsed_s, others)
-        )
+    before = estimate(known, one.at(0.0, others))
+    assert estimate(known, same.at(0.0, others)) == before
+    more = estimate(known, other.at(0.0, others))
+    assert before is not None
+    assert more is not None
+    assert more.total_s > before.total_s
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import time
+from pathlib import Path
 from typing import Any
 
+import pytest
 from engines.engine_room import WAIT_S, run_ends, with_concept
 
+from tocsin.integrations.files import NoFiles
 from tocsin.integrations.snakemake import Seer, SnakemakeHook
+from tocsin.integrations.snakemake_records import SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
 
 
@@ -123,6 +127,23 @@ def test_a_plan_that_cannot_be_read_leaves_the_log_as_it_was() -> None:
 
     assert seer.filter(record) is True
     assert not hasattr(record, "tocsin_planned")
+
+
+def test_the_log_of_a_failed_job_is_read_before_the_next_attempt_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.log").write_text("no luck\n")
+    record = log_record("job_error", jobid=1, rule_name="a", log=["a.log"])
+
+    Seer().filter(record)
+    (tmp_path / "a.log").unlink()
+
+    run = SnakemakeRun(files_in=lambda directory: NoFiles())
+    run.saw(log_record("workflow_started").__dict__)
+    run.saw(log_record("job_info", jobid=1, rule_name="a").__dict__)
+    told = [*run.saw(record.__dict__), *run.closed(2.0)]
+    assert "no luck\n" in {message.pairs.get("LogTail") for message in told}
 
 
 def test_somebody_elses_log_is_none_of_its_business() -> None:

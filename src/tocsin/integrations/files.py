@@ -7,10 +7,12 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 FILE_BYTES_MAX = 64 << 10  # of a workflow's file told as text
+TAIL_BYTES_MAX = 4_096  # of a log that is told with a failure
 VERSION_DIGITS = 16  # of a SHA-256
 HASHED_BYTES_MAX = 16 << 20  # a workflow's own files are small; data is not hashed here
 
@@ -27,6 +29,11 @@ class Files(Protocol):
 
     def content(self, path: str) -> tuple[str, str | None] | None:
         """Its SHA-256, and its text if it is one and short enough."""
+
+
+def tails_of(files: Files, paths: Iterable[str]) -> list[str]:
+    """The ends of these files, as far as they can be read."""
+    return [text for path in paths if (text := files.tail(path, TAIL_BYTES_MAX))]
 
 
 class NoFiles:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tocsin.client.tracking.outbox import Outbox
-from tocsin.integrations.files import DiskFiles
+from tocsin.integrations.files import DiskFiles, tails_of
 from tocsin.integrations.heart import HEARTBEAT_S, Heart
 from tocsin.integrations.snakemake_numbers import NumbersOfJobs
 from tocsin.integrations.snakemake_plan import facts_of, jobs_of, touches, workflow_that_logs
 from tocsin.integrations.snakemake_records import ENGINE, SnakemakeRun
+from tocsin.integrations.snakemake_words import paths_in
 from tocsin.wire.blackboard.messages import Message
 
 SNAKEMAKE_LOGGER = "snakemake.logging"
@@ -63,6 +64,9 @@ class Seer(logging.Filter):
                 self.size = size
                 record.tocsin_planned = jobs_of(self.workflow, self.numbers)
                 record.tocsin_touches = touches(self.workflow)
+        elif event == "job_error":  # another attempt removes its log as it begins
+            paths = paths_in(getattr(record, "log", None))
+            record.tocsin_log_tails = tails_of(DiskFiles("."), paths)
 
 
 class SnakemakeHook:

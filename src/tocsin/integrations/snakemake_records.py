@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tocsin.integrations.files import Files
+from tocsin.integrations.files import Files, NoFiles, tails_of
 from tocsin.integrations.snakemake_plan import Facts, PlannedJob
 from tocsin.integrations.snakemake_sources import sources_of
 from tocsin.integrations.snakemake_totals import Totals
@@ -24,7 +24,6 @@ from tocsin.integrations.snakemake_words import (
     workflow_name,
 )
 from tocsin.integrations.telling import (
-    TEXT_CHARS_MAX,
     Teller,
     array,
     beginning,
@@ -323,7 +322,8 @@ class SnakemakeRun:
             return []  # told before
         job.phase = "failed"
         logs = paths_in(record.get("log"))
-        tails = (self._files.tail(path, TEXT_CHARS_MAX) for path in logs) if self._files else ()
+        seen = record.get("tocsin_log_tails")  # when it was logged
+        tails = tails_of(self._files or NoFiles(), logs) if seen is None else seen
         code = exit_code_in(error)
         message = record.get("rule_msg") or error.strip().rpartition("\n")[2] or record.get("msg")
         job.failure = (
@@ -332,7 +332,7 @@ class SnakemakeRun:
                 "ExitCode": None if code is None else str(code),
                 "ErrorMessage": end(message),
                 "ErrorTrace": end(error),
-                "LogTail": end("\n".join(filter(None, tails))),
+                "LogTail": end("\n".join(tails)),
                 "LogFile": logs[0] if logs else None,
                 "CommandLine": beginning(record.get("shellcmd")),
                 "Container": beginning(record.get("container_img")),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from engines.engine_room import somebody_listens
 
+from integrations.engine_room import somebody_listens
 from served import Served, served
 
 

@@ -6,10 +6,10 @@ import json
 from itertools import pairwise
 from typing import Any
 
-from engines.engine_room import ends, recording, run_ends, with_concept
 from hypothesis import given
 from hypothesis import strategies as st
 
+from integrations.engine_room import ends, recording, run_ends, with_concept
 from tocsin.integrations.dask_records import IDLE_AFTER_S, DaskRuns, GraphTask
 from tocsin.ontology import built_in
 from tocsin.wire.blackboard.messages import Message

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.engine_room import (
+
+from integrations.engine_room import (
     Told,
     assert_nothing_twice,
     assert_the_monitor_agrees,
@@ -21,7 +22,6 @@ from engines.engine_room import (
     wait_until_told,
     with_concept,
 )
-
 from served import Served
 from tocsin.client.tracking.spool import send_all
 

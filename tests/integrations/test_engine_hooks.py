@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.engine_room import WAIT_S, run_ends, with_concept
 
+from integrations.engine_room import WAIT_S, run_ends, with_concept
 from tocsin.integrations.files import NoFiles
 from tocsin.integrations.snakemake import Seer, SnakemakeHook
 from tocsin.integrations.snakemake_records import SnakemakeRun

@@ -6,10 +6,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from engines.engine_room import ends, recording, run_ends, with_concept
 from hypothesis import given
 from hypothesis import strategies as st
 
+from integrations.engine_room import ends, recording, run_ends, with_concept
 from tocsin.integrations.files import NoFiles
 from tocsin.integrations.parsl_records import ParslRun
 from tocsin.ontology import built_in

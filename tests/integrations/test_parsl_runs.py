@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from engines.engine_room import (
+
+from integrations.engine_room import (
     assert_nothing_twice,
     assert_the_monitor_agrees,
     deaf_broker,
@@ -19,7 +20,6 @@ from engines.engine_room import (
     wait_until_told,
     with_concept,
 )
-
 from served import Served
 from tocsin.client.tracking.spool import send_all
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from engines.engine_room import told, with_concept
-from engines.snakemake_flow import run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from integrations.engine_room import told, with_concept
+from integrations.snakemake_flow import run
 from served import Served
 from tocsin.integrations.files import NoFiles
 from tocsin.integrations.snakemake_numbers import (

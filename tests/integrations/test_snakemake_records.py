@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.engine_room import ends, recording, run_ends, with_concept
 from hypothesis import given
 from hypothesis import strategies as st
 
+from integrations.engine_room import ends, recording, run_ends, with_concept
 from served import ROOT
 from tocsin.integrations.files import NoFiles
 from tocsin.integrations.snakemake_plan import PlannedJob

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.engine_room import (
+
+from integrations.engine_room import (
     Told,
     assert_nothing_twice,
     assert_the_monitor_agrees,
@@ -24,8 +25,7 @@ from engines.engine_room import (
     wait_until_told,
     with_concept,
 )
-from engines.snakemake_flow import RUN_S, lay_out, own_record, run, start
-
+from integrations.snakemake_flow import RUN_S, lay_out, own_record, run, start
 from served import Served, served
 from tocsin.client.tracking.spool import send_all
 from tocsin.integrations.workflow_files.reading import read_workflow

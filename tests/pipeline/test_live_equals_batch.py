@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from engines import test_dask_records as dask
 from engines import test_parsl_records as parsl
-from engines.engine_room import recording
 from pyspark.sql import DataFrame, SparkSession
 
 from engine_streams import RECEIVED_NS
+from integrations.engine_room import recording
 from monitor.runs import at
 from monitor.test_generations import one_run
 from pipeline.accounts import compare, in_the_monitor

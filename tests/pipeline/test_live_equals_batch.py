@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from engines import test_dask_records as dask
-from engines import test_parsl_records as parsl
+from integrations import test_dask_records as dask
+from integrations import test_parsl_records as parsl
 from pyspark.sql import DataFrame, SparkSession
 
 from engine_streams import RECEIVED_NS

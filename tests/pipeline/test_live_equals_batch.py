@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from integrations import test_dask_records as dask
-from integrations import test_parsl_records as parsl
 from pyspark.sql import DataFrame, SparkSession
 
 from engine_streams import RECEIVED_NS
+from integrations import test_dask_records as dask
+from integrations import test_parsl_records as parsl
 from integrations.engine_room import recording
 from monitor.runs import at
 from monitor.test_generations import one_run

@@ -200,7 +200,7 @@ class Reader:
         assert type(count) is int
         return count
 
-    def kept(self) -> dict[str, bytes]:
+    def service_state(self) -> dict[str, bytes]:
         if self._connection.pragma("user_version") < KEPT_SINCE:
             return {}  # no broker of this version has opened it yet
         return self._sealed("SELECT id, value, crc FROM kept ORDER BY id")
@@ -239,7 +239,7 @@ class Reader:
         return [str(line) for (line,) in found if line != "ok"]
 
     def _damaged_tables(self) -> Iterator[str]:
-        for read in (self.subscriptions, self.cursors, self._all_dead_letters, self.kept):
+        for read in (self.subscriptions, self.cursors, self._all_dead_letters, self.service_state):
             try:
                 read()
             except CorruptLog as error:

@@ -10,7 +10,7 @@ from typing import Self
 
 import apsw
 
-from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Page
+from tocsin.broker.log import READ_BYTES_MAX, DeadPage, OpenReader, Page
 from tocsin.errors import CorruptLog
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -360,3 +360,8 @@ class Reader:
             return self._connection.execute(query, values).fetchall()
         except UNREADABLE as error:
             raise unreadable(self._path, error) from error
+
+
+def open_reader(directory: Path | str) -> OpenReader:
+    """Read the log of a data directory, also beside a running broker, whatever store it is."""
+    return Reader.open(directory)

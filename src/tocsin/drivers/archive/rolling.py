@@ -26,7 +26,7 @@ from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.errors.archive import ArchiveInUse, other_log
 from tocsin.event.stored import Stored
 from tocsin.ontology import Vocabulary
-from tocsin.store.reader import Reader
+from tocsin.store.reader import open_reader
 
 PAGE_EVENTS: Final = 10_000
 PAGE_BYTES_MAX: Final = 16 << 20
@@ -44,7 +44,7 @@ class Roller:
     def __init__(self, order: Order, vocabulary: Vocabulary) -> None:
         self._order = order
         self._teller = Teller(vocabulary)
-        self._reader = Reader.open(order.log)
+        self._reader = open_reader(order.log)
         self._lock = lock_archive(order.directory)
         limits = SealLimits(order.seal_bytes, order.seal_age_s)
         self.filler = Filler(order.directory, limits)

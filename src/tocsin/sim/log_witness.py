@@ -84,7 +84,7 @@ class LogWitness:
         key = (event.source, event.id)
         before = self._seq_of.get(key)
         # A restart remembers what the log still has; what was trimmed may be stored again.
-        if before is not None and before > self.trimmed_to and seq - before < self._window:
+        if before is not None and before > self.trimmed_to and seq - before <= self._window:
             raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
         if before is None and event.source in self._in_order:
             if int(event.id) < self._in_order[event.source]:

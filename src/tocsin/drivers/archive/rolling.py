@@ -185,10 +185,10 @@ class Roller:
         pieces = self.filler.catalog.pieces()
         if not pieces:
             return
-        marks, last = self._reader.marks(), pieces[-1]
-        if last.last > marks.last_seq:
+        (_, last_seq), last = self._reader.bounds(), pieces[-1]
+        if last.last > last_seq:
             raise other_log(
-                self._order.directory, f"it goes up to {last.last}, the log to {marks.last_seq}"
+                self._order.directory, f"it goes up to {last.last}, the log to {last_seq}"
             )
         # If the last file is damaged or not read, one before it tells whose events these are.
         endings = (last_event(each) for each in reversed(pieces[-ENDINGS_MAX:]))

@@ -185,7 +185,7 @@ class Roller:
         pieces = self.filler.catalog.pieces()
         if not pieces:
             return
-        (_, last_seq), last = self._reader.bounds(), pieces[-1]
+        (first_seq, last_seq), last = self._reader.bounds(), pieces[-1]
         if last.last > last_seq:
             raise other_log(
                 self._order.directory, f"it goes up to {last.last}, the log to {last_seq}"
@@ -193,7 +193,7 @@ class Roller:
         # If the last file is damaged or not read, one before it tells whose events these are.
         endings = (last_event(each) for each in reversed(pieces[-ENDINGS_MAX:]))
         archived = next((each for each in endings if each is not None), None)
-        if archived is None or archived.seq <= marks.trimmed_to:
+        if archived is None or archived.seq < first_seq:
             return
         stored = self._reader.read_one(archived.seq)
         if stored is not None and (stored.event.source, stored.event.id) != archived[1:]:

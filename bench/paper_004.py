@@ -9,6 +9,7 @@ from typing import Protocol
 import load  # noqa: F401  # makes tests/served.py known
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Reply
+from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.filter import ByConcept, Operator, Predicate
@@ -106,7 +107,7 @@ class BrokerCore:
     def _settled(self) -> object:
         """Committed and answered, the aggregate profile brought up to date; the answer."""
         self._broker.flush(S)
-        self._broker.committed(1, S)
+        self._broker.committed(Applied([], [], self._broker.head), 1, S)
         if self.looks:
             self._broker.interest.profile_version()
         return next(e.result for e in self._broker.flush(S) if isinstance(e, Reply))

@@ -11,8 +11,10 @@ import msgspec
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.effects import Commit, Effect, Handshake, Push, ReadLog, Reply
+from tocsin.broker.numbering import Applied, Numbering
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot
+from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -47,10 +49,19 @@ class Hand:
         self.cursors: dict[str, int] = dict(snapshot.cursors) if snapshot else {}
         self.definitions: dict[str, bytes] = {}
         self.dead: dict[str, bytes] = {}
-        self.kept: dict[str, bytes] = dict(snapshot.kept) if snapshot else {}
+        self.kept: dict[str, bytes] = dict(snapshot.service_state) if snapshot else {}
         self.seen: list[Effect] = []
+        options = options or BrokerOptions()
+        self.numbering = Numbering(
+            duplicates_window=options.duplicates_window,
+            clock_jump_ns=int(options.clock_jump_s * S),
+        )
+        self.numbering.restore(
+            [(s.event.source, s.event.id, s.seq) for s in self.log],
+            snapshot.last_received_ns if snapshot else 0,
+        )
         self.broker = Broker(
-            options or BrokerOptions(),
+            options,
             new_id=lambda: f"id{next(numbers)}",
             jitter=lambda: 0.0,
             is_trusted=lambda sink: trusted,
@@ -80,29 +91,38 @@ class Hand:
 
     def do(self, effect: Commit | ReadLog) -> None:
         if isinstance(effect, Commit):
-            self.keep(effect)
-            first = self.log[0].seq if self.log else self.broker.head + len(effect.batch.events) + 1
-            self.broker.committed(first, self.now)
+            applied = self.keep(effect)
+            first = self.log[0].seq if self.log else applied.last_seq + 1
+            self.broker.committed(applied, first, self.now)
         else:
             page = [s for s in self.log if s.seq > effect.after][: effect.limit]
             through = page[-1].seq if page else effect.after
             self.broker.log_read(page, through, [], self.now)
 
-    def keep(self, effect: Commit) -> None:
-        batch = effect.batch
-        self.log += batch.events
-        self.log = [s for s in self.log if s.seq > batch.trim_to]
-        self.cursors.update(batch.cursors)
+    def keep(self, effect: Commit) -> Applied:
+        change = effect.change
+        applied = self.numbering.apply(effect.append, self.broker.head)
+        self.numbering.keep()
+        self.log += applied.events
+        self.log = [s for s in self.log if s.seq > change.trim_to]
+        self.cursors.update(change.cursors)
+        self.cursors.update({name: applied.start(at) for name, at in change.starts.items()})
         for table, changes in (
-            (self.definitions, batch.subscriptions),
-            (self.dead, batch.dead),
-            (self.kept, batch.kept),
+            (self.definitions, change.subscriptions),
+            (self.dead, change.dead),
+            (self.kept, change.service_state),
         ):
             for key, data in changes.items():
                 if data is None:
                     table.pop(key, None)
                 else:
                     table[key] = data
+        return applied
+
+    def refuse(self, effect: Commit, error: DiskFull | DiskFailed) -> None:
+        """The store tries, and fails."""
+        self.numbering.undo(self.numbering.apply(effect.append, self.broker.head))
+        self.broker.commit_failed(error, self.now)
 
     def pass_s(self, seconds: float) -> list[Effect]:
         self.now += int(seconds * S)
@@ -165,12 +185,11 @@ class Hand:
             snapshot=Snapshot(
                 last_seq=self.broker.head,
                 first_seq=self.log[0].seq if self.log else self.broker.head + 1,
-                recent=[(s.event.source, s.event.id, s.seq) for s in self.log],
                 subscriptions=[from_definition(d) for d in self.definitions.values()],
                 cursors=self.cursors,
                 dead_letters=len(self.dead),
                 last_received_ns=self.log[-1].received_ns if self.log else 0,
-                kept=self.kept,
+                service_state=self.kept,
             ),
             log=self.log,
         )

@@ -89,7 +89,7 @@ def test_a_sink_that_is_gone_is_told_of_when_the_disk_has_it() -> None:
     hand.now += 1_000_000_000
     asked = hand.flush()
     (commit,) = only(Commit, asked)
-    assert commit.batch.subscriptions == {subscription: None}
+    assert commit.change.subscriptions == {subscription: None}
     assert not ends(asked)
     hand.do(commit)
 

@@ -9,12 +9,13 @@ from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit, ReadLog, Reply, StreamDropped, StreamOut
-from tocsin.broker.intake import Intake
+from tocsin.broker.numbering import Numbering
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
 from tocsin.errors import Busy, DiskFull, NoSuchDeadLetter, NoSuchSubscription, RedriveFailed
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING
+from tocsin.event.stored import Append
 from tocsin.event.subscription import (
     Config,
     Kind,
@@ -205,9 +206,9 @@ def test_a_commit_that_a_reader_saw_first_is_handed_on_once() -> None:
     effects = hand.flush()
     (commit,), (read,) = only(Commit, effects), only(ReadLog, effects)
 
-    hand.keep(commit)
+    applied = hand.keep(commit)
     hand.broker.log_read(list(hand.log), 2, [], hand.now)
-    hand.broker.committed(1, hand.now)
+    hand.broker.committed(applied, 1, hand.now)
     written = only(StreamOut, hand.settle())
 
     assert read.after == 0
@@ -220,8 +221,7 @@ def test_commits_that_fail_do_not_push_anything_out_of_the_duplicates_window() -
     full = DiskFull("no room", remedy="make some")
     for number in range(4, 8):
         hand.broker.publish([event(number)], number)
-        commit_under_way(hand)
-        hand.broker.commit_failed(full, hand.now)
+        hand.refuse(commit_under_way(hand), full)
 
     again = hand.publish(event(1))
 
@@ -250,24 +250,29 @@ def test_a_late_refusal_condemns_no_other_event() -> None:
 DAY_NS = 86_400 * S
 
 
-def stamped(intake: Intake, now_ns: int, *numbers: int) -> list[int]:
-    """The times that a commit at this moment gives to new events of these numbers."""
-    for number in numbers:
-        intake.offer([event(number)], object())
-    return [stored.received_ns for stored in intake.take(0, now_ns)[0]]
+def numbering_after(received_ns: int) -> Numbering:
+    numbering = Numbering(duplicates_window=100, clock_jump_ns=DAY_NS)
+    numbering.restore([], received_ns)
+    return numbering
+
+
+def stamped(numbering: Numbering, now_ns: int, *numbers: int) -> list[int]:
+    """The times that an append of this moment gives to new events of these numbers."""
+    append = Append([[event(number)] for number in numbers], now_ns)
+    return [stored.received_ns for stored in numbering.apply(append, 0).events]
 
 
 def test_a_time_far_ahead_that_no_event_has_lets_none_be_stamped_before_another() -> None:
-    intake, last_ns = Intake(BrokerOptions()), 100 * DAY_NS
-    intake.remember([], last_ns)
+    last_ns = 100 * DAY_NS
+    numbering = numbering_after(last_ns)
 
-    assert stamped(intake, last_ns + 45 * DAY_NS) == []
-    assert stamped(intake, last_ns - S, 1) == [last_ns]
+    assert stamped(numbering, last_ns + 45 * DAY_NS) == []
+    assert stamped(numbering, last_ns - S, 1) == [last_ns]
 
 
 def test_after_an_event_that_was_stamped_far_ahead_time_goes_on_from_the_one_before() -> None:
-    intake, last_ns = Intake(BrokerOptions()), 100 * DAY_NS
-    intake.remember([], last_ns)
+    last_ns = 100 * DAY_NS
+    numbering = numbering_after(last_ns)
 
-    assert stamped(intake, last_ns + 45 * DAY_NS, 1) == [last_ns + 45 * DAY_NS]
-    assert stamped(intake, last_ns - S, 2) == [last_ns]
+    assert stamped(numbering, last_ns + 45 * DAY_NS, 1) == [last_ns + 45 * DAY_NS]
+    assert stamped(numbering, last_ns - S, 2) == [last_ns]

@@ -58,8 +58,8 @@ def test_a_publish_of_the_same_turn_shares_the_commit() -> None:
     effects = hand.settle()
 
     (commit,) = only(Commit, effects)
-    assert [stored.seq for stored in commit.batch.events] == [1]
-    assert commit.batch.kept == {"a": b"one"}
+    assert commit.append.offers == [[event(1)]]
+    assert commit.change.service_state == {"a": b"one"}
     assert isinstance(answer_to("publish", effects), Accepted)
     assert answer_to("keep", effects) is None
 

@@ -38,7 +38,9 @@ def test_what_comes_while_the_disk_works_shares_the_next_commit() -> None:
     hand.do(first)
     [second] = only(Commit, hand.flush())
 
-    assert [s.seq for s in second.batch.events] == [2, 3, 4]
+    assert second.append.offers == [[event(2)], [event(3), event(4)]]
+    hand.do(second)
+    assert [s.seq for s in hand.log] == [1, 2, 3, 4]
 
 
 def test_a_repeat_is_acknowledged_with_its_first_number_and_not_stored_again() -> None:

@@ -102,7 +102,7 @@ def test_a_deleted_log_is_refused_and_the_boxes_log_is_watched_over_too(broker: 
 
     log.write_bytes(kept)
     store = Store.open(boxes)
-    store.write(Batch(kept={"k": b"v"}))
+    store.write(Batch(service_state={"k": b"v"}))
     store.close()
     (boxes / "log.sqlite").unlink()
     refused = start(broker.directory)

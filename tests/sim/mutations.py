@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,10 +11,11 @@ from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
 from tocsin.broker.delivery.follower import Follower
-from tocsin.broker.intake import Intake
-from tocsin.broker.kept import Kept
+from tocsin.broker.effects import Accepted
+from tocsin.broker.numbering import Numbering
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Registry
+from tocsin.broker.service_state import ServiceState
 from tocsin.broker.state import IDLE, State
 from tocsin.store.store import Store
 
@@ -29,10 +29,11 @@ def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     def hasty(self: Broker, now_ns: int) -> None:
         next_commit(self, now_ns)
         if self._committing is not None:
-            self._acknowledge(self._committing.promised)
-            self._committing = replace(self._committing, promised=[])
+            for token in self._committing.publishers:
+                self._state.reply(token, Accepted(1, 1, self.head + 1_000))
 
     patch.setattr(Broker, "_next_commit", hasty)
+    patch.setattr(Broker, "_acknowledge", lambda *_: None)
 
 
 def move_the_cursor_before_delivery(patch: pytest.MonkeyPatch) -> None:
@@ -72,12 +73,29 @@ def do_not_sync(patch: pytest.MonkeyPatch) -> None:
 
 def forget_repeats_at_a_restart(patch: pytest.MonkeyPatch) -> None:
     """Take an event for new that was stored before the restart."""
-    remember = Intake.remember
+    restore = Numbering.restore
 
-    def forgetful(self: Intake, keys: object, received_ns: int) -> None:
-        remember(self, [], received_ns)
+    def forgetful(self: Numbering, keys: object, received_ns: int) -> None:
+        restore(self, [], received_ns)
 
-    patch.setattr(Intake, "remember", forgetful)
+    patch.setattr(Numbering, "restore", forgetful)
+
+
+def forget_one_event_too_many(patch: pytest.MonkeyPatch) -> None:
+    """Let the duplicates window be one event too short."""
+    keep = Numbering.keep
+
+    def short(self: Numbering) -> None:
+        self._window -= 1
+        keep(self)
+        self._window += 1
+
+    patch.setattr(Numbering, "keep", short)
+
+
+def remember_what_was_not_stored(patch: pytest.MonkeyPatch) -> None:
+    """Take an event for a repeat whose commit failed."""
+    patch.setattr(Numbering, "undo", lambda self, applied: None)
 
 
 def skip_an_event_when_catching_up(patch: pytest.MonkeyPatch) -> None:
@@ -112,14 +130,14 @@ def save_everybody_as_idle(patch: pytest.MonkeyPatch) -> None:
 
 def keep_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     """Say that a value is kept, and leave it out of the commit."""
-    note = Kept._note
+    stage = ServiceState._stage
 
-    def lazy(self: Kept, key: str, value: bytes | None) -> object:
-        refusal = note(self, key, value)
-        self._state.unsaved.kept.pop(key, None)
+    def lazy(self: ServiceState, key: str, value: bytes | None) -> object:
+        refusal = stage(self, key, value)
+        self._state.unsaved.service_state.pop(key, None)
         return refusal
 
-    patch.setattr(Kept, "_note", lazy)
+    patch.setattr(ServiceState, "_stage", lazy)
 
 
 def believe_every_clock(patch: pytest.MonkeyPatch) -> None:
@@ -138,6 +156,8 @@ MUTATIONS: dict[Mutate, str] = {
     reorder_on_retry: "in one request|before event|has not got events|its cursor is at",
     do_not_sync: "the log (begins|ends) with|does not start again|is not in the log|is lost",
     forget_repeats_at_a_restart: "was stored as",
+    forget_one_event_too_many: "was stored as",
+    remember_what_was_not_stored: "was not applied as it was sent",
     skip_an_event_when_catching_up: "before event|and not event|has not got|its cursor is at",
     trust_every_sink: "which has not agreed",
     keep_in_memory_only: "was acknowledged otherwise|is not on disk",

@@ -42,8 +42,8 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     events = make_events(1, 5)
     store.write(Batch(events, subscriptions={"a": b"{}"}, cursors={"a": 3}, dead={"d": b"[1]"}))
-    store.write(Batch(kept={"k": b"\x00", "l": b"gone", "m": b""}))
-    store.write(Batch(kept={"l": None, "never": None}))
+    store.write(Batch(service_state={"k": b"\x00", "l": b"gone", "m": b""}))
+    store.write(Batch(service_state={"l": None, "never": None}))
     store.close()
 
     again = Store.open(tmp_path)
@@ -53,7 +53,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     assert reader.subscriptions() == {"a": b"{}"}
     assert reader.cursors() == {"a": 3}
     assert reader.dead_letters().letters == {"d": b"[1]"}
-    assert reader.kept() == {"k": b"\x00", "m": b""}
+    assert reader.service_state() == {"k": b"\x00", "m": b""}
     reader.close()
     again.close()
 

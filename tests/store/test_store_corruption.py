@@ -29,7 +29,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     directory = tmp_path_factory.mktemp("image")
     store = Store.open(directory)
     store.write(Batch(EVENTS, subscriptions=dict(SUBSCRIPTIONS), cursors=CURSORS, dead=dict(DEAD)))
-    store.write(Batch(trim_to=8, kept=dict(KEPT)))
+    store.write(Batch(trim_to=8, service_state=dict(KEPT)))
     store.close()
     return log_of(directory).read_bytes()
 
@@ -77,7 +77,7 @@ def assert_the_truth(store: Store) -> None:
         assert len(served) + len(lost) == 63 - 8
         assert reader.subscriptions() == SUBSCRIPTIONS
         assert reader.cursors() == CURSORS
-        assert reader.kept() == KEPT
+        assert reader.service_state() == KEPT
         letters = reader.dead_letters().letters
         assert letters.items() <= DEAD.items()
         if lost or letters != DEAD:
@@ -201,6 +201,6 @@ def test_a_damaged_kept_value_is_refused_by_name(image: bytes, tmp_path: Path) -
     store = Store.open(tmp_path)
 
     with pytest.raises(CorruptLog, match="k3"):
-        store.reader().kept()
+        store.reader().service_state()
     assert any("k3" in line for line in store.reader().check().damage)
     store.close()

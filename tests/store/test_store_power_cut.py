@@ -45,7 +45,7 @@ class Content:
                 new.cursors.pop(name, None)
         for name, record in batch.dead.items():
             put(new.dead, name, record)
-        for name, value in batch.kept.items():
+        for name, value in batch.service_state.items():
             put(new.kept, name, value)
         return new
 
@@ -74,7 +74,7 @@ def make_script() -> Iterator[Batch | str]:
         if number % 5 == 2:
             batch.dead = {f"d{number}": b"why" * number, f"d{number - 5}": None}
         if number % 4 == 2:
-            batch.kept = {f"k{number}": b"value" * 40 * number, f"k{number - 4}": None}
+            batch.service_state = {f"k{number}": b"value" * 40 * number, f"k{number - 4}": None}
         if number % 6 == 5:
             batch.trim_to = last - 12
         yield batch
@@ -122,7 +122,7 @@ def read_content(store: Store) -> Content:
         reader.subscriptions(),
         reader.cursors(),
         reader.dead_letters(limit=1000).letters,
-        reader.kept(),
+        reader.service_state(),
         store.last_seq,
     )
 

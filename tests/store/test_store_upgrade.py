@@ -68,14 +68,14 @@ def test_everything_is_still_there_and_more_can_be_kept(tmp_path: Path) -> None:
     make_old_log(str(log_of(tmp_path)))
     store = Store.open(tmp_path)
     assert_all_is_there(store.reader())
-    assert store.reader().kept() == {}
+    assert store.reader().service_state() == {}
 
-    store.write(Batch(kept={"k": b"v"}))
+    store.write(Batch(service_state={"k": b"v"}))
     append(store, 1)
     store.close()
 
     again = Store.open(tmp_path)
-    assert again.reader().kept() == {"k": b"v"}
+    assert again.reader().service_state() == {"k": b"v"}
     assert again.last_seq == 6
     again.close()
     assert version(tmp_path) == 3
@@ -87,7 +87,7 @@ def test_who_only_reads_changes_nothing(tmp_path: Path) -> None:
     reader = Reader.open(tmp_path)
 
     assert_all_is_there(reader)
-    assert reader.kept() == {}
+    assert reader.service_state() == {}
     reader.close()
     assert version(tmp_path) == 1
 
@@ -121,8 +121,8 @@ def test_the_power_may_go_at_any_moment_of_it(seed: int | None) -> None:
         disk.cut_at = None
         store = Store.open("data", vfs=disk.name)
         assert_all_is_there(store.reader())
-        store.write(Batch(kept={"k": b"v"}))
-        assert store.reader().kept() == {"k": b"v"}
+        store.write(Batch(service_state={"k": b"v"}))
+        assert store.reader().service_state() == {"k": b"v"}
         store.close()
         disk.unregister()
         if finished:

@@ -2,8 +2,8 @@
 
 One commit is under way at a time. While the disk works, publishes and changes gather; when it is
 done they form the next commit, so nobody waits for a timer when it is idle and everybody shares it
-when it is not. An answer leaves only after the commit that carries its event; then the event is
-matched and handed on.
+when it is not. The store numbers the events when it applies them. An answer leaves only after the
+commit that carries its event; then the event is matched and handed on.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.lane import Redrive
 from tocsin.broker.delivery.outcome import Outcome
 from tocsin.broker.delivery.retry import NS_PER_S
-from tocsin.broker.effects import Accepted, Commit, Effect, Reply, Stop, Token
+from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
+from tocsin.broker.in_flight import InFlightCommit
 from tocsin.broker.intake import Intake
-from tocsin.broker.kept import Kept
+from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Change, Registry
 from tocsin.broker.retention import Retention
+from tocsin.broker.service_state import ServiceState
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import MATCHING_NS_MAX, State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
 from tocsin.broker.unasked import Unasked
-from tocsin.broker.under_way import UnderWay
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Batch, Stored
+from tocsin.event.stored import StateChange, Stored
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -67,10 +68,10 @@ class Broker:
         self.boxes = boxes = Boxes(state, self._catchup)
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, boxes, is_trusted)
-        self._kept = Kept(state)
+        self._service_state = ServiceState(state)
         self._retention = Retention(state, self._catchup, self._streams)
         self.clock = Clock(state, self._registry, self._retention)
-        self._committing: UnderWay | None = None
+        self._committing: InFlightCommit | None = None
         self._save_at_ns = self._hold_until_ns = 0
         self._disk_is_full = self._stopped = False
         self._corrupt_told: set[int] = set()
@@ -82,8 +83,7 @@ class Broker:
         state = self._state
         state.head, state.first = snapshot.last_seq, snapshot.first_seq
         state.counters.dead_letters = snapshot.dead_letters
-        self._intake.remember(snapshot.recent, snapshot.last_received_ns)
-        self._kept.restore(snapshot.kept)
+        self._service_state.restore(snapshot.service_state)
         self.clock.recover(max(snapshot.last_time_ns, sure_ns), now_ns)
         self._registry.restore(snapshot, now_ns)
         self._retention.survey(now_ns)
@@ -117,7 +117,7 @@ class Broker:
 
     def keep(self, key: str, value: bytes | None, token: Token, now_ns: int) -> None:
         """Keep a service's bytes by name, or None for no longer; `Reply(None)` once on disk."""
-        self._try(token, lambda: self._kept.keep(key, value, token))
+        self._try(token, lambda: self._service_state.keep(key, value, token))
 
     def pull(
         self, box_id: str, events_max: int, wait_ns: int, ack: str | None, token: Token, now_ns: int
@@ -183,7 +183,7 @@ class Broker:
 
     def kept(self, prefix: str) -> dict[str, bytes]:
         """What services keep under names that begin so, as it is on disk."""
-        return self._kept.under(prefix)
+        return self._service_state.under(prefix)
 
     # Streams
 
@@ -203,42 +203,45 @@ class Broker:
 
     # What became of effects
 
-    def committed(self, first_seq: int, now_ns: int) -> None:
+    def committed(self, applied: Applied, first_seq: int, now_ns: int) -> None:
         """The commit under way is on disk. `first_seq` is the oldest event the log still has."""
         assert self._committing is not None
-        done, self._committing = self._committing, None
-        batch, state = done.batch, self._state
-        state.committing = Batch()
+        (done, self._committing), state = (self._committing, None), self._state
+        state.committing = StateChange()
         state.first = first_seq
         if self._disk_is_full:
             self._disk_is_full = False
             state.note("info", "the disk has room again")
         self.counters.commits += 1
         self.counters.trimmed_to = first_seq - 1
-        self._acknowledge(done.promised)
-        if batch.events:
-            self._intake.forget_old()
-            state.head = batch.events[-1].seq
-            self._hand_on(batch.events, now_ns)
-        for wish in done.wishes:
-            state.reply(wish.token, wish.do(now_ns))
+        self._acknowledge(done.publishers, applied)
+        self._hand_on(applied.events, now_ns)
+        for pending in done.pending:
+            state.reply(pending.token, pending.apply(applied, now_ns))
         state.out += done.replies
         state.out += done.ends
-        if batch.trim_to >= first_seq:  # the log lets go of a bounded number at a time
-            state.unsaved.trim_to = max(state.unsaved.trim_to, batch.trim_to)
+        if done.change.trim_to >= first_seq:  # the log lets go of a bounded number at a time
+            state.unsaved.trim_to = max(state.unsaved.trim_to, done.change.trim_to)
 
-    def _acknowledge(self, promised: list[Reply]) -> None:
-        """What publishers were promised is true now: it is on disk."""
-        for reply in promised:
-            accepted = reply.result
-            assert isinstance(accepted, Accepted)
+    def appended(self, events: list[Stored], now_ns: int) -> None:
+        """Another broker appended these; they come in the log's order, as our own commits do."""
+        self._hand_on(events, now_ns)
+
+    def _acknowledge(self, publishers: list[Token], applied: Applied) -> None:
+        """What publishers are told is true now: it is on disk."""
+        out = self._state.out
+        for token, accepted in zip(publishers, applied.answers, strict=True):
             self.counters.acknowledged += accepted.accepted
             self.counters.duplicates += accepted.duplicates
-        self._state.out += promised
+            out.append(Reply(token, accepted))
 
     def _hand_on(self, events: list[Stored], now_ns: int) -> None:
-        """Match what was committed and give it to everybody who is up to date."""
+        """Match what is in the log now and give it to everybody who is up to date."""
+        if not events:
+            return
         state = self._state
+        assert events[0].seq == state.head + 1, "events come in the log's order, and all of them"
+        state.head = events[-1].seq
         matcher, by_key = state.matcher, state.by_key
         direct: dict[int, list[Stored]] = {}
         woken: dict[int, Subscriber] = {}
@@ -281,8 +284,7 @@ class Broker:
         """The commit under way is not on disk, and nothing of it was stored."""
         assert self._committing is not None
         (failed, self._committing), state = (self._committing, None), self._state
-        state.committing = Batch()
-        self._intake.undo(failed.batch.events)
+        state.committing = StateChange()
         for token in failed.askers():
             self.counters.rejected += 1
             state.reply(token, error)
@@ -290,18 +292,18 @@ class Broker:
             self.counters.disk_full += 1
             state.unsaved_replies[:0] = failed.replies
             state.unsaved_ends[:0] = failed.ends
-            state.take_back(failed.batch)
+            state.take_back(failed.change)
             self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
             state.timers.at(self._hold_until_ns, lambda _: None)
             if not self._disk_is_full:  # told once, not with every try
                 self._disk_is_full = True
                 state.note("error", error.problem, code=error.code, remedy=error.remedy)
             return
-        for token in [*self._intake.turn_away(), *(w.token for w in state.wishes)]:
+        for token in [*self._intake.turn_away(), *(change.token for change in state.pending)]:
             state.reply(token, error)
         for reply in failed.replies + state.unsaved_replies:
             state.reply(reply.token, error)
-        state.wishes.clear()
+        state.pending.clear()
         state.unsaved_replies.clear()
         self._stopped = True
         state.out.append(Stop(error))
@@ -368,24 +370,22 @@ class Broker:
 
     def _next_commit(self, now_ns: int) -> None:
         state = self._state
-        wishes, state.wishes = state.wishes, []
-        events, size, promised = self._intake.take(state.head, state.time_ns(now_ns))
-        urgent = events or wishes or state.unsaved_replies
+        pending, state.pending = state.pending, []
+        append, publishers = self._intake.take(state.time_ns(now_ns))
+        urgent = publishers or pending or state.unsaved_replies
         due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
         if not urgent and not (due and self._has_own_changes()):
-            self._acknowledge(promised)  # repeats only: what they repeat is on disk
             return
-        self._registry.note(wishes, events[-1].seq if events else state.head)
-        batch, state.unsaved = state.unsaved, Batch()
-        batch.events, batch.events_bytes = events, size
+        self._registry.stage(pending)
+        change, state.unsaved = state.unsaved, StateChange()
         # Cursors of this moment: events of this very commit are past them all, so the old head.
-        batch.cursors = {**state.cursors_to_save(state.head), **batch.cursors}
+        change.cursors = {**state.cursors_to_save(state.head), **change.cursors}
         replies, state.unsaved_replies = state.unsaved_replies, []
         ends, state.unsaved_ends = state.unsaved_ends, []
         self._save_at_ns = now_ns + int(self.options.save_cursors_s * NS_PER_S)
-        self._committing = UnderWay(batch, promised, wishes, replies, ends)
-        state.committing = batch
-        state.out.append(Commit(batch))
+        self._committing = InFlightCommit(change, publishers, pending, replies, ends)
+        state.committing = change
+        state.out.append(Commit(append, change))
 
     def shut_down(self, now_ns: int) -> None:
         """Answer everybody who waits, and let the next commit carry every cursor."""

@@ -12,7 +12,7 @@ import msgspec
 
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.errors import TocsinError
-from tocsin.event.stored import Batch, Stored
+from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.subscription import Subscription
 
 Level = Literal["info", "warning", "error"]
@@ -23,9 +23,11 @@ Token = object
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Put this on disk in one transaction, then call `committed(now)`, or `commit_failed(...)`."""
+    """Have the store apply both, then call `committed(applied, first_seq, now)`, or
+    `commit_failed(...)` if nothing of it was stored."""
 
-    batch: Batch
+    append: Append
+    change: StateChange
 
 
 class ReadLog(msgspec.Struct, frozen=True):

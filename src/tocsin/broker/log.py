@@ -1,7 +1,8 @@
-"""The log and the state beside it, as a broker and its services read them.
+"""The log and the state beside it, as a broker writes them and everybody reads them.
 
-A store implements these: SQLite in the data directory by default. Whoever reads names these
-protocols and no store.
+Whoever reads or writes names these protocols and no store. A store is an `EventStore`: SQLite in
+the data directory by default, which does both in one transaction; or a `Log` and a `StateStore`
+apart, joined by `SplitStore`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
-from tocsin.event.stored import Stored
+from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.topic import TopicPattern
 
 READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
@@ -74,7 +76,7 @@ class LogReader(Protocol):
 
 
 class StateReader(Protocol):
-    """Subscriptions, cursors, dead letters and what services keep."""
+    """Subscriptions, cursors, dead letters and the state of services."""
 
     def subscriptions(self) -> dict[str, bytes]: ...
 
@@ -86,8 +88,69 @@ class StateReader(Protocol):
 
     def dead_count(self) -> int: ...
 
-    def kept(self) -> dict[str, bytes]: ...
+    def service_state(self) -> dict[str, bytes]: ...
 
 
 class StoreReader(LogReader, StateReader, Protocol):
     """A store's log and state, as they are at one moment."""
+
+
+class OpenReader(StoreReader, Protocol):
+    """A reader that its owner lets go of. One thread at a time may use it."""
+
+    def close(self) -> None: ...
+
+
+class Log(Protocol):
+    """Events in one order, that of their numbers. It may have several brokers that append."""
+
+    @property
+    def first_seq(self) -> int:
+        """The oldest event still held; the next one to come if there is none."""
+
+    @property
+    def last_seq(self) -> int:
+        """The newest event ever stored, also when it has been trimmed since."""
+
+    def open_window(self, *, duplicates_window: int, clock_jump_ns: int) -> None:
+        """Take up where the log ends; once, before the first append."""
+
+    def append(self, append: Append) -> Applied:
+        """Number and keep it (see `Numbering`), safe from a crash when this returns.
+
+        DiskFull if nothing of it is kept and a later append may succeed; DiskFailed if what is
+        kept is not known, and then every later append is refused.
+        """
+
+    def trim(self, through: int) -> None:
+        """Events up to this one may go; perhaps not all at once."""
+
+
+class StateStore(Protocol):
+    """What a broker keeps beside the log."""
+
+    def save(self, change: StateChange, applied: Applied) -> None:
+        """Keep all of it but `trim_to`, or nothing. New subscriptions begin where `applied` says.
+
+        Raises as `Log.append` does.
+        """
+
+
+class EventStore(Protocol):
+    """Log and state together, as a broker commits to them."""
+
+    @property
+    def first_seq(self) -> int: ...
+
+    @property
+    def last_seq(self) -> int: ...
+
+    def open_window(self, *, duplicates_window: int, clock_jump_ns: int) -> None: ...
+
+    def commit(self, append: Append, change: StateChange) -> Applied:
+        """Apply both. Raises as `Log.append` does."""
+
+    def reader(self) -> OpenReader:
+        """For one more thread."""
+
+    def close(self) -> None: ...

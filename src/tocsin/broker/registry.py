@@ -11,14 +11,16 @@ from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.consent import Consent
 from tocsin.broker.effects import Token
+from tocsin.broker.numbering import Applied
+from tocsin.broker.pending_change import PendingChange
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK, State, endings, no_such_subscription
 from tocsin.broker.subscriber import Subscriber, view
-from tocsin.broker.wish import Wish
 from tocsin.errors import TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.stored import START_AT_END
 from tocsin.event.subscription import Config, Kind, Subscription, definition
 from tocsin.event.subscription import State as Standing
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -53,19 +55,19 @@ class Registry:
         self._boxes = boxes
         self._is_trusted = is_trusted
         self._consent = Consent(state, self._resume)
-        self._noted: dict[str, Subscription] = {}  # as the commit under way will leave them
+        self._staged: dict[str, Subscription] = {}  # as the commit under way will leave them
 
-    def note(self, wishes: list[Wish], head: int) -> None:
-        """Put what clients wish into the next commit; each sees what the one before it changed."""
-        self._noted.clear()
-        for wish in wishes:
-            wish.note(head)
+    def stage(self, pending: list[PendingChange]) -> None:
+        """Put what clients ask into the next commit; each sees what the one before it changed."""
+        self._staged.clear()
+        for change in pending:
+            change.stage()
 
     def subscribe(
         self, asked: Subscription, filter: Filter, start: int | None, token: Token, now_ns: int
     ) -> None:
         state = self._state
-        if len(state.by_id) + len(state.wishes) >= state.options.subscriptions_max:
+        if len(state.by_id) + len(state.pending) >= state.options.subscriptions_max:
             raise TooManySubscriptions(
                 f"there are {state.options.subscriptions_max} subscriptions",
                 remedy="Delete some, or raise subscriptions_max.",
@@ -79,18 +81,20 @@ class Registry:
         follower = state.new_follower(0, keep=subscription.config.backlog)
         subscriber = Subscriber(subscription, filter, follower)
 
-        def note(head: int) -> None:
-            follower.scanned_to = head if start is None else max(min(start, head), state.first - 1)
-            state.hold(follower.scanned_to)
+        def stage() -> None:
+            # Where the log ends with this commit is known when it is applied, and not before.
+            after = START_AT_END if start is None else max(start, state.first - 1)
+            state.hold(min(after, state.head))
             state.unsaved.subscriptions[subscription.id] = definition(subscription)
-            state.unsaved.cursors[subscription.id] = follower.scanned_to
+            state.unsaved.starts[subscription.id] = follower.scanned_to = after
 
-        def do(now_ns: int) -> object:
+        def apply(applied: Applied, now_ns: int) -> object:
+            follower.scanned_to = applied.start(follower.scanned_to)
             self._install(subscriber, now_ns)
             self._pushing.is_there(subscriber, now_ns)
             return view(subscriber, state.head, state.shift_ns)
 
-        state.wishes.append(Wish(token, note, do))
+        state.pending.append(PendingChange(token, stage, apply))
 
     def _first_standing(self, asked: Subscription) -> Standing:
         # The SOAP door has judged its consumers: they know no handshake by which to be asked.
@@ -151,15 +155,15 @@ class Registry:
         state = self._state
         subscriber = state.find(subscription_id)
 
-        def note(head: int) -> None:
+        def stage() -> None:
             if state.by_id.get(subscription_id) is not subscriber:
                 return  # it ended while this waited: to write it down would bring it back
-            latest = self._noted.get(subscription_id, subscriber.subscription)
-            self._noted[subscription_id] = changed = self._changed(latest, change)
+            latest = self._staged.get(subscription_id, subscriber.subscription)
+            self._staged[subscription_id] = changed = self._changed(latest, change)
             if state.unsaved.subscriptions.get(subscription_id, b"") is not None:
                 state.unsaved.subscriptions[subscription_id] = definition(changed)
 
-        def do(now_ns: int) -> object:
+        def apply(_applied: Applied, now_ns: int) -> object:
             if state.by_id.get(subscription_id) is not subscriber:
                 return no_such_subscription(subscription_id)
             changed = self._changed(subscriber.subscription, change)
@@ -171,7 +175,7 @@ class Registry:
                 self._pushing.is_there(subscriber, now_ns)
             return view(subscriber, state.head, state.shift_ns)
 
-        state.wishes.append(Wish(token, note, do))
+        state.pending.append(PendingChange(token, stage, apply))
 
     def _changed(self, was: Subscription, change: Change) -> Subscription:
         fields: dict[str, object] = {}
@@ -242,10 +246,10 @@ class Registry:
         state = self._state
         subscriber = state.find(subscription_id)
 
-        def note(head: int) -> None:
+        def stage() -> None:
             state.unsaved.subscriptions[subscription_id] = None
 
-        def do(now_ns: int) -> object:
+        def apply(_applied: Applied, now_ns: int) -> object:
             if state.by_id.get(subscription_id) is subscriber:
                 self._end(subscriber)
                 if not quietly:
@@ -254,7 +258,7 @@ class Registry:
                 state.unsaved.subscriptions.pop(subscription_id, None)
             return None
 
-        state.wishes.append(Wish(token, note, do))
+        state.pending.append(PendingChange(token, stage, apply))
 
     def _end(self, subscriber: Subscriber) -> None:
         self._boxes.turn_away(subscriber)

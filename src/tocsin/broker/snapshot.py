@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
+from tocsin.broker.delivery.retry import NS_PER_S
+from tocsin.broker.log import EventStore, StoreReader
+from tocsin.broker.options import BrokerOptions
 from tocsin.broker.state import CLOCK
 from tocsin.errors import DataDirectoryUnusable
-from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription, from_definition
-
-
-class Log(Protocol):
-    """What a log can tell of itself."""
-
-    def recent_keys(self, count: int) -> list[tuple[str, str, int]]: ...
-
-    def subscriptions(self) -> dict[str, bytes]: ...
-
-    def cursors(self) -> dict[str, int]: ...
-
-    def dead_count(self) -> int: ...
-
-    def kept(self) -> dict[str, bytes]: ...
-
-    def read_one(self, seq: int) -> Stored | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The end of the log, the duplicates window, the subscriptions, and what services keep."""
+    """Where the log begins and ends, the subscriptions, and the state of services."""
 
     last_seq: int = 0
     first_seq: int = 1
-    recent: list[tuple[str, str, int]] = field(default_factory=list)
     subscriptions: list[Subscription] = field(default_factory=list)
     cursors: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
     last_received_ns: int = 0
-    kept: dict[str, bytes] = field(default_factory=dict)
+    service_state: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def last_time_ns(self) -> int:
@@ -64,17 +48,27 @@ def _known(name: str, data: bytes) -> Subscription:
         ) from error
 
 
-def take_snapshot(log: Log, first_seq: int, last_seq: int, duplicates_window: int) -> Snapshot:
+def take_snapshot(log: StoreReader) -> Snapshot:
     """What a broker needs to go on where the last one stopped."""
-    recent = log.recent_keys(duplicates_window)
-    last = log.read_one(recent[-1][2] if recent else last_seq)  # the newest that can be read
+    first_seq, last_seq = log.bounds()
+    last = log.last_where(lambda _: True, first_seq - 1, last_seq)  # the newest that can be read
     return Snapshot(
         last_seq=last_seq,
         first_seq=first_seq,
-        recent=recent,
         subscriptions=[_known(name, data) for name, data in log.subscriptions().items()],
         cursors=log.cursors(),
         dead_letters=log.dead_count(),
         last_received_ns=0 if last is None else last.received_ns,
-        kept=log.kept(),
+        service_state=log.service_state(),
     )
+
+
+def take_up(store: EventStore, options: BrokerOptions) -> Snapshot:
+    """Make the store ready to append, and say what is in it."""
+    jump_ns = int(options.clock_jump_s * NS_PER_S)
+    store.open_window(duplicates_window=options.duplicates_window, clock_jump_ns=jump_ns)
+    reader = store.reader()
+    try:
+        return take_snapshot(reader)
+    finally:
+        reader.close()

@@ -10,12 +10,12 @@ from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import Effect, Ended, EndStatus, Level, Note, Reply, Token
 from tocsin.broker.interest import Interest
 from tocsin.broker.options import BrokerOptions
+from tocsin.broker.pending_change import PendingChange
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.timers import Timers
-from tocsin.broker.wish import Wish
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Batch
+from tocsin.event.stored import StateChange
 from tocsin.event.subscription import definition
 from tocsin.matching.matcher import Matcher
 
@@ -60,11 +60,11 @@ class State:
         self.first = 1  # the oldest event still kept
         self.archived: int | None = None  # the log is held for an archive, which has so much
         self.dirty: dict[str, Subscriber] = {}  # whose cursor is to be saved
-        self.unsaved = Batch()  # changes of ours that the next commit takes along
-        self.committing = Batch()  # what the commit under way changes
+        self.unsaved = StateChange()  # changes of ours that the next commit takes along
+        self.committing = StateChange()  # what the commit under way changes
         self.unsaved_replies: list[Reply] = []  # and who hears of it then
         self.unsaved_ends: list[Ended] = []  # subscriptions that then are over for good
-        self.wishes: list[Wish] = []  # of clients, for the next commit
+        self.pending: list[PendingChange] = []  # of clients, for the next commit
         self._keys = count(1)
 
     def time_ns(self, now_ns: int) -> int:
@@ -120,22 +120,22 @@ class State:
         self.unsaved.subscriptions[subscription.id] = definition(subscription)
         self.moved(subscriber)
 
-    def take_back(self, batch: Batch) -> None:
+    def take_back(self, change: StateChange) -> None:
         """After a full disk: what the broker itself wanted saved is tried again, as it is by then.
 
         What clients asked for in that commit was refused, and so is not.
         """
         unsaved = self.unsaved
-        for subscription_id, data in batch.subscriptions.items():
+        for subscription_id, data in change.subscriptions.items():
             subscriber = self.by_id.get(subscription_id)
             if subscriber is not None:
                 self.redefined(subscriber)
             elif data is None:
                 unsaved.subscriptions.setdefault(subscription_id, None)
-        for letter_id, record in batch.dead.items():
+        for letter_id, record in change.dead.items():
             unsaved.dead.setdefault(letter_id, record)
-        unsaved.trim_to = max(unsaved.trim_to, batch.trim_to)
-        for subscription_id in batch.cursors:
+        unsaved.trim_to = max(unsaved.trim_to, change.trim_to)
+        for subscription_id in change.cursors:
             subscriber = self.by_id.get(subscription_id)
             if subscriber is not None:
                 self.moved(subscriber)

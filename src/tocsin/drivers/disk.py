@@ -11,22 +11,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tocsin.broker.snapshot import Snapshot, take_snapshot
+from tocsin.broker.effects import Commit
+from tocsin.broker.log import EventStore, StoreReader
+from tocsin.broker.numbering import Applied
 from tocsin.broker.state import CLOCK
 from tocsin.config import LogSettings
 from tocsin.drivers.notes import Notes
 from tocsin.errors import DiskFailed, DiskFull
-from tocsin.event.stored import Batch
+from tocsin.event.stored import Append, StateChange
 from tocsin.store.directory import LOG_NAME
 from tocsin.store.loss import Loss
 from tocsin.store.mark import MARK_SUFFIX
 from tocsin.store.reach import retention_reach as retention_reach
-from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 
 T = TypeVar("T")
 
-Written = Callable[[DiskFull | DiskFailed | None], None]
+Written = Callable[[Commit, Applied | DiskFull | DiskFailed], None]
 
 BOXES_DIRECTORY: Final = "boxes"  # beside the log: the log of the message boxes
 
@@ -38,7 +39,7 @@ INLINE_EVENTS_MAX = 512
 
 
 class Writer:
-    """Commits one batch after another. There is never more than one under way.
+    """Makes one commit after another. There is never more than one under way.
 
     A quick commit is made right on the loop: to hand it to a thread and back costs more than the
     commit itself, and while it lasts the next batch gathers in the sockets. After a slow one, those
@@ -46,26 +47,28 @@ class Writer:
     again, to see whether the disk is quick by now, ever more rarely as long as it is not.
     """
 
-    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop, written: Written) -> None:
+    def __init__(
+        self, store: EventStore, loop: asyncio.AbstractEventLoop, written: Written
+    ) -> None:
         self._store = store
         self._loop = loop
         self._written = written
         self._threaded_left = 0  # so many commits go to the thread before the next try
         self._threaded_next = THREADED_FIRST
-        self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._commits: queue.SimpleQueue[Commit | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="tocsin-writer", daemon=True)
         self._thread.start()
 
-    def write(self, batch: Batch) -> None:
+    def write(self, commit: Commit) -> None:
         """Put it on disk, then call `written` on the loop, in a later turn."""
-        if self._threaded_left or len(batch.events) > INLINE_EVENTS_MAX:
+        if self._threaded_left or commit.append.count > INLINE_EVENTS_MAX:
             self._threaded_left = max(0, self._threaded_left - 1)
-            self._batches.put(batch)
+            self._commits.put(commit)
             return
         begun_s = time.perf_counter()
-        failure = self._commit(batch)
-        self._judge(time.perf_counter() - begun_s, len(batch.events))
-        self._loop.call_soon(self._written, failure)
+        outcome = self._commit(commit)
+        self._judge(time.perf_counter() - begun_s, commit.append.count)
+        self._loop.call_soon(self._written, commit, outcome)
 
     def _judge(self, took_s: float, events: int) -> None:
         """The loop stood still for so long: was that too much?"""
@@ -76,23 +79,22 @@ class Writer:
             self._threaded_next = min(THREADED_MAX, self._threaded_next * 2)
 
     def close(self) -> None:
-        self._batches.put(None)
+        self._commits.put(None)
         self._thread.join()
 
-    def _commit(self, batch: Batch) -> DiskFull | DiskFailed | None:
+    def _commit(self, commit: Commit) -> Applied | DiskFull | DiskFailed:
         try:
-            self._store.write(batch)
+            return self._store.commit(commit.append, commit.change)
         except (DiskFull, DiskFailed) as error:
             return error
         except Exception as error:  # a bug, and then nothing is known of the disk either
             return DiskFailed(f"the log's writer failed: {error!r}", remedy="Please report this.")
-        return None
 
     def _work(self) -> None:
-        while (batch := self._batches.get()) is not None:
-            failure = self._commit(batch)
+        while (commit := self._commits.get()) is not None:
+            outcome = self._commit(commit)
             try:
-                self._loop.call_soon_threadsafe(self._written, failure)
+                self._loop.call_soon_threadsafe(self._written, commit, outcome)
             except RuntimeError:
                 return  # the loop is closed: nobody waits for the answer
 
@@ -101,17 +103,17 @@ class Readers:
     """Two threads that read: one catches subscribers up, the other answers people's questions,
     so that a long question does not hold up a delivery."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: EventStore) -> None:
         self._catchup = store.reader()
         self._questions = store.reader()
         self._catchup_thread = ThreadPoolExecutor(1, thread_name_prefix="tocsin-catchup")
         self._questions_thread = ThreadPoolExecutor(1, thread_name_prefix="tocsin-reader")
 
-    async def catch_up(self, work: Callable[[Reader], T]) -> T:
+    async def catch_up(self, work: Callable[[StoreReader], T]) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._catchup_thread, work, self._catchup)
 
-    async def ask(self, work: Callable[[Reader], T]) -> T:
+    async def ask(self, work: Callable[[StoreReader], T]) -> T:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._questions_thread, work, self._questions)
 
@@ -148,7 +150,7 @@ def accept_the_clock(directory: str) -> None:
         if (place / LOG_NAME).exists():
             store = Store.open(place)
             try:
-                store.write(Batch(cursors={CLOCK: time.time_ns()}))
+                store.commit(Append(), StateChange(cursors={CLOCK: time.time_ns()}))
             finally:
                 store.close()
 
@@ -160,12 +162,3 @@ def _note_loss(notes: Notes, directory: str, loss: Loss) -> None:
         after=loss.after,
         through=loss.through,
     )
-
-
-def snapshot(store: Store, duplicates_window: int) -> Snapshot:
-    """What a broker needs to go on where the last one stopped."""
-    reader = store.reader()
-    try:
-        return take_snapshot(reader, store.first_seq, store.last_seq, duplicates_window)
-    finally:
-        reader.close()

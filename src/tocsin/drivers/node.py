@@ -16,8 +16,10 @@ from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.delivery.trust import host_of, is_trusted
-from tocsin.broker.log import StoreReader
+from tocsin.broker.log import EventStore, StoreReader
+from tocsin.broker.numbering import Applied
 from tocsin.broker.port import BrokerPort, Replier
+from tocsin.broker.snapshot import take_up
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.blackboard.board import Board
@@ -30,7 +32,7 @@ from tocsin.drivers.callers import (
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.directory import Directory
-from tocsin.drivers.disk import Readers, Writer, retention_reach, snapshot
+from tocsin.drivers.disk import Readers, Writer, retention_reach
 from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.latest import Latest
 from tocsin.drivers.monitor.monitor import Monitor
@@ -49,8 +51,7 @@ from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
-from tocsin.event.stored import Batch, Stored
-from tocsin.store.store import Store
+from tocsin.event.stored import Stored
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class Node(NodeStreams):
     def __init__(
         self,
         settings: Settings,
-        store: Store,
+        store: EventStore,
         notes: Notes,
         beside: Node | None = None,
         decide: Decide = allow_all,
@@ -107,7 +108,6 @@ class Node(NodeStreams):
         self.board = Board(self)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
         self.archiver: Archiver | None = None  # the same
-        self._committing = Batch()
         super().__init__()
         self._running, self._now_ns, self._timer_ns = False, 0, 0
         self._timer: asyncio.TimerHandle | None = None
@@ -116,18 +116,18 @@ class Node(NodeStreams):
         self.space = Space(self)
         self.kick()
 
-    def _recovered(self, store: Store, sure_ns: int) -> Broker:
+    def _recovered(self, store: EventStore, sure_ns: int) -> Broker:
         """A broker that goes on where the last one on this log stopped."""
+        options = self.settings.broker_options()
         broker = Broker(
-            self.settings.broker_options(),
+            options,
             new_id=lambda: secrets.token_hex(12),
             jitter=random.random,
             stopwatch=time.perf_counter_ns,
             is_trusted=lambda sink: is_trusted(host_of(sink), self.rules.trusted),
             addresses_of=lambda sink: self._pusher.addresses_of(sink),
         )
-        found = snapshot(store, self.settings.log.duplicates_window)
-        broker.recover(found, self._clock.now_ns(), sure_ns=sure_ns)
+        broker.recover(take_up(store, options), self._clock.now_ns(), sure_ns=sure_ns)
         return broker
 
     def _new_pusher(self) -> Pusher:
@@ -199,7 +199,7 @@ class Node(NodeStreams):
 
     def _performers(self) -> dict[type, Callable[[Any], None]]:
         return {
-            do.Commit: self._commit,
+            do.Commit: self._writer.write,
             do.ReadLog: self._read_log,
             do.Survey: self._survey,
             do.Push: lambda effect: self._pusher.send(effect, self._pushed),
@@ -271,21 +271,17 @@ class Node(NodeStreams):
             self._bug(error)
         self.kick()
 
-    def _commit(self, effect: do.Commit) -> None:
-        self._committing = effect.batch
-        self._writer.write(effect.batch)
-
-    def _written(self, failure: DiskFull | DiskFailed | None) -> None:
+    def _written(self, commit: do.Commit, outcome: Applied | DiskFull | DiskFailed) -> None:
         try:
-            if failure is None:
-                self._recent.add(self._committing.events, self._committing.events_bytes)
-                self.types.add(self._committing.events)
-                self.topics.counts.add(self._committing.events)
-                for listener in self.on_dead if self._committing.dead else ():
-                    listener(self._committing.dead)
-                self.broker.committed(self._store.first_seq, self._clock.now_ns())
+            if isinstance(outcome, Applied):
+                self._recent.add(outcome.events, commit.append.bytes)
+                self.types.add(outcome.events)
+                self.topics.counts.add(outcome.events)
+                for listener in self.on_dead if commit.change.dead else ():
+                    listener(commit.change.dead)
+                self.broker.committed(outcome, self._store.first_seq, self._clock.now_ns())
             else:
-                self.broker.commit_failed(failure, self._clock.now_ns())
+                self.broker.commit_failed(outcome, self._clock.now_ns())
         except Exception as error:
             self._bug(error)
         self._run()

@@ -1,4 +1,4 @@
-"""Stored and Batch: an event in the log, and what one transaction of the log changes."""
+"""Stored, Append, StateChange: an event in the log, and what one commit brings to a store."""
 
 from __future__ import annotations
 
@@ -35,26 +35,46 @@ class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
         return mine == (other.seq, other.received_ns, other.event)
 
 
-@dataclass(slots=True)
-class Batch:
-    """One transaction of the log: all of it is kept, or nothing.
+class Append(msgspec.Struct):
+    """What publishers offered since the last commit. The log numbers it when it is applied."""
 
-    Definitions of subscriptions, records of dead letters and what services keep are bytes that the
-    log does not look into; None removes one.
+    offers: list[list[Event]] = msgspec.field(default_factory=list)
+    """One for each request, in the order they came: all events of an offer are kept, or none."""
+    received_ns: int = 0
+    count: int = 0  # events in all
+    bytes: int = 0  # about how much memory they hold
+
+
+START_AT_END = (1 << 63) - 1
+"""A subscription begins after the last event of the commit that brings it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StateChange:
+    """What one commit changes beside the events.
+
+    Definitions of subscriptions, records of dead letters and the state of services are bytes that
+    a store does not look into; None removes one.
     """
 
-    events: list[Stored] = field(default_factory=list)
-    """Ascending, without a gap, and going on where the log ends."""
-    events_bytes: int = 0
-    """About how much memory they hold."""
     subscriptions: dict[str, bytes | None] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
+    """The cursors of new subscriptions: this event, or the log's last if that is earlier."""
     cursors: dict[str, int] = field(default_factory=dict)
     """How far each subscription has come. Removing the subscription removes its cursor."""
     dead: dict[str, bytes | None] = field(default_factory=dict)
-    kept: dict[str, bytes | None] = field(default_factory=dict)
+    service_state: dict[str, bytes | None] = field(default_factory=dict)
     trim_to: int = 0
-    """Events up to this one may go; the log takes a bounded number of them per transaction."""
+    """Events up to this one may go; the log may take a bounded number of them per commit."""
 
     def is_empty(self) -> bool:
-        changes = self.events or self.subscriptions or self.cursors or self.dead or self.kept
-        return not (changes or self.trim_to)
+        rows = self.subscriptions or self.starts or self.cursors or self.dead or self.service_state
+        return not (rows or self.trim_to)
+
+
+@dataclass(slots=True)
+class Batch(StateChange):
+    """Events that have their numbers already, and changes: what a copy of a log is given."""
+
+    events: list[Stored] = field(default_factory=list)
+    """Ascending, without a gap, and going on where the log ends."""

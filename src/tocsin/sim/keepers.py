@@ -78,7 +78,7 @@ class Keepers:
     def recovered(self, snapshot: Snapshot) -> None:
         """A process starts: every name stands for what was acknowledged last, or asked since."""
         for key, doubtful in self._values.items():
-            found = snapshot.kept.get(key)
+            found = snapshot.service_state.get(key)
             if found not in doubtful.now():
                 raise Violation(f"{key} is kept as {found!r:.40} and was acknowledged otherwise")
             # What a crash has left is what there is: nothing that was asked before comes later.
@@ -87,7 +87,7 @@ class Keepers:
             doubtful.confirm(settled, 0)
             if found is not None:
                 self._world.seen["kept over a crash"] += 1
-        if snapshot.kept.keys() - self._values.keys():
+        if snapshot.service_state.keys() - self._values.keys():
             raise Violation("something is kept that nobody asked for")
 
     def what_is_owed(self) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tocsin.broker.effects import Accepted
+from tocsin.broker.effects import Accepted, Commit
+from tocsin.broker.log import EventStore, LogReader
+from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
-from tocsin.event.stored import Batch, Stored
+from tocsin.event.stored import Append, Stored
 from tocsin.sim.world import Violation
-from tocsin.store.reader import Reader
-from tocsin.store.store import Store
 
 Key = tuple[str, str]
 
@@ -29,21 +29,48 @@ class LogWitness:
         # Writes since the last one that was confirmed: one of them may be in the log. Also if the
         # disk was full: on a disk like the simulated one SQLite pads what it commits, and may have
         # had room for the whole transaction and not for the padding. Then a crash finds it.
-        self._in_doubt: list[Batch] = []
+        self._in_doubt: list[Commit] = []
         self._in_order: dict[str, int] = {}  # the last number of a source that sends in turn
 
     def promise_order(self, source: str) -> None:
         """This source sends an event only when the one before is acknowledged."""
         self._in_order[source] = -1
 
-    def writing(self, batch: Batch) -> None:
-        self._in_doubt.append(batch)
+    def writing(self, commit: Commit) -> None:
+        self._in_doubt.append(commit)
 
-    def written(self, batch: Batch, first_seq: int) -> None:
+    def written(self, commit: Commit, applied: Applied, first_seq: int) -> None:
         self._in_doubt.clear()
-        for stored in batch.events:
+        if not self._is_all_of(commit.append, applied.events):
+            raise Violation(f"an append was not applied as it was sent: {applied.events}")
+        for stored in applied.events:
             self._add(stored)
+        if applied.last_seq != self.last:
+            raise Violation(f"the log says that it ends with {applied.last_seq}, not {self.last}")
+        self._check_answers(commit.append, applied.answers)
         self.trimmed_to = first_seq - 1
+
+    def _is_all_of(self, append: Append, stored: list[Stored]) -> bool:
+        """True if these are the events of an append, in its order, but for repeats."""
+        left = iter(stored)
+        awaited = next(left, None)
+        new: set[Key] = set()
+        for event in (event for offer in append.offers for event in offer):
+            key = (event.source, event.id)
+            if awaited is not None and awaited.event == event and key not in new:
+                new.add(key)
+                awaited = next(left, None)
+            elif key not in new and key not in self._seq_of:
+                return False
+        return awaited is None
+
+    def _check_answers(self, append: Append, answers: list[Accepted]) -> None:
+        """The events have their numbers by now: an answer tells the first and the last of them."""
+        for offer, accepted in zip(append.offers, answers, strict=True):
+            numbers = [self._seq_of[event.source, event.id] for event in offer]
+            told = (accepted.accepted, accepted.first, accepted.last)
+            if told != (len(offer), min(numbers, default=0), max(numbers, default=0)):
+                raise Violation(f"an offer with the numbers {numbers} was answered with {accepted}")
 
     def _add(self, stored: Stored) -> None:
         event, seq = stored.event, stored.seq
@@ -57,7 +84,7 @@ class LogWitness:
         key = (event.source, event.id)
         before = self._seq_of.get(key)
         # A restart remembers what the log still has; what was trimmed may be stored again.
-        if before is not None and before > self.trimmed_to and seq - before < self._window:
+        if before is not None and before > self.trimmed_to and seq - before <= self._window:
             raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
         if before is None and event.source in self._in_order:
             if int(event.id) < self._in_order[event.source]:
@@ -82,10 +109,10 @@ class LogWitness:
                 self._acknowledged.add((event.source, event.id))
                 self.acknowledged += 1
 
-    def compare(self, store: Store, reader: Reader) -> None:
+    def compare(self, store: EventStore, reader: LogReader) -> None:
         """After a start, and in the end: the log holds what it must, and nothing else."""
         doubtful, self._in_doubt = self._in_doubt, []
-        trims = {self.trimmed_to, *(batch.trim_to for batch in doubtful)}
+        trims = {self.trimmed_to, *(commit.change.trim_to for commit in doubtful)}
         if store.first_seq - 1 not in trims:
             raise Violation(f"the log begins with {store.first_seq}, trimmed to {trims}")
         if store.last_seq != self.last:
@@ -93,18 +120,16 @@ class LogWitness:
         self.trimmed_to = store.first_seq - 1
         self._compare_events(reader)
 
-    def _adopt(self, doubtful: list[Batch], store: Store, reader: Reader) -> None:
-        """The log holds more or less than was confirmed: one whole batch more is right."""
-        for batch in doubtful:
-            if batch.events and batch.events[-1].seq == store.last_seq:
-                last = reader.read_one(store.last_seq)
-                if last is not None and last.event == batch.events[-1].event:
-                    for stored in batch.events:
-                        self._add(stored)
-                    return
+    def _adopt(self, doubtful: list[Commit], store: EventStore, reader: LogReader) -> None:
+        """The log holds more or less than was confirmed: one whole append more is right."""
+        more = reader.read(self.last, max(1, store.last_seq - self.last)).events
+        if more and any(self._is_all_of(commit.append, more) for commit in doubtful):
+            for stored in more:
+                self._add(stored)
+            return
         raise Violation(f"the log ends with {store.last_seq} and should with {self.last}")
 
-    def _compare_events(self, reader: Reader) -> None:
+    def _compare_events(self, reader: LogReader) -> None:
         page = reader.read(self.trimmed_to, max(1, self.last))
         if page.corrupt:
             raise Violation(f"the log cannot read its events {page.corrupt}")

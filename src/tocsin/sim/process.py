@@ -15,11 +15,13 @@ from typing import Any
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
-from tocsin.broker.snapshot import Snapshot, take_snapshot
+from tocsin.broker.log import EventStore, OpenReader
+from tocsin.broker.numbering import Applied
+from tocsin.broker.snapshot import Snapshot, take_up
 from tocsin.broker.state import CLOCK
 from tocsin.errors import DiskFailed, DiskFull, ShuttingDown, TocsinError
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Batch, Stored
+from tocsin.event.stored import Stored
 from tocsin.sim.account import Account
 from tocsin.sim.checkers import Checkers
 from tocsin.sim.disk import FaultyDisk
@@ -31,9 +33,10 @@ from tocsin.sim.strikes import Fall, Point, Strike, Strikes
 from tocsin.sim.world import NS_PER_MS, NS_PER_S, Action, Violation, World
 from tocsin.sim.wrong_clock import WrongClock
 from tocsin.store.reach import retention_reach
-from tocsin.store.reader import Reader
 from tocsin.store.store import Store
 from tocsin.store.vfs import PowerCut
+
+Outcome = Applied | DiskFull | DiskFailed  # of a commit
 
 COMMIT_OPERATIONS_MAX = 14  # of the disk; most commits take fewer
 START_OPERATIONS_MAX = 40
@@ -48,7 +51,6 @@ class Process:
 
     def __init__(self, world: World, plan: Plan, disk: FaultyDisk, checkers: Checkers) -> None:
         self.broker: Broker | None = None
-        self.falls = 0
         self.found: Callable[[Account], None] = _ignore
         self.kept: Callable[[Snapshot], None] = _ignore
         self._world = world
@@ -58,13 +60,12 @@ class Process:
         self.outgoing = Outgoing(world, checkers, self)
         self._strikes = Strikes(plan.strikes)
         self._clock = WrongClock(world)
-        self.boot = 0
+        self.boot = self.falls = 0
         self._ids = count(1)
-        self._stopping = False
-        self._flushing = False
+        self._stopping = self._flushing = False
         self._timer_ns: int | None = None
-        self._store: Store
-        self._reader: Reader
+        self._store: EventStore
+        self._reader: OpenReader
         self._streams: dict[int, StreamEnd] = {}
         self._perform: dict[type, Callable[[Any], None]] = {
             do.Commit: self._commit,
@@ -124,11 +125,10 @@ class Process:
         self.kick()
         self._later(CLOCK_READ_MS, CLOCK_READ_MS, self._read_clock)
 
-    def _recovered(self, store: Store) -> Broker:
-        options, checkers = self._plan.options, self._checkers
-        reader = store.reader()
+    def _recovered(self, store: EventStore) -> Broker:
+        options, checkers, reader = self._plan.options, self._checkers, store.reader()
         checkers.log.compare(store, reader)
-        snapshot = take_snapshot(reader, store.first_seq, store.last_seq, options.duplicates_window)
+        snapshot = take_up(store, options)
         self.kept(snapshot)
         for account in checkers.recovered(snapshot, dead_letters(reader)):
             self.found(account)
@@ -249,7 +249,7 @@ class Process:
         return self._reader.cursors()
 
     def kept_on_disk(self) -> dict[str, bytes]:
-        return self._reader.kept()
+        return self._reader.service_state()
 
     def compare_log(self) -> None:
         self._checkers.log.compare(self._store, self._reader)
@@ -289,30 +289,30 @@ class Process:
         self._world.at(due_ns - self._world.clock_ahead_ns, tick)
 
     def _commit(self, effect: do.Commit) -> None:
-        self._world.trace(f"commit {summary(effect.batch)}")
-        self._later(0.02, self._plan.disk_ms_max, lambda: self._write(effect.batch))
+        self._world.trace(f"commit {summary(effect)}")
+        self._later(0.02, self._plan.disk_ms_max, lambda: self._write(effect))
         self.reached(Point.COMMIT_ASKED)
 
-    def _write(self, batch: Batch) -> None:
+    def _write(self, commit: do.Commit) -> None:
         disk, log = self._disk, self._checkers.log
         strike = self._due(Point.COMMIT_WRITING)
         if strike is not None:
             operations = self._world.random.randint(1, COMMIT_OPERATIONS_MAX)
             disk.cut_at = disk.operations + operations
-        log.writing(batch)
-        failure: DiskFull | DiskFailed | None = None
+        log.writing(commit)
         try:
-            self._store.write(batch)
-            log.written(batch, self._store.first_seq)
-            if batch.trim_to:
+            applied = self._store.commit(commit.append, commit.change)
+            log.written(commit, applied, self._store.first_seq)
+            outcome: Outcome = applied
+            if commit.change.trim_to:
                 self._world.seen["log trimmed"] += 1
                 self._checkers.trimmed()
         except DiskFull as error:
             self._world.seen["disk full"] += 1
-            failure = error
+            outcome = error
         except DiskFailed as error:
             self._world.seen["sync failed"] += 1
-            failure = error
+            outcome = error
         except PowerCut:
             assert strike is not None
             self.fall(strike.fall, strike.point.value)
@@ -321,15 +321,15 @@ class Process:
         if strike is not None:
             self.fall(strike.fall, strike.point.value)
             return
-        self._later(0, self._plan.disk_ms_max / 4, lambda: self._written(failure))
+        self._later(0, self._plan.disk_ms_max / 4, lambda: self._written(outcome))
         self.reached(Point.COMMIT_WRITTEN)
 
-    def _written(self, failure: DiskFull | DiskFailed | None) -> None:
+    def _written(self, outcome: Outcome) -> None:
         assert self.broker is not None
-        if failure is None:
-            self.broker.committed(self._store.first_seq, self._world.clock_ns)
+        if isinstance(outcome, Applied):
+            self.broker.committed(outcome, self._store.first_seq, self._world.clock_ns)
         else:
-            self.broker.commit_failed(failure, self._world.clock_ns)
+            self.broker.commit_failed(outcome, self._world.clock_ns)
         self._flush()
 
     def _read_log(self, effect: do.ReadLog) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tocsin.store.reader import Reader
+from tocsin.broker.log import LogReader
 
 
-def retention_reach(reader: Reader, before_ns: int | None, bytes_max: int | None) -> int:
+def retention_reach(reader: LogReader, before_ns: int | None, bytes_max: int | None) -> int:
     """The last event that age or size lets go of; zero if none."""
     reach = 0
     if before_ns is not None:

@@ -10,7 +10,7 @@ from typing import Self
 
 import apsw
 
-from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Page
+from tocsin.broker.log import READ_BYTES_MAX, DeadPage, OpenReader, Page
 from tocsin.errors import CorruptLog
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -200,7 +200,7 @@ class Reader:
         assert type(count) is int
         return count
 
-    def kept(self) -> dict[str, bytes]:
+    def service_state(self) -> dict[str, bytes]:
         if self._connection.pragma("user_version") < KEPT_SINCE:
             return {}  # no broker of this version has opened it yet
         return self._sealed("SELECT id, value, crc FROM kept ORDER BY id")
@@ -239,7 +239,7 @@ class Reader:
         return [str(line) for (line,) in found if line != "ok"]
 
     def _damaged_tables(self) -> Iterator[str]:
-        for read in (self.subscriptions, self.cursors, self._all_dead_letters, self.kept):
+        for read in (self.subscriptions, self.cursors, self._all_dead_letters, self.service_state):
             try:
                 read()
             except CorruptLog as error:
@@ -360,3 +360,8 @@ class Reader:
             return self._connection.execute(query, values).fetchall()
         except UNREADABLE as error:
             raise unreadable(self._path, error) from error
+
+
+def open_reader(directory: Path | str) -> OpenReader:
+    """Read the log of a data directory, also beside a running broker, whatever store it is."""
+    return Reader.open(directory)

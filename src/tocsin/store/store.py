@@ -1,4 +1,4 @@
-"""Store: the one writer of the log. When `write` returns, the batch is on disk.
+"""Store: the one writer of the log. When `commit` returns, everything is on disk.
 
 Synchronous, without threads and without a clock: a driver calls it from its writer thread, the
 simulator calls it inline on a simulated disk.
@@ -14,7 +14,8 @@ from typing import Self
 
 import apsw
 
-from tocsin.event.stored import Batch
+from tocsin.broker.numbering import Applied, Numbering
+from tocsin.event.stored import Append, Batch, StateChange
 from tocsin.store.directory import LOG_NAME, DirectoryLock, lock_directory, prepare_directory
 from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, reason, unreadable
 from tocsin.store.mark import HighWater, MarkFile
@@ -28,7 +29,7 @@ from tocsin.store.record import (
     seal_cursor,
     start_bytes,
 )
-from tocsin.store.schema import REPLACE_KEPT, REPLACE_MARKS, connect_reader
+from tocsin.store.schema import REPLACE_MARKS, connect_reader
 
 TRIM_ROWS_MAX = 2_000  # about 8 ms of deleting: retention must not be felt by a publisher
 TRIM_BYTES_MAX = 16 << 20  # the same of large events; twice what one commit adds
@@ -49,8 +50,6 @@ def _many(verb: str, table: str, columns: int) -> dict[int, str]:
 
 INSERT_EVENTS = _many("INSERT", "events", EVENT_COLUMNS)
 REPLACE_CURSORS = _many("REPLACE", "cursors", 3)
-REPLACE_SUBSCRIPTION = "REPLACE INTO subscriptions VALUES (?, ?, ?)"
-REPLACE_DEAD = "REPLACE INTO dead VALUES (?, ?, ?)"
 
 Column = int | str | bytes
 
@@ -72,6 +71,7 @@ class Store:
         self._is_moved = opened.is_moved
         self._is_synced = is_synced
         self._mark = MarkFile(path, opened.vfs)
+        self._numbering: Numbering | None = None
         self._wal_pages = 0
         self._failure: str | None = None
         self._connection.set_wal_hook(self._note_wal_pages)
@@ -132,21 +132,56 @@ class Store:
         except apsw.Error as error:
             raise open_failed(self._path, error) from error
 
-    def write(self, batch: Batch) -> None:
-        """Keep the whole batch, on disk when this returns.
+    def open_window(self, *, duplicates_window: int, clock_jump_ns: int) -> None:
+        """Take up where the log ends; once, before the first append."""
+        assert self._numbering is None
+        reader = Reader(self._connection, self._path, shared=True)
+        last = reader.last_where(lambda _: True, self._marks.trimmed_to, self._marks.last_seq)
+        self._numbering = Numbering(
+            duplicates_window=duplicates_window, clock_jump_ns=clock_jump_ns
+        )
+        self._numbering.restore(
+            reader.recent_keys(duplicates_window), 0 if last is None else last.received_ns
+        )
 
-        Raises DiskFull if there is no room: nothing of it is there, and a later write may succeed;
-        only a crash before that write may bring it back, whole, if it had reached the disk. Raises
+    def commit(self, append: Append, change: StateChange) -> Applied:
+        """Number the events and keep everything in one transaction, on disk when this returns.
+
+        Raises DiskFull if there is no room: nothing of it is there, and a later commit may succeed;
+        only a crash before that may bring it back, whole, if it had reached the disk. Raises
         DiskFailed if the disk did anything else than confirm: what it holds is then not known, and
-        every later write is refused. A failed sync is never tried again, because the kernel may
+        every later commit is refused. A failed sync is never tried again, because the kernel may
         answer the second one with success and have dropped the pages.
         """
+        if not append.offers:
+            applied = Applied([], [], self._marks.last_seq)
+            self._write(change, applied)
+            return applied
+        assert self._numbering is not None, "open_window comes before the first append"
+        applied = self._numbering.apply(append, self._marks.last_seq)
+        if not applied.events and change.is_empty():
+            return applied  # repeats only: what they repeat is on disk
+        try:
+            self._write(change, applied)
+        except BaseException:
+            self._numbering.undo(applied)
+            raise
+        self._numbering.keep()
+        return applied
+
+    def write(self, batch: Batch) -> None:
+        """Keep events that have their numbers already: of a log that this one is a copy of."""
+        assert self._numbering is None, "a log that numbers its events takes no others"
+        last_seq = batch.events[-1].seq if batch.events else self._marks.last_seq
+        self._write(batch, Applied(batch.events, [], last_seq))
+
+    def _write(self, change: StateChange, applied: Applied) -> None:
         if self._failure is not None:
             raise disk_failed(self._path, self._failure)
-        columns, end_bytes = encode_rows(batch.events, self._marks)
+        columns, end_bytes = encode_rows(applied.events, self._marks)
         try:
             self._checkpoint_if_due()
-            self._marks = self._commit(batch, columns, end_bytes)
+            self._marks = self._transact(columns, end_bytes, change, applied)
             with suppress(apsw.Error):  # the commit holds without it; the next one writes it too
                 self._mark.note(self._reached())
         except apsw.Error as error:
@@ -183,39 +218,40 @@ class Store:
         with suppress(apsw.Error):  # an older mark stays true, and the log says what is wrong
             self._mark.sync(self._reached())
 
-    def _commit(self, batch: Batch, columns: Sequence[Column], end_bytes: int) -> LogMarks:
+    def _transact(
+        self, columns: Sequence[Column], end_bytes: int, change: StateChange, applied: Applied
+    ) -> LogMarks:
         run = self._cursor.execute
         run("BEGIN IMMEDIATE")
         marks = replace(self._marks, commits=self._marks.commits + 1)
-        if batch.events:
+        if columns:
             self._insert(INSERT_EVENTS, EVENT_COLUMNS, columns)
-            marks = replace(marks, last_seq=batch.events[-1].seq, last_bytes=end_bytes)
-        if batch.trim_to > marks.trimmed_to:
-            marks = self._trim(marks, batch.trim_to)
+            marks = replace(marks, last_seq=applied.last_seq, last_bytes=end_bytes)
+        if change.trim_to > marks.trimmed_to:
+            marks = self._trim(marks, change.trim_to)
         run(REPLACE_MARKS, marks.row())
-        for name, definition in batch.subscriptions.items():
-            if definition is None:
-                run("DELETE FROM subscriptions WHERE id = ?", (name,))
-            else:
-                run(REPLACE_SUBSCRIPTION, (name, definition, seal(name, definition)))
-        if batch.cursors:
-            cursors = [(name, seq, seal_cursor(name, seq)) for name, seq in batch.cursors.items()]
-            self._insert(REPLACE_CURSORS, 3, [column for row in cursors for column in row])
-        for name, definition in batch.subscriptions.items():
+        self._save("subscriptions", change.subscriptions)
+        cursors = change.cursors
+        if change.starts:
+            cursors = cursors | {name: applied.start(at) for name, at in change.starts.items()}
+        if cursors:
+            rows = [(name, seq, seal_cursor(name, seq)) for name, seq in cursors.items()]
+            self._insert(REPLACE_CURSORS, 3, [column for row in rows for column in row])
+        for name, definition in change.subscriptions.items():
             if definition is None:
                 run("DELETE FROM cursors WHERE id = ?", (name,))
-        for name, record in batch.dead.items():
-            if record is None:
-                run("DELETE FROM dead WHERE id = ?", (name,))
-            else:
-                run(REPLACE_DEAD, (name, record, seal(name, record)))
-        for name, value in batch.kept.items():
-            if value is None:
-                run("DELETE FROM kept WHERE id = ?", (name,))
-            else:
-                run(REPLACE_KEPT, (name, value, seal(name, value)))
+        self._save("dead", change.dead)
+        self._save("kept", change.service_state)
         run("COMMIT")
         return marks
+
+    def _save(self, table: str, rows: dict[str, bytes | None]) -> None:
+        run = self._cursor.execute
+        for name, content in rows.items():
+            if content is None:
+                run(f"DELETE FROM {table} WHERE id = ?", (name,))
+            else:
+                run(f"REPLACE INTO {table} VALUES (?, ?, ?)", (name, content, seal(name, content)))
 
     def _insert(self, statements: dict[int, str], width: int, columns: Sequence[Column]) -> None:
         start = 0

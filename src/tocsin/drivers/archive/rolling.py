@@ -26,7 +26,7 @@ from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.errors.archive import ArchiveInUse, other_log
 from tocsin.event.stored import Stored
 from tocsin.ontology import Vocabulary
-from tocsin.store.reader import Reader
+from tocsin.store.reader import open_reader
 
 PAGE_EVENTS: Final = 10_000
 PAGE_BYTES_MAX: Final = 16 << 20
@@ -44,7 +44,7 @@ class Roller:
     def __init__(self, order: Order, vocabulary: Vocabulary) -> None:
         self._order = order
         self._teller = Teller(vocabulary)
-        self._reader = Reader.open(order.log)
+        self._reader = open_reader(order.log)
         self._lock = lock_archive(order.directory)
         limits = SealLimits(order.seal_bytes, order.seal_age_s)
         self.filler = Filler(order.directory, limits)
@@ -185,15 +185,15 @@ class Roller:
         pieces = self.filler.catalog.pieces()
         if not pieces:
             return
-        marks, last = self._reader.marks(), pieces[-1]
-        if last.last > marks.last_seq:
+        (first_seq, last_seq), last = self._reader.bounds(), pieces[-1]
+        if last.last > last_seq:
             raise other_log(
-                self._order.directory, f"it goes up to {last.last}, the log to {marks.last_seq}"
+                self._order.directory, f"it goes up to {last.last}, the log to {last_seq}"
             )
         # If the last file is damaged or not read, one before it tells whose events these are.
         endings = (last_event(each) for each in reversed(pieces[-ENDINGS_MAX:]))
         archived = next((each for each in endings if each is not None), None)
-        if archived is None or archived.seq <= marks.trimmed_to:
+        if archived is None or archived.seq < first_seq:
             return
         stored = self._reader.read_one(archived.seq)
         if stored is not None and (stored.event.source, stored.event.id) != archived[1:]:

@@ -1,17 +1,18 @@
-"""Kept: what services beside the broker want to find again after a crash, under names of theirs."""
+"""ServiceState: what services beside the broker find again after a crash, by names of theirs."""
 
 from __future__ import annotations
 
 from tocsin.broker.effects import Token
+from tocsin.broker.numbering import Applied
+from tocsin.broker.pending_change import PendingChange
 from tocsin.broker.state import State
-from tocsin.broker.wish import Wish
 from tocsin.errors import TooMuchKept
-from tocsin.event.stored import Batch
+from tocsin.event.stored import StateChange
 
 KEY_BYTES_MAX = 1_024
 
 
-class Kept:
+class ServiceState:
     """Bytes by name: on disk with the next commit, and then in memory too."""
 
     def __init__(self, state: State) -> None:
@@ -19,9 +20,9 @@ class Kept:
         self._values: dict[str, bytes] = {}
         self._bytes = 0
         # How it will be when the commit that is being put together is on disk.
-        self._noted = Batch()
-        self._noted_values = 0
-        self._noted_bytes = 0
+        self._staged = StateChange()
+        self._staged_values = 0
+        self._staged_bytes = 0
 
     def restore(self, values: dict[str, bytes]) -> None:
         self._values = dict(values)
@@ -40,36 +41,37 @@ class Kept:
             )
         refusal: TooMuchKept | None = None
 
-        def note(_: int) -> None:
+        def stage() -> None:
             nonlocal refusal
-            refusal = self._note(key, value)
+            refusal = self._stage(key, value)
 
-        def do(_: int) -> object:
+        def apply(_applied: Applied, _now_ns: int) -> object:
             if refusal is None:
-                self._do(key, value)
+                self._apply(key, value)
             return refusal
 
-        self._state.wishes.append(Wish(token, note, do))
+        self._state.pending.append(PendingChange(token, stage, apply))
 
-    def _note(self, key: str, value: bytes | None) -> TooMuchKept | None:
+    def _stage(self, key: str, value: bytes | None) -> TooMuchKept | None:
         """Put it into the next commit, unless that would be too much."""
-        batch, options = self._state.unsaved, self._state.options
-        if self._noted is not batch:
-            self._noted = batch
-            self._noted_values, self._noted_bytes = len(self._values), self._bytes
-        former = batch.kept[key] if key in batch.kept else self._values.get(key)
-        values = self._noted_values + (value is not None) - (former is not None)
-        size = self._noted_bytes + _size(key, value) - _size(key, former)
+        change, options = self._state.unsaved, self._state.options
+        if self._staged is not change:
+            self._staged = change
+            self._staged_values, self._staged_bytes = len(self._values), self._bytes
+        states = change.service_state
+        former = states[key] if key in states else self._values.get(key)
+        values = self._staged_values + (value is not None) - (former is not None)
+        size = self._staged_bytes + _size(key, value) - _size(key, former)
         if value is not None and (values > options.kept_max or size > options.kept_bytes_max):
             return TooMuchKept(
-                f"{self._noted_values} things with {self._noted_bytes} bytes are kept already",
+                f"{self._staged_values} things with {self._staged_bytes} bytes are kept already",
                 remedy="End some registrations, sequences or boxes, or let them expire.",
             )
-        batch.kept[key] = value
-        self._noted_values, self._noted_bytes = values, size
+        states[key] = value
+        self._staged_values, self._staged_bytes = values, size
         return None
 
-    def _do(self, key: str, value: bytes | None) -> None:
+    def _apply(self, key: str, value: bytes | None) -> None:
         self._bytes += _size(key, value) - _size(key, self._values.get(key))
         if value is None:
             self._values.pop(key, None)

@@ -14,7 +14,8 @@ import pytest
 from monitor.beside_a_node import say, watch
 from monitor.kept import Kept
 from monitor.runs import activity_pairs, heard, ns, run_pairs
-from tocsin.drivers.callers import Replier
+from tocsin.access.session import Session
+from tocsin.broker.port import Replier
 from tocsin.drivers.monitor.alarms import ACTIVITIES_AT_ONCE, PER_RUN_MAX, Alarms
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
@@ -260,16 +261,16 @@ def test_an_alert_that_could_not_be_published_is_published_later(tmp_path: Path)
     refused: list[int] = []
 
     async def script(node: Node, monitor: Monitor) -> None:
-        publish = node.publish
+        submit = node.port.submit
 
-        def at_first_not(events: list[Event], replier: Replier) -> None:
+        def at_first_not(session: Session, events: list[Event], replier: Replier) -> None:
             if len(refused) < 2:
                 refused.append(len(events))
                 replier.answer(DiskFull("no room", remedy="Make some."))
             else:
-                publish(events, replier)
+                submit(session, events, replier)
 
-        node.publish = at_first_not  # type: ignore[method-assign]
+        node.port.submit = at_first_not  # type: ignore[method-assign]
         await say(node, *past_runs(20, 6, took_s=0.001), *begun("align-1"))
         while node.broker.head < 20 * 14 + 2 + 2:
             await asyncio.sleep(0.01)

@@ -12,7 +12,7 @@ from starlette.routing import Match, Route
 
 from monitor.runs import activity_pairs, run_pairs
 from served import served
-from tocsin.drivers.http.rest.run_paths import named
+from tocsin.drivers.http.rest.run_paths import NamedRoute
 from tocsin.monitor.run_messages import may_be_asked_for
 
 NAMES = ("r1", "r1/events", "r1/events/events", "a b/ü?#%2F", "/", "r1/compare/r2", "..", "é\u00a0")
@@ -22,8 +22,8 @@ async def _nothing(request: Request) -> Response:
     return Response()
 
 
-SHOW = named(Route("/runs/{id:path}", _nothing, methods=["GET"]))
-EVENTS = named(Route("/runs/{id:path}/events", _nothing, methods=["GET"]))
+SHOW = NamedRoute("/runs/{id:path}", _nothing, methods=["GET"])
+EVENTS = NamedRoute("/runs/{id:path}/events", _nothing, methods=["GET"])
 
 
 def asked(route: Route, path: str) -> str | None:

@@ -17,6 +17,7 @@ from typing import Final
 
 import uvloop
 
+from tocsin.access.session import Session
 from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
@@ -56,7 +57,7 @@ class BoxDoor(HttpDoor):
         raise _not_here(request.path)
 
 
-def _publish_nothing(events: list[Event], replier: Replier) -> None:
+def _publish_nothing(session: Session, events: list[Event], replier: Replier) -> None:
     replier.answer(_not_here("/events"))
 
 

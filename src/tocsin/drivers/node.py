@@ -11,14 +11,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tocsin.access.decision import Decide, allow_all
-from tocsin.access.session import anonymous
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.delivery.trust import host_of, is_trusted
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
-from tocsin.broker.port import BrokerPort, Replier
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.snapshot import take_up
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
@@ -50,7 +49,6 @@ from tocsin.drivers.seen_types import SeenTypes
 from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
-from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -152,10 +150,6 @@ class Node(NodeStreams):
 
     def note(self, level: do.Level, message: str, **fields: object) -> None:
         self.notes(level, message, **fields)
-
-    def publish(self, events: list[Event], replier: Replier) -> None:
-        """Store these, then answer."""
-        self.port.submit(anonymous("http"), events, replier)
 
     def heard_from(self, host: str) -> None:
         """Somebody connected from this address: perhaps a consumer that is back."""

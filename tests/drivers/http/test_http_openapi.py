@@ -17,6 +17,7 @@ from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
+from tocsin.drivers.http.rest.endpoint import routes_of
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.ingest import ingest_routes
 from tocsin.drivers.http.rest.operation import operation_routes
@@ -49,7 +50,7 @@ class Unused:
 
 def routes() -> list[Route]:
     nobody: Any = Unused()
-    return [
+    endpoints = [
         *event_routes(nobody),
         *blackboard_routes(nobody, nobody),
         *run_routes(nobody),
@@ -62,6 +63,7 @@ def routes() -> list[Route]:
         *operation_routes(nobody, nobody),
         *status_routes(nobody, nobody),
     ]
+    return routes_of(endpoints, nobody)
 
 
 def test_every_route_is_described_and_everything_described_is_a_route() -> None:

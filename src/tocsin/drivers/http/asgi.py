@@ -11,6 +11,7 @@ from tocsin.drivers.http import answers
 from tocsin.drivers.http.compressed import unpacked
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.session import SCOPE_KEY, session_of
 from tocsin.errors import TooLarge
 from tocsin.wire.api.problem import internal_error
 
@@ -122,6 +123,7 @@ class AsgiExchange:
             "headers": list(request.headers.items()),
             "client": client[:2] if isinstance(client, tuple) else None,
             "server": server[:2] if isinstance(server, tuple) else None,
+            SCOPE_KEY: session_of(self._connection, request.headers),
         }
 
     async def _receive(self) -> Message:

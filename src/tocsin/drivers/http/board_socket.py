@@ -103,7 +103,7 @@ class BoardSocket(Socket):
         if said.publish is not None:
             events = message_events(bytes(said.publish), self._connection.door.event_limits)
             if events:
-                self._node.publish(events, publication)
+                self._port.submit(self._session, events, publication)
             else:
                 publication.answer(Accepted(0, 0, 0))
         elif said.subscribe is not None:
@@ -129,13 +129,13 @@ class BoardSocket(Socket):
         wanted = concepts_filter(concepts)
         self._unsubscribe()
         self._profile = wanted.names()
-        self._stream = self._node.open_stream(self, wanted, after, self.name)
+        self._stream = self._port.open_stream(self._session, self, wanted, after, self.name)
         return len(self._profile)
 
     def _unsubscribe(self) -> None:
         if self._stream is not None:
             stream, self._stream = self._stream, None
-            self._node.close_stream(stream)
+            self._port.close_stream(stream)
 
     def _register(self) -> None:
         if not self._is_registered:

@@ -20,6 +20,7 @@ from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.publication import PUBLISHED, Publication, ReadEvents, joined
 from tocsin.drivers.http.reader import HEAD, IDLE, RequestReader
 from tocsin.drivers.http.request import Headers, Request
+from tocsin.drivers.http.session import session_of
 from tocsin.drivers.http.transported import EXCHANGE, NOBODY, REQUESTS, Transported
 from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import internal_error
@@ -201,7 +202,7 @@ class Connection(Transported):
             publication.answer(error)
             return
         if events:
-            door.publish(events, publication)
+            door.publish(session_of(self, headers), events, publication)
         else:
             publication.answer(Accepted(0, 0, 0))
 
@@ -279,8 +280,7 @@ class Connection(Transported):
             return
         if exchange.takes_over and self.active is exchange:
             self._reading_for = EXCHANGE
-            request.body = b""  # it may last for days, and has read it
-            self._active_bytes = 0
+            request.body, self._active_bytes = b"", 0  # it may last for days, and has read it
             rest, self._unfed = self._unfed, b""
             if rest:
                 exchange.received(rest)

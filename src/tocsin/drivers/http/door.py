@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
+from tocsin.access.session import Session
 from tocsin.broker.effects import Level
 from tocsin.broker.port import Replier
 from tocsin.config import HttpSettings
@@ -23,7 +24,7 @@ from tocsin.wire.cloudevents.limits import Limits
 
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
 
-Publish = Callable[[list[Event], Replier], None]
+Publish = Callable[[Session, list[Event], Replier], None]
 MakeExchange = Callable[[Any, Request], Exchange]  # for a connection, which knows the door already
 Note = Callable[..., None]
 

@@ -2,14 +2,15 @@
 
 Publishers repeat themselves: on a busy connection nearly every request has a head that came before.
 What the parser and every check made of those bytes once, they would make of them again, so a whole
-request with such a head needs neither. Only heads without anything unusual are remembered.
+request with such a head needs neither. Only heads without anything unusual are remembered,
+and none that says who sends it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tocsin.drivers.http.request import Headers
+from tocsin.drivers.http.request import CREDENTIALS, Headers
 
 HEADS_MAX: Final = 1_024
 HEAD_BYTES_MAX: Final = 512  # so all of them take half a megabyte at most
@@ -39,6 +40,8 @@ class KnownHeads:
         end = data.find(_END, 0, HEAD_BYTES_MAX)
         length = headers.get(b"content-length", b"")
         if end < 0 or not data.startswith(_PUBLISH) or not length.isdigit():
+            return
+        if not CREDENTIALS.isdisjoint(headers):
             return
         if len(data) != end + len(_END) + int(length):
             return

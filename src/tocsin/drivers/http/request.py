@@ -36,6 +36,8 @@ NEEDS_A_LOOK = frozenset(
         b"upgrade",
     }
 )
+# Headers that say who sends a request. What depends on them is never kept for another request.
+CREDENTIALS = frozenset({b"authorization", b"proxy-authorization", b"cookie"})
 # A second one of these is an attempt to be understood in two ways.
 _ONCE = frozenset(
     {b"host", b"content-type", b"content-encoding", b"content-length", b"origin", b"expect"}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from typing import Final
 
+from tocsin.access.decision import Action
 from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
@@ -13,13 +15,14 @@ from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.board_socket import BoardSocket
 from tocsin.drivers.http.board_stream import BoardFrames, board_stream
 from tocsin.drivers.http.connection import Connection
-from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.door import Door, MakeExchange
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.frame_stream import FrameStream, wants_stream
 from tocsin.drivers.http.frames import Frames, server_sent_event, socket_frame
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
+from tocsin.drivers.http.session import session_of
 from tocsin.drivers.http.soap_exchange import SoapExchange
 from tocsin.drivers.http.socketing import EventSocket
 from tocsin.drivers.http.streaming import EventStream
@@ -43,13 +46,19 @@ class HttpDoor:
         self._streams = Frames(server_sent_event)
         self._sockets = Frames(socket_frame)
         self._boards = BoardFrames()
+        self.lasting: Mapping[str, MakeExchange] = {  # by the path of a GET
+            "/events/stream": self._event_stream,
+            "/events/socket": self._event_socket,
+            "/blackboard/stream": self._board_stream,
+            "/blackboard/socket": self._board_socket,
+        }
         settings: HttpSettings = node.settings.http
         self.door = Door(
             node.loop,
             limits=settings,
             event_limits=node.settings.event_limits(),
             guard=Guard(on_loopback=is_loopback(settings.address), names=settings.names),
-            publish=node.publish,
+            publish=node.port.submit,
             exchange=self._exchange,
             note=node.note,
             budget=budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note),
@@ -102,21 +111,32 @@ class HttpDoor:
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
         path = request.path
-        if request.method == b"GET":
-            if path == "/events/stream":
-                return EventStream(connection, request, self._node, self._streams)
-            if path == "/events/socket":
-                return EventSocket(connection, request, self._node, self._sockets)
-            if path == "/blackboard/stream":
-                return board_stream(connection, request, self._node, self._boards)
-            if path == "/blackboard/socket":
-                return BoardSocket(connection, request, self._node)
-        elif request.method == b"POST":
+        if request.method == b"GET" and path in self.lasting:
+            return self.lasting[path](connection, request)
+        if request.method == b"POST":
             if is_soap_path(path):
                 return SoapExchange(connection, request, self._soap, self._base(request))
             if path == "/gma" and wants_stream(request):
+                self._check(connection, request, "gma")
                 return FrameStream(connection, request, self._node)
         return AsgiExchange(connection, request, self._application)
+
+    def _event_stream(self, connection: Connection, request: Request) -> Exchange:
+        return EventStream(connection, request, self._node, self._streams)
+
+    def _event_socket(self, connection: Connection, request: Request) -> Exchange:
+        return EventSocket(connection, request, self._node, self._sockets)
+
+    def _board_stream(self, connection: Connection, request: Request) -> Exchange:
+        return board_stream(connection, request, self._node, self._boards)
+
+    def _board_socket(self, connection: Connection, request: Request) -> Exchange:
+        self._check(connection, request, "blackboard")  # it may ask for nothing but the profile
+        return BoardSocket(connection, request, self._node)
+
+    def _check(self, connection: Connection, request: Request, resource: str) -> None:
+        session = session_of(connection, request.headers)
+        self._node.port.check(session, Action.READ, resource)
 
     def _base(self, request: Request) -> str:
         """How whoever asks reaches us: the start of the addresses that it is given."""

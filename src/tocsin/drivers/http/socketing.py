@@ -50,7 +50,9 @@ class EventSocket(Socket):
 
     def _begin(self) -> None:
         asked = read_stream_request(self._request.query, None)
-        self._stream = self._node.open_stream(self, asked.filter, asked.after, self.name)
+        self._stream = self._port.open_stream(
+            self._session, self, asked.filter, asked.after, self.name
+        )
 
     def _text(self, text: str) -> None:
         publication = Publication(self._new_answer())
@@ -61,7 +63,7 @@ class EventSocket(Socket):
             door.unreadable += 1
             publication.answer(error)
         else:
-            self._node.publish(events, publication)
+            self._port.submit(self._session, events, publication)
 
     def write(self, events: list[Stored]) -> bool:
         if self._open:

@@ -11,6 +11,7 @@ from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.frames import Frames
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.session import session_of
 from tocsin.event.stored import Stored
 from tocsin.wire.api.stream_request import StreamRequest, read_stream_request
 
@@ -58,7 +59,7 @@ class EventStream:
         self._read = read
         self._connection = connection
         self._request = request
-        self._node = node
+        self._port = node.port
         self._frames = frames
         self._stream: int | None = None
         self._heartbeat_s = connection.door.now_s + HEARTBEAT_S
@@ -69,9 +70,10 @@ class EventStream:
         request, connection = self._request, self._connection
         resumed = request.headers.get(b"last-event-id", b"").decode("latin-1") or None
         asked = self._read(request.query, resumed)
-        self._stream = self._node.open_stream(self, asked.filter, asked.after, self.name)
+        session = session_of(connection, request.headers)
+        self._stream = self._port.open_stream(session, self, asked.filter, asked.after, self.name)
         # A reader whose connection breaks before its first event must know where to go on.
-        head = self._node.broker.head
+        head = self._port.head
         place = head if asked.after is None else min(asked.after, head)
         begin_stream(connection, _HEAD, b"retry: %d\nid: %d\n\n" % (RETRY_MS, place))
 
@@ -80,7 +82,7 @@ class EventStream:
 
     def writable(self) -> None:
         if self._stream is not None:
-            self._node.stream_ready(self._stream)
+            self._port.stream_ready(self._stream)
 
     def ended_by_client(self) -> None:
         self._close()
@@ -88,7 +90,7 @@ class EventStream:
     def lost(self) -> None:
         if self._stream is not None:
             stream, self._stream = self._stream, None
-            self._node.close_stream(stream)
+            self._port.close_stream(stream)
 
     def tick(self, now_s: float) -> float:
         if now_s >= self._heartbeat_s:

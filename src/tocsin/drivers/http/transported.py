@@ -7,8 +7,10 @@ import asyncio
 from math import inf
 from typing import Final
 
+from tocsin.access.session import anonymous
 from tocsin.drivers.budget import OWN_BYTES_MAX
 from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.session import ENDPOINT
 
 # What the bytes that come in are for.
 REQUESTS: Final = 0
@@ -23,6 +25,7 @@ class Transported(asyncio.Protocol):
         self.door = door
         self.transport: asyncio.Transport | None = None
         self.peer = ""
+        self.session = anonymous(ENDPOINT)
         self.deadline_s = inf
         self.write_paused = False
         self._is_silent = True  # until its first request
@@ -39,6 +42,7 @@ class Transported(asyncio.Protocol):
             self.peer = "?"
             return ""
         self.peer = f"{peer[0]}:{peer[1]}"
+        self.session = anonymous(ENDPOINT, self.peer)
         return str(peer[0])
 
     def write(self, data: bytes) -> None:

@@ -29,6 +29,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.frames import text_frame
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.session import socket_session
 from tocsin.drivers.http.streaming import WRITE_BUFFER_BYTES
 from tocsin.errors import BadRequest
 from tocsin.event.stored import Stored
@@ -70,6 +71,8 @@ class Socket(ABC):
         self._connection = connection
         self._request = request
         self._node = node
+        self._port = node.port
+        self._session = socket_session(connection, request.headers)
         self._protocol = WSConnection(ConnectionType.SERVER)
         self._heads = FrameHeads(self._text_max())
         self._stream: int | None = None
@@ -174,7 +177,7 @@ class Socket(ABC):
             if self._pong_due_s != inf:  # it may have come while we did not read
                 self._pong_due_s = self._connection.door.now_s + PONG_S_MAX
         if self._stream is not None:
-            self._node.stream_ready(self._stream)
+            self._port.stream_ready(self._stream)
 
     def ended_by_client(self) -> None:
         self._connection.close()
@@ -183,7 +186,7 @@ class Socket(ABC):
         self._open = False
         if self._stream is not None:
             stream, self._stream = self._stream, None
-            self._node.close_stream(stream)
+            self._port.close_stream(stream)
 
     def tick(self, now_s: float) -> float:
         if now_s >= self._pong_due_s:

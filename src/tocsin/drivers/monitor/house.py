@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from tocsin.access.session import internal
 from tocsin.broker.effects import Level
-from tocsin.broker.port import Replier, StreamSink
-from tocsin.event.event import Event
-from tocsin.event.filter import Filter
+from tocsin.broker.port import BrokerPort
+
+SESSION = internal("monitor")  # in which it follows the log, and publishes alerts
 
 
 class Headed(Protocol):
@@ -22,6 +23,7 @@ class House(Protocol):
     """What the service needs of the node that it is a part of."""
 
     loop: asyncio.AbstractEventLoop
+    port: BrokerPort
 
     @property
     def broker(self) -> Headed: ...
@@ -33,18 +35,3 @@ class House(Protocol):
         ...
 
     def note(self, level: Level, message: str, **fields: object) -> None: ...
-
-    def publish(self, events: list[Event], replier: Replier) -> None: ...
-
-    def open_stream(
-        self,
-        sink: StreamSink,
-        filter: Filter,
-        after: int | None,
-        name: str,
-        asks: frozenset[str] | None = None,
-    ) -> int: ...
-
-    def stream_ready(self, stream: int) -> None: ...
-
-    def close_stream(self, stream: int) -> None: ...

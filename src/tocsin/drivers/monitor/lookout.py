@@ -16,7 +16,7 @@ import apsw
 
 from tocsin.drivers.monitor.alarms import Alarms, Found
 from tocsin.drivers.monitor.damage import DamagedRow, is_damage
-from tocsin.drivers.monitor.house import House
+from tocsin.drivers.monitor.house import SESSION, House
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
@@ -93,7 +93,7 @@ class Lookout:
         self._asked, self._answer = found, None
         events = [self._event(each, now_ns) for each in found]
         try:
-            self._node.loop.call_soon_threadsafe(self._node.publish, events, self)
+            self._node.loop.call_soon_threadsafe(self._node.port.submit, SESSION, events, self)
         except RuntimeError:
             return  # the loop is closed; they are found again after the next start
 

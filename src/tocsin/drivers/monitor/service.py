@@ -18,7 +18,7 @@ from typing import Final
 import apsw
 
 from tocsin.drivers.monitor.damage import is_damage, is_of_the_disk
-from tocsin.drivers.monitor.house import House
+from tocsin.drivers.monitor.house import SESSION, House
 from tocsin.drivers.monitor.lookout import Lookout
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.event.filter import EVERYTHING
@@ -95,8 +95,8 @@ class Service:
             )
             self._store.begin_anew()
         self._through = self._store.place
-        self._stream = self._node.open_stream(
-            self, EVERYTHING, self._through, NAME, asks=self._asks
+        self._stream = self._node.port.open_stream(
+            SESSION, self, EVERYTHING, self._through, NAME, asks=self._asks
         )
         self._thread.start()
 
@@ -137,7 +137,7 @@ class Service:
         """Fold what is here, and no more. On the loop."""
         if self._stream is not None:
             stream, self._stream = self._stream, None
-            self._node.close_stream(stream)
+            self._node.port.close_stream(stream)
         with self._turn:
             self._stopping = True
             self._turn.notify()
@@ -209,7 +209,7 @@ class Service:
 
     def _ready(self) -> None:
         if self._stream is not None:
-            self._node.stream_ready(self._stream)
+            self._node.port.stream_ready(self._stream)
 
     def _on_loop(self, call: Callable[[], None]) -> None:
         try:

@@ -14,11 +14,12 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tocsin.access.session import Session, anonymous
 from tocsin.config import PegasusSettings
 from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.drivers.receiving import events_from, received
 from tocsin.drivers.stream_door import READ_BYTES, StreamDoor, hang_up, socket_name
-from tocsin.errors import BadFrame, Busy, ShuttingDown, TocsinError
+from tocsin.errors import BadFrame, Busy, NotAllowed, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import Cutter, Stampede
 
@@ -81,7 +82,7 @@ class PegasusDoor(StreamDoor["_Session"]):
     async def _serve(self, session: _Session, writer: asyncio.StreamWriter) -> None:
         try:
             await session.run()
-        except (BadFrame, Busy) as error:
+        except (BadFrame, Busy, NotAllowed) as error:
             self.note_lost(error.problem, session.peer, code=error.code, remedy=error.remedy)
         except OSError:
             pass  # the peer is gone
@@ -113,15 +114,14 @@ class PegasusDoor(StreamDoor["_Session"]):
     def note_lost(self, problem: str, peer: str, **fields: object) -> None:
         self._node.note("warning", problem, peer=peer, **fields)
 
-    async def store(self, events: list[Event]) -> None:
-        """Put them on disk, however long it takes. Raises ShuttingDown."""
-        broker = self._node.broker
+    async def store(self, session: Session, events: list[Event]) -> None:
+        """Put them on disk, however long it takes. Raises ShuttingDown and NotAllowed."""
         is_told = False
         while True:
             try:
-                await self._node.ask(lambda token, _: broker.publish(events, token))
+                await self._node.port.publish(session, events)
                 return
-            except ShuttingDown:
+            except (ShuttingDown, NotAllowed):
                 raise
             except TocsinError as error:
                 if not is_told:
@@ -151,6 +151,7 @@ class _Session:
         self._bad = 0
         self._has_begun = False  # with a record, as only monitord does
         self.peer = peer
+        self._access = anonymous("pegasus", peer)
         self.is_busy = False
         self.stopping = False
 
@@ -183,7 +184,7 @@ class _Session:
         self.is_busy = True
         try:
             if events := await self._read(records):
-                await self._door.store(events)
+                await self._door.store(self._access, events)
         finally:
             self.is_busy = False
 

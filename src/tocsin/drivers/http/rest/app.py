@@ -16,6 +16,7 @@ from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
+from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.ingest import ingest_routes
 from tocsin.drivers.http.rest.json_answers import refusal
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 100
 
 
-def application(node: Node, door: Door) -> Application:
+def endpoints(node: Node, door: Door) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
-    routes = [
+    return [
         *event_routes(node),
         *blackboard_routes(node, door),
         *run_routes(node),
@@ -51,6 +52,11 @@ def application(node: Node, door: Door) -> Application:
         *operation_routes(node, door),
         *status_routes(node, door),
     ]
+
+
+def application(node: Node, door: Door) -> Application:
+    """Answers at every endpoint."""
+    routes = routes_of(endpoints(node, door), node.port)
     app = Starlette(
         routes=routes,
         exception_handlers={

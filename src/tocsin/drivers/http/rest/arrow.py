@@ -23,12 +23,15 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tocsin.access.decision import Action
+from tocsin.access.session import Session
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.members import Teller
 from tocsin.archive.parquet import read_selected
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
 from tocsin.broker.log import Page, StoreReader
+from tocsin.drivers.http.rest.endpoint import session_in
 from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.errors import BadRequest, Busy, ShuttingDown
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
@@ -47,6 +50,8 @@ THREADS: Final = 2  # Arrow reads and packs in these; a third would wait for a p
 ROWS_PER_BATCH: Final = 8_192
 LOG_EVENTS: Final = 500  # converted at a time, so that nobody waits long for the interpreter
 LOG_BYTES: Final = 4 << 20
+
+EVENTS: Final = "events"  # the resource that is read
 
 T = TypeVar("T")
 
@@ -83,6 +88,8 @@ class ArrowDesk:
         self._answers = 0
 
     async def answer(self, request: Request) -> Response:
+        session = session_in(request)
+        self._node.port.check(session, Action.READ, EVENTS)  # of the archive's files too
         query = Query.parse(request.scope["query_string"], ("after", "limit", "columns", CHECKED))
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, most=LIMIT_MAX)
@@ -95,10 +102,10 @@ class ArrowDesk:
             )
         self._answers += 1
         try:
-            course = await self._plan(after, limit)
+            course = await self._plan(session, after, limit)
             if is_checked:
                 course = within_a_file(course)
-            batches = self._batches(course, wanted, is_checked=is_checked)
+            batches = self._batches(session, course, wanted, is_checked=is_checked)
             body = self._body(request, batches, wanted)
             # What is wrong with the first file is then still told as a problem.
             opening = await anext(body)
@@ -118,9 +125,9 @@ class ArrowDesk:
         whole = self._counted(opening, body)
         return StreamingResponse(whole, headers=headers, media_type=MEDIA_TYPE)
 
-    async def _plan(self, after: int, limit: int) -> Course:
+    async def _plan(self, session: Session, after: int, limit: int) -> Course:
         pieces = await self._in_thread(self._pieces)
-        first, last = await self._node.read(lambda log: log.bounds())
+        first, last = await self._node.port.read(session, EVENTS, lambda log: log.bounds())
         if pieces and pieces[-1].last > last:
             pieces = []  # the archive was filled from another log, and is none of ours
         return course(pieces, first - 1, last, after=after, limit=limit)
@@ -157,7 +164,7 @@ class ArrowDesk:
         yield packer.end()
 
     async def _batches(
-        self, course: Course, wanted: pa.Schema, *, is_checked: bool
+        self, session: Session, course: Course, wanted: pa.Schema, *, is_checked: bool
     ) -> AsyncIterator[pa.RecordBatch]:
         reached, pieces = course.first - 1, course.pieces
         while reached < course.through:
@@ -165,7 +172,7 @@ class ArrowDesk:
             piece = pieces[place] if place < len(pieces) else None
             if piece is None or piece.first > reached + 1:
                 through = course.through if piece is None else min(course.through, piece.first - 1)
-                async for batch in self._from_log(reached, through):
+                async for batch in self._from_log(session, reached, through):
                     yield cut_to(batch, wanted)
                 reached = through
                 continue
@@ -200,10 +207,13 @@ class ArrowDesk:
         while (batch := await self._in_thread(partial(next, batches, None))) is not None:
             yield batch
 
-    async def _from_log(self, after: int, through: int) -> AsyncIterator[pa.RecordBatch]:
+    async def _from_log(
+        self, session: Session, after: int, through: int
+    ) -> AsyncIterator[pa.RecordBatch]:
         while after < through:
             limit = min(LOG_EVENTS, through - after)
-            page = await self._node.read(partial(_page, after=after, limit=limit))
+            read = partial(_page, after=after, limit=limit)
+            page = await self._node.port.read(session, EVENTS, read)
             self._node.met_corrupt(page.corrupt)
             if len(page.events) + len(page.corrupt) < max(1, page.next - after):
                 # Trimmed meanwhile. The archive has it by now, and gives it to who asks again.

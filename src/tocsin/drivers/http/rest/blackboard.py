@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from tocsin.broker.effects import Accepted
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.blackboard.board import Publisher
 from tocsin.drivers.blackboard.subscribers import Subscribers
 from tocsin.drivers.http.publication import messages_of
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, manages, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.subscribing import check_sink
 from tocsin.drivers.http.rest.waiting import while_wanted
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 WAIT_S_MAX: Final = 60.0
 
 
-def blackboard_routes(node: Node, door: Door) -> list[Route]:
+def blackboard_routes(node: Node, door: Door) -> list[Endpoint]:
     subscribers = Subscribers(node)
     return [
         *_publishing(node, door),
@@ -47,7 +46,7 @@ def blackboard_routes(node: Node, door: Door) -> list[Route]:
     ]
 
 
-def _publishing(node: Node, door: Door) -> list[Route]:
+def _publishing(node: Node, door: Door) -> list[Endpoint]:
     limits = node.settings.event_limits()
     body_bytes_max = node.settings.http.body_bytes_max
 
@@ -55,7 +54,7 @@ def _publishing(node: Node, door: Door) -> list[Route]:
         """For a publish whose path is spelt unusually, so that the connection did not see it."""
         Query.parse(request.scope["query_string"], ())
         events = messages_of({}, await request.body(), limits, body_bytes_max)
-        accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
+        accepted = await node.port.publish(session_in(request), events)
         return answer(accepted, 202)
 
     async def concepts(request: Request) -> Response:
@@ -76,15 +75,15 @@ def _publishing(node: Node, door: Door) -> list[Route]:
         raise BadMethod("a WebSocket begins with GET", remedy="Open it with a WebSocket client.")
 
     return [
-        Route("/blackboard/messages", publish, methods=["POST"]),
-        Route("/blackboard/concepts", concepts, methods=["GET"]),
-        Route("/blackboard/profile", profile, methods=["GET"]),
-        Route("/blackboard/stream", stream_head, methods=["GET"]),
-        Route("/blackboard/socket", socket_head, methods=["GET"]),
+        Endpoint("POST", "/blackboard/messages", publish, BY_PORT),
+        Endpoint("GET", "/blackboard/concepts", concepts, reads("blackboard")),
+        Endpoint("GET", "/blackboard/profile", profile, reads("blackboard")),
+        Endpoint("GET", "/blackboard/stream", stream_head, reads("blackboard")),
+        Endpoint("GET", "/blackboard/socket", socket_head, reads("blackboard")),
     ]
 
 
-def _publishers(node: Node) -> list[Route]:
+def _publishers(node: Node) -> list[Endpoint]:
     board = node.board
 
     async def register(request: Request) -> Response:
@@ -116,10 +115,10 @@ def _publishers(node: Node) -> list[Route]:
         return Response(status_code=204)
 
     return [
-        Route("/blackboard/publishers", unregister_address, methods=["DELETE"]),
-        Route("/blackboard/publishers", register, methods=["POST"]),
-        Route("/blackboard/publishers", index, methods=["GET"]),
-        Route("/blackboard/publishers/{id}", unregister, methods=["DELETE"]),
+        Endpoint("DELETE", "/blackboard/publishers", unregister_address, manages("blackboard")),
+        Endpoint("POST", "/blackboard/publishers", register, manages("blackboard")),
+        Endpoint("GET", "/blackboard/publishers", index, reads("blackboard")),
+        Endpoint("DELETE", "/blackboard/publishers/{id}", unregister, manages("blackboard")),
     ]
 
 
@@ -128,7 +127,7 @@ def _publisher_shown(publisher: Publisher) -> PublisherShown:
     return PublisherShown(registered.id, registered.address, publisher.away_since_s is None)
 
 
-def _subscribers(node: Node, subscribers: Subscribers) -> list[Route]:
+def _subscribers(node: Node, subscribers: Subscribers) -> list[Endpoint]:
     async def subscribe(request: Request) -> Response:
         asked = members.read_object(await request.body())
         members.only_known(asked, ("address", "concepts"))
@@ -147,10 +146,10 @@ def _subscribers(node: Node, subscribers: Subscribers) -> list[Route]:
         return Response(status_code=204)
 
     return [
-        Route("/blackboard/subscribers", subscribe, methods=["PUT"]),
-        Route("/blackboard/subscribers", index, methods=["GET"]),
-        Route("/blackboard/subscribers", unsubscribe, methods=["DELETE"]),
-        Route("/blackboard/subscribers/{id}", unsubscribe, methods=["DELETE"]),
+        Endpoint("PUT", "/blackboard/subscribers", subscribe, manages("blackboard")),
+        Endpoint("GET", "/blackboard/subscribers", index, reads("blackboard")),
+        Endpoint("DELETE", "/blackboard/subscribers", unsubscribe, manages("blackboard")),
+        Endpoint("DELETE", "/blackboard/subscribers/{id}", unsubscribe, manages("blackboard")),
     ]
 
 

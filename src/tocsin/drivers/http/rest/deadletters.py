@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.access.session import Session
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
-from tocsin.broker.effects import Redriven
 from tocsin.broker.log import StoreReader
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, session_in
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import dead_letter_shown
 from tocsin.errors import NoSuchDeadLetter
@@ -26,40 +26,46 @@ PAGE: Final = 200
 SCANNED_MAX: Final = 10_000  # letters that one call looks at for those of one subscription
 
 
-def dead_letter_routes(node: Node) -> list[Route]:
+def dead_letter_routes(node: Node) -> list[Endpoint]:
     async def index(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("limit", "after", "subscription"))
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         after, subscription = query.text("after") or "", query.text("subscription")
-        letters, reached = await node.read(lambda log: _scan(log, after, limit, subscription))
+        letters, reached = await node.port.read(
+            session_in(request),
+            "deadletters",
+            lambda log: _scan(log, after, limit, subscription),
+        )
         return answer(DeadLettersPage([dead_letter_shown(each) for each in letters], reached))
 
     async def show(request: Request) -> Response:
-        return answer(dead_letter_shown(await _find(node, request.path_params["id"])))
+        letter = await _find(node, session_in(request), request.path_params["id"])
+        return answer(dead_letter_shown(letter))
 
     async def delete(request: Request) -> Response:
-        letter = await _find(node, request.path_params["id"])
-        await node.ask(lambda token, now_ns: node.broker.drop_dead(letter.id, token, now_ns))
+        session = session_in(request)
+        letter = await _find(node, session, request.path_params["id"])
+        await node.port.drop_dead_letter(session, letter.id)
         return Response(status_code=204)
 
     async def redrive(request: Request) -> Response:
-        letter = await _find(node, request.path_params["id"])
-        redriven: Redriven = await node.ask(
-            lambda token, now_ns: node.broker.redrive(letter, token, now_ns)
-        )
+        session = session_in(request)
+        letter = await _find(node, session, request.path_params["id"])
+        redriven = await node.port.redrive(session, letter)
         return answer(RedrivenShown(redriven.dead_letter.id))
 
     one = "/deadletters/{id}"
     return [
-        Route("/deadletters", index, methods=["GET"]),
-        Route(one, show, methods=["GET"]),
-        Route(one, delete, methods=["DELETE"]),
-        Route(f"{one}/redrive", redrive, methods=["POST"]),
+        Endpoint("GET", "/deadletters", index, BY_PORT),
+        Endpoint("GET", one, show, BY_PORT),
+        Endpoint("DELETE", one, delete, BY_PORT),
+        Endpoint("POST", f"{one}/redrive", redrive, BY_PORT),
     ]
 
 
-async def _find(node: Node, letter_id: str) -> DeadLetter:
-    record = await node.read(lambda log: log.dead_letter(letter_id))
+async def _find(node: Node, session: Session, letter_id: str) -> DeadLetter:
+    resource = f"deadletter/{letter_id}"
+    record = await node.port.read(session, resource, lambda log: log.dead_letter(letter_id))
     if record is None:
         raise NoSuchDeadLetter(
             f"there is no dead letter {letter_id[:64]!r}",

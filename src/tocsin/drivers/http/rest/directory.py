@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.errors import BadRegistration, BadRequest, BadSubscription
 from tocsin.wire.api.members import read_object
@@ -44,7 +44,7 @@ LDIF: Final = "text/ldif; charset=utf-8"
 _WANTED: Final = ("kind", "event", "host", "filter")
 
 
-def directory_routes(node: Node) -> list[Route]:
+def directory_routes(node: Node) -> list[Endpoint]:
     async def register(request: Request) -> Response:
         asked = read_object(await request.body())
         return await _registered(node, asked, read_id(asked))
@@ -88,13 +88,13 @@ def directory_routes(node: Node) -> list[Route]:
 
     one = "/directory/{id}"
     return [
-        Route("/directory", index, methods=["GET"]),
-        Route("/directory", register, methods=["POST"]),
-        Route(one, show, methods=["GET"]),
-        Route(one, replace, methods=["PUT"]),
-        Route(one, withdraw, methods=["DELETE"]),
-        Route("/directory.ldif", export, methods=["GET"]),
-        Route("/directory-schema.ldif", schema, methods=["GET"]),
+        Endpoint("GET", "/directory", index, reads("directory")),
+        Endpoint("POST", "/directory", register, manages("directory")),
+        Endpoint("GET", one, show, reads("directory")),
+        Endpoint("PUT", one, replace, manages("directory")),
+        Endpoint("DELETE", one, withdraw, manages("directory")),
+        Endpoint("GET", "/directory.ldif", export, reads("directory")),
+        Endpoint("GET", "/directory-schema.ldif", schema, reads("directory")),
     ]
 
 

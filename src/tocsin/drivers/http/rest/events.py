@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from tocsin.broker.effects import Accepted
 from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.publication import events_of
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import events_shown
 from tocsin.errors import BadMethod
@@ -36,7 +35,7 @@ PAGE: Final = 1_000
 PAGE_BYTES: Final = 8 << 20
 
 
-def event_routes(node: Node) -> list[Route]:
+def event_routes(node: Node) -> list[Endpoint]:
     """Streams and sockets are opened by the connection itself, and so is nearly all publishing."""
     body_bytes_max = node.settings.http.body_bytes_max
     limits = node.settings.event_limits()
@@ -50,7 +49,7 @@ def event_routes(node: Node) -> list[Route]:
         events = events_of(headers, await request.body(), limits, body_bytes_max)
         if not events:
             return answer(AcceptedShown(0, 0, 0), 202)
-        accepted: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
+        accepted = await node.port.publish(session_in(request), events)
         return answer(
             AcceptedShown(
                 accepted.accepted, accepted.first, accepted.last, accepted.duplicates or UNSET
@@ -67,9 +66,11 @@ def event_routes(node: Node) -> list[Route]:
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         filter = query.filter()
-        found, reached, corrupt = await node.read(lambda log: _scan(log, after, limit, filter))
+        found, reached, corrupt = await node.port.read(
+            session_in(request), "events", lambda log: _scan(log, after, limit, filter)
+        )
         node.met_corrupt(corrupt)
-        return answer(events_shown(found, reached, corrupt, more=reached < node.broker.head))
+        return answer(events_shown(found, reached, corrupt, more=reached < node.port.head))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")
@@ -78,10 +79,10 @@ def event_routes(node: Node) -> list[Route]:
         raise BadMethod("a WebSocket begins with GET", remedy="Open it with a WebSocket client.")
 
     return [
-        Route("/events", read, methods=["GET"]),
-        Route("/events", publish, methods=["POST"]),
-        Route("/events/stream", stream_head, methods=["GET"]),
-        Route("/events/socket", socket_head, methods=["GET"]),
+        Endpoint("GET", "/events", read, BY_PORT),
+        Endpoint("POST", "/events", publish, BY_PORT),
+        Endpoint("GET", "/events/stream", stream_head, reads("events")),
+        Endpoint("GET", "/events/socket", socket_head, reads("events")),
     ]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.files import DEPTH_MAX, find_files
@@ -22,7 +22,7 @@ LIMIT_DEFAULT: Final = 100
 ROLES: Final = ("output", "input")
 
 
-def file_routes(monitor: Monitor) -> list[Route]:
+def file_routes(monitor: Monitor) -> list[Endpoint]:
     async def files(request: Request) -> Response:
         names = ("name", "role", "depth", "limit", "after")
         query = Query.parse(request.scope["query_string"], names)
@@ -42,4 +42,4 @@ def file_routes(monitor: Monitor) -> list[Route]:
         )
         return answer(shown_as(FilesFound, found))
 
-    return [Route("/files", files, methods=["GET"])]
+    return [Endpoint("GET", "/files", files, reads("files"))]

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from tocsin.broker.effects import Accepted
+from tocsin.access.session import Session
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.receiving import events_from, received
 from tocsin.errors import TocsinError
-from tocsin.event.event import Event
 from tocsin.wire.api.ingest_views import (
     BatchShown,
     BatchSummary,
@@ -44,7 +43,7 @@ class _Count:
         return ReceivedShown(self.posts, self.messages, self.ignored, self.refused)
 
 
-def ingest_routes(node: Node) -> list[Route]:
+def ingest_routes(node: Node) -> list[Endpoint]:
     names = Names()
     nextflow, openlineage = _Count(), _Count()
 
@@ -54,12 +53,12 @@ def ingest_routes(node: Node) -> list[Route]:
     async def take_weblog(request: Request) -> Response:
         body = await request.body()
         messages = _counted(nextflow, lambda: read_weblog(body, names, received(node)))
-        return answer(await _published(node, messages), 202)
+        return answer(await _published(node, session_in(request), messages), 202)
 
     async def take_lineage(request: Request) -> Response:
         body = await request.body()
         messages = _counted(openlineage, lambda: read_event(body, received(node)))
-        return answer(await _published(node, messages), 201)
+        return answer(await _published(node, session_in(request), messages), 201)
 
     async def take_batch(request: Request) -> Response:
         body = await request.body()
@@ -70,7 +69,7 @@ def ingest_routes(node: Node) -> list[Route]:
             openlineage.refused += 1
             raise
         found = [message for messages in events if messages for message in messages]
-        await _published(node, found)
+        await _published(node, session_in(request), found)
         failed = [
             FailedEvent(index, "this is not an OpenLineage event", retriable=False)
             for index, messages in enumerate(events)
@@ -81,29 +80,24 @@ def ingest_routes(node: Node) -> list[Route]:
         return answer(_batch_shown(len(events), failed))
 
     return [
-        Route("/ingest", show, methods=["GET"]),
-        Route("/ingest/nextflow", take_weblog, methods=["POST"]),
-        Route("/api/v1/lineage", take_lineage, methods=["POST"]),
-        Route("/api/v1/lineage/batch", take_batch, methods=["POST"]),
+        Endpoint("GET", "/ingest", show, reads("ingest")),
+        Endpoint("POST", "/ingest/nextflow", take_weblog, BY_PORT),
+        Endpoint("POST", "/api/v1/lineage", take_lineage, BY_PORT),
+        Endpoint("POST", "/api/v1/lineage/batch", take_batch, BY_PORT),
     ]
 
 
-async def _published(node: Node, messages: list[Message]) -> IngestShown:
+async def _published(node: Node, session: Session, messages: list[Message]) -> IngestShown:
     """On disk, in as many steps as it takes; a repetition after a failure does no harm."""
     limits = node.settings.event_limits()
     events = events_from(messages, limits)
     accepted, duplicates = 0, 0
     for start in range(0, len(events), limits.batch_events_max):
         part = events[start : start + limits.batch_events_max]
-        stored = await _store(node, part)
+        stored = await node.port.publish(session, part)
         accepted += stored.accepted
         duplicates += stored.duplicates
     return IngestShown(accepted, duplicates, ignored=0 if messages else 1)
-
-
-async def _store(node: Node, events: list[Event]) -> Accepted:
-    stored: Accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
-    return stored
 
 
 def _counted(count: _Count, read: Callable[[], list[Message]]) -> list[Message]:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
+from tocsin.access.session import internal
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.monitor.records import ENDED_RUN, RUN_STATES
 
@@ -90,7 +91,7 @@ class Collector:
         )
         for name, words, value in self._gauges():
             yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
-        yield from _slowest(self._node.broker.views())
+        yield from _slowest(self._node.port.views(internal("metrics")))
         if self._node.monitor is not None:
             yield from _runs(self._node.monitor)
         if self._node.archiver is not None:

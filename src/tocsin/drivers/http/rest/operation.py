@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, Open, manages, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.metrics import Metrics
 from tocsin.drivers.http.rest.shown import clock_shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 
-def operation_routes(node: Node, door: Door) -> list[Route]:
+def operation_routes(node: Node, door: Door) -> list[Endpoint]:
     metrics = Metrics(node, door)
 
     async def live(request: Request) -> Response:
@@ -69,19 +69,19 @@ def operation_routes(node: Node, door: Door) -> list[Route]:
         return HTMLResponse(status_page(node), headers=headers)
 
     return [
-        Route("/", page, methods=["GET"]),
-        Route("/livez", live, methods=["GET"]),
-        Route("/readyz", ready, methods=["GET"]),
-        Route("/clock", show_clock, methods=["GET"]),
-        Route("/clock/accept", accept_clock, methods=["POST"]),
-        Route("/metrics", scrape, methods=["GET"]),
+        Endpoint("GET", "/", page, reads("status")),
+        Endpoint("GET", "/livez", live, Open("an orchestrator asks, which has no credential")),
+        Endpoint("GET", "/readyz", ready, Open("an orchestrator asks, which has no credential")),
+        Endpoint("GET", "/clock", show_clock, reads("clock")),
+        Endpoint("POST", "/clock/accept", accept_clock, manages("clock")),
+        Endpoint("GET", "/metrics", scrape, reads("metrics")),
         *_description_routes(),
-        Route("/asyncapi.json", describe_events, methods=["GET"]),
-        Route("/errors/{code}", explain, methods=["GET"]),
+        Endpoint("GET", "/asyncapi.json", describe_events, DESCRIPTION),
+        Endpoint("GET", "/errors/{code}", explain, DESCRIPTION),
     ]
 
 
-def _description_routes() -> list[Route]:
+def _description_routes() -> list[Endpoint]:
     """The API described, for programs and for people."""
     document = description()
     openapi, documentation = msgspec.json.encode(document), documentation_page(document)
@@ -94,6 +94,6 @@ def _description_routes() -> list[Route]:
         return HTMLResponse(documentation, headers=headers)
 
     return [
-        Route("/docs", show_docs, methods=["GET"]),
-        Route("/openapi.json", describe, methods=["GET"]),
+        Endpoint("GET", "/docs", show_docs, DESCRIPTION),
+        Endpoint("GET", "/openapi.json", describe, DESCRIPTION),
     ]

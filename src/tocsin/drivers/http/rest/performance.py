@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from tocsin.drivers.frames.visits import Visits
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.wire.api.query import Query
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 XML = "text/xml; charset=utf-8"
 
 
-def performance_routes(node: Node) -> list[Route]:
+def performance_routes(node: Node) -> list[Endpoint]:
     visits = Visits(node.performance)
 
     async def show(request: Request) -> Response:
@@ -35,6 +35,6 @@ def performance_routes(node: Node) -> list[Route]:
         return Response(reply, headers={"content-type": XML})
 
     return [
-        Route("/gma", show, methods=["GET"]),
-        Route("/gma", take, methods=["POST"]),
+        Endpoint("GET", "/gma", show, reads("gma")),
+        Endpoint("POST", "/gma", take, reads("gma")),
     ]

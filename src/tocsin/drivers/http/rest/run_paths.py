@@ -31,8 +31,3 @@ class NamedRoute(Route):
 def _decoded(raw_path: bytes) -> str:
     pieces = raw_path.replace(b"%2f", b"%2F").split(b"%2F")
     return _SLASH.join(unquote_to_bytes(each).decode(errors="replace") for each in pieces)
-
-
-def named(route: Route) -> NamedRoute:
-    """The same route, for names with slashes."""
-    return NamedRoute(route.path, route.endpoint, methods=sorted(route.methods or ()))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.files import file_routes
 from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.run_paths import named
 from tocsin.drivers.http.rest.runs_estimates import estimate_routes
 from tocsin.drivers.http.rest.runs_past import past_routes
 from tocsin.drivers.http.rest.runs_shown import failure_shown, shown_as
@@ -39,7 +39,7 @@ BEFORE_MAX: Final = 50  # events before a failure; more of them are not kept for
 BEFORE_DEFAULT: Final = 10
 
 
-def run_routes(node: Node) -> list[Route]:
+def run_routes(node: Node) -> list[Endpoint]:
     """The routes of the node's monitor; where there is none, each says why."""
     if node.monitor is not None:
         return routes(node.monitor)
@@ -50,14 +50,14 @@ def run_routes(node: Node) -> list[Route]:
         )
 
     paths = ("/files", "/runs", "/runs/{id:path}", "/activities", "/activities/{name:path}")
-    methods = ["GET", "POST"]
     return [
-        Route(path, off, methods=methods)
+        Endpoint(method, path, off, reads("runs"))
         for path in (*paths, "/workflows/{name:path}", "/estimates")
+        for method in ("GET", "POST")
     ]
 
 
-def routes(monitor: Monitor) -> list[Route]:
+def routes(monitor: Monitor) -> list[Endpoint]:
     """Everything about runs, activities, workflows and estimates."""
 
     async def index(request: Request) -> Response:
@@ -102,19 +102,19 @@ def routes(monitor: Monitor) -> list[Route]:
         return answer(shown_as(ActivitiesPage, {"activities": records, "next": following}))
 
     found = [
-        Route("/runs", index, methods=["GET"]),
-        Route("/runs/{id:path}/activities", activities, methods=["GET"]),
+        Endpoint("GET", "/runs", index, reads("runs")),
+        Endpoint("GET", "/runs/{id:path}/activities", activities, reads("run/{id}")),
         *_event_routes(monitor),
         *past_routes(monitor),
         *file_routes(monitor),
         *estimate_routes(monitor),
         # Last: the id of a run may have slashes, and then this fits whatever the others do.
-        Route("/runs/{id:path}", show, methods=["GET"]),
+        Endpoint("GET", "/runs/{id:path}", show, reads("run/{id}")),
     ]
-    return [named(route) for route in found]
+    return [replace(each, has_names=True) for each in found]
 
 
-def _event_routes(monitor: Monitor) -> list[Route]:
+def _event_routes(monitor: Monitor) -> list[Endpoint]:
     async def events(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("last", "activity"))
         run_id = request.path_params["id"]
@@ -131,8 +131,8 @@ def _event_routes(monitor: Monitor) -> list[Route]:
         return answer(await monitor.ask(lambda live, now_ns: _why(live, run_id, now_ns, last)))
 
     return [
-        Route("/runs/{id:path}/events", events, methods=["GET"]),
-        Route("/runs/{id:path}/failures", failures, methods=["GET"]),
+        Endpoint("GET", "/runs/{id:path}/events", events, reads("run/{id}")),
+        Endpoint("GET", "/runs/{id:path}/failures", failures, reads("run/{id}")),
     ]
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
@@ -26,7 +26,7 @@ DEFAULT_FORMAT: Final = "prov-json"
 NAMED_MAX: Final = 5  # of the tasks that wait for each other
 
 
-def estimate_routes(monitor: Monitor) -> list[Route]:
+def estimate_routes(monitor: Monitor) -> list[Endpoint]:
     async def left(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
@@ -63,11 +63,11 @@ def estimate_routes(monitor: Monitor) -> list[Route]:
         return Response(content, headers={"content-type": FORMATS[form], **_name(form)})
 
     return [
-        Route("/runs/{id:path}/estimate", left, methods=["GET"]),
-        Route("/runs/{id:path}/hints", side_by_side, methods=["GET"]),
-        Route("/runs/{id:path}/provenance", told, methods=["GET"]),
-        Route("/workflows/{name:path}/estimate", unstarted, methods=["GET"]),
-        Route("/estimates", planned, methods=["POST"]),
+        Endpoint("GET", "/runs/{id:path}/estimate", left, reads("run/{id}")),
+        Endpoint("GET", "/runs/{id:path}/hints", side_by_side, reads("run/{id}")),
+        Endpoint("GET", "/runs/{id:path}/provenance", told, reads("run/{id}")),
+        Endpoint("GET", "/workflows/{name:path}/estimate", unstarted, reads("workflow/{name}")),
+        Endpoint("POST", "/estimates", planned, reads("estimates")),
     ]
 
 

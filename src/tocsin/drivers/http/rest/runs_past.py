@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import history_shown, shown_as
 from tocsin.drivers.monitor.past import VERSIONS_PAGE
@@ -31,7 +31,7 @@ NAME_CHARS_MAX: Final = 80
 NEAR_MAX: Final = 3
 
 
-def past_routes(monitor: Monitor) -> list[Route]:
+def past_routes(monitor: Monitor) -> list[Endpoint]:
     async def types(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow",))
         workflow = query.text("workflow")
@@ -79,12 +79,16 @@ def past_routes(monitor: Monitor) -> list[Route]:
         return answer(shown_as(WorkflowChangesShown, {"changes": found}))
 
     return [
-        Route("/runs/{id:path}/compare/{other:path}", compare, methods=["GET"]),
-        Route("/runs/{id:path}/changes", changes, methods=["GET"]),
-        Route("/activities", types, methods=["GET"]),
-        Route("/activities/{type:path}", history, methods=["GET"]),
-        Route("/workflows/{name:path}/versions", versions, methods=["GET"]),
-        Route("/workflows/{name:path}/changes", workflow_changes, methods=["GET"]),
+        Endpoint(
+            "GET", "/runs/{id:path}/compare/{other:path}", compare, reads("run/{id}", "run/{other}")
+        ),
+        Endpoint("GET", "/runs/{id:path}/changes", changes, reads("run/{id}")),
+        Endpoint("GET", "/activities", types, reads("activities")),
+        Endpoint("GET", "/activities/{type:path}", history, reads("activity/{type}")),
+        Endpoint("GET", "/workflows/{name:path}/versions", versions, reads("workflow/{name}")),
+        Endpoint(
+            "GET", "/workflows/{name:path}/changes", workflow_changes, reads("workflow/{name}")
+        ),
     ]
 
 

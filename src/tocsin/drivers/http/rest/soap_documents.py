@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, reads
 from tocsin.errors import NoSuchPath
 from tocsin.wire.wsdl import schema, services, wsdl
 from tocsin.wire.wstopics.write import topic_namespace, topic_set
@@ -29,7 +29,7 @@ _PATHS = (
 _NAMESPACES_SHOWN = 10
 
 
-def soap_document_routes(node: Node) -> list[Route]:
+def soap_document_routes(node: Node) -> list[Endpoint]:
     """What GET gives where POST takes SOAP."""
 
     async def document(request: Request) -> Response:
@@ -51,8 +51,8 @@ def soap_document_routes(node: Node) -> list[Route]:
         return Response(_topics(node, request.query_params.get("namespace")), media_type="text/xml")
 
     return [
-        Route("/soap/topics", topics, methods=["GET"]),
-        *(Route(path, document, methods=["GET"]) for path in _PATHS),
+        Endpoint("GET", "/soap/topics", topics, reads("topics")),
+        *(Endpoint("GET", path, document, DESCRIPTION) for path in _PATHS),
     ]
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from tocsin import __version__
+from tocsin.access.session import internal
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.topic_counts import TOPICS_MAX, TopicCount
 from tocsin.event.filter import TopicIs
@@ -39,7 +41,7 @@ SORTS: Final = ("topic", "events", "rate", "last")
 LIMIT_DEFAULT: Final = 1_000
 
 
-def status_routes(node: Node, door: Door) -> list[Route]:
+def status_routes(node: Node, door: Door) -> list[Endpoint]:
     async def status(request: Request) -> Response:
         return answer(_status(node, door))
 
@@ -49,12 +51,13 @@ def status_routes(node: Node, door: Door) -> list[Route]:
         pattern = None if text is None else _pattern(text)
         sort = query.choice("sort", "topic", SORTS)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=TOPICS_MAX)
-        await node.topics.counts.look_back(node.broker.first, node.read)
+        read = partial(node.port.read, session_in(request), "topics")
+        await node.topics.counts.look_back(node.port.first, read)
         return answer(_topics(node, pattern, sort, limit))
 
     return [
-        Route("/status", status, methods=["GET"]),
-        Route("/topics", topics, methods=["GET"]),
+        Endpoint("GET", "/status", status, reads("status")),
+        Endpoint("GET", "/topics", topics, reads("topics")),
     ]
 
 
@@ -99,7 +102,7 @@ def _sort(found: list[TopicCount], sort: str, now_ns: int) -> None:
 
 def _status(node: Node, door: Door) -> StatusShown:
     broker, health, now_ns = node.broker, node.health(), time.time_ns()
-    views = broker.views()
+    views = node.port.views(internal("status"))
     states = {"active": 0, "paused": 0, "pending": 0}
     for view in views:
         if view.subscription.kind is Kind.PUSH:

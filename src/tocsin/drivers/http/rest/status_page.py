@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from tocsin import __version__
+from tocsin.access.session import internal
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.subscription import Kind
 
@@ -37,7 +38,7 @@ POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 
 
 def status_page(node: Node) -> str:
     """The page as it is now."""
-    views = node.broker.views()
+    views = node.port.views(internal("status"))
     health = node.health()
     url = f"{node.settings.http.scheme}://{node.address}"
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in health.reasons)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tocsin.access.session import Session
 from tocsin.broker.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
@@ -30,9 +31,9 @@ LIMIT_DEFAULT: Final = 100
 SORTS: Final = ("created", "behind")
 
 
-async def subscribe(node: Node, asked: NewSubscription) -> SubscriptionView:
+async def subscribe(node: Node, session: Session, asked: NewSubscription) -> SubscriptionView:
     """Make a subscription, or a box if there is no sink."""
-    start = await _start_seq(node, asked.start)
+    start = await _start_seq(node, session, asked.start)
     subscription = Subscription(
         id="",
         kind=Kind.BOX if asked.sink is None else Kind.PUSH,
@@ -41,26 +42,23 @@ async def subscribe(node: Node, asked: NewSubscription) -> SubscriptionView:
         config=asked.config,
         expires_ns=asked.expires_ns,
     )
-    view: SubscriptionView = await node.ask(
-        lambda token, now_ns: node.broker.subscribe(
-            subscription, asked.filter, start, token, now_ns
-        )
-    )
-    return view
+    return await node.port.subscribe(session, subscription, asked.filter, start)
 
 
-async def _start_seq(node: Node, start: Start) -> int | None:
+async def _start_seq(node: Node, session: Session, start: Start) -> int | None:
     if start is None:
         return None
     if isinstance(start, AfterTime):
         moment_ns = start.moment_ns
-        return await node.read(lambda log: log.seq_at(moment_ns))
+        return await node.port.read(session, "events", lambda log: log.seq_at(moment_ns))
     return start.seq
 
 
-async def changed(node: Node, subscription_id: str, asked: SubscriptionChange) -> SubscriptionView:
+async def changed(
+    node: Node, session: Session, subscription_id: str, asked: SubscriptionChange
+) -> SubscriptionView:
     """Change a subscription or a box; returns how it is then."""
-    was = node.broker.view(subscription_id).subscription
+    was = node.port.view(session, subscription_id).subscription
     if was.kind is Kind.PUSH and (asked.sink is not None or asked.config is not None):
         sink = asked.sink or was.sink
         assert sink is not None, "who pushes has a sink"
@@ -77,15 +75,7 @@ async def changed(node: Node, subscription_id: str, asked: SubscriptionChange) -
         sink=asked.sink,
         config=asked.config,
     )
-    view: SubscriptionView = await node.ask(
-        lambda token, now_ns: node.broker.change(subscription_id, change, token, now_ns)
-    )
-    return view
-
-
-async def unsubscribe(node: Node, view: SubscriptionView) -> None:
-    subscription_id = view.subscription.id
-    await node.ask(lambda token, now_ns: node.broker.unsubscribe(subscription_id, token, now_ns))
+    return await node.port.change(session, subscription_id, change)
 
 
 def _check_batch(was: Subscription, asked: SubscriptionChange) -> None:
@@ -139,14 +129,14 @@ class Listing(msgspec.Struct, frozen=True):
     total: int
 
 
-def listed(node: Node, raw_query: bytes, kind: Kind) -> Listing:
+def listed(node: Node, session: Session, raw_query: bytes, kind: Kind) -> Listing:
     """The page that a query asks for: `limit`, `after` (an id), `q` (a substring) and `sort`."""
     query = Query.parse(raw_query, ("limit", "after", "q", "sort"))
     limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
     wanted = (query.text("q") or "").casefold()
     views = [
         view
-        for view in node.broker.views()
+        for view in node.port.views(session)
         if view.subscription.kind is kind and (not wanted or wanted in _searched(view.subscription))
     ]
     if query.choice("sort", "created", SORTS) == "behind":

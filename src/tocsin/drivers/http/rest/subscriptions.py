@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from tocsin.access.session import Session, internal
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open, session_in
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import subscription_shown
 from tocsin.drivers.http.rest.subscribing import (
@@ -18,7 +19,6 @@ from tocsin.drivers.http.rest.subscribing import (
     check_sink,
     listed,
     subscribe,
-    unsubscribe,
 )
 from tocsin.errors import BadToken, NoSuchSubscription
 from tocsin.event.subscription import Kind, State
@@ -31,35 +31,39 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 
-def subscription_routes(node: Node) -> list[Route]:
+def subscription_routes(node: Node) -> list[Endpoint]:
     async def create(request: Request) -> Response:
         asked = read_subscription(await request.body(), node.now_ns())
         assert asked.sink is not None
         check_sink(node, asked.sink)
         check_mediated(asked.sink, asked.config)
-        view = await subscribe(node, asked)
+        view = await subscribe(node, session_in(request), asked)
         headers = {"location": f"/subscriptions/{view.subscription.id}"}
         return answer(subscription_shown(view), 201, headers)
 
     async def index(request: Request) -> Response:
-        page = listed(node, request.scope["query_string"], Kind.PUSH)
+        page = listed(node, session_in(request), request.scope["query_string"], Kind.PUSH)
         return answer(
             SubscriptionsPage([subscription_shown(v) for v in page.views], page.next, page.total)
         )
 
     async def show(request: Request) -> Response:
-        return answer(subscription_shown(_find(node, request.path_params["id"])))
+        return answer(
+            subscription_shown(_find(node, session_in(request), request.path_params["id"]))
+        )
 
     async def change(request: Request) -> Response:
-        subscription_id = request.path_params["id"]
-        was = _find(node, subscription_id).subscription
+        session, subscription_id = session_in(request), request.path_params["id"]
+        was = _find(node, session, subscription_id).subscription
         asked = read_change(
             await request.body(), node.now_ns(), was.config, of_box=False, sink_was=was.sink
         )
-        return answer(subscription_shown(await changed(node, subscription_id, asked)))
+        return answer(subscription_shown(await changed(node, session, subscription_id, asked)))
 
     async def delete(request: Request) -> Response:
-        await unsubscribe(node, _find(node, request.path_params["id"]))
+        session, subscription_id = session_in(request), request.path_params["id"]
+        _find(node, session, subscription_id)
+        await node.port.unsubscribe(session, subscription_id)
         return Response(status_code=204)
 
     async def handshake(request: Request) -> Response:
@@ -67,20 +71,30 @@ def subscription_routes(node: Node) -> list[Route]:
         _confirm(node, request.path_params["id"], token, request.headers)
         return Response(status_code=204)
 
-    one = "/subscriptions/{id}"
+    one, by_token = "/subscriptions/{id}", Open("the token in its query is the right to call it")
     return [
-        Route("/subscriptions", index, methods=["GET"]),
-        Route("/subscriptions", create, methods=["POST"]),
-        Route(one, show, methods=["GET"]),
-        Route(one, change, methods=["PATCH"]),
-        Route(one, delete, methods=["DELETE"]),
-        Route(f"{one}/handshake", handshake, methods=["GET"]),
-        Route(f"{one}/handshake", handshake, methods=["POST"]),
+        Endpoint("GET", "/subscriptions", index, BY_PORT),
+        Endpoint("POST", "/subscriptions", create, BY_PORT),
+        Endpoint("GET", one, show, BY_PORT),
+        Endpoint("PATCH", one, change, BY_PORT),
+        Endpoint("DELETE", one, delete, BY_PORT),
+        Endpoint(
+            "GET",
+            f"{one}/handshake",
+            handshake,
+            by_token,
+        ),
+        Endpoint(
+            "POST",
+            f"{one}/handshake",
+            handshake,
+            by_token,
+        ),
     ]
 
 
-def _find(node: Node, subscription_id: str) -> SubscriptionView:
-    view = node.broker.view(subscription_id)
+def _find(node: Node, session: Session, subscription_id: str) -> SubscriptionView:
+    view = node.port.view(session, subscription_id)
     if view.subscription.kind is not Kind.PUSH:
         raise NoSuchSubscription(
             f"{subscription_id[:64]!r} is a message box",
@@ -93,9 +107,8 @@ def _confirm(node: Node, subscription_id: str, token: str, headers: Mapping[str,
     """The sink calls back to say that it wants events (CloudEvents webhooks, 4.2)."""
     given = {"webhook-allowed-origin": "*", **headers}
     said = read_handshake(200, given, node.settings.delivery.origin or node.address)
-    node.broker.confirm(subscription_id, token, said, node.now_ns())
-    node.kick()
-    if _find(node, subscription_id).subscription.state is State.PENDING:
+    node.port.confirm(subscription_id, token, said)
+    if _find(node, internal("handshake"), subscription_id).subscription.state is State.PENDING:
         raise BadToken(
             "the token is not the one that the sink was sent",
             remedy="Call the address in WebHook-Request-Callback as it was sent.",

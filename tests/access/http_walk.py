@@ -1,0 +1,144 @@
+"""Every REST endpoint with every method, both publish paths, streams and sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+from refusing import Refusing
+
+from tocsin.drivers.http.publication import PUBLISHED
+from tocsin.drivers.http.request import METHODS
+from tocsin.drivers.http.rest import app
+from tocsin.drivers.http.rest.endpoint import Endpoint, Open
+from tocsin.drivers.soap.paths import is_soap_path
+
+NOTHING_THERE = (404, 405)
+CODE = "T215"
+
+# Whoever opens another endpoint to everybody has to say so here too.
+WSDL = "a description of the SOAP services, which tools ask for before they know a credential"
+OPEN = {
+    "/livez": "asked by orchestrators",
+    "/readyz": "asked by orchestrators",
+    "/openapi.json": "a description of the interface",
+    "/asyncapi.json": "a description of the interface",
+    "/docs": "a description of the interface",
+    "/errors/{code}": "says what an error means",
+    "/subscriptions/{id}/handshake": "the token that the sink was sent is the right to call it",
+    "/soap": WSDL,
+    "/soap/{below:path}": WSDL,
+    "/axis2/services/{below:path}": WSDL,
+    "/wsman": WSDL,
+    "/wsman/{below:path}": WSDL,
+    "/wsman-anon/identify": WSDL,
+    "/onvif/{below:path}": WSDL,
+}
+
+_EVENT = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "topic": "a/b"}
+_LINEAGE = {
+    "eventType": "START",
+    "eventTime": "2026-01-01T00:00:00Z",
+    "producer": "https://example.org",
+    "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+    "run": {"runId": "01941f29-7c00-7000-8000-000000000000"},
+    "job": {"namespace": "n", "name": "j"},
+}
+_WEBLOG = {
+    "runName": "r",
+    "runId": "01941f29-7c00-7000-8000-000000000000",
+    "event": "started",
+    "utcTime": "2026-01-01T00:00:00Z",
+}
+# What is refused only once it was understood. All else is refused whatever it says.
+BODIES: dict[str, object] = {
+    "POST /events": _EVENT,
+    "POST /blackboard/messages": {"pairs": {"RunId": "r1"}},
+    "POST /subscriptions": {"sink": "http://127.0.0.1:9/hook"},
+    "POST /boxes": {},
+    "POST /ingest/nextflow": _WEBLOG,
+    "POST /api/v1/lineage": _LINEAGE,
+    "POST /api/v1/lineage/batch": [_LINEAGE],
+}
+_SOCKET = {
+    "connection": "upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+async def walk_http(broker: Refusing) -> list[str]:
+    """The requests that were not refused as they should be."""
+    wrong: list[str] = []
+    endpoints = app.endpoints(broker.node, broker.http.door)
+    for path in dict.fromkeys(each.path for each in endpoints):
+        for method in sorted(each.decode() for each in METHODS):
+            is_soap = method == "POST" and is_soap_path(path)  # SOAP has its own walk
+            if not is_soap and not (method == "GET" and path in broker.http.lasting):
+                wrong += await _check(broker, endpoints, method, path)
+    for target in PUBLISHED:  # spelt so that the connection does not know it, but the router does
+        path = target.decode()
+        spelt = f"/%{ord(path[1]):x}{path[2:]}"
+        wrong += await _refused(broker, "POST", spelt, BODIES[f"POST {path}"])
+    for path in broker.http.lasting:
+        wrong += await _refused(broker, "GET", path, headers=_SOCKET if "socket" in path else {})
+    wrong += await _refused(broker, "POST", "/gma?role=consumer", b"<x/>")
+    arrow = {"accept": "application/vnd.apache.arrow.stream"}
+    wrong += await _refused(broker, "GET", "/events", headers=arrow)
+    return wrong
+
+
+async def _check(broker: Refusing, endpoints: list[Endpoint], method: str, path: str) -> list[str]:
+    called = "GET" if method == "HEAD" else method
+    found = next((e for e in endpoints if e.path == path and e.method == called), None)
+    if found is not None and isinstance(found.access, Open):
+        return [] if path in OPEN else [f"{method} {path} is open: {found.access.reason}"]
+    target = re.sub(r"\{\w+(:path)?\}", "x", path)
+    if found is not None:
+        return await _refused(broker, method, target, BODIES.get(f"{method} {path}"))
+    status, code = await ask(broker.http.port, method, target)
+    is_refused = status in NOTHING_THERE or (status, code) == (403, CODE)
+    return [] if is_refused else [f"{method} {target}: {status} {code}"]
+
+
+async def _refused(
+    broker: Refusing,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+) -> list[str]:
+    status, code = await ask(broker.http.port, method, target, body, headers)
+    expected = "" if method == "HEAD" else CODE
+    return [] if (status, code) == (403, expected) else [f"{method} {target}: {status} {code}"]
+
+
+async def ask(
+    port: int,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[int, str]:
+    """The status of one request, and the code of the problem that it was answered with."""
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+    kind = "application/cloudevents+json" if body is _EVENT else "application/json"
+    lines = {
+        "host": "127.0.0.1",
+        "content-type": kind,
+        "content-length": str(len(data)),
+        "connection": "close",
+        **(headers or {}),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + data)
+    answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    length = re.search(rb"content-length: (\d+)", answered)
+    expected = int(length[1]) if length and method != "HEAD" else 0
+    text = await asyncio.wait_for(reader.readexactly(expected), 10) if expected else b""
+    writer.close()
+    code = re.search(rb'"code":"(T\d+)"', text)
+    return int(answered.split(b" ")[1]), code[1].decode() if code else ""

@@ -1,0 +1,77 @@
+"""A broker that lets nobody do anything, and everything that must be true when it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tocsin.access.decision import Decide, deny_all
+from tocsin.access.session import internal
+from tocsin.config import load
+from tocsin.drivers import node as node_module
+from tocsin.drivers.disk import Readers
+from tocsin.drivers.http.server import HttpDoor, listen
+from tocsin.drivers.monitor.monitor import open_monitor
+from tocsin.drivers.node import Node
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.pegasus.door import PegasusDoor
+from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.soap.services import broker_desk
+from tocsin.event.event import Event
+from tocsin.store.store import Store
+
+
+@dataclass
+class Refusing:
+    """The broker, its listeners, and what was read of its log for anybody."""
+
+    node: Node
+    http: HttpDoor
+    pegasus: PegasusDoor
+    reads: list[object] = field(default_factory=list)
+
+    def stored(self) -> tuple[object, ...]:
+        """What changes if anything is stored or subscribed."""
+        broker, nobody = self.node.broker, internal("test")
+        kept = broker.kept("")
+        return broker.head, len(self.node.port.views(nobody)), broker.streams_open, sorted(kept)
+
+
+Walk = Callable[[Refusing], Awaitable[list[str]]]
+"""Makes every call that a protocol has, by the protocol's own table. Returns those not refused."""
+
+
+@contextlib.asynccontextmanager
+async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[Refusing]:
+    """It runs in this process, and has one event in its log."""
+    reads: list[object] = []
+
+    class RecordingReaders(Readers):
+        async def ask(self, work: Callable[[Any], Any]) -> Any:
+            reads.append(work)
+            return await super().ask(work)
+
+    settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
+    with patch.object(node_module, "Readers", RecordingReaders):
+        node = Node(settings, Store.open(directory), Notes(), decide=decide)
+    desk = broker_desk(node)
+    node.monitor = open_monitor(node)
+    http = await listen(node, settings.http.address, desk.answer)
+    node.address = http.address
+    pegasus = await listen_pegasus(node, "127.0.0.1:0")
+    try:
+        await node.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
+        reads.clear()
+        yield Refusing(node, http, pegasus, reads)
+    finally:
+        node.stopping = True
+        await asyncio.gather(http.close(), pegasus.close())
+        await desk.close()
+        if node.monitor is not None:
+            await node.monitor.close()
+        await node.close()

@@ -1,0 +1,144 @@
+"""Where nobody may do anything, no endpoint does anything: so none of them forgot to ask.
+
+Another protocol joins by one more entry in WALKS, which makes every call that it has.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import uvloop
+from http_walk import BODIES, OPEN, ask, walk_http
+from pegasus_walk import walk_pegasus
+from refusing import Refusing, Walk, refusing
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tocsin.access.decision import Action, Decide, deny_all, not_allowed
+from tocsin.access.session import Principal, Session
+from tocsin.drivers.http import connection as connection_module
+from tocsin.drivers.http.rest import app
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
+
+REST = Path(app.__file__).parent
+WALKS: dict[str, Walk] = {"http": walk_http, "pegasus": walk_pegasus}
+
+
+def run(
+    directory: Path, script: Callable[[Refusing], Awaitable[None]], decide: Decide = deny_all
+) -> None:
+    async def main() -> None:
+        async with refusing(directory, decide) as broker:
+            await script(broker)
+
+    uvloop.run(main())
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_whoever_may_do_nothing_is_refused_everywhere(name: str, tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        before = broker.stored()
+
+        assert await WALKS[name](broker) == []
+        assert broker.stored() == before
+        assert broker.reads == []
+
+    run(tmp_path, script)
+
+
+@pytest.mark.parametrize("access", [BY_PORT, Open("nobody thought about it")])
+def test_an_endpoint_that_does_not_ask_is_found(
+    access: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forgotten(request: Request) -> Response:
+        return Response()
+
+    known = app.endpoints
+    later = Endpoint("GET", "/forgotten", forgotten, access)  # type: ignore[arg-type]
+    monkeypatch.setattr(app, "endpoints", lambda node, door: [*known(node, door), later])
+
+    async def script(broker: Refusing) -> None:
+        wrong = await walk_http(broker)
+
+        assert wrong
+        assert all("/forgotten" in each for each in wrong)
+
+    run(tmp_path, script)
+
+
+def test_routes_are_made_of_endpoints_alone() -> None:
+    makers = {
+        path.name
+        for path in REST.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "starlette.routing"
+    }
+
+    assert makers == {"app.py", "endpoint.py", "run_paths.py"}
+    assert "Route(" not in (REST / "app.py").read_text()
+
+
+def test_what_is_listed_as_open_is_open(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        endpoints = app.endpoints(broker.node, broker.http.door)
+
+        assert {each.path for each in endpoints if isinstance(each.access, Open)} == set(OPEN)
+        assert await ask(broker.http.port, "GET", "/livez") == (200, "")
+
+    run(tmp_path, script)
+
+
+def test_each_request_is_decided_by_its_own_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heads that were read before are shared by all connections; who sends them is not."""
+    asked: list[tuple[str, str]] = []
+
+    def decide(session: Session, action: Action, resource: str) -> None:
+        if action is Action.PUBLISH and session.endpoint == "http":
+            asked.append((session.principal.name, session.peer))
+            if session.principal.name != "ann":
+                raise not_allowed(session, action, resource)
+
+    def by_credential(
+        connection: connection_module.Connection, headers: dict[bytes, bytes]
+    ) -> Session:
+        name = headers.get(b"authorization", headers.get(b"cookie", b"anonymous")).decode()
+        return Session(Principal(name), "http", connection.peer)
+
+    monkeypatch.setattr(connection_module, "session_of", by_credential)
+    event = json.dumps(BODIES["POST /events"]).encode()
+
+    def post(credential: str = "") -> bytes:
+        head = "POST /events HTTP/1.1\r\nhost: x.localhost\r\n"
+        kind = "content-type: application/cloudevents+json\r\n"
+        return f"{head}{credential}{kind}content-length: {len(event)}\r\n\r\n".encode() + event
+
+    async def script(broker: Refusing) -> None:
+        ways = [await asyncio.open_connection("127.0.0.1", broker.http.port) for _ in range(2)]
+        heads = ("", "authorization: ann\r\n", "", "cookie: bob\r\n", "authorization: ann\r\n", "")
+        names = ("anonymous", "ann", "anonymous", "bob", "ann", "anonymous")
+        for credential, name in zip(heads, names, strict=True):
+            for reader, writer in ways:
+                writer.write(post(credential))
+                answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+                length = int(answered.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                host, port = writer.get_extra_info("sockname")[:2]
+
+                assert asked[-1] == (name, f"{host}:{port}")
+                assert answered.split(b" ")[1] == (b"202" if name == "ann" else b"403")
+        for _, writer in ways:
+            writer.close()
+        remembered = broker.http.door.heads.find
+
+        assert remembered(post()) is not None
+        assert remembered(post("authorization: ann\r\n")) is None
+        assert remembered(post("cookie: bob\r\n")) is None
+
+    run(tmp_path, script, decide)

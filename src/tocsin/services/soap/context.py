@@ -12,7 +12,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.services.soap.consumers import ConsumerRules
-from tocsin.event.limits import Limits
+from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.soap.topics import TopicName
 from tocsin.wire.wstopics.tree import TopicTree
 

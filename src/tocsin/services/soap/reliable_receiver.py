@@ -12,19 +12,18 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-import msgspec
-
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks, Timer, new_uuid
 from tocsin.errors import ShuttingDown, TocsinError, TooMuchKept
 from tocsin.services.soap.ack_sender import AckSender
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
+from tocsin.services.soap.reliable_messages import content_of, identified, reply_of
 from tocsin.services.soap.request import ACCEPTED, Handlers, Reply, Request
 from tocsin.services.soap.sequences import LiveSequence, Sequences, decode_held
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
 from tocsin.wire.soap.fault import SoapFault, fault_of
-from tocsin.wire.soap.names import WSA2005, WSRM10, WSRM11
+from tocsin.wire.soap.names import WSRM10, WSRM11
 from tocsin.wire.wsrm import destination, faults
 from tocsin.wire.wsrm.destination import Decision, Inbound
 from tocsin.wire.wsrm.faults import Speaker
@@ -33,7 +32,6 @@ from tocsin.wire.wsrm.messages import (
     Blocks,
     CloseSequence,
     CloseSequenceResponse,
-    Content,
     CreateSequence,
     CreateSequenceResponse,
     Sequence,
@@ -41,8 +39,8 @@ from tocsin.wire.wsrm.messages import (
     TerminateSequenceResponse,
     action,
 )
-from tocsin.wire.wsrm.read import NOTHING, read_blocks, read_content
-from tocsin.wire.wsrm.write import write_acknowledgement, write_content
+from tocsin.wire.wsrm.read import NOTHING, read_blocks
+from tocsin.wire.wsrm.write import write_acknowledgement
 
 NS_PER_S: Final = 1_000_000_000
 LEASE_NS_MAX: Final = 7 * 86_400 * NS_PER_S
@@ -153,7 +151,7 @@ class ReliableReceiver:
             )
         if decision is not Decision.PROCESS:
             return ACCEPTED
-        outcome = await _outcome(process, _identified(request, came))
+        outcome = await _outcome(process, identified(request, came))
         done = destination.received(live.inbound, came, now_ns)
         await self._sequences.save(live, destination.processed(done, came.number))
         if isinstance(outcome, SoapFault):
@@ -193,7 +191,7 @@ class ReliableReceiver:
         assert self._process is not None
         if held is None:  # a damaged log does not bring back all that it was given
             raise SoapFault("Sender", "the log has lost the message")
-        return await self._process(_identified(self._read(decode_held(held).call()), came))
+        return await self._process(identified(self._read(decode_held(held).call()), came))
 
     # Acknowledgements
 
@@ -225,7 +223,7 @@ class ReliableReceiver:
     # Services
 
     async def create(self, request: Request) -> Reply:
-        asked = _content(request, CreateSequence)
+        asked = content_of(request, CreateSequence)
         to = Speaker(asked.rm, request.envelope.soap)
         if self._sequences.is_full:
             raise faults.refused(to, "too many sequences are open; try again later")
@@ -249,7 +247,7 @@ class ReliableReceiver:
             raise faults.refused(to, error.problem) from error
         # An offer of a sequence for our answers is not taken: they go back as they always do.
         made = CreateSequenceResponse(asked.rm, inbound.identifier, lease_ns, "NoDiscard")
-        return _reply(made)
+        return reply_of(made)
 
     def _acks_to(self, reference: EndpointReference, to: Speaker, request: Request) -> str | None:
         if reference.is_anonymous:
@@ -265,17 +263,17 @@ class ReliableReceiver:
         return reference.address
 
     async def close_sequence(self, request: Request) -> Reply:
-        asked = _content(request, CloseSequence)
+        asked = content_of(request, CloseSequence)
         live = self._find(asked.rm, asked.identifier, request)
         async with live.lock:
             self._check_is_there(live, request)
             await self._shut(live)
             headers = self._acknowledgements([live])
-        reply = _reply(CloseSequenceResponse(asked.rm, asked.identifier))
+        reply = reply_of(CloseSequenceResponse(asked.rm, asked.identifier))
         return replace(reply, headers=headers)
 
     async def terminate(self, request: Request) -> Reply:
-        asked = _content(request, TerminateSequence)
+        asked = content_of(request, TerminateSequence)
         live = self._find(asked.rm, asked.identifier, request)
         async with live.lock:
             self._check_is_there(live, request)
@@ -283,7 +281,7 @@ class ReliableReceiver:
             await self._sequences.end(live)
         if asked.rm == WSRM10:
             return ACCEPTED
-        reply = _reply(TerminateSequenceResponse(asked.rm, asked.identifier))
+        reply = reply_of(TerminateSequenceResponse(asked.rm, asked.identifier))
         return replace(reply, headers=self._acknowledgements([live]))
 
     async def _shut(self, live: LiveSequence) -> None:
@@ -397,24 +395,3 @@ async def _outcome(process: Callable[..., Awaitable[Reply]], *what: object) -> R
         if error.http_status >= 500 or error.http_status == TOO_MANY:
             raise
         return fault_of(error)
-
-
-def _identified(request: Request, came: Sequence) -> Request:
-    """The request with an id that a repetition has too."""
-    if request.addressing.message_id is not None:
-        return request
-    own = msgspec.structs.replace(request.addressing, message_id=f"{came.identifier}#{came.number}")
-    return replace(request, addressing=own)
-
-
-def _content(request: Request, kind: type[Any]) -> Any:
-    content = read_content(request.envelope, request.element)
-    if not isinstance(content, kind):
-        raise SoapFault("Sender", f"the body is not a {kind.__name__}")
-    return content
-
-
-def _reply(content: Content) -> Reply:
-    # None of our answers holds a reference, so their version of WS-Addressing says nothing.
-    body = write_content(content, WSA2005)
-    return Reply(body, action(content.rm, type(content).__name__))

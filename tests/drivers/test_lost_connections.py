@@ -29,7 +29,7 @@ from tocsin.drivers.http.streaming import EventStream
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
-from tocsin.drivers.soap.services import broker_desk
+from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.soap_tcp.session import Session as SoapTcpSession
 from tocsin.store.store import Store
@@ -161,7 +161,7 @@ async def play(
 ) -> list[str]:
     """Send, hang up, and see what the broker holds on to once it has noticed."""
     node = Node(settings, Store.open(directory), Notes())
-    desk = broker_desk(node)
+    desk = SoapServices(node)
     doors = {
         "http": await listen(node, "127.0.0.1:0", desk.answer),
         "frames": await listen_frames(node.performance, "127.0.0.1:0", flag="--frames"),

@@ -10,14 +10,16 @@ import pytest
 import uvloop
 
 from soap.wse_source import Answer, Consumer, consumer
+from tocsin.access.session import anonymous
 from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.soap import endings, heartbeats
-from tocsin.drivers.soap.call import SoapCall
-from tocsin.drivers.soap.desk import Desk
-from tocsin.drivers.soap.eventing import EventingService
+from tocsin.drivers.soap_services import soap_context
 from tocsin.event.event import Event
+from tocsin.services.soap import heartbeats, subscription_ends
+from tocsin.services.soap.call import SoapCall
+from tocsin.services.soap.dispatcher import Dispatcher
+from tocsin.services.soap.eventing import EventingService
 from tocsin.store.store import Store
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import write_envelope
@@ -26,6 +28,7 @@ from tocsin.wire.wse.messages import PULL, Message, Pull, PullResponse, Subscrib
 from tocsin.wire.wse.write import write
 
 PATIENCE_S = 20.0
+SENDER = anonymous("soap", "127.0.0.1:1")
 Ask = Callable[[Message], Awaitable[Answer]]
 
 
@@ -41,13 +44,12 @@ def run(directory: Path, script: Callable[[Node, Ask], Awaitable[None]]) -> None
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes())
-        desk = Desk(node, [EventingService(node)])
+        context = soap_context(node)
+        desk = Dispatcher(context, [EventingService(context)])
 
         async def ask(message: Message) -> Answer:
             body = write_envelope("1.2", body=write(message, WSA2005))
-            call = SoapCall(
-                body, "application/soap+xml", "", "/soap", "", "http://b", "127.0.0.1:1"
-            )
+            call = SoapCall(body, "application/soap+xml", "", "/soap", "", "http://b", SENDER)
             answer = await desk.answer(call)
             return Answer(answer.status, answer.body)
 
@@ -92,7 +94,7 @@ def test_only_so_many_subscriptions_have_heartbeats(
 def test_only_so_many_ends_are_told(
     tmp_path: Path, sink: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endings, "ENDS_MAX", 2)
+    monkeypatch.setattr(subscription_ends, "ENDS_MAX", 2)
     reference = EndpointReference(sink.url)
 
     async def script(node: Node, ask: Ask) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from tocsin.access.decision import Action, Decide, allow_all
 from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
+from tocsin.broker.counters import Counters
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
 from tocsin.broker.interest import Interest
@@ -256,6 +257,11 @@ class BrokerPort:
         """What anybody wants now."""
         return self._broker.interest
 
+    @property
+    def counters(self) -> Counters:
+        """What happened so far."""
+        return self._broker.counters
+
     # What services keep
 
     async def keep(self, session: Session, key: str, value: bytes | None) -> None:
@@ -277,9 +283,10 @@ class BrokerPort:
         self.runtime.wake()
         try:
             return await signal
-        finally:
-            if not signal.is_answered():  # whoever waited has left
-                self._broker.cancel(signal)
+        except BaseException:
+            # Whoever waited has left, perhaps just after the answer: what it took is given back.
+            self._broker.cancel(signal)
+            raise
 
 
 def _stopping() -> ShuttingDown:

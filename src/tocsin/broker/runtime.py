@@ -106,6 +106,11 @@ class Turns:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_free(self) -> bool:
+        """True if whoever comes now need not wait."""
+        return self._free > 0
+
     async def __aenter__(self) -> None:
         if self._free:
             self._free -= 1
@@ -134,3 +139,51 @@ class Turns:
             self._waiting.popleft().answer(None)
         else:
             self._free += 1
+
+
+class Tasks:
+    """The coroutines that one service has running: it can count them, and end them with itself."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._running: dict[int, _Running] = {}
+        self._spawned = 0
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._spawned += 1
+        running = self._running[self._spawned] = _Running(work)
+        running.task = self._runtime.spawn(self._run(self._spawned, running))
+
+    async def _run(self, number: int, running: _Running) -> None:
+        running.has_begun = True
+        try:
+            await running.work
+        finally:
+            self._running.pop(number, None)
+
+    def cancel(self) -> None:
+        """End them all."""
+        for number, running in list(self._running.items()):
+            if not running.has_begun:
+                running.work.close()
+                del self._running[number]
+            if running.task is not None:
+                running.task.cancel()
+
+
+class _Running:
+    __slots__ = ("has_begun", "task", "work")
+
+    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+        self.work = work
+        self.task: Task | None = None
+        self.has_begun = False
+
+
+def new_uuid(runtime: Runtime) -> str:
+    """A random UUID, as RFC 9562 writes its version 4."""
+    digits = runtime.new_id() + runtime.new_id()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"

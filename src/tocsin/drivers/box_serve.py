@@ -21,7 +21,6 @@ from tocsin.access.session import Session
 from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
-from tocsin.drivers.boxes.office import Office
 from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
@@ -29,14 +28,13 @@ from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.server import HttpDoor
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
-from tocsin.drivers.soap.boxes import BoxService
-from tocsin.drivers.soap.call import Answer
-from tocsin.drivers.soap.desk import Desk
-from tocsin.drivers.soap.paths import is_soap_path
-from tocsin.drivers.soap.reliable import Reliable
+from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.drivers.tls import door_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
+from tocsin.services.soap.broker_dispatcher import mailbox_dispatcher
+from tocsin.services.soap.call import Answer
+from tocsin.services.soap.paths import is_soap_path
 
 _ALSO_HERE: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for its WSDL
 
@@ -44,8 +42,8 @@ _ALSO_HERE: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for it
 class BoxDoor(HttpDoor):
     """An HTTP door that leads to the boxes and nowhere else."""
 
-    def __init__(self, office: Office, soap: Answer) -> None:
-        super().__init__(office.open(), soap)
+    def __init__(self, boxes: MailboxNode, soap: Answer) -> None:
+        super().__init__(boxes.open(), soap)
         self.door.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
@@ -102,11 +100,10 @@ async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLCon
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    office = Office(settings, notes)
-    node = office.open()
-    services = [BoxService(node, office)]
-    desk = Desk(node, services, publishes=False, reliable=Reliable(node))
-    door = BoxDoor(office, desk.answer)
+    boxes = MailboxNode(settings, notes)
+    node = boxes.open()
+    dispatcher = mailbox_dispatcher(soap_context(node), boxes.mailboxes)
+    door = BoxDoor(boxes, dispatcher.answer)
     try:
         await door.open(settings.http.address, tls)
         node.address = door.address
@@ -119,6 +116,6 @@ async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLCon
     finally:
         node.stopping = True
         await door.close()
-        await desk.close()
-        await office.close()  # as the desk did, unless it never opened
+        dispatcher.close()
+        await boxes.close()
     return 0 if node.failure is None else node.failure.exit_code

@@ -9,7 +9,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from tocsin.broker.delivery.trust import PORTS, Sink
+from tocsin.broker.delivery.trust import PORTS, Sink, is_this_machine
 from tocsin.errors import SinkRefused
 
 if TYPE_CHECKING:
@@ -31,12 +31,6 @@ def check_not_ourselves(node: Node, sink: Sink, reached_as: str = "") -> None:
             "that is this broker itself, and it would deliver to itself for ever",
             remedy="Name the consumer's own address, or that of a message box.",
         )
-
-
-def is_this_machine(host: str) -> bool:
-    """True for the name that always leads back to where it is said (RFC 6761)."""
-    name = host.lower().removesuffix(".")
-    return name == "localhost" or name.endswith(".localhost")
 
 
 def _is_listener(listener: str, sink: Sink) -> bool:

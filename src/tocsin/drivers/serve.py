@@ -35,8 +35,7 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import PegasusDoor, door_limits
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
-from tocsin.drivers.soap.desk import Desk
-from tocsin.drivers.soap.services import broker_desk
+from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.tls import door_context, sink_context
@@ -144,14 +143,14 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     node = Node(settings, store, notes)
-    desk = broker_desk(node)
+    soap = SoapServices(node)
     doors: Doors = {}
     try:
         node.monitor = open_monitor(node)
         node.archiver = open_archiver(node)
-        await _open(doors, node, desk, tls)
+        await _open(doors, node, soap, tls)
     except BaseException:
-        await _close(doors, node, desk)
+        await _close(doors, node, soap)
         raise
     note_room(settings, node.note)
     gc.freeze()  # what the start made stays; no collection need look at it again
@@ -162,20 +161,20 @@ async def _serve(
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    await _close(doors, node, desk)
+    await _close(doors, node, soap)
     return _exit_code(node.failure)
 
 
-async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None) -> None:
+async def _open(doors: Doors, node: Node, soap: SoapServices, tls: ssl.SSLContext | None) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-    doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls, budget=budget)
+    doors["http"] = await listen(node, settings.http.address, soap.answer, tls=tls, budget=budget)
     node.address = doors["http"].address
     await _open_frames(doors, node, tls, budget)
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
-            desk.answer,
+            soap.answer,
             settings.soap_tcp.address,
             settings.soap_tcp,
             node.note,
@@ -238,10 +237,10 @@ def _address(doors: Doors, name: str) -> str | None:
     return doors[name].address if name in doors else None
 
 
-async def _close(doors: Doors, node: Node, desk: Desk) -> None:
+async def _close(doors: Doors, node: Node, soap: SoapServices) -> None:
     node.stopping = True
     await asyncio.gather(*(door.close() for door in doors.values()))
-    await desk.close()
+    await soap.close()
     if node.archiver is not None:
         await node.archiver.close()
     if node.monitor is not None:

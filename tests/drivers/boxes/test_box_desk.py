@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.boxes.box_process import payloads
+from tocsin.access.session import anonymous
 from tocsin.config import load
-from tocsin.drivers.boxes.office import Office
-from tocsin.drivers.boxes.taking import Taken
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.soap.boxes import BoxService
-from tocsin.drivers.soap.call import SoapCall
-from tocsin.drivers.soap.desk import Desk
+from tocsin.drivers.soap_services import MailboxNode, SoapServices, soap_context
 from tocsin.errors import DiskFailed
+from tocsin.services.mailbox.box_reader import Taken
+from tocsin.services.soap.broker_dispatcher import mailbox_dispatcher
+from tocsin.services.soap.call import SoapCall
 from tocsin.store.store import Store
 from tocsin.wire.msgbox.content import BoxMessage, box_message
 from tocsin.wire.pullpoint import operations as pullpoint
@@ -28,6 +28,7 @@ from tocsin.wire.soap.envelope import read_envelope, write_envelope
 from tocsin.wire.soap.names import WSN13
 
 PATIENCE_S = 30.0
+SENDER = anonymous("soap", "127.0.0.1:1")
 EXAMPLES = 20  # each opens a log on a real disk
 BASE = "http://127.0.0.1:8400"
 
@@ -39,13 +40,12 @@ def at_a_desk(script: Callable[[Ask], Awaitable[None]]) -> None:
 
     async def main(directory: Path) -> None:
         asked, _ = load({"log.directory": str(directory)}, {})
-        office = Office(asked, Notes())
-        node = office.open()
-        desk = Desk(node, [BoxService(node, office)], publishes=False)
+        boxes = MailboxNode(asked, Notes())
+        desk = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
 
         async def ask(path: str, body: bytes) -> bytes:
             message = write_envelope("1.1", body=body)
-            call = SoapCall(message, "text/xml", "", path, "", BASE, "127.0.0.1:1")
+            call = SoapCall(message, "text/xml", "", path, "", BASE, SENDER)
             answer = await desk.answer(call)
             if answer.receipt is not None:
                 answer.receipt.arrived()
@@ -54,7 +54,8 @@ def at_a_desk(script: Callable[[Ask], Awaitable[None]]) -> None:
         try:
             await asyncio.wait_for(script(ask), PATIENCE_S)
         finally:
-            await office.close()
+            desk.close()
+            await boxes.close()
 
     with tempfile.TemporaryDirectory(prefix="tocsin-") as directory:
         uvloop.run(main(Path(directory)))
@@ -114,23 +115,25 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
 ) -> None:
     async def main(directory: Path) -> None:
         asked, _ = load({"log.directory": str(directory)}, {})
-        office = Office(asked, Notes())
-        box = await office.create()
+        boxes = MailboxNode(asked, Notes())
+        box = await boxes.mailboxes.create(SENDER)
         stored, handed, released = 0, 0, 0  # messages in the box, in answers, and gone for good
         last: Taken | None = None
         for step, count in [*steps, *[("take", 100)] * 10]:
             if step == "store":
                 numbers = range(stored, stored + count)
-                await office.store(box, [BoxMessage(b"<m>%d</m>" % n) for n in numbers])
+                await boxes.mailboxes.store(
+                    SENDER, box, [BoxMessage(b"<m>%d</m>" % n) for n in numbers]
+                )
                 stored += count
             elif step == "restart":
-                await office.close()
-                office = Office(asked, Notes())
+                await boxes.close()
+                boxes = MailboxNode(asked, Notes())
                 handed, last = released, None
             else:
                 if last is not None:
                     last.receipt.arrived()
-                last = taken = await office.take(box, count)
+                last = taken = await boxes.mailboxes.take(SENDER, box, count)
                 found = [box_message(each.event).body for each in taken.messages]
                 wanted = [b"<m>%d</m>" % n for n in range(handed, min(handed + count, stored))]
                 # A box that was just opened may have found only the first of them yet.
@@ -138,7 +141,7 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
                 assert bool(found) == bool(wanted)
                 released, handed = handed, handed + len(found)
         assert handed == stored
-        await office.close()
+        await boxes.close()
 
     with tempfile.TemporaryDirectory(prefix="tocsin-") as directory:
         uvloop.run(asyncio.wait_for(main(Path(directory)), PATIENCE_S))
@@ -148,8 +151,8 @@ def test_a_broker_whose_boxes_are_on_a_failing_disk_stops(tmp_path: Path) -> Non
     async def main() -> None:
         asked, _ = load({"log.directory": str(tmp_path)}, {})
         node = Node(asked, Store.open(tmp_path), Notes())
-        service = BoxService(node)
-        boxes = service.office.open()
+        service = SoapServices(node)
+        boxes = service.boxes.open()
         boxes.failure = DiskFailed("the disk is gone", remedy="Look at it.")
         boxes.failed.set()
 

@@ -14,26 +14,31 @@ import pytest
 import uvloop
 
 from served import ROOT
+from tocsin.access.session import anonymous
 from tocsin.config import load
-from tocsin.drivers.boxes.office import Office
-from tocsin.drivers.boxes.taking import Taken
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.soap_services import MailboxNode
 from tocsin.errors import DataDirectoryInUse, NoSuchBox, TooLarge, TooManySubscriptions
+from tocsin.services.mailbox.box_reader import Taken
+from tocsin.services.mailbox.mailboxes import Mailboxes
 from tocsin.wire.msgbox.content import BoxMessage, box_message
 
 PATIENCE_S = 20.0
+OWNER = anonymous("soap")
 
 
-def run(directory: Path, script: Callable[[Office], Awaitable[None]], **settings: object) -> None:
+def run(
+    directory: Path, script: Callable[[Mailboxes], Awaitable[None]], **settings: object
+) -> None:
     """An office from its opening to its close."""
 
     async def main() -> None:
         flags = {"log.directory": str(directory), **{f"boxes.{k}": v for k, v in settings.items()}}
-        office = Office(load(flags, {})[0], Notes())
+        node = MailboxNode(load(flags, {})[0], Notes())
         try:
-            await asyncio.wait_for(script(office), PATIENCE_S)
+            await asyncio.wait_for(script(node.mailboxes), PATIENCE_S)
         finally:
-            await office.close()
+            await node.close()
 
     uvloop.run(main())
 
@@ -41,11 +46,11 @@ def run(directory: Path, script: Callable[[Office], Awaitable[None]], **settings
 _last: dict[str, Taken] = {}
 
 
-async def take(office: Office, box: str, count: int) -> Taken:
+async def take(office: Mailboxes, box: str, count: int) -> Taken:
     """As a client with one connection: the next question shows that the last answer arrived."""
     if box in _last:
         _last.pop(box).receipt.arrived()
-    taken = _last[box] = await office.take(box, count)
+    taken = _last[box] = await office.take(OWNER, box, count)
     return taken
 
 
@@ -62,7 +67,7 @@ def expected(*numbers: int) -> list[bytes]:
 
 
 def test_nothing_is_on_disk_before_the_first_box(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
+    async def script(office: Mailboxes) -> None:
         assert not (tmp_path / "boxes").exists()
         with pytest.raises(NoSuchBox):
             await take(office, "nobody", 10)
@@ -73,11 +78,11 @@ def test_nothing_is_on_disk_before_the_first_box(tmp_path: Path) -> None:
 def test_what_was_sent_to_a_box_is_taken_once_in_order_and_from_that_box_alone(
     tmp_path: Path,
 ) -> None:
-    async def script(office: Office) -> None:
-        mine, yours = await office.create(), await office.create()
-        await office.store(mine, numbered(1, 2))
-        await office.store(yours, numbered(7))
-        await office.store(mine, numbered(3))
+    async def script(office: Mailboxes) -> None:
+        mine, yours = await office.create(OWNER), await office.create(OWNER)
+        await office.store(OWNER, mine, numbered(1, 2))
+        await office.store(OWNER, yours, numbered(7))
+        await office.store(OWNER, mine, numbered(3))
 
         assert bodies(await take(office, mine, 2)) == expected(1, 2)
         assert bodies(await take(office, mine, 2)) == expected(3)
@@ -88,12 +93,16 @@ def test_what_was_sent_to_a_box_is_taken_once_in_order_and_from_that_box_alone(
 
 
 def test_a_destroyed_box_takes_nothing_and_gives_nothing(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        box = await office.create()
-        await office.store(box, numbered(1))
-        await office.destroy(box)
+    async def script(office: Mailboxes) -> None:
+        box = await office.create(OWNER)
+        await office.store(OWNER, box, numbered(1))
+        await office.destroy(OWNER, box)
 
-        for ask in (take(office, box, 1), office.store(box, numbered(2)), office.destroy(box)):
+        for ask in (
+            take(office, box, 1),
+            office.store(OWNER, box, numbered(2)),
+            office.destroy(OWNER, box),
+        ):
             with pytest.raises(NoSuchBox):
                 await ask
 
@@ -105,14 +114,14 @@ def test_what_the_last_answer_handed_out_comes_again_after_a_restart_and_nothing
 ) -> None:
     box = ""
 
-    async def first(office: Office) -> None:
+    async def first(office: Mailboxes) -> None:
         nonlocal box
-        box = await office.create()
-        await office.store(box, numbered(1, 2, 3))
+        box = await office.create(OWNER)
+        await office.store(OWNER, box, numbered(1, 2, 3))
         assert bodies(await take(office, box, 1)) == expected(1)
         assert bodies(await take(office, box, 1)) == expected(2)
 
-    async def second(office: Office) -> None:
+    async def second(office: Mailboxes) -> None:
         assert bodies(await take(office, box, 10)) == expected(2, 3)
 
     run(tmp_path, first)
@@ -121,12 +130,12 @@ def test_what_the_last_answer_handed_out_comes_again_after_a_restart_and_nothing
 
 
 def test_the_same_message_sent_again_is_in_the_box_once(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        box, other = await office.create(), await office.create()
+    async def script(office: Mailboxes) -> None:
+        box, other = await office.create(OWNER), await office.create(OWNER)
         message = BoxMessage(b"<m/>", message_id="urn:1")
         for sent in (message, message, BoxMessage(b"<n/>", message_id="urn:1")):
-            await office.store(box, [sent])
-        await office.store(other, [message])
+            await office.store(OWNER, box, [sent])
+        await office.store(OWNER, other, [message])
 
         assert bodies(await take(office, box, 10)) == [b"<m/>", b"<n/>"]
         assert bodies(await take(office, other, 10)) == [b"<m/>"]
@@ -135,9 +144,9 @@ def test_the_same_message_sent_again_is_in_the_box_once(tmp_path: Path) -> None:
 
 
 def test_past_its_limit_a_box_gives_up_the_oldest_and_says_so_once(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        box = await office.create()
-        await office.store(box, numbered(*range(8)))
+    async def script(office: Mailboxes) -> None:
+        box = await office.create(OWNER)
+        await office.store(OWNER, box, numbered(*range(8)))
 
         first = await take(office, box, 2)
         second = await take(office, box, 10)
@@ -149,14 +158,14 @@ def test_past_its_limit_a_box_gives_up_the_oldest_and_says_so_once(tmp_path: Pat
 
 
 def test_what_was_handed_out_already_is_not_missed_when_it_goes(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        box = await office.create()
-        await office.store(box, numbered(1, 2, 3))
+    async def script(office: Mailboxes) -> None:
+        box = await office.create(OWNER)
+        await office.store(OWNER, box, numbered(1, 2, 3))
         await take(office, box, 10)
 
-        await office.store(box, numbered(4, 5))
+        await office.store(OWNER, box, numbered(4, 5))
         kept = await take(office, box, 10)
-        await office.store(box, numbered(*range(10, 17)))
+        await office.store(OWNER, box, numbered(*range(10, 17)))
         lossy = await take(office, box, 10)
 
         assert (bodies(kept), kept.dropped) == (expected(4, 5), 0)
@@ -166,48 +175,48 @@ def test_what_was_handed_out_already_is_not_missed_when_it_goes(tmp_path: Path) 
 
 
 def test_a_box_lives_as_long_as_it_is_taken_from(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        taken_from, left_alone = await office.create(), await office.create()
+    async def script(office: Mailboxes) -> None:
+        taken_from, left_alone = await office.create(OWNER), await office.create(OWNER)
         for _ in range(6):
             await asyncio.sleep(0.25)
             await take(office, taken_from, 1)
 
         with pytest.raises(NoSuchBox):
-            office.view(left_alone)
+            office.view(OWNER, left_alone)
         await asyncio.sleep(1.2)
         with pytest.raises(NoSuchBox):
-            office.view(taken_from)
+            office.view(OWNER, taken_from)
 
     run(tmp_path, script, lease_s=1.0)
 
 
 def test_there_is_a_limit_to_boxes_and_one_that_goes_makes_room(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        first, _ = await office.create(), await office.create()
+    async def script(office: Mailboxes) -> None:
+        first, _ = await office.create(OWNER), await office.create(OWNER)
         with pytest.raises(TooManySubscriptions, match=r"boxes\.boxes_max|2 message boxes"):
-            await office.create()
-        await office.destroy(first)
-        await office.create()
+            await office.create(OWNER)
+        await office.destroy(OWNER, first)
+        await office.create(OWNER)
 
     run(tmp_path, script, boxes_max=2)
 
 
 def test_a_message_too_large_for_a_box_is_refused_and_nothing_of_it_kept(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        box = await office.create()
+    async def script(office: Mailboxes) -> None:
+        box = await office.create(OWNER)
         with pytest.raises(TooLarge):
-            await office.store(box, [*numbered(1), BoxMessage(b"<m>" + b"x" * (1 << 20))])
+            await office.store(OWNER, box, [*numbered(1), BoxMessage(b"<m>" + b"x" * (1 << 20))])
         assert bodies(await take(office, box, 10)) == []
 
     run(tmp_path, script)
 
 
 def test_two_offices_on_one_directory_would_spoil_each_other(tmp_path: Path) -> None:
-    async def script(office: Office) -> None:
-        await office.create()
+    async def script(office: Mailboxes) -> None:
+        await office.create(OWNER)
         settings, _ = load({"log.directory": str(tmp_path)}, {})
         with pytest.raises(DataDirectoryInUse):
-            Office(settings, Notes())
+            MailboxNode(settings, Notes())
 
     run(tmp_path, script)
 
@@ -216,16 +225,18 @@ STORES_AND_SAYS_SO = """
 import asyncio, sys
 import uvloop
 from tocsin.config import load
-from tocsin.drivers.boxes.office import Office
+from tocsin.access.session import anonymous
+from tocsin.drivers.soap_services import MailboxNode
 from tocsin.drivers.notes import Notes
 from tocsin.wire.msgbox.content import BoxMessage
 
 async def main():
-    office = Office(load({"log.directory": sys.argv[1]}, {})[0], Notes())
-    box = await office.create()
+    office = MailboxNode(load({"log.directory": sys.argv[1]}, {})[0], Notes()).mailboxes
+    OWNER = anonymous("soap")
+    box = await office.create(OWNER)
     print(box, flush=True)
     for number in range(10**9):
-        await office.store(box, [BoxMessage(b"<m>%d</m>" % number)])
+        await office.store(OWNER, box, [BoxMessage(b"<m>%d</m>" % number)])
         print(number, flush=True)
 
 uvloop.run(main())
@@ -249,7 +260,7 @@ def test_every_message_that_was_acknowledged_is_there_after_kill_9(tmp_path: Pat
     process.stdout.close()
     acknowledged = 50 + len([line for line in told if line.isdigit()])
 
-    async def script(office: Office) -> None:
+    async def script(office: Mailboxes) -> None:
         found = bodies(await take(office, box, 1_000))
         assert found[:acknowledged] == expected(*range(acknowledged))
         assert len(found) <= acknowledged + 1

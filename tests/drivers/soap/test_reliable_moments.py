@@ -10,13 +10,13 @@ import msgspec
 import pytest
 import uvloop
 
+from tocsin.access.session import anonymous as anonymous_session
 from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.soap import reliable, sequences
-from tocsin.drivers.soap.call import SoapCall
-from tocsin.drivers.soap.desk import Desk
-from tocsin.drivers.soap.services import broker_desk
+from tocsin.drivers.soap_services import SoapServices
+from tocsin.services.soap import reliable_receiver, sequences
+from tocsin.services.soap.call import SoapCall
 from tocsin.store.store import Store
 from tocsin.wire.soap.addressing import EndpointReference, anonymous
 from tocsin.wire.soap.envelope import content_type, read_envelope, write_envelope
@@ -33,6 +33,7 @@ from tocsin.wire.wsrm.read import fault_name, read_blocks, read_content
 from tocsin.wire.wsrm.write import write_content, write_sequence
 
 PATIENCE_S = 10.0
+SENDER = anonymous_session("soap", "127.0.0.1:2")
 PLAIN = b"<reading>7</reading>"
 NOTIFY = (
     f'<n:Notify xmlns:n="{WSN13}"><n:NotificationMessage><n:Message><a/></n:Message>'
@@ -40,7 +41,7 @@ NOTIFY = (
     "</n:NotificationMessage></n:Notify>"
 ).encode()
 
-Script = Callable[[Node, Desk], Awaitable[None]]
+Script = Callable[[Node, SoapServices], Awaitable[None]]
 
 
 def run(directory: Path, script: Script) -> None:
@@ -49,7 +50,7 @@ def run(directory: Path, script: Script) -> None:
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes())
-        desk = broker_desk(node)
+        desk = SoapServices(node)
         try:
             await asyncio.wait_for(script(node, desk), PATIENCE_S)
         finally:
@@ -59,14 +60,14 @@ def run(directory: Path, script: Script) -> None:
     uvloop.run(main())
 
 
-async def post(desk: Desk, header: bytes, body: bytes) -> bytes:
+async def post(desk: SoapServices, header: bytes, body: bytes) -> bytes:
     message = write_envelope("1.2", header=header, body=body)
     kind = content_type("1.2")
-    call = SoapCall(message, kind, "", "/soap", "", "http://127.0.0.1:1", "127.0.0.1:2")
+    call = SoapCall(message, kind, "", "/soap", "", "http://127.0.0.1:1", SENDER)
     return (await desk.answer(call)).body
 
 
-async def begin(desk: Desk) -> str:
+async def begin(desk: SoapServices) -> str:
     back = EndpointReference(anonymous(WSA2005), WSA2005)
     answer = read_envelope(
         await post(desk, b"", write_content(CreateSequence(WSRM11, back), WSA2005))
@@ -77,7 +78,7 @@ async def begin(desk: Desk) -> str:
     return made.identifier
 
 
-async def send(desk: Desk, identifier: str, number: int, body: bytes) -> Ranges:
+async def send(desk: SoapServices, identifier: str, number: int, body: bytes) -> Ranges:
     place = write_sequence(Sequence(WSRM11, identifier, number), "1.2")
     [acknowledgement] = read_blocks(read_envelope(await post(desk, place, body))).acknowledgements
     assert isinstance(acknowledgement, Acknowledgement)
@@ -95,7 +96,7 @@ def test_an_event_on_disk_whose_number_is_not_is_not_stored_again(
 ) -> None:
     identifier = ""
 
-    async def before(node: Node, desk: Desk) -> None:
+    async def before(node: Node, desk: SoapServices) -> None:
         nonlocal identifier
         identifier = await begin(desk)
         kept = node.broker.kept(sequences.PREFIX)
@@ -103,7 +104,7 @@ def test_an_event_on_disk_whose_number_is_not_is_not_stored_again(
         assert node.broker.head == events
         await put_back(node, kept)
 
-    async def after(node: Node, desk: Desk) -> None:
+    async def after(node: Node, desk: SoapServices) -> None:
         assert await send(desk, identifier, 1, body) == ((1, 1),)
         assert node.broker.head == events
         assert await send(desk, identifier, 2, body) == ((1, 2),)
@@ -118,7 +119,7 @@ def test_a_held_message_that_was_processed_but_not_removed_is_not_stored_again(
 ) -> None:
     identifier = ""
 
-    async def before(node: Node, desk: Desk) -> None:
+    async def before(node: Node, desk: SoapServices) -> None:
         nonlocal identifier
         identifier = await begin(desk)
         assert await send(desk, identifier, 2, PLAIN) == ((2, 2),)
@@ -130,7 +131,7 @@ def test_a_held_message_that_was_processed_but_not_removed_is_not_stored_again(
         assert node.broker.head == 2
         await put_back(node, kept)
 
-    async def after(node: Node, desk: Desk) -> None:
+    async def after(node: Node, desk: SoapServices) -> None:
         while node.broker.kept(f"{sequences.PREFIX}{identifier}/"):
             await asyncio.sleep(0.01)
         assert await send(desk, identifier, 3, PLAIN) == ((1, 3),)
@@ -161,13 +162,13 @@ def held_second(identifier: str) -> bytes:
 def test_what_was_held_when_its_turn_had_come_is_stored_after_the_start(tmp_path: Path) -> None:
     identifier = ""
 
-    async def before(node: Node, desk: Desk) -> None:
+    async def before(node: Node, desk: SoapServices) -> None:
         nonlocal identifier
         identifier = await begin(desk)
         await send(desk, identifier, 1, PLAIN)
         await put_back(node, {f"{sequences.PREFIX}{identifier}/2": held_second(identifier)})
 
-    async def after(node: Node, desk: Desk) -> None:
+    async def after(node: Node, desk: SoapServices) -> None:
         while node.broker.head < 2:
             await asyncio.sleep(0.01)
 
@@ -176,7 +177,7 @@ def test_what_was_held_when_its_turn_had_come_is_stored_after_the_start(tmp_path
 
 
 def test_there_is_no_room_without_end(tmp_path: Path) -> None:
-    async def script(node: Node, desk: Desk) -> None:
+    async def script(node: Node, desk: SoapServices) -> None:
         identifier = await begin(desk)
         for number in range(2, destination.HELD_MAX + 2):
             await send(desk, identifier, number, PLAIN)
@@ -194,17 +195,17 @@ def test_there_is_no_room_without_end(tmp_path: Path) -> None:
 def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reliable, "SWEEP_S", 0.02)
+    monkeypatch.setattr(reliable_receiver, "SWEEP_S", 0.02)
     identifier = ""
 
-    async def busy(node: Node, desk: Desk) -> None:
+    async def busy(node: Node, desk: SoapServices) -> None:
         nonlocal identifier
         identifier = await begin(desk)
         await send(desk, identifier, 2, PLAIN)
         await asyncio.sleep(0.1)
         assert node.broker.head == 0
 
-    async def silent(node: Node, desk: Desk) -> None:
+    async def silent(node: Node, desk: SoapServices) -> None:
         while node.broker.kept(sequences.PREFIX):
             await asyncio.sleep(0.01)
         assert node.broker.head == 1
@@ -212,7 +213,7 @@ def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
         assert fault_name(read_envelope(answer)) == "SequenceTerminated"
 
     run(tmp_path, busy)
-    monkeypatch.setattr(reliable, "IDLE_NS_MAX", 0)
+    monkeypatch.setattr(reliable_receiver, "IDLE_NS_MAX", 0)
     run(tmp_path, silent)
 
     assert "a sequence ended" in capsys.readouterr().err
@@ -221,7 +222,7 @@ def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
 def test_sequences_are_limited_in_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sequences, "SEQUENCES_MAX", 2)
 
-    async def script(_: Node, desk: Desk) -> None:
+    async def script(_: Node, desk: SoapServices) -> None:
         await begin(desk)
         await begin(desk)
         back = EndpointReference(anonymous(WSA2005), WSA2005)
@@ -233,7 +234,7 @@ def test_sequences_are_limited_in_number(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_messages_that_come_all_at_once_are_stored_in_order(tmp_path: Path) -> None:
-    async def script(node: Node, desk: Desk) -> None:
+    async def script(node: Node, desk: SoapServices) -> None:
         identifier = await begin(desk)
         sends = [send(desk, identifier, n, b"<n>%d</n>" % n) for n in (3, 1, 2, 2, 5, 4, 1)]
         await asyncio.gather(*sends)

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from tocsin.config import SoapTcpSettings
-from tocsin.drivers.soap.call import SoapAnswer, SoapCall
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor, listen
+from tocsin.services.soap.call import SoapAnswer, SoapCall
 from tocsin.wire.dime import Decoder, Message, envelope_message
 
 Result = TypeVar("Result")

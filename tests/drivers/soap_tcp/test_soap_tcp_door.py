@@ -10,9 +10,9 @@ import pytest
 from soap_tcp_room import Room, a_room
 
 from tocsin.config import SoapTcpSettings
-from tocsin.drivers.soap.call import SoapAnswer, SoapCall
 from tocsin.drivers.soap_tcp.destination import path_and_query
 from tocsin.errors import BadSetting
+from tocsin.services.soap.call import SoapAnswer, SoapCall
 from tocsin.wire.dime import (
     Message,
     Part,
@@ -97,7 +97,7 @@ def test_soap_12_is_answered_as_such_and_the_call_says_how_it_came(room: Room) -
     assert (call.content_type, call.soap_action) == ("application/soap+xml", "")
     assert (call.path, call.query) == ("/soap/subscriptions/7", "x=1")
     assert call.base == f"soap.tcp://{door.address}"
-    assert call.peer.startswith("127.0.0.1:")
+    assert call.session.peer.startswith("127.0.0.1:")
 
 
 def test_a_one_way_message_gets_no_answer_and_the_next_one_does(room: Room) -> None:

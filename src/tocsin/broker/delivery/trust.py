@@ -299,3 +299,9 @@ def _literal(host: str) -> Address | None:
         return ip_address(host.strip("[]"))
     except ValueError:
         return None
+
+
+def is_this_machine(host: str) -> bool:
+    """True for the name that always leads back to where it is said (RFC 6761)."""
+    name = host.lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost")

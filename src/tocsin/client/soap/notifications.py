@@ -8,13 +8,13 @@ from lxml import etree
 
 from tocsin import safexml
 from tocsin.client.soap.message import Message
-from tocsin.drivers.soap.paths import topic_block
 from tocsin.wire.soap import names
 from tocsin.wire.soap.addressing import Addressing, read_addressing
 from tocsin.wire.soap.envelope import Envelope, elements, split
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import Notification
 from tocsin.wire.soap.slices import cut_out
+from tocsin.wire.soap.topic_header import topic_block
 from tocsin.wire.soap.topics import TopicName, read_topic
 from tocsin.wire.wsn.read import read_notifications
 

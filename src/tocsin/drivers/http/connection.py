@@ -12,7 +12,6 @@ from math import inf
 from typing import Final
 
 from tocsin.broker.effects import Accepted
-from tocsin.drivers.boxes.receipt import Receipts
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.admission import PROBES
 from tocsin.drivers.http.door import Door
@@ -22,6 +21,7 @@ from tocsin.drivers.http.reader import HEAD, IDLE, RequestReader
 from tocsin.drivers.http.request import Headers, Request
 from tocsin.drivers.http.session import session_of
 from tocsin.drivers.http.transported import EXCHANGE, NOBODY, REQUESTS, Transported
+from tocsin.drivers.receipts import Receipts
 from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import internal_error
 

@@ -27,9 +27,9 @@ from tocsin.drivers.http.soap_exchange import SoapExchange
 from tocsin.drivers.http.socketing import EventSocket
 from tocsin.drivers.http.streaming import EventStream
 from tocsin.drivers.node import Node
-from tocsin.drivers.soap.call import Answer
-from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadSetting
+from tocsin.services.soap.call import Answer
+from tocsin.services.soap.paths import is_soap_path
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
 CLOSING_S: Final = 0.7  # for answers under way; whoever is not done then is cut off

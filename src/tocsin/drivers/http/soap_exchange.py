@@ -1,4 +1,4 @@
-"""SOAP over HTTP: one request in, the desk's answer out."""
+"""SOAP over HTTP: one request in, the dispatcher's answer out."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import re
 from math import inf
 
+from tocsin.access.session import anonymous
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.compressed import unpacked
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.soap.call import Answer, SoapCall
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
+from tocsin.services.soap.call import Answer, SoapCall
 from tocsin.wire.soap.multipart import is_multipart
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
@@ -59,7 +60,7 @@ class SoapExchange:
             path=request.path,
             query=request.query.decode("latin-1"),
             base=self._base,
-            peer=self._connection.peer,
+            session=anonymous("soap", self._connection.peer),
             refused=refused,
         )
         self._task = door.loop.create_task(self._run(call))

@@ -6,12 +6,12 @@ import asyncio
 from typing import Final
 
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
+from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.broker.effects import Push
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import excerpt, retry_after_s
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import Done
-from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
 from tocsin.errors import PeerFailed, TocsinError
 from tocsin.wire.soap.addressing import read_addressing
 from tocsin.wire.soap.envelope import http_headers, read_envelope
@@ -28,7 +28,7 @@ class Attentive:
     def __init__(self, loop: asyncio.AbstractEventLoop, letters: Letters) -> None:
         self._loop = loop
         self._letters = letters
-        self._renderings = Renderings()
+        self._renderings = RenderCache()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, push: Push, done: Done) -> None:
@@ -39,7 +39,7 @@ class Attentive:
 
     async def _send(self, push: Push, done: Done) -> None:
         try:
-            head = soap_head(push.subscription)
+            head = soap_template(push.subscription)
             _, body = envelope(head, push.events, self._renderings)
             action = self._renderings.of(head, push.events[0]).pieces.action
             headers = {

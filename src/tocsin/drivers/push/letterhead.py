@@ -7,14 +7,14 @@ from collections.abc import Callable
 import msgspec
 
 from tocsin import __version__
-from tocsin.broker.delivery.trust import Sink
-from tocsin.drivers.push.soap_letterhead import (
-    Renderings,
-    SoapHead,
+from tocsin.broker.delivery.soap_messages import (
+    RenderCache,
+    SoapTemplate,
     envelope,
-    soap_head,
+    soap_template,
     whole_request,
 )
+from tocsin.broker.delivery.trust import Sink
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import BLACKBOARD, Subscription
 from tocsin.wire.blackboard.write import messages_of, profile_of
@@ -50,7 +50,7 @@ class Letterhead(msgspec.Struct, frozen=True):
     batched: bool
     structured: bool
     secret: bytes | None
-    soap: SoapHead | None = None  # of a Web-services consumer
+    soap: SoapTemplate | None = None  # of a Web-services consumer
     board: Board | None = None  # of a subscriber of the blackboard
 
 
@@ -59,7 +59,7 @@ def letterhead(sink: Sink, subscription: Subscription) -> Letterhead:
     config = subscription.config
     lines = _first_lines("POST", sink) + f"tocsin-subscription: {subscription.id}\r\n"
     if subscription.soap is not None:
-        head = soap_head(subscription)
+        head = soap_template(subscription)
         http = b"" if sink.soap_tcp else lines.encode("ascii")
         return Letterhead(subscription, http, False, False, None, head)
     batched = config.batch > 1
@@ -111,7 +111,7 @@ class Tails:
     def __init__(self) -> None:
         self.binary = Kept()
         self.structured = Kept()
-        self.soap = Renderings()
+        self.soap = RenderCache()
 
 
 def request(

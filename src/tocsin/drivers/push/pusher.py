@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
+from tocsin.broker.delivery.soap_messages import SoapTemplate, envelope
 from tocsin.broker.delivery.trust import SinkRules, host_of, parse_sink
 from tocsin.broker.effects import Handshake, Push
 from tocsin.drivers.peers import plain_address
@@ -23,7 +24,6 @@ from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, syst
 from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
-from tocsin.drivers.push.soap_letterhead import SoapHead, envelope
 from tocsin.errors import TocsinError
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused, read_handshake
@@ -113,7 +113,7 @@ class Pusher:
         asked = request(head, push.events, self._tails, self.clock)
         line.ask(asked, done, now_s + push.timeout_s)
 
-    def _sent_otherwise(self, line: Line, head: SoapHead, push: Push, done: Done) -> bool:
+    def _sent_otherwise(self, line: Line, head: SoapTemplate, push: Push, done: Done) -> bool:
         """True for consumers that want more than a POST whose status is the answer."""
         numbered = head.terms.reliable and not isinstance(line, EnvelopeLine)
         if head.terms.box and self.into_boxes is not None:

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
+from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.broker.effects import Level, Push, Token
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import excerpt, retry_after_s
 from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.line import Done
-from tocsin.drivers.push.soap_letterhead import Renderings, envelope, soap_head
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, anonymous, write_headers
@@ -96,7 +96,7 @@ class ReliablePushes:
 
     def __init__(self, node: House) -> None:
         self._node = node
-        self._renderings = Renderings()
+        self._renderings = RenderCache()
         self._sendings: dict[str, Sending] = {  # by the subscription's id
             key.removeprefix(PREFIX): _decode(value)
             for key, value in node.broker.kept(PREFIX).items()
@@ -186,7 +186,7 @@ class ReliablePushes:
 
     async def _deliver(self, push: Push, sending: Sending, number: int) -> Outcome:
         outbound = sending.outbound
-        head = soap_head(push.subscription)
+        head = soap_template(push.subscription)
         blocks = write_sequence(source.header(outbound, number), sending.soap)
         blocks += write_ack_requested(AckRequested(outbound.rm, outbound.identifier))
         lines, message = envelope(head, push.events, self._renderings, blocks)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 
+from tocsin.access.session import anonymous
 from tocsin.config import SoapTcpSettings
-from tocsin.drivers.boxes.receipt import Receipts
 from tocsin.drivers.budget import Share
-from tocsin.drivers.soap.call import Answer, SoapCall
+from tocsin.drivers.receipts import Receipts
 from tocsin.drivers.soap_tcp.destination import path_and_query
 from tocsin.errors import TooSlow
+from tocsin.services.soap.call import Answer, SoapCall
 from tocsin.wire.dime import Decoder, DimeLimits, Message, envelope_message, read_envelope_message
 
 READ_BYTES = 64 << 10
@@ -123,7 +124,7 @@ class Session:
             path=path,
             query=query,
             base=self._base,
-            peer=self.peer,
+            session=anonymous("soap-tcp", self.peer),
         )
         answer = await self._answer(call)
         if answer.receipt is not None:

@@ -26,8 +26,8 @@ from tocsin.drivers.http.rest.runs import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
-from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
+from tocsin.services.soap.paths import is_soap_path
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.door import Door

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from tocsin.broker.delivery.trust import (
     Sink,
     address_is_listed,
+    is_this_machine,
     is_trusted,
     name_is_listed,
     why_refused,
 )
-from tocsin.drivers.own_address import check_not_ourselves, is_this_machine
+from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import SinkRefused
 
 if TYPE_CHECKING:

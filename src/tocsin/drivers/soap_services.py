@@ -1,0 +1,143 @@
+"""The SOAP services of a process: what they are given, and the second log, for their boxes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tocsin.access.decision import Decide, allow_all
+from tocsin.broker.port import BrokerPort
+from tocsin.config import Settings
+from tocsin.drivers.disk import BOXES_DIRECTORY, open_store
+from tocsin.drivers.node import Node
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.own_address import check_not_ourselves
+from tocsin.errors import TocsinError
+from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
+from tocsin.services.soap.broker_dispatcher import broker_dispatcher
+from tocsin.services.soap.consumers import ConsumerRules
+from tocsin.services.soap.context import SoapContext, SoapOptions
+from tocsin.services.soap.dispatcher import Dispatcher
+from tocsin.services.soap.own_boxes import OwnBoxes
+
+TAKEN_KEPT_S: Final = 60.0  # what was taken is gone from the disk so much later, at the latest
+
+
+def soap_context(node: Node) -> SoapContext:
+    """What the services are given of a node."""
+    settings = node.settings
+    options = SoapOptions(
+        event_limits=settings.event_limits(),
+        pull_points_max=settings.boxes.boxes_max,
+        pull_point_backlog=settings.boxes.backlog,
+        pull_wait_s_max=settings.broker_options().pull_wait_s_max,
+        redeliver_s=settings.boxes.redeliver_s,
+    )
+    return SoapContext(
+        port=node.port,
+        options=options,
+        consumers=ConsumerRules(node.rules, partial(check_not_ourselves, node)),
+        topics=node.topics,
+        latest=node.latest,
+        on_ended=node.on_ended.append,
+    )
+
+
+class MailboxNode:
+    """The node that holds the message boxes, opened when the first box is asked for."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        notes: Notes,
+        on_failure: Callable[[TocsinError], None] | None = None,
+        beside: Node | None = None,
+        decide: Decide = allow_all,
+    ) -> None:
+        """`on_failure` is called if the disk fails: after that no box answers any more. `beside`
+        is the broker of this process, if there is one."""
+        self._settings = _own_settings(settings)
+        self._notes = notes
+        self._on_failure = on_failure
+        self._beside = beside
+        self._decide = decide
+        self._watch: asyncio.Task[None] | None = None
+        self._node: Node | None = None
+        self._is_closed = False
+        boxes = settings.boxes
+        options = MailboxOptions(
+            boxes_max=boxes.boxes_max,
+            backlog=boxes.backlog,
+            lease_s=boxes.lease_s,
+            redeliver_s=boxes.redeliver_s,
+            message_bytes_max=settings.events.event_bytes_max,
+        )
+        self.mailboxes = Mailboxes(self._open_port, options)
+        if Path(self._settings.log.directory).is_dir():
+            self.mailboxes.open()
+
+    def open(self) -> Node:
+        """The node, now."""
+        self.mailboxes.open()
+        assert self._node is not None
+        return self._node
+
+    def _open_port(self) -> BrokerPort:
+        store = open_store(self._settings.log, self._notes)
+        node = Node(self._settings, store, self._notes, self._beside, self._decide)
+        self._node = node
+        self._watch = node.loop.create_task(self._report_failure(node))
+        return node.port
+
+    async def _report_failure(self, node: Node) -> None:
+        await node.failed.wait()
+        if self._on_failure is not None and node.failure is not None:
+            self._on_failure(node.failure)
+
+    async def close(self) -> None:
+        """Let go of the log; once, however often it is asked."""
+        if self._node is not None and not self._is_closed:
+            self._is_closed = True
+            if self._watch is not None:
+                self._watch.cancel()
+            await self._node.close()
+
+
+class SoapServices:
+    """All SOAP services of a broker, from their start to their end."""
+
+    def __init__(self, node: Node) -> None:
+        self.boxes = MailboxNode(
+            node.settings, node.notes, partial(_stop, node), node, node.port.check
+        )
+        self.dispatcher: Dispatcher = broker_dispatcher(soap_context(node), self.boxes.mailboxes)
+        self.answer = self.dispatcher.answer
+        self._own_boxes = OwnBoxes(node.runtime, self.answer)
+        node.push_into_boxes(self._own_boxes.send)
+
+    async def close(self) -> None:
+        self._own_boxes.close()
+        self.dispatcher.close()
+        await self.boxes.close()
+
+
+def _stop(node: Node, failure: TocsinError) -> None:
+    """A broker whose boxes are on a failing disk stops, as with its own log."""
+    node.failure = node.failure or failure
+    node.failed.set()
+
+
+def _own_settings(settings: Settings) -> Settings:
+    """The broker's, where they are not the boxes' own."""
+    boxes = settings.boxes
+    directory = str(Path(settings.log.directory) / BOXES_DIRECTORY)
+    return replace(
+        settings,
+        log=replace(settings.log, directory=directory, retain_age_s=TAKEN_KEPT_S),
+        delivery=replace(settings.delivery, backlog_age_s=boxes.lease_s),
+        limits=replace(settings.limits, subscriptions_max=boxes.boxes_max),
+    )

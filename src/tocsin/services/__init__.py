@@ -1,0 +1,1 @@
+"""Protocol rules above the broker's port: coroutines that await nothing but what it gives."""

@@ -1,0 +1,1 @@
+"""Every Web-services dialect of the broker, whatever transport a call came by."""

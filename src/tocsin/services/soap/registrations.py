@@ -1,0 +1,92 @@
+"""The registrations of publishers, kept with the log and found again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from tocsin.access.session import Session
+from tocsin.broker.port import BrokerPort
+from tocsin.errors import TooManySubscriptions
+from tocsin.services.soap.context import Topics
+from tocsin.wire.wsn_brokered.registration import (
+    Registration,
+    concrete_topic,
+    from_bytes,
+    to_bytes,
+)
+
+KEY: Final = "registration/"
+REGISTRATIONS_MAX: Final = 1_000
+DEMANDED_MAX: Final = 1_000  # topics of publishers on demand: each is a subscription of ours
+
+
+class Registrations:
+    """Every registration there is, by its id."""
+
+    def __init__(self, port: BrokerPort, topics: Topics) -> None:
+        self._port = port
+        self._topics = topics
+        self._by_id = {
+            key.removeprefix(KEY): from_bytes(value) for key, value in port.kept(KEY).items()
+        }
+        self.version = 0  # grows when one comes or goes
+        for registration in self:
+            self._announce(registration)
+
+    def __iter__(self) -> Iterator[Registration]:
+        return iter(list(self._by_id.values()))
+
+    def find(self, registration_id: str | None) -> Registration | None:
+        """The registration, unless its time is over."""
+        found = self._by_id.get(registration_id or "")
+        return None if found is None or found.is_over(self._port.runtime.now_ns()) else found
+
+    async def add(self, session: Session, registration: Registration) -> None:
+        """Keep one more; it is there when it is on disk."""
+        self._check_room(registration)
+        self._by_id[registration.id] = registration  # at once, so that the next one counts it
+        try:
+            await self._keep(session, registration.id, to_bytes(registration))
+        except BaseException:
+            del self._by_id[registration.id]
+            raise
+        self.version += 1
+        self._announce(registration)
+
+    async def extend(
+        self, session: Session, registration: Registration, expires_ns: int | None
+    ) -> None:
+        """Have it end at another time."""
+        changed = msgspec.structs.replace(registration, expires_ns=expires_ns)
+        await self._keep(session, changed.id, to_bytes(changed))
+        if changed.id in self._by_id:
+            self._by_id[changed.id] = changed
+
+    async def end(self, session: Session, registration: Registration) -> None:
+        await self._keep(session, registration.id, None)
+        if self._by_id.pop(registration.id, None) is not None:
+            self.version += 1
+
+    def _check_room(self, registration: Registration) -> None:
+        if len(self._by_id) >= REGISTRATIONS_MAX:
+            raise TooManySubscriptions(
+                f"{REGISTRATIONS_MAX} publishers are registered",
+                remedy="Destroy registrations that are not needed, or let them expire.",
+            )
+        demanded = sum(len(each.topics) for each in self._by_id.values() if each.demand)
+        if registration.demand and demanded + len(registration.topics) > DEMANDED_MAX:
+            raise TooManySubscriptions(
+                f"publishers on demand have {demanded} topics already",
+                remedy="Register fewer topics, or publish without demand.",
+            )
+
+    async def _keep(self, session: Session, registration_id: str, value: bytes | None) -> None:
+        await self._port.keep(session, f"{KEY}{registration_id}", value)
+
+    def _announce(self, registration: Registration) -> None:
+        for topic in map(concrete_topic, registration.topics):
+            if topic is not None:
+                self._topics.announce(topic)

@@ -1,0 +1,46 @@
+"""Requests that carry WS-Security: processed like all others, counted, and logged.
+
+The broker knows no users yet, so there is nobody to verify a password or a signature for. Clients
+of cameras send them with every request, and with mustUnderstand: refusing them would shut out
+people who may do what they ask for anyway. But nobody shall think that anything was verified.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tocsin.broker.port import BrokerPort
+from tocsin.services.soap.call import SoapCall
+from tocsin.wire.soap.envelope import Envelope, blocks, split
+from tocsin.wire.soap.names import WSSE
+
+NOTE_INTERVAL_NS: Final = 60 * 10**9  # some clients send it with every request
+_WSSE: Final = WSSE.encode()
+
+
+class UnverifiedSecurity:
+    """Counts them, and notes at most one a minute with the number since the last note."""
+
+    def __init__(self, port: BrokerPort) -> None:
+        self._port = port
+        self._noted_ns: int | None = None
+        self._since = 0
+
+    def look(self, envelope: Envelope, call: SoapCall) -> None:
+        if envelope.header is None or _WSSE not in envelope.raw:
+            return
+        if all(split(block.tag) != (WSSE, "Security") for block in blocks(envelope)):
+            return
+        self._port.counters.soap_unverified += 1
+        self._since += 1
+        now_ns = self._port.runtime.now_ns()
+        if self._noted_ns is not None and now_ns - self._noted_ns < NOTE_INTERVAL_NS:
+            return
+        self._port.runtime.note(
+            "warning",
+            "a SOAP request carried WS-Security; it was taken, and nothing in it was verified",
+            peer=call.session.peer,
+            path=call.path,
+            requests=self._since,
+        )
+        self._noted_ns, self._since = now_ns, 0

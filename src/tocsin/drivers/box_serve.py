@@ -36,6 +36,7 @@ from tocsin.drivers.soap.reliable import Reliable
 from tocsin.drivers.tls import door_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
+from tocsin.services.directory.directory import Directory
 
 _ALSO_HERE: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for its WSDL
 
@@ -44,7 +45,8 @@ class BoxDoor(HttpDoor):
     """An HTTP door that leads to the boxes and nowhere else."""
 
     def __init__(self, office: Office, soap: Answer) -> None:
-        super().__init__(office.open(), soap)
+        node = office.open()
+        super().__init__(node, soap, Directory(node.port))
         self.door.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:

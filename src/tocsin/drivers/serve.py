@@ -18,9 +18,7 @@ import uvloop
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.archive.archiver import open_archiver
 from tocsin.drivers.bind_address import host_and_port
-from tocsin.drivers.blackboard.site import use_ontology
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.directory import Offering
 from tocsin.drivers.disk import accept_losses, accept_the_clock, open_store
 from tocsin.drivers.frames.datagrams import DatagramDoor
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
@@ -35,12 +33,14 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import PegasusDoor, door_limits
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap.desk import Desk
 from tocsin.drivers.soap.services import broker_desk
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
+from tocsin.services.directory.directory import Directory, Offering
 from tocsin.store.store import Store
 from tocsin.wire.directory.entry import Kind, Registration
 
@@ -144,12 +144,13 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     node = Node(settings, store, notes)
+    directory = Directory(node.port)
     desk = broker_desk(node)
     doors: Doors = {}
     try:
         node.monitor = open_monitor(node)
-        node.archiver = open_archiver(node)
-        await _open(doors, node, desk, tls)
+        node.archiver = open_archiver(node, directory)
+        await _open(doors, node, desk, directory, tls)
     except BaseException:
         await _close(doors, node, desk)
         raise
@@ -166,13 +167,18 @@ async def _serve(
     return _exit_code(node.failure)
 
 
-async def _open(doors: Doors, node: Node, desk: Desk, tls: ssl.SSLContext | None) -> None:
+async def _open(
+    doors: Doors, node: Node, desk: Desk, directory: Directory, tls: ssl.SSLContext | None
+) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-    doors["http"] = await listen(node, settings.http.address, desk.answer, tls=tls, budget=budget)
+    doors["http"] = await listen(
+        node, settings.http.address, desk.answer, directory, tls=tls, budget=budget
+    )
     node.address = doors["http"].address
     await _open_frames(doors, node, tls, budget)
+    _list_ourselves(node, directory)
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
             desk.answer,
@@ -212,10 +218,9 @@ async def _open_frames(
         udp="datagrams" in doors,
         tls=tls is not None,
     )
-    _list_ourselves(node)
 
 
-def _list_ourselves(node: Node) -> None:
+def _list_ourselves(node: Node, directory: Directory) -> None:
     """The directory also says what the broker itself produces, and that it keeps everything."""
     doors = node.performance.doors
     scheme = "gmas" if doors.tls else "gma"
@@ -231,7 +236,7 @@ def _list_ourselves(node: Node) -> None:
             registration = Registration(
                 kind=kind, name="tocsin", host=own, address=f"{scheme}://{reached}", lease_ns=0
             )
-            node.directory.list_own(registration, events)
+            directory.list_own(registration, events)
 
 
 def _address(doors: Doors, name: str) -> str | None:

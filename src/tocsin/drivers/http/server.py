@@ -27,6 +27,7 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.soap.call import Answer
 from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadSetting
+from tocsin.services.directory.directory import Directory
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
 CLOSING_S: Final = 0.7  # for answers under way; whoever is not done then is cut off
@@ -36,7 +37,13 @@ _POLL_S: Final = 0.01
 class HttpDoor:
     """An open door."""
 
-    def __init__(self, node: Node, soap: Answer, budget: ReceiveBudget | None = None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        soap: Answer,
+        directory: Directory,
+        budget: ReceiveBudget | None = None,
+    ) -> None:
         """Without the `budget` of other listeners it has one of its own."""
         self._node = node
         self._soap = soap
@@ -56,7 +63,7 @@ class HttpDoor:
             per_peer_max=node.settings.limits.connections_per_peer_max,
             heard_from=node.heard_from,
         )
-        self._application = application(node, self.door)
+        self._application = application(node, self.door, directory)
         self._server: asyncio.Server | None = None
         self.host = ""
         self.port = 0
@@ -129,11 +136,12 @@ async def listen(
     node: Node,
     address: str,
     soap: Answer,
+    directory: Directory,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
 ) -> HttpDoor:
     """Open the door of a node; `soap` answers what comes in as SOAP."""
-    door = HttpDoor(node, soap, budget)
+    door = HttpDoor(node, soap, directory, budget)
     await door.open(address, tls)
     return door

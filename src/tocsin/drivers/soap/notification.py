@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tocsin.broker.recent.latest import LOOK_BACK_EVENTS
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.drivers.latest import LOOK_BACK_EVENTS
 from tocsin.drivers.soap.own_boxes import is_own_box
 from tocsin.drivers.soap.paths import place_of
 from tocsin.drivers.soap.request import Handlers, Reply, Request

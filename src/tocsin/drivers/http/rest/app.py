@@ -27,6 +27,7 @@ from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.drivers.soap.paths import is_soap_path
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
+from tocsin.services.directory.directory import Directory
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.door import Door
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 100
 
 
-def application(node: Node, door: Door) -> Application:
+def application(node: Node, door: Door, directory: Directory) -> Application:
     """Everything that is not on the way of an event."""
     routes = [
         *event_routes(node),
@@ -45,7 +46,7 @@ def application(node: Node, door: Door) -> Application:
         *subscription_routes(node),
         *box_routes(node, door),
         *dead_letter_routes(node),
-        *directory_routes(node),
+        *directory_routes(node.port, directory),
         *performance_routes(node),
         *soap_document_routes(node),
         *operation_routes(node, door),

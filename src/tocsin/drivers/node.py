@@ -24,7 +24,6 @@ from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
-from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import (
     Health,
     Waiter,
@@ -49,6 +48,7 @@ from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
+from tocsin.services.blackboard.board import Board
 from tocsin.store.store import Store
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -103,7 +103,8 @@ class Node(NodeStreams):
         self.topics = SeenTopics(self.runtime, self._recent)
         self.types = SeenTypes(self.runtime, self.broker.head)
         self.performance = PerformanceDesk(self)
-        self.board = Board(self)
+        self.board = Board(self.port)
+        self.on_interest.append(self.board.interest_changed)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         self._committing = Batch()

@@ -30,7 +30,7 @@ class Outlet:
         self.sent: list[Said] = []
         self.takes_more = True
 
-    def send(self, messages: list[bytes]) -> bool:
+    def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         self.sent += map(Said, messages)
         return self.takes_more
 

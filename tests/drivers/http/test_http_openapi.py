@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import jsonschema
 import pytest
@@ -44,6 +45,9 @@ class Unused:
     settings = Settings()
     performance = None
     board = None
+    port: Any = MagicMock(
+        **{"views.return_value": []}
+    )  # the subscribers at the blackboard are listed by it
     broker = Broker(BrokerOptions(), new_id=str, jitter=float, is_trusted=lambda _: True)
 
 
@@ -57,7 +61,7 @@ def routes() -> list[Route]:
         *subscription_routes(nobody),
         *box_routes(nobody, nobody),
         *dead_letter_routes(nobody),
-        *directory_routes(nobody),
+        *directory_routes(nobody, nobody),
         *performance_routes(nobody),
         *operation_routes(nobody, nobody),
         *status_routes(nobody, nobody),

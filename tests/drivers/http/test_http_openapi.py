@@ -47,7 +47,7 @@ class Unused:
     board = None
     port: Any = MagicMock(
         **{"views.return_value": []}
-    )  # the subscribers at the blackboard are listed by it
+    )
     broker = Broker(BrokerOptions(), new_id=str, jitter=float, is_trusted=lambda _: True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from tocsin.access.session import anonymous
 from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.deadletter import Attempt, DeadLetter, record
 from tocsin.broker.effects import Accepted
@@ -24,6 +25,7 @@ from tocsin.drivers.notes import Notes
 from tocsin.event.event import Event
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.subscription import Kind, Subscription
+from tocsin.services.directory.directory import Directory
 from tocsin.store.store import Store
 from tocsin.wire.directory.listing import Wanted
 
@@ -58,7 +60,7 @@ async def publish(node: Node, count: int, size: int = 100) -> None:
 
 def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> None:
     async def script(node: Node) -> None:
-        archiver = Archiver(node)
+        archiver = Archiver(node, Directory(node.port))
         await publish(node, 50, size=1_000)
         await archiver._relieve()
         lost_while_small = archiver.lost
@@ -86,7 +88,7 @@ def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(
     tmp_path: Path,
 ) -> None:
     async def script(node: Node) -> None:
-        archiver = Archiver(node)
+        archiver = Archiver(node, Directory(node.port))
         await publish(node, 20_000)
         working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
@@ -107,7 +109,7 @@ def test_a_filling_process_that_cannot_be_killed_is_left_behind_and_told_of(
     pids = list[int]()
 
     async def script(node: Node) -> None:
-        archiver = Archiver(node)
+        archiver = Archiver(node, Directory(node.port))
         await publish(node, 10)
         working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
@@ -136,7 +138,8 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
     tmp_path: Path,
 ) -> None:
     async def script(node: Node) -> None:
-        observer = Observer(node)
+        directory = Directory(node.port)
+        observer = Observer(node, directory)
         box = Subscription(id="", kind=Kind.BOX)
         subscribe = node.broker.subscribe
         wanted = parse_filter("topic t")
@@ -161,7 +164,8 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
         )
         for listener in node.on_dead:
             listener({"d1": record(letter), "gone": None})
-        await node.directory.look_up(Wanted(kind="producer", host="node1", filter=wanted))
+        looked_for = Wanted(kind="producer", host="node1", filter=wanted)
+        await directory.look_up(anonymous("http"), looked_for)
         fourth = observer.take()
 
         assert [row["protocol"] for row in first[DELIVERIES]] == ["box"]

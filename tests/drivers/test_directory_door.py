@@ -12,19 +12,21 @@ import pytest
 import uvloop
 
 from served import Served, served
+from tocsin.access.session import anonymous
 from tocsin.config import load
-from tocsin.drivers import directory as directory_module
-from tocsin.drivers.directory import KEY, Directory
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.errors import BadRegistration, DirectoryFull, NoSuchEntry, TooLarge
 from tocsin.event.filter_text import parse_filter
+from tocsin.services.directory import directory as directory_module
+from tocsin.services.directory.directory import KEY, Directory
 from tocsin.store.store import Store
 from tocsin.wire.directory.entry import Offered, Registration
 from tocsin.wire.directory.listing import Wanted
 from tocsin.wire.gma.names import EventName, read_name
 
 MS = 1_000_000
+CLIENT = anonymous("http", "192.0.2.1:1")
 PATIENCE_S = 20.0
 UPTIME = {
     "kind": "producer",
@@ -44,7 +46,7 @@ def run(directory: Path, script: Callable[[Directory, Node], Awaitable[None]]) -
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes())
         try:
-            await asyncio.wait_for(script(node.directory, node), PATIENCE_S)
+            await asyncio.wait_for(script(Directory(node.port), node), PATIENCE_S)
         finally:
             await node.close()
 
@@ -57,7 +59,7 @@ def offer(name: str = "uptime", *, lease_ms: int = 60_000, **more: Any) -> Regis
 
 
 async def names(directory: Directory, **wanted: Any) -> list[str]:
-    found = (await directory.look_up(Wanted(**wanted))).entries
+    found = (await directory.look_up(CLIENT, Wanted(**wanted))).entries
     return sorted(entry.registration.name for entry in found)
 
 
@@ -222,14 +224,14 @@ def test_the_same_look_up_goes_out_as_ldif(empty: Served) -> None:
 
 def test_a_lapsed_entry_vanishes_at_once_and_from_disk_with_the_next_sweep(tmp_path: Path) -> None:
     async def script(directory: Directory, node: Node) -> None:
-        entry, _ = await directory.register(offer(lease_ms=50))
-        await directory.register(offer("stays"))
+        entry, _ = await directory.register(CLIENT, offer(lease_ms=50))
+        await directory.register(CLIENT, offer("stays"))
         await asyncio.sleep(0.06)
         assert await names(directory) == ["stays"]
         with pytest.raises(NoSuchEntry):
-            directory.get(entry.id)
+            directory.get(CLIENT, entry.id)
         with pytest.raises(NoSuchEntry):
-            await directory.renew(entry.id)
+            await directory.renew(CLIENT, entry.id)
         assert len(node.broker.kept(KEY)) == 2
         await directory.sweep()
         assert len(node.broker.kept(KEY)) == 1
@@ -242,7 +244,7 @@ def test_the_sweep_comes_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     async def script(directory: Directory, node: Node) -> None:
         for name in ("a", "b"):  # twice, so that it is not done after the first time
-            await directory.register(offer(name, lease_ms=1))
+            await directory.register(CLIENT, offer(name, lease_ms=1))
             deadline_s = node.loop.time() + 10.0
             while node.broker.kept(KEY) and node.loop.time() < deadline_s:
                 await asyncio.sleep(0.02)
@@ -258,29 +260,29 @@ def test_a_filter_is_asked_of_everybody_however_many_there_are(
 
     async def script(directory: Directory, node: Node) -> None:
         await asyncio.gather(
-            *(directory.register(offer(f"n{n}", attributes={"n": n})) for n in range(20))
+            *(directory.register(CLIENT, offer(f"n{n}", attributes={"n": n})) for n in range(20))
         )
         wanted = Wanted(filter=parse_filter("n >= 15"))
-        assert len((await directory.look_up(wanted)).entries) == 5
+        assert len((await directory.look_up(CLIENT, wanted)).entries) == 5
         seen, after = [], ""
         while after is not None:
-            page = await directory.look_up(wanted, after=after, limit=2)
+            page = await directory.look_up(CLIENT, wanted, after=after, limit=2)
             seen += [entry.id for entry in page.entries]
             after = page.next
-        assert seen == [entry.id for entry in (await directory.look_up(wanted)).entries]
+        assert seen == [entry.id for entry in (await directory.look_up(CLIENT, wanted)).entries]
 
     run(tmp_path, script)
 
 
 def test_leases_go_on_through_a_restart(tmp_path: Path) -> None:
     async def first(directory: Directory, node: Node) -> None:
-        await directory.register(offer("short", lease_ms=200))
-        await directory.register(offer("long"))
+        await directory.register(CLIENT, offer("short", lease_ms=200))
+        await directory.register(CLIENT, offer("long"))
 
     async def second(directory: Directory, node: Node) -> None:
         await asyncio.sleep(0.2)
         assert await names(directory) == ["long"]
-        _, is_new = await directory.register(offer("short"))
+        _, is_new = await directory.register(CLIENT, offer("short"))
         assert is_new
 
     run(tmp_path, first)
@@ -290,16 +292,16 @@ def test_leases_go_on_through_a_restart(tmp_path: Path) -> None:
 def test_of_two_at_the_same_moment_the_second_replaces_the_first(tmp_path: Path) -> None:
     async def script(directory: Directory, node: Node) -> None:
         one, other = await asyncio.gather(
-            directory.register(offer(address="gma://a:1")),
-            directory.register(offer(address="gma://b:1")),
+            directory.register(CLIENT, offer(address="gma://a:1")),
+            directory.register(CLIENT, offer(address="gma://b:1")),
         )
         assert one[0].id == other[0].id
         assert (one[1], other[1]) == (True, False)
-        [entry] = (await directory.look_up(Wanted())).entries
+        [entry] = (await directory.look_up(CLIENT, Wanted())).entries
         assert entry.registration.address == "gma://b:1"
 
     async def again(directory: Directory, node: Node) -> None:
-        [entry] = (await directory.look_up(Wanted())).entries
+        [entry] = (await directory.look_up(CLIENT, Wanted())).entries
         assert entry.registration.address == "gma://b:1"
 
     run(tmp_path, script)
@@ -308,9 +310,11 @@ def test_of_two_at_the_same_moment_the_second_replaces_the_first(tmp_path: Path)
 
 def test_who_renews_while_being_withdrawn_is_told_that_it_is_gone(tmp_path: Path) -> None:
     async def script(directory: Directory, node: Node) -> None:
-        entry, _ = await directory.register(offer())
+        entry, _ = await directory.register(CLIENT, offer())
         gone, renewed = await asyncio.gather(
-            directory.withdraw(entry.id), directory.renew(entry.id), return_exceptions=True
+            directory.withdraw(CLIENT, entry.id),
+            directory.renew(CLIENT, entry.id),
+            return_exceptions=True,
         )
         assert gone is None
         assert isinstance(renewed, NoSuchEntry)
@@ -322,9 +326,10 @@ def test_who_renews_while_being_withdrawn_is_told_that_it_is_gone(tmp_path: Path
 
 def test_a_name_that_is_being_given_up_can_be_taken(tmp_path: Path) -> None:
     async def script(directory: Directory, node: Node) -> None:
-        entry, _ = await directory.register(offer("old"))
+        entry, _ = await directory.register(CLIENT, offer("old"))
         _, taken = await asyncio.gather(
-            directory.register(offer("new"), entry.id), directory.register(offer("old"))
+            directory.register(CLIENT, offer("new"), entry.id),
+            directory.register(CLIENT, offer("old")),
         )
         assert taken[0].id != entry.id
         assert await names(directory) == ["new", "old"]
@@ -338,14 +343,14 @@ def test_a_full_directory_takes_renewals_and_replacements_but_nobody_new(
     monkeypatch.setattr(directory_module, "ENTRIES_MAX", 2)
 
     async def script(directory: Directory, node: Node) -> None:
-        entry, _ = await directory.register(offer("a"))
-        await directory.register(offer("b", lease_ms=100))
+        entry, _ = await directory.register(CLIENT, offer("a"))
+        await directory.register(CLIENT, offer("b", lease_ms=100))
         with pytest.raises(DirectoryFull):
-            await directory.register(offer("c"))
-        await directory.register(offer("a"))
-        await directory.renew(entry.id)
+            await directory.register(CLIENT, offer("c"))
+        await directory.register(CLIENT, offer("a"))
+        await directory.renew(CLIENT, entry.id)
         await asyncio.sleep(0.1)
-        await directory.register(offer("c"))  # the lapsed one takes no room
+        await directory.register(CLIENT, offer("c"))  # the lapsed one takes no room
         assert await names(directory) == ["a", "c"]
 
     run(tmp_path, script)
@@ -360,13 +365,13 @@ def test_one_entry_and_all_together_have_their_size(
         text = {f"a{n}": "x" * 1_000 for n in range(60)}
         more = {f"b{n}": "x" * 1_000 for n in range(10)}
         with pytest.raises(TooLarge):
-            await directory.register(offer(attributes={**text, **more}))
-        await directory.register(offer("a", attributes=text))
-        await directory.register(offer("a", attributes=text))
+            await directory.register(CLIENT, offer(attributes={**text, **more}))
+        await directory.register(CLIENT, offer("a", attributes=text))
+        await directory.register(CLIENT, offer("a", attributes=text))
         with pytest.raises(DirectoryFull):
-            await directory.register(offer("b", attributes=text))
-        await directory.register(offer("a", attributes={}))
-        await directory.register(offer("b", attributes=text))
+            await directory.register(CLIENT, offer("b", attributes=text))
+        await directory.register(CLIENT, offer("a", attributes={}))
+        await directory.register(CLIENT, offer("b", attributes=text))
 
     run(tmp_path, script)
 
@@ -377,17 +382,19 @@ def test_what_the_broker_offers_is_found_like_the_rest_and_is_not_kept(tmp_path:
     async def script(directory: Directory, node: Node) -> None:
         own = offer("tocsin", address="gma://127.0.0.1:8401")
         own_id = directory.list_own(own, lambda: flowing)
-        await directory.register(offer("uptime", events=(Offered(read_name("UptimeCPULoad")),)))
+        await directory.register(
+            CLIENT, offer("uptime", events=(Offered(read_name("UptimeCPULoad")),))
+        )
         assert await names(directory) == ["tocsin", "uptime"]
         assert await names(directory, event=read_name("UptimeCPULoad")) == ["uptime"]
         flowing.append(read_name("UptimeCPULoad"))
         directory.list_own(own, lambda: flowing)
         assert await names(directory, event=read_name("UptimeCPULoad")) == ["tocsin", "uptime"]
-        assert directory.get(own_id).expires_ns is None
+        assert directory.get(CLIENT, own_id).expires_ns is None
         for attempt in (
-            directory.register(own),
-            directory.renew(own_id),
-            directory.withdraw(own_id),
+            directory.register(CLIENT, own),
+            directory.renew(CLIENT, own_id),
+            directory.withdraw(CLIENT, own_id),
         ):
             with pytest.raises(BadRegistration, match="own"):
                 await attempt
@@ -398,7 +405,7 @@ def test_what_the_broker_offers_is_found_like_the_rest_and_is_not_kept(tmp_path:
 
 def test_what_cannot_be_read_again_is_said_and_hurts_nobody(tmp_path: Path) -> None:
     async def first(directory: Directory, node: Node) -> None:
-        await directory.register(offer())
+        await directory.register(CLIENT, offer())
         await node.ask(lambda token, now_ns: node.broker.keep(f"{KEY}odd", b"\xff", token, now_ns))
 
     async def second(directory: Directory, node: Node) -> None:

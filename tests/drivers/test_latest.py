@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.drivers import latest as latest_module
-from tocsin.drivers import recent as recent_module
-from tocsin.drivers.latest import Latest
-from tocsin.drivers.recent import Recent
+from loop_signals import LoopSignals
+from tocsin.broker.recent import events as recent_module
+from tocsin.broker.recent import latest as latest_module
+from tocsin.broker.recent.events import Recent
+from tocsin.broker.recent.latest import Latest
 from tocsin.errors import Busy
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
@@ -45,7 +46,7 @@ class World:
 
     def restart(self) -> None:
         self.recent = Recent(self.store.last_seq)
-        self.latest = Latest(self.recent, self.read)
+        self.latest = Latest(LoopSignals(), self.recent, self.read)
 
     async def read(self, work: Callable[[Reader], Stored | None]) -> Stored | None:
         self.reads += 1

@@ -32,6 +32,7 @@ from tocsin.drivers.pegasus.door import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.soap_tcp.session import Session as SoapTcpSession
+from tocsin.services.directory.directory import Directory
 from tocsin.store.store import Store
 from tocsin.wire.dime import Decoder, envelope_message
 from tocsin.wire.framing import FrameCutter
@@ -163,7 +164,7 @@ async def play(
     node = Node(settings, Store.open(directory), Notes())
     desk = SoapServices(node)
     doors = {
-        "http": await listen(node, "127.0.0.1:0", desk.answer),
+        "http": await listen(node, "127.0.0.1:0", desk.answer, Directory(node.port)),
         "frames": await listen_frames(node.performance, "127.0.0.1:0", flag="--frames"),
         "soap_tcp": await listen_soap_tcp(desk.answer, "127.0.0.1:0", settings.soap_tcp, node.note),
         "pegasus": await listen_pegasus(node, "127.0.0.1:0"),

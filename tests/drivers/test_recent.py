@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.drivers import recent as module
-from tocsin.drivers.recent import Recent
+from tocsin.broker.recent import events as module
+from tocsin.broker.recent.events import Recent
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from loop_signals import LoopSignals
 from tocsin.broker.log import Page
-from tocsin.drivers import seen_topics
-from tocsin.drivers.recent import EVENTS_MAX, TOPICS_MAX, Recent
-from tocsin.drivers.seen_topics import SeenTopics
+from tocsin.broker.recent import pages as pages_module
+from tocsin.broker.recent import topics as seen_topics
+from tocsin.broker.recent.events import EVENTS_MAX, TOPICS_MAX, Recent
+from tocsin.broker.recent.topics import SeenTopics
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.store.reader import Reader
@@ -30,7 +32,7 @@ def names(seen: SeenTopics) -> set[str]:
 
 def test_topics_are_known_as_soon_as_somebody_asks() -> None:
     recent = Recent()
-    seen = SeenTopics(recent)
+    seen = SeenTopics(LoopSignals(), recent)
     recent.add([stored(1, "a/b"), stored(2, ""), stored(3, "no name!")], 30)
     assert names(seen) == {"a/b"}
 
@@ -42,7 +44,7 @@ def test_topics_are_known_as_soon_as_somebody_asks() -> None:
 
 def test_a_topic_that_is_looked_at_in_time_is_never_forgotten() -> None:
     recent = Recent()
-    seen = SeenTopics(recent)
+    seen = SeenTopics(LoopSignals(), recent)
     published = 2 * TOPICS_MAX
     assert published < NODES_MAX
 
@@ -55,7 +57,7 @@ def test_a_topic_that_is_looked_at_in_time_is_never_forgotten() -> None:
 
 
 def test_more_topics_than_there_is_room_for_are_left_out() -> None:
-    seen = SeenTopics(Recent())
+    seen = SeenTopics(LoopSignals(), Recent())
 
     for number in range(NODES_MAX + 5):
         seen.announce(TopicName(f"t{number}"))
@@ -68,7 +70,7 @@ def test_the_end_of_the_log_is_looked_at_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seen_topics, "LOOK_BACK_EVENTS", 20)
-    monkeypatch.setattr(seen_topics, "PAGE_EVENTS", 7)
+    monkeypatch.setattr(pages_module, "PAGE_EVENTS", 7)
     store = Store.open(tmp_path)
     store.write(Batch(events=[stored(seq, f"t{seq}") for seq in range(1, 31)]))
     reader = store.reader()
@@ -78,7 +80,7 @@ def test_the_end_of_the_log_is_looked_at_page_by_page(
         pages.append(len((page := work(reader)).events))
         return page
 
-    seen = SeenTopics(Recent(store.last_seq))
+    seen = SeenTopics(LoopSignals(), Recent(store.last_seq))
     asyncio.run(seen.look_back(store.last_seq, read))
     reader.close()
     store.close()

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from loop_signals import LoopSignals
 from tocsin.broker.log import Page
-from tocsin.drivers import topic_counts
-from tocsin.drivers.topic_counts import Rate, TopicCounts
+from tocsin.broker.recent import topic_counts
+from tocsin.broker.recent.topic_counts import Rate, TopicCounts
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.store.reader import Reader
@@ -42,7 +43,7 @@ def test_past_its_limit_the_topics_silent_for_longest_are_forgotten_and_counted(
 ) -> None:
     monkeypatch.setattr(topic_counts, "TOPICS_MAX", 10)
     monkeypatch.setattr(topic_counts, "FORGOTTEN_AT_ONCE", 2)
-    counts = TopicCounts(0)
+    counts = TopicCounts(LoopSignals(), 0)
     counts.add(stored(seq, f"t/{seq}") for seq in range(1, 11))
     counts.add([stored(11, "t/1"), stored(12, "t/new")])
 
@@ -71,7 +72,7 @@ def test_the_end_of_the_log_is_counted_once_and_it_is_said_from_where(
         return work(Log())  # type: ignore[operator,no-any-return]
 
     async def look() -> TopicCounts:
-        counts = TopicCounts(10)
+        counts = TopicCounts(LoopSignals(), 10)
         counts.add([stored(11, "a")])
         log.append(stored(11, "a"))
         await asyncio.gather(counts.look_back(1, read), counts.look_back(1, read))

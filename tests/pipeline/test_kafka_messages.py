@@ -14,7 +14,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from tocsin.archive.record import SCHEMA, to_events
-from tocsin.drivers.blackboard.site import use_ontology
+from tocsin.drivers.site_ontology import use_ontology
 from tocsin.errors import ConnectorMissing, TocsinError
 from tocsin.errors.spark import EventsGone
 from tocsin.ontology import built_in

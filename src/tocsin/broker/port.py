@@ -253,6 +253,11 @@ class BrokerPort:
         return self._broker.first
 
     @property
+    def is_clock_in_doubt(self) -> bool:
+        """True while nothing should be given up because its time is over."""
+        return self._broker.clock.doubt is not None
+
+    @property
     def interest(self) -> Interest:
         """What anybody wants now."""
         return self._broker.interest

@@ -7,7 +7,7 @@ same code. Neither asyncio nor a clock is imported by anything that is written a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -51,7 +51,13 @@ class HttpAnswer(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Runtime(Protocol):
+class Signals(Protocol):
+    """Makes signals."""
+
+    def signal(self) -> Signal: ...
+
+
+class Runtime(Signals, Protocol):
     """Time, chance, tasks, and the network, for services."""
 
     @property
@@ -75,8 +81,6 @@ class Runtime(Protocol):
     def wake(self) -> None:
         """Something was put to the broker: perform what follows from it."""
 
-    def signal(self) -> Signal: ...
-
     def call_later(self, delay_s: float, call: Callable[[], None]) -> Timer: ...
 
     def sleep(self, seconds: float) -> Awaitable[None]: ...
@@ -97,8 +101,8 @@ class Runtime(Protocol):
 class Turns:
     """At most so many at a time; the others wait, in their order. With one it is a lock."""
 
-    def __init__(self, runtime: Runtime, count: int = 1) -> None:
-        self._runtime = runtime
+    def __init__(self, signals: Signals, count: int = 1) -> None:
+        self._signals = signals
         self._free = count
         self._waiting: deque[Signal] = deque()
 
@@ -115,7 +119,7 @@ class Turns:
         if self._free:
             self._free -= 1
             return
-        turn = self._runtime.signal()
+        turn = self._signals.signal()
         self._waiting.append(turn)
         try:
             await turn
@@ -187,3 +191,24 @@ def new_uuid(runtime: Runtime) -> str:
     """A random UUID, as RFC 9562 writes its version 4."""
     digits = runtime.new_id() + runtime.new_id()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
+
+
+async def run_all(runtime: Runtime, works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run these beside each other, and return when all have ended, however they did."""
+    started = list(works)
+    left = len(started)
+    ended = runtime.signal()
+
+    async def run(work: Coroutine[Any, Any, None]) -> None:
+        nonlocal left
+        try:
+            await work
+        finally:
+            left -= 1
+            if not left:
+                ended.answer(None)
+
+    for work in started:
+        runtime.spawn(run(work))
+    if started:
+        await ended

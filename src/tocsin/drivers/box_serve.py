@@ -32,6 +32,7 @@ from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.drivers.tls import door_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
+from tocsin.services.directory.directory import Directory
 from tocsin.services.soap.broker_dispatcher import mailbox_dispatcher
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
@@ -43,7 +44,8 @@ class BoxDoor(HttpDoor):
     """An HTTP door that leads to the boxes and nowhere else."""
 
     def __init__(self, boxes: MailboxNode, soap: Answer) -> None:
-        super().__init__(boxes.open(), soap)
+        node = boxes.open()
+        super().__init__(node, soap, Directory(node.port))
         self.door.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:

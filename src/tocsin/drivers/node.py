@@ -18,10 +18,13 @@ from tocsin.broker.delivery.trust import host_of, is_trusted
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.port import BrokerPort
+from tocsin.broker.recent.events import Recent
+from tocsin.broker.recent.latest import Latest
+from tocsin.broker.recent.topics import SeenTopics
+from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.snapshot import take_up
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
-from tocsin.drivers.blackboard.board import Board
 from tocsin.drivers.callers import (
     Health,
     Waiter,
@@ -30,10 +33,8 @@ from tocsin.drivers.callers import (
 )
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.clock_watch import ClockWatch
-from tocsin.drivers.directory import Directory
 from tocsin.drivers.disk import Readers, Writer, retention_reach
 from tocsin.drivers.frames.desk import PerformanceDesk
-from tocsin.drivers.latest import Latest
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
@@ -42,14 +43,12 @@ from tocsin.drivers.push.letters import Letters
 from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.push.rules import sink_rules
-from tocsin.drivers.recent import Recent
 from tocsin.drivers.runtime import LoopRuntime
-from tocsin.drivers.seen_topics import SeenTopics
-from tocsin.drivers.seen_types import SeenTypes
 from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.stored import Stored
+from tocsin.services.blackboard.board import Board
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
@@ -98,12 +97,13 @@ class Node(NodeStreams):
         self.on_interest: list[Callable[[], None]] = []  # told when anybody wants something else
         self._interest = self.broker.interest.version
         self._recent = Recent(self.broker.head)
-        latest = Latest(self._recent, self._readers.ask)
+        latest = Latest(self.runtime, self._recent, self._readers.ask)
         self.latest, self.latest_of = latest.on, latest.of_type
-        self.topics, self.types = SeenTopics(self._recent), SeenTypes(self.broker.head)
-        self.directory = Directory(self)
+        self.topics = SeenTopics(self.runtime, self._recent)
+        self.types = SeenTypes(self.runtime, self.broker.head)
         self.performance = PerformanceDesk(self)
-        self.board = Board(self)
+        self.board = Board(self.port)
+        self.on_interest.append(self.board.interest_changed)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import Any, Protocol
@@ -69,7 +70,7 @@ class LoopRuntime:
         self.now_ns = host.now_ns
         self.note = host.note
         self.wake = host.kick
-        self.elapsed_s = host.loop.time
+        self.elapsed_s = time.monotonic  # the loop looks at its clock once a turn
         self.jitter = random.random
 
     @property

@@ -18,9 +18,7 @@ import uvloop
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.archive.archiver import open_archiver
 from tocsin.drivers.bind_address import host_and_port
-from tocsin.drivers.blackboard.site import use_ontology
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.directory import Offering
 from tocsin.drivers.disk import accept_losses, accept_the_clock, open_store
 from tocsin.drivers.frames.datagrams import DatagramDoor
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
@@ -35,11 +33,13 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import PegasusDoor, door_limits
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
+from tocsin.services.directory.directory import Directory, Offering
 from tocsin.store.store import Store
 from tocsin.wire.directory.entry import Kind, Registration
 
@@ -143,12 +143,13 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     node = Node(settings, store, notes)
+    directory = Directory(node.port)
     soap = SoapServices(node)
     doors: Doors = {}
     try:
         node.monitor = open_monitor(node)
-        node.archiver = open_archiver(node)
-        await _open(doors, node, soap, tls)
+        node.archiver = open_archiver(node, directory)
+        await _open(doors, node, soap, directory, tls)
     except BaseException:
         await _close(doors, node, soap)
         raise
@@ -165,13 +166,18 @@ async def _serve(
     return _exit_code(node.failure)
 
 
-async def _open(doors: Doors, node: Node, soap: SoapServices, tls: ssl.SSLContext | None) -> None:
+async def _open(
+    doors: Doors, node: Node, soap: SoapServices, directory: Directory, tls: ssl.SSLContext | None
+) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-    doors["http"] = await listen(node, settings.http.address, soap.answer, tls=tls, budget=budget)
+    doors["http"] = await listen(
+        node, settings.http.address, soap.answer, directory, tls=tls, budget=budget
+    )
     node.address = doors["http"].address
     await _open_frames(doors, node, tls, budget)
+    _list_ourselves(node, directory)
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
             soap.answer,
@@ -211,10 +217,9 @@ async def _open_frames(
         udp="datagrams" in doors,
         tls=tls is not None,
     )
-    _list_ourselves(node)
 
 
-def _list_ourselves(node: Node) -> None:
+def _list_ourselves(node: Node, directory: Directory) -> None:
     """The directory also says what the broker itself produces, and that it keeps everything."""
     doors = node.performance.doors
     scheme = "gmas" if doors.tls else "gma"
@@ -230,7 +235,7 @@ def _list_ourselves(node: Node) -> None:
             registration = Registration(
                 kind=kind, name="tocsin", host=own, address=f"{scheme}://{reached}", lease_ns=0
             )
-            node.directory.list_own(registration, events)
+            directory.list_own(registration, events)
 
 
 def _address(doors: Doors, name: str) -> str | None:

@@ -17,6 +17,7 @@ from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
+from tocsin.services.directory.directory import Directory
 from tocsin.store.store import Store
 
 PATIENCE_S = 10.0
@@ -31,7 +32,9 @@ def talk(directory: Path, script: Script) -> None:
         flags = {"http.address": "127.0.0.1:0", "log.directory": str(directory)}
         settings, _ = load(flags, {})
         node = Node(settings, Store.open(directory), Notes())
-        door: HttpDoor = await listen(node, settings.http.address, SoapServices(node).answer)
+        door: HttpDoor = await listen(
+            node, settings.http.address, SoapServices(node).answer, Directory(node.port)
+        )
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             await asyncio.wait_for(script(reader, writer), PATIENCE_S)

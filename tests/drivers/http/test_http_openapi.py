@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import jsonschema
 import pytest
@@ -45,6 +46,7 @@ class Unused:
     settings = Settings()
     performance = None
     board = None
+    port: Any = MagicMock(**{"views.return_value": []})
     broker = Broker(BrokerOptions(), new_id=str, jitter=float, is_trusted=lambda _: True)
 
 
@@ -58,7 +60,7 @@ def routes() -> list[Route]:
         *subscription_routes(nobody),
         *box_routes(nobody, nobody),
         *dead_letter_routes(nobody),
-        *directory_routes(nobody),
+        *directory_routes(nobody, nobody),
         *performance_routes(nobody),
         *operation_routes(nobody, nobody),
         *status_routes(nobody, nobody),

@@ -135,7 +135,7 @@ def _tell(
 
 def _job(arguments: Namespace) -> Job:
     from tocsin.cli.archive.replay import is_ago
-    from tocsin.drivers.blackboard.site import use_ontology
+    from tocsin.drivers.site_ontology import use_ontology
     from tocsin.pipeline.job import Job
     from tocsin.pipeline.places import KafkaPlace, is_kafka
 

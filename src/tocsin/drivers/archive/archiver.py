@@ -18,6 +18,7 @@ from tocsin.drivers.archive.house import House
 from tocsin.drivers.archive.messages import Failed, Order, Roll, Rolled
 from tocsin.drivers.archive.observing import Observer
 from tocsin.errors.archive import other_log
+from tocsin.services.directory.directory import Directory
 
 TICK_S: Final = 1.0
 IDLE_S: Final = 120.0  # then the filling process and its two hundred megabytes are let go
@@ -34,12 +35,12 @@ DIRECTORY: Final = "archive"  # in the data directory, unless the settings say o
 class Archiver:
     """Fills the archive of one broker."""
 
-    def __init__(self, node: House) -> None:
+    def __init__(self, node: House, directory: Directory) -> None:
         self._node = node
         settings = node.settings
         self._wanted = settings.archive
         self.directory = archive_directory(settings.log.directory, self._wanted.directory)
-        self._observer = Observer(node)
+        self._observer = Observer(node, directory)
         self._process: FillingProcess | None = None
         self._working: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -331,10 +332,10 @@ def archive_directory(data: str, named: str) -> Path:
     return Path(named) if named else Path(data) / DIRECTORY
 
 
-def open_archiver(node: House) -> Archiver | None:
+def open_archiver(node: House, directory: Directory) -> Archiver | None:
     """The archive of a node, filled from now on; none if its settings want none. On the loop."""
     if not node.settings.archive.enabled:
         return None
-    archiver = Archiver(node)
+    archiver = Archiver(node, directory)
     archiver.start()
     return archiver

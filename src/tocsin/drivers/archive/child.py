@@ -30,7 +30,7 @@ from tocsin.drivers.archive.messages import (
     read_task,
 )
 from tocsin.drivers.archive.rolling import Roller, disk_error
-from tocsin.drivers.blackboard.site import use_ontology
+from tocsin.drivers.site_ontology import use_ontology
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveOfAnotherLog
 from tocsin.ontology import in_use

@@ -10,7 +10,6 @@ from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Level
 from tocsin.broker.log import StoreReader
 from tocsin.config import Settings
-from tocsin.drivers.directory import Directory
 
 T = TypeVar("T")
 
@@ -21,7 +20,6 @@ class House(Protocol):
     loop: asyncio.AbstractEventLoop
     settings: Settings
     broker: Broker
-    directory: Directory
     on_dead: list[Callable[[dict[str, bytes | None]], None]]
 
     def now_ns(self) -> int: ...

@@ -14,6 +14,7 @@ from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.filter_format import format_filter
 from tocsin.event.subscription import BLACKBOARD, Kind, Subscription
+from tocsin.services.directory.directory import Directory
 from tocsin.wire.directory.listing import Wanted
 
 NS_PER_US: Final = 1_000
@@ -28,14 +29,14 @@ Row = dict[str, Any]
 class Observer:
     """Gathers rows until somebody takes them."""
 
-    def __init__(self, node: House) -> None:
+    def __init__(self, node: House, directory: Directory) -> None:
         self._node = node
         self._marks: dict[str, tuple[Any, ...]] = {}  # how each one was when it was last noted
         self._rows: dict[str, list[Row]] = {DELIVERIES: [], DEADLETTERS: [], DISCOVERIES: []}
         self.dropped = 0
         self._told_of_many = False
         node.on_dead.append(self._died)
-        node.directory.on_found.append(self._found)
+        directory.on_found.append(self._found)
 
     def __bool__(self) -> bool:
         return any(self._rows.values())

@@ -11,8 +11,8 @@ from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Level, Token
 from tocsin.broker.log import StoreReader
 from tocsin.broker.port import StreamSink
+from tocsin.broker.recent.types import SeenTypes
 from tocsin.config import Settings
-from tocsin.drivers.seen_types import SeenTypes
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Stored

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tocsin.access.session import anonymous
 from tocsin.broker.effects import Accepted
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.frames import text_frame
@@ -79,6 +80,7 @@ class BoardSocket(Socket):
     def __init__(self, connection: Connection, request: Request, node: Node) -> None:
         super().__init__(connection, request, node)
         self._profile: frozenset[str] = frozenset()
+        self._session = anonymous("websocket", connection.peer)
         self._is_registered = False
         self._profile_due = False  # it changed while the client did not read
 
@@ -116,6 +118,7 @@ class BoardSocket(Socket):
             self._unsubscribe()
             publication.answer({"subscribed": 0})
         elif said.register:
+            self._node.board.check_read(self._session)
             self._register()
             publication.answer({"profile": self._node.board.profile})
         else:

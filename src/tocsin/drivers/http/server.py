@@ -28,6 +28,7 @@ from tocsin.drivers.http.socketing import EventSocket
 from tocsin.drivers.http.streaming import EventStream
 from tocsin.drivers.node import Node
 from tocsin.errors import BadSetting
+from tocsin.services.directory.directory import Directory
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
 
@@ -39,7 +40,13 @@ _POLL_S: Final = 0.01
 class HttpDoor:
     """An open door."""
 
-    def __init__(self, node: Node, soap: Answer, budget: ReceiveBudget | None = None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        soap: Answer,
+        directory: Directory,
+        budget: ReceiveBudget | None = None,
+    ) -> None:
         """Without the `budget` of other listeners it has one of its own."""
         self._node = node
         self._soap = soap
@@ -65,7 +72,7 @@ class HttpDoor:
             per_peer_max=node.settings.limits.connections_per_peer_max,
             heard_from=node.heard_from,
         )
-        self._application = application(node, self.door)
+        self._application = application(node, self.door, directory)
         self._server: asyncio.Server | None = None
         self.host = ""
         self.port = 0
@@ -149,11 +156,12 @@ async def listen(
     node: Node,
     address: str,
     soap: Answer,
+    directory: Directory,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
 ) -> HttpDoor:
     """Open the door of a node; `soap` answers what comes in as SOAP."""
-    door = HttpDoor(node, soap, budget)
+    door = HttpDoor(node, soap, directory, budget)
     await door.open(address, tls)
     return door

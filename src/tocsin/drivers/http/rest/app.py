@@ -27,6 +27,7 @@ from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
+from tocsin.services.directory.directory import Directory
 from tocsin.services.soap.paths import is_soap_path
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 100
 
 
-def endpoints(node: Node, door: Door) -> list[Endpoint]:
+def endpoints(node: Node, door: Door, directory: Directory) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
     return [
         *event_routes(node),
@@ -46,7 +47,7 @@ def endpoints(node: Node, door: Door) -> list[Endpoint]:
         *subscription_routes(node),
         *box_routes(node, door),
         *dead_letter_routes(node),
-        *directory_routes(node),
+        *directory_routes(node.port, directory),
         *performance_routes(node),
         *soap_document_routes(node),
         *operation_routes(node, door),
@@ -54,9 +55,9 @@ def endpoints(node: Node, door: Door) -> list[Endpoint]:
     ]
 
 
-def application(node: Node, door: Door) -> Application:
+def application(node: Node, door: Door, directory: Directory) -> Application:
     """Answers at every endpoint."""
-    routes = routes_of(endpoints(node, door), node.port)
+    routes = routes_of(endpoints(node, door, directory), node.port)
     app = Starlette(
         routes=routes,
         exception_handlers={

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tocsin.access.decision import Action
+from tocsin.access.session import Session
+from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads
 from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.sessions import session_of
 from tocsin.errors import BadRegistration, BadRequest, BadSubscription
+from tocsin.services.directory.directory import Directory
 from tocsin.wire.api.members import read_object
 from tocsin.wire.api.query import Query
 from tocsin.wire.directory.distinguished import Suffix, read_suffix
@@ -33,9 +38,6 @@ from tocsin.wire.directory.registration import (
 from tocsin.wire.directory.views import entry_shown, page_shown
 from tocsin.wire.gma.names import EventName
 
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
-
 LIMIT_MAX: Final = 1_000
 LIMIT_DEFAULT: Final = 100
 RECORDS_AT_ONCE: Final = 100  # of an export, before others get a turn
@@ -44,46 +46,49 @@ LDIF: Final = "text/ldif; charset=utf-8"
 _WANTED: Final = ("kind", "event", "host", "filter")
 
 
-def directory_routes(node: Node) -> list[Endpoint]:
+def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
     async def register(request: Request) -> Response:
         asked = read_object(await request.body())
-        return await _registered(node, asked, read_id(asked))
+        return await _registered(directory, session_of(request), asked, read_id(asked))
 
     async def replace(request: Request) -> Response:
         entry_id = request.path_params["id"]
         asked = read_object(await request.body())
         if not asked:
-            return answer(entry_shown(await node.directory.renew(entry_id)))
+            return answer(entry_shown(await directory.renew(session_of(request), entry_id)))
         if read_id(asked) not in (None, entry_id):
             raise BadRegistration(
                 "the id in the body is not the one in the address",
                 remedy="An entry keeps its id: leave it out.",
             )
-        return await _registered(node, asked, check_id(entry_id))
+        return await _registered(directory, session_of(request), asked, check_id(entry_id))
 
     async def show(request: Request) -> Response:
-        return answer(entry_shown(node.directory.get(request.path_params["id"])))
+        entry = directory.get(session_of(request), request.path_params["id"])
+        return answer(entry_shown(entry))
 
     async def withdraw(request: Request) -> Response:
-        await node.directory.withdraw(request.path_params["id"])
+        await directory.withdraw(session_of(request), request.path_params["id"])
         return Response(status_code=204)
 
     async def index(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "limit", "after"))
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         after = query.text("after") or ""
-        found = await node.directory.look_up(_wanted(query), after=after, limit=limit)
+        session = session_of(request)
+        found = await directory.look_up(session, _wanted(query), after=after, limit=limit)
         return answer(page_shown(found))
 
     async def export(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "suffix", "schema"))
         form = cast(Form, query.choice("schema", FORMS[0], FORMS))
         suffix = read_suffix(query.text("suffix") or SUFFIX_DEFAULT)
-        entries = (await node.directory.look_up(_wanted(query))).entries
+        entries = (await directory.look_up(session_of(request), _wanted(query))).entries
         headers = {"cache-control": "no-store", "content-type": LDIF}
         return StreamingResponse(_file(entries, suffix, form), headers=headers)
 
     async def schema(request: Request) -> Response:
+        port.check(session_of(request), Action.READ, "directory/schema")
         return Response(schema_ldif(), headers={"content-type": LDIF})
 
     one = "/directory/{id}"
@@ -98,8 +103,10 @@ def directory_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-async def _registered(node: Node, asked: dict[str, object], entry_id: str | None) -> Response:
-    entry, is_new = await node.directory.register(read_registration(asked), entry_id)
+async def _registered(
+    directory: Directory, session: Session, asked: dict[str, object], entry_id: str | None
+) -> Response:
+    entry, is_new = await directory.register(session, read_registration(asked), entry_id)
     headers = {"location": f"/directory/{entry.id}"}
     return answer(entry_shown(entry), 201 if is_new else 200, headers)
 

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from tocsin import __version__
 from tocsin.access.session import internal
+from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.topic_counts import TOPICS_MAX, TopicCount
 from tocsin.event.filter import TopicIs
 from tocsin.event.subscription import Kind
 from tocsin.event.topic import TopicPattern

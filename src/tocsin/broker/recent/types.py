@@ -6,29 +6,25 @@ the log is looked at when somebody asks.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
-from tocsin.broker.log import Page, StoreReader
+from tocsin.broker.recent.pages import Reading, read_pages
+from tocsin.broker.runtime import Signals, Turns
 from tocsin.event.stored import Stored
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.normal import name_of_event
 
 TYPES_MAX = 4_096  # those that came first are forgotten first
 LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
-PAGE_EVENTS = 1_000  # so that other questions come between
-
-Reading = Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]
-"""Asks the log something, in the thread for that."""
 
 
 class SeenTypes:
     """The types of events that were published of late, and what each is called."""
 
-    def __init__(self, head: int) -> None:
+    def __init__(self, signals: Signals, head: int) -> None:
         self._names: dict[str, EventName] = {}
         self._unread = head  # what the log had up to this one is not looked at yet
-        self._one_at_a_time = asyncio.Lock()
+        self._one_at_a_time = Turns(signals)
 
     def add(self, events: Iterable[Stored]) -> None:
         """These were committed."""
@@ -54,13 +50,5 @@ class SeenTypes:
         """Look at the last events that the log had when the broker started, the first time."""
         async with self._one_at_a_time:
             head = self._unread
-            after = max(0, head - LOOK_BACK_EVENTS)
-            while after < head:
-                page = await read(_page(after))
-                self.add(page.events)
-                after = page.next if page.next > after else head
+            await read_pages(read, max(0, head - LOOK_BACK_EVENTS), head, self.add)
             self._unread = 0
-
-
-def _page(after: int) -> Callable[[StoreReader], Page]:
-    return lambda reader: reader.read(after, PAGE_EVENTS)

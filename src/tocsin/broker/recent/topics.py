@@ -6,28 +6,25 @@ somebody asks, and now and then before it forgets; after a start, the end of the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 
-from tocsin.broker.log import Page, StoreReader
-from tocsin.drivers.recent import Recent
-from tocsin.drivers.topic_counts import TopicCounts
+from tocsin.broker.recent.events import Recent
+from tocsin.broker.recent.pages import Reading, read_pages
+from tocsin.broker.recent.topic_counts import TopicCounts
+from tocsin.broker.runtime import Signals
 from tocsin.event.stored import Stored
 from tocsin.wire.soap.topics import TopicName, topic_of
 from tocsin.wire.wstopics.tree import TopicTree, steps_of
 
 LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
-PAGE_EVENTS = 1_000  # so that other questions come between
 KNOWN_MAX = 20_000  # ways to name a topic, which need not be taken apart again
-
-Reading = Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]
-"""Asks the log something, in the thread for that."""
 
 
 class SeenTopics:
     """The tree of topics; it only grows, up to its limit."""
 
-    def __init__(self, recent: Recent) -> None:
-        self.counts = TopicCounts(recent.head)
+    def __init__(self, signals: Signals, recent: Recent) -> None:
+        self.counts = TopicCounts(signals, recent.head)
         self._recent = recent
         self._looked_to = recent.known_after
         self._tree = TopicTree()
@@ -48,13 +45,7 @@ class SeenTopics:
 
     async def look_back(self, head: int, read: Reading) -> None:
         """Look at the last events that the log had when the broker started."""
-        after = max(0, head - LOOK_BACK_EVENTS)
-        while after < head:
-            page = await read(_page(after))
-            self._add(page.events)
-            if page.next <= after:
-                return
-            after = page.next
+        await read_pages(read, max(0, head - LOOK_BACK_EVENTS), head, self._add)
 
     def _add(self, events: Iterable[Stored]) -> None:
         for stored in events:
@@ -68,7 +59,3 @@ class SeenTopics:
             topic = topic_of(event)
             if topic is not None:
                 self.announce(topic)
-
-
-def _page(after: int) -> Callable[[StoreReader], Page]:
-    return lambda reader: reader.read(after, PAGE_EVENTS)

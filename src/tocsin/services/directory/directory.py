@@ -1,22 +1,22 @@
-"""The directory of a running broker: kept with its log, and found again after a restart.
+"""The directory of a broker: kept with its log, and found again after a restart.
 
-A registration is answered, and shown to others, once it is on disk. Until then it is `coming`: who
+A registration is answered, and shown to others, once it is on disk. Until then it is pending: who
 asks meanwhile for the same entry is treated as if it were there, so that of two at the same moment
 the second replaces the first.
 """
 
 from __future__ import annotations
 
-import asyncio
-import secrets
-import time
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 
-from tocsin.broker.broker import Broker
-from tocsin.broker.effects import Level, Token
+from tocsin.access.decision import Action
+from tocsin.access.session import Session, internal
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import Turns, run_all
 from tocsin.errors import BadRegistration, Busy, DirectoryFull, NoSuchEntry, TocsinError, TooLarge
 from tocsin.wire.directory.entry import (
     Entry,
@@ -42,21 +42,9 @@ SEARCHES_MAX: Final = 32  # that wait for the one under way
 OWN_MAX: Final = 16
 OWN_EVENTS_S: Final = 1.0  # how old the list of events that the broker itself offers may be
 
+_DIRECTORY: Final = internal("directory")
+
 Offering = Callable[[], Iterable[EventName]]
-
-
-class House(Protocol):
-    """What the directory needs of the node that it is a part of."""
-
-    loop: asyncio.AbstractEventLoop
-    broker: Broker
-    stopping: bool
-
-    def now_ns(self) -> int: ...
-
-    def note(self, level: Level, message: str, **fields: object) -> None: ...
-
-    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
 
 class _Own(msgspec.Struct):
@@ -67,7 +55,7 @@ class _Own(msgspec.Struct):
     asked_s: float
 
 
-class _Coming:
+class _Pending:
     """How an entry will be when what is under way to the disk has arrived."""
 
     __slots__ = ("entry", "identities", "writes")
@@ -81,38 +69,40 @@ class _Coming:
 class Directory:
     """Who offers which events, and where."""
 
-    def __init__(self, node: House) -> None:
-        self._node = node
+    def __init__(self, port: BrokerPort) -> None:
+        self._port = port
+        self._runtime = port.runtime
         self._listing = Listing()
-        self._coming: dict[str, _Coming] = {}
-        self._claims: dict[Identity, str] = {}  # who of those that are coming is which
+        self._pending: dict[str, _Pending] = {}
+        self._claims: dict[Identity, str] = {}  # of those that are pending, by who they are
         self._own: dict[str, _Own] = {}
-        self._one_at_a_time = asyncio.Lock()  # a filter over all entries takes a while
+        self._one_at_a_time = Turns(port.runtime)  # a filter over all entries takes a while
         self._searches = 0
         self._bytes: dict[str, int] = {}  # on disk, by id
         self._bytes_total = 0
         self._recover()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._is_sweeping = False
         self.on_found: list[Callable[[Wanted, int, float], None]] = []  # how many, in what time
-        node.loop.call_later(SWEEP_S, self._sweep)
+        self._runtime.call_later(SWEEP_S, self._sweep)
 
     # Registering
 
     async def register(
-        self, registration: Registration, entry_id: str | None = None
+        self, session: Session, registration: Registration, entry_id: str | None = None
     ) -> tuple[Entry, bool]:
         """The entry, once it is on disk; True if there was none before."""
+        self._may(session, Action.MANAGE, entry_id or registration.name)
         holder = self._holder(registration.identity)
         if entry_id is None:
-            entry_id = holder or secrets.token_hex(12)
+            entry_id = holder or self._runtime.new_id()
         elif holder not in (None, entry_id):
             raise BadRegistration(
                 f"{registration.name!r} on {registration.host} is already registered as {holder}",
                 remedy="Replace that entry, withdraw it, or register under another name.",
             )
         self._check_not_own(entry_id)
-        now_ns = self._node.now_ns()
-        was = self._standing(entry_id)
+        now_ns = self._runtime.now_ns()
+        was = self._current(entry_id)
         is_new = was is None or not was.is_live(now_ns)
         entry = leased(entry_id, registration, now_ns)
         if was is not None and not is_new:
@@ -120,22 +110,24 @@ class Directory:
         await self._write(entry_id, entry)
         return entry, is_new
 
-    async def renew(self, entry_id: str) -> Entry:
+    async def renew(self, session: Session, entry_id: str) -> Entry:
         """The entry with its whole lease before it; NoSuchEntry if that has ended."""
+        self._may(session, Action.MANAGE, entry_id)
         self._check_not_own(entry_id)
-        now_ns = self._node.now_ns()
-        was = self._standing(entry_id)
+        now_ns = self._runtime.now_ns()
+        was = self._current(entry_id)
         if was is None or not was.is_live(now_ns):
             raise no_such_entry(entry_id)
         entry = was.renewed(now_ns)
         await self._write(entry_id, entry)
         return entry
 
-    async def withdraw(self, entry_id: str) -> None:
+    async def withdraw(self, session: Session, entry_id: str) -> None:
         """Remove the entry, and answer once that is on disk."""
+        self._may(session, Action.MANAGE, entry_id)
         self._check_not_own(entry_id)
-        was = self._standing(entry_id)
-        if was is None or not was.is_live(self._node.now_ns()):
+        was = self._current(entry_id)
+        if was is None or not was.is_live(self._runtime.now_ns()):
             raise no_such_entry(entry_id)
         await self._write(entry_id, None)
 
@@ -149,7 +141,7 @@ class Directory:
         same = [each.id for each in listed if each.registration.identity == registration.identity]
         # No registration can ask for an id that begins so.
         entry_id = same[0] if same else f"~{len(self._own) + 1}"
-        entry = Entry(entry_id, registration, self._node.now_ns(), None)
+        entry = Entry(entry_id, registration, self._runtime.now_ns(), None)
         self._own[entry_id] = _Own(entry, events, 0.0)
         self._listing.put(entry)
         assert len(self._own) <= OWN_MAX
@@ -157,27 +149,31 @@ class Directory:
 
     # Looking up
 
-    def get(self, entry_id: str) -> Entry:
+    def get(self, session: Session, entry_id: str) -> Entry:
+        self._may(session, Action.READ, entry_id)
         self._refresh_own()
         entry = self._listing.get(entry_id)
-        if entry is None or not entry.is_live(self._node.now_ns()):
+        if entry is None or not entry.is_live(self._runtime.now_ns()):
             raise no_such_entry(entry_id)
         return entry
 
-    async def look_up(self, wanted: Wanted, *, after: str = "", limit: int | None = None) -> Found:
+    async def look_up(
+        self, session: Session, wanted: Wanted, *, after: str = "", limit: int | None = None
+    ) -> Found:
         """Live entries that are wanted, in the order of their ids."""
+        self._may(session, Action.READ, "*")
         self._refresh_own()
         if self._searches >= SEARCHES_MAX:
             raise Busy(
                 f"{self._searches} other searches are running", remedy="Ask again in a second."
             )
         self._searches += 1
-        begun_s = time.perf_counter()
+        begun_s = self._runtime.elapsed_s()
         try:
             async with self._one_at_a_time:
                 found = await self._search(wanted, after, limit)
             for listener in self.on_found:
-                listener(wanted, len(found.entries), time.perf_counter() - begun_s)
+                listener(wanted, len(found.entries), self._runtime.elapsed_s() - begun_s)
             return found
         finally:
             self._searches -= 1
@@ -187,16 +183,16 @@ class Directory:
         while True:
             left = None if limit is None else limit - len(found)
             page = self._listing.look_up(
-                wanted, self._node.now_ns(), after=after, limit=left, looked_at_max=LOOKED_AT_MAX
+                wanted, self._runtime.now_ns(), after=after, limit=left, looked_at_max=LOOKED_AT_MAX
             )
             found += page.entries
             if page.next is None or len(found) == limit:
                 return Found(found, page.next)
             after = page.next
-            await asyncio.sleep(0)
+            await self._runtime.sleep(0)
 
     def _refresh_own(self) -> None:
-        now_s = self._node.loop.time()
+        now_s = self._runtime.elapsed_s()
         for own in self._own.values():
             if own.asked_s and now_s < own.asked_s + OWN_EVENTS_S:
                 continue
@@ -212,12 +208,12 @@ class Directory:
 
     def _recover(self) -> None:
         """List what is on disk. What cannot be read is said, and goes with the next sweep."""
-        for key, value in self._node.broker.kept(KEY).items():
+        for key, value in self._port.kept(KEY).items():
             self._note_size(key.removeprefix(KEY), len(value))
             try:
                 entry = from_bytes(value)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                self._node.note(
+                self._runtime.note(
                     "warning", "an entry of the directory could not be read", key=key, why=error
                 )
                 continue
@@ -227,30 +223,29 @@ class Directory:
         value = None if entry is None else to_bytes(entry)
         if value is not None:
             self._check_room(entry_id, value)
-        coming = self._come(entry_id, entry)
-        node, key = self._node, f"{KEY}{entry_id}"
+        pending = self._begin_write(entry_id, entry)
         try:
-            await node.ask(lambda token, now_ns: node.broker.keep(key, value, token, now_ns))
+            await self._port.keep(_DIRECTORY, f"{KEY}{entry_id}", value)
             # Answers come in the order of the questions, so the last one shown is the last on disk.
             self._show(entry_id, entry)
             self._note_size(entry_id, 0 if value is None else len(value))
         finally:
-            coming.writes -= 1
-            if not coming.writes:
-                del self._coming[entry_id]
-                for identity in coming.identities:
+            pending.writes -= 1
+            if not pending.writes:
+                del self._pending[entry_id]
+                for identity in pending.identities:
                     if self._claims.get(identity) == entry_id:
                         del self._claims[identity]
 
-    def _come(self, entry_id: str, entry: Entry | None) -> _Coming:
-        coming = self._coming.setdefault(entry_id, _Coming())
-        coming.entry = entry
-        coming.writes += 1
+    def _begin_write(self, entry_id: str, entry: Entry | None) -> _Pending:
+        pending = self._pending.setdefault(entry_id, _Pending())
+        pending.entry = entry
+        pending.writes += 1
         if entry is not None:
             identity = entry.registration.identity
-            coming.identities.add(identity)
+            pending.identities.add(identity)
             self._claims[identity] = entry_id
-        return coming
+        return pending
 
     def _show(self, entry_id: str, entry: Entry | None) -> None:
         if entry is None:
@@ -263,22 +258,25 @@ class Directory:
         if size:
             self._bytes[entry_id] = size
 
-    def _standing(self, entry_id: str) -> Entry | None:
+    def _current(self, entry_id: str) -> Entry | None:
         """The entry as it is, or as it will be in a moment."""
-        coming = self._coming.get(entry_id)
-        return self._listing.get(entry_id) if coming is None else coming.entry
+        pending = self._pending.get(entry_id)
+        return self._listing.get(entry_id) if pending is None else pending.entry
 
     def _holder(self, identity: Identity) -> str | None:
         """The id under which somebody is registered, or will be in a moment."""
         for entry_id in (self._claims.get(identity), self._listing.holder(identity)):
             if entry_id is None:
                 continue
-            coming = self._coming.get(entry_id)
-            if coming is None or coming.entry is None:
+            pending = self._pending.get(entry_id)
+            if pending is None or pending.entry is None:
                 return entry_id
-            if coming.entry.registration.identity == identity:  # else it gets another name
+            if pending.entry.registration.identity == identity:  # else it gets another name
                 return entry_id
         return None
+
+    def _may(self, session: Session, action: Action, entry: str) -> None:
+        self._port.check(session, action, f"{KEY}{entry}")
 
     def _check_not_own(self, entry_id: str) -> None:
         if entry_id in self._own:
@@ -298,10 +296,10 @@ class Directory:
                 f"the directory is full: it has {self._bytes_total:,} bytes",
                 remedy="Withdraw entries that are not needed, or let their leases end.",
             )
-        if len(self._bytes) + len(self._coming) < ENTRIES_MAX:
+        if len(self._bytes) + len(self._pending) < ENTRIES_MAX:
             return  # however they overlap
-        now_ns = self._node.now_ns()
-        live = {entry.id for entry in self._listing if entry.is_live(now_ns)} | {*self._coming}
+        now_ns = self._runtime.now_ns()
+        live = {entry.id for entry in self._listing if entry.is_live(now_ns)} | {*self._pending}
         if len(live - self._own.keys() | {entry_id}) > ENTRIES_MAX:
             raise DirectoryFull(
                 f"the directory is full: it has {ENTRIES_MAX:,} entries",
@@ -311,25 +309,33 @@ class Directory:
     # Forgetting
 
     def _sweep(self) -> None:
-        if self._node.stopping:
+        if self._runtime.is_stopping:
             return
-        if self._sweeping is None or self._sweeping.done():
-            self._sweeping = self._node.loop.create_task(self.sweep())
-        self._node.loop.call_later(SWEEP_S, self._sweep)
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self._runtime.spawn(self._sweep_once())
+        self._runtime.call_later(SWEEP_S, self._sweep)
+
+    async def _sweep_once(self) -> None:
+        try:
+            await self.sweep()
+        finally:
+            self._is_sweeping = False
 
     async def sweep(self) -> None:
         """Take off the disk what has lapsed, or what another entry took the place of."""
-        if self._node.broker.clock.doubt is not None:
+        if self._port.is_clock_in_doubt:
             return
-        lapsed = [entry.id for entry in self._listing.lapsed(self._node.now_ns())]
+        lapsed = [entry.id for entry in self._listing.lapsed(self._runtime.now_ns())]
         lapsed += [each for each in self._bytes if self._listing.get(each) is None]
         for start in range(0, len(lapsed), SWEPT_MAX):
             some = lapsed[start : start + SWEPT_MAX]
-            writes = [self._write(each, None) for each in some if each not in self._coming]
-            for result in await asyncio.gather(*writes, return_exceptions=True):
-                # One that the disk did not take is there at the next sweep.
-                if isinstance(result, BaseException) and not isinstance(result, TocsinError):
-                    raise result
+            removals = [self._remove(each) for each in some if each not in self._pending]
+            await run_all(self._runtime, removals)
+
+    async def _remove(self, entry_id: str) -> None:
+        with suppress(TocsinError):  # one that the disk did not take is there at the next sweep
+            await self._write(entry_id, None)
 
 
 def no_such_entry(entry_id: str) -> NoSuchEntry:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 from tocsin.broker.log import StoreReader
-from tocsin.drivers.recent import Recent
+from tocsin.broker.recent.events import Recent
+from tocsin.broker.runtime import Signals, Turns
 from tocsin.errors import Busy
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -21,19 +21,19 @@ WAITING_MAX = 64
 
 
 Reading = Callable[[Callable[[StoreReader], Stored | None]], Awaitable[Stored | None]]
-"""Asks the log something, in the thread for that."""
+"""Asks the log something."""
 
 
 class Latest:
     """Who asks again does not make the log be searched again: only what is new since then."""
 
-    def __init__(self, recent: Recent, read: Reading) -> None:
+    def __init__(self, signals: Signals, recent: Recent, read: Reading) -> None:
         self._recent = recent
         self._read = read
         # How far the log was searched for a pattern, and the event found, if any.
         self._looked: dict[TopicPattern, tuple[int, int | None]] = {}
-        self._one_at_a_time = asyncio.Lock()
-        self._waiting = 0
+        self._one_at_a_time = Turns(signals)
+        self._asking = 0
 
     async def on(self, pattern: TopicPattern) -> Stored | None:
         """The last event on a topic that fits; None if there is none as far back as we look."""
@@ -65,17 +65,17 @@ class Latest:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         """One search at a time, and not too many who wait for theirs."""
-        if self._waiting >= WAITING_MAX:
+        if self._asking >= WAITING_MAX:
             raise Busy(
-                f"{self._waiting} other requests for the latest event are waiting",
+                f"{self._asking} other requests for the latest event are waiting",
                 remedy="Ask again in a second.",
             )
-        self._waiting += 1
+        self._asking += 1
         try:
             async with self._one_at_a_time:
                 yield
         finally:
-            self._waiting -= 1
+            self._asking -= 1
 
     async def _look_back(self, pattern: TopicPattern) -> Stored | None:
         through = self._recent.known_after

@@ -7,15 +7,15 @@ retries, dead letters.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Final
 
 import msgspec
 
-from tocsin.broker.broker import Broker
-from tocsin.broker.effects import Token
+from tocsin.access.decision import Action
+from tocsin.access.session import Session, internal
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.registry import Change
+from tocsin.broker.runtime import Turns
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchPublisher, NoSuchSubscription
 from tocsin.event.concept_filter import concepts_filter
@@ -23,30 +23,25 @@ from tocsin.event.subscription import BLACKBOARD, Config, Kind, State, Subscript
 
 BATCH = 100  # messages in one POST
 
+_BLACKBOARD: Final = internal("blackboard")
 _encode = msgspec.json.Encoder().encode
-
-
-class House(Protocol):
-    """What this needs of the node that it is a part of."""
-
-    broker: Broker
-
-    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
 
 class Subscribers:
     """The subscription store, by address."""
 
-    def __init__(self, node: House) -> None:
-        self._node = node
-        self._one_at_a_time = asyncio.Lock()  # of two with one address the second replaces
+    def __init__(self, port: BrokerPort) -> None:
+        self._port = port
+        self._one_at_a_time = Turns(port.runtime)  # of two with one address the second replaces
         self._by_address = {
             view.subscription.sink: view.subscription.id
-            for view in node.broker.views()
+            for view in port.views(_BLACKBOARD)
             if is_subscriber(view)
         }
 
-    async def subscribe(self, address: str, concepts: list[str]) -> tuple[SubscriptionView, bool]:
+    async def subscribe(
+        self, session: Session, address: str, concepts: list[str]
+    ) -> tuple[SubscriptionView, bool]:
         """From now on the address gets these; True if it is new here."""
         wanted = concepts_filter(concepts)
         filters = msgspec.Raw(_encode([{"concepts": concepts}]))
@@ -60,20 +55,15 @@ class Subscribers:
                     filters=filters,
                     config=Config(mode=BLACKBOARD, batch=BATCH),
                 )
-                view = await self._node.ask(
-                    lambda token, now_ns: self._node.broker.subscribe(
-                        asked, wanted, None, token, now_ns
-                    )
-                )
+                view = await self._port.subscribe(session, asked, wanted, None)
             else:
                 change = Change(filters=filters, filter=wanted, state=State.ACTIVE, is_there=True)
-                view = await self._node.ask(
-                    lambda token, now_ns: self._node.broker.change(known, change, token, now_ns)
-                )
+                view = await self._port.change(session, known, change)
             self._by_address[address] = view.subscription.id
         return view, known is None
 
-    async def unsubscribe(self, address_or_id: str) -> None:
+    async def unsubscribe(self, session: Session, address_or_id: str) -> None:
+        self._port.check(session, Action.SUBSCRIBE, f"blackboard/subscriber/{address_or_id}")
         async with self._one_at_a_time:
             found = self._find(address_or_id)
             if found is None and self._view(address_or_id) is not None:
@@ -85,15 +75,11 @@ class Subscribers:
                 )
             view = self._view(found)
             assert view is not None
-            await self._node.ask(
-                lambda token, now_ns: self._node.broker.unsubscribe(
-                    view.subscription.id, token, now_ns
-                )
-            )
+            await self._port.unsubscribe(session, view.subscription.id)
             self._by_address.pop(view.subscription.sink, None)
 
-    def views(self) -> list[SubscriptionView]:
-        return [view for view in self._node.broker.views() if is_subscriber(view)]
+    def views(self, session: Session) -> list[SubscriptionView]:
+        return [view for view in self._port.views(session) if is_subscriber(view)]
 
     def _find(self, address: str) -> str | None:
         """Its id, unless it was ended by another way."""
@@ -105,7 +91,7 @@ class Subscribers:
 
     def _view(self, subscription_id: str) -> SubscriptionView | None:
         try:
-            view = self._node.broker.view(subscription_id)
+            view = self._port.view(_BLACKBOARD, subscription_id)
         except NoSuchSubscription:
             return None
         return view if is_subscriber(view) else None

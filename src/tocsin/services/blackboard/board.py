@@ -1,53 +1,41 @@
-"""Board: the aggregate profile, and the publishers that are told of it when it changes.
+"""Board: the aggregate profile, and the publishers that it is sent to when it changes.
 
 Publishers are on a list that is kept with the log. One that cannot be reached is off the list; it
 is asked again, ever more rarely, and is on it again when it answers, with the profile as it is by
-then. Nothing is sent to a publisher that it has already been told.
+then. Nothing is sent to a publisher that it already has.
 """
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from contextlib import suppress
+from functools import partial
+from typing import Final
 
 import msgspec
 
-from tocsin.broker.broker import Broker
+from tocsin.access.decision import Action
+from tocsin.access.session import Session, internal
 from tocsin.broker.delivery.trust import host_of
-from tocsin.broker.effects import Level, Token
-from tocsin.drivers.push.letters import Letters
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import Signal, Task, Timer, Turns
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions
 from tocsin.wire.blackboard.messages import Profile
 
 KEY: Final = "blackboard/publisher/"
 PUBLISHERS_MAX: Final = 10_000
 PUBLISHERS_PER_HOST_MAX: Final = 256  # nobody asks a host whether it wants to be told
-TELL_S: Final = 10.0  # how long a publisher may take to hear of a profile
+SEND_S: Final = 10.0  # how long a publisher may take to hear of a profile
 FIRST_DELAY_S: Final = 1.0
 DELAY_S_MAX: Final = 300.0
 FORGET_AFTER_S: Final = 3 * 86_400.0  # a publisher that was never there in all that time
-TOLD_AT_ONCE_MAX: Final = 32
+SENT_AT_ONCE_MAX: Final = 32
 LATE_AT_ONCE_MAX: Final = 8  # of those that were away: they may hang, and the others do not wait
 WAITERS_MAX: Final = 10_000
 
+_BLACKBOARD: Final = internal("blackboard")
 _encode = msgspec.json.Encoder().encode
 _HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}
-
-
-class House(Protocol):
-    """What the board needs of the node that it is a part of."""
-
-    loop: asyncio.AbstractEventLoop
-    broker: Broker
-    letters: Letters
-    on_interest: list[Callable[[], None]]
-    stopping: bool
-
-    def note(self, level: Level, message: str, **fields: object) -> None: ...
-
-    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
 
 class Registered(msgspec.Struct, frozen=True):
@@ -60,98 +48,115 @@ class Registered(msgspec.Struct, frozen=True):
 class Publisher:
     """A registered publisher, and how it fares."""
 
-    __slots__ = ("away_since_s", "delay_s", "registered", "retry", "telling", "told")
+    __slots__ = (
+        "away_since_s",
+        "delay_s",
+        "is_sending",
+        "registered",
+        "retry",
+        "sending",
+        "sent_version",
+    )
 
     def __init__(self, registered: Registered) -> None:
         self.registered = registered
-        self.told = 0  # the version of the profile that it has taken
-        self.telling: asyncio.Task[None] | None = None
+        self.sent_version = 0  # of the profile that it has taken
+        self.is_sending = False
+        self.sending: Task | None = None
         self.away_since_s: float | None = None
         self.delay_s = FIRST_DELAY_S
-        self.retry: asyncio.TimerHandle | None = None
+        self.retry: Timer | None = None
 
 
 class Board:
-    """Who is told of the aggregate profile, and who waits for another one."""
+    """Who is sent the aggregate profile, and who waits for another one."""
 
-    def __init__(self, node: House) -> None:
-        self._node = node
+    def __init__(self, port: BrokerPort) -> None:
+        self._port = port
+        self._runtime = port.runtime
         self._publishers: dict[str, Publisher] = {}
         self._by_address: dict[str, str] = {}
-        self._saving: dict[str, asyncio.Future[None]] = {}  # by address, until it is on disk
-        self._waiters: set[asyncio.Future[None]] = set()
-        self._turns = asyncio.Semaphore(TOLD_AT_ONCE_MAX)
-        self._late_turns = asyncio.Semaphore(LATE_AT_ONCE_MAX)
+        self._saving: dict[str, list[Signal]] = {}  # who waits until an address is on disk
+        self._waiters: set[Signal] = set()
+        self._turns = Turns(port.runtime, SENT_AT_ONCE_MAX)
+        self._late_turns = Turns(port.runtime, LATE_AT_ONCE_MAX)
         self._closed = False
         self.on_profile: list[Callable[[Profile], None]] = []  # of sockets that are open
-        for value in node.broker.kept(KEY).values():
+        for value in port.kept(KEY).values():
             self._list(msgspec.json.decode(value, type=Registered))
-        self._version = node.broker.interest.profile_version()  # of the profile last looked at
-        node.on_interest.append(self._look)
+        self._version = port.interest.profile_version()  # of the profile last looked at
         for publisher in self._publishers.values():
-            self._tell(publisher)  # whatever it was told before the restart
+            self._send(publisher)  # whatever it was sent before the restart
 
     # The profile
 
     @property
     def profile(self) -> Profile:
-        return self._node.broker.interest.profile()
+        return self._port.interest.profile()
 
-    def _look(self) -> None:
+    def check_read(self, session: Session) -> None:
+        """Raise NotAllowed if the session may not read the profile."""
+        self._port.check(session, Action.READ, "blackboard/profile")
+
+    def interest_changed(self) -> None:
         """Somebody wants something else; that may or may not make another profile.
 
         While the broker stops its readers leave, and will be back: a publisher that heard of it
         would leave out what they want meanwhile.
         """
-        if self._node.stopping:
+        if self._runtime.is_stopping:
             return
-        version = self._node.broker.interest.profile_version()
+        version = self._port.interest.profile_version()
         if version == self._version:
             return
         self._version = version
         for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter.answer(None)
         self._waiters.clear()
-        for listener in list(self.on_profile):  # one that is told may turn out to be gone
+        for listener in list(self.on_profile):  # one that is called may turn out to be gone
             listener(self.profile)
         for publisher in self._publishers.values():
-            self._tell(publisher)
+            self._send(publisher)
 
-    async def profile_after(self, version: int | None, wait_s: float) -> Profile:
+    async def profile_after(self, session: Session, version: int | None, wait_s: float) -> Profile:
         """The profile once it is another than this version, or after the wait."""
+        self.check_read(session)
         if version == self.profile.version and wait_s > 0 and not self._closed:
             if len(self._waiters) >= WAITERS_MAX:
                 raise TooManySubscriptions(
                     f"{WAITERS_MAX} publishers are waiting for the profile",
                     remedy="Ask without wait.",
                 )
-            waiter: asyncio.Future[None] = self._node.loop.create_future()
+            waiter = self._runtime.signal()
             self._waiters.add(waiter)
+            timer = self._runtime.call_later(wait_s, lambda: waiter.answer(None))
             try:
-                await asyncio.wait_for(waiter, wait_s)
-            except TimeoutError:
-                pass
+                await waiter
             finally:
+                timer.cancel()
                 self._waiters.discard(waiter)
         return self.profile
 
     # Publishers
 
-    def publishers(self) -> list[Publisher]:
+    def publishers(self, session: Session) -> list[Publisher]:
+        self._port.check(session, Action.READ, "blackboard/publishers")
         return list(self._publishers.values())
 
-    async def register(self, address: str) -> Registered:
-        """Put a publisher on the list, or find it there; it is told the profile in the answer."""
+    async def register(self, session: Session, address: str) -> Registered:
+        """Put a publisher on the list, or find it there; the answer has the profile."""
+        self._port.check(session, Action.MANAGE, f"blackboard/publisher/{address}")
         while (saving := self._saving.get(address)) is not None:
-            await asyncio.wait([saving])  # of two with one address the second finds the first
+            saved = self._runtime.signal()  # of two with one address the second finds the first
+            saving.append(saved)
+            await saved
         known = self._by_address.get(address)
         if known is None:
             publisher = await self._registered(address)
         else:
             publisher = self._publishers[known]
             self._is_there(publisher)
-        publisher.told = self.profile.version
+        publisher.sent_version = self.profile.version
         return publisher.registered
 
     async def _registered(self, address: str) -> Publisher:
@@ -166,16 +171,17 @@ class Board:
                 f"{PUBLISHERS_PER_HOST_MAX} publishers are registered at {host}",
                 remedy="Use GET /blackboard/profile, or the socket, from there.",
             )
-        registered = Registered(secrets.token_hex(12), address)
-        saving = self._saving[address] = self._node.loop.create_future()
+        registered = Registered(self._runtime.new_id(), address)
+        self._saving[address] = []
         try:
             await self._keep(registered.id, _encode(registered))
         finally:
-            del self._saving[address]
-            saving.set_result(None)
+            for waiting in self._saving.pop(address):
+                waiting.answer(None)
         return self._list(registered)
 
-    async def unregister(self, publisher_id: str) -> None:
+    async def unregister(self, session: Session, publisher_id: str) -> None:
+        self._port.check(session, Action.MANAGE, f"blackboard/publisher/{publisher_id}")
         if publisher_id not in self._publishers:
             raise NoSuchPublisher(
                 f"there is no publisher {publisher_id[:64]!r}",
@@ -198,43 +204,43 @@ class Board:
             del self._by_address[address]
         if publisher.retry is not None:
             publisher.retry.cancel()
-        if publisher.telling is not None:
-            publisher.telling.cancel()
+        if publisher.sending is not None:
+            publisher.sending.cancel()
 
     async def _keep(self, publisher_id: str, value: bytes | None) -> None:
-        broker = self._node.broker
-        await self._node.ask(
-            lambda token, now_ns: broker.keep(KEY + publisher_id, value, token, now_ns)
-        )
+        await self._port.keep(_BLACKBOARD, KEY + publisher_id, value)
 
-    # Telling
+    async def _forget(self, publisher_id: str) -> None:
+        with suppress(TocsinError):  # it is found and asked again after a restart
+            await self._keep(publisher_id, None)
 
-    def _tell(self, publisher: Publisher) -> None:
-        """Tell it now, unless it is being told or waited for: it then hears the latest."""
-        if publisher.telling is None and publisher.retry is None and not self._closed:
-            publisher.telling = self._node.loop.create_task(self._told(publisher))
+    # Sending the profile
 
-    async def _told(self, publisher: Publisher) -> None:
+    def _send(self, publisher: Publisher) -> None:
+        """Send it now, unless that is under way or waited for: it then gets the latest."""
+        if not publisher.is_sending and publisher.retry is None and not self._closed:
+            publisher.is_sending = True
+            publisher.sending = self._runtime.spawn(self._send_profile(publisher))
+
+    async def _send_profile(self, publisher: Publisher) -> None:
         problem = ""
         turns = self._turns if publisher.away_since_s is None else self._late_turns
         try:
             async with turns:
-                while not problem and publisher.told != (profile := self.profile).version:
+                while not problem and publisher.sent_version != (profile := self.profile).version:
                     problem = await self._posted(publisher.registered.address, profile)
                     if not problem:
-                        publisher.told = profile.version
+                        publisher.sent_version = profile.version
                         self._is_there(publisher)
         finally:
-            publisher.telling = None
+            publisher.is_sending = False
         if problem:
             self._is_away(publisher, problem)
 
     async def _posted(self, address: str, profile: Profile) -> str:
         """Why it was not taken; empty if it was."""
         try:
-            answer = await self._node.letters.post(
-                address, _encode(profile), _HEADERS, timeout_s=TELL_S
-            )
+            answer = await self._runtime.post(address, _encode(profile), _HEADERS, timeout_s=SEND_S)
         except TocsinError as error:
             return error.problem
         return "" if 200 <= answer.status < 300 else f"it answered {answer.status}"
@@ -245,40 +251,39 @@ class Board:
             publisher.retry = None
         if publisher.away_since_s is not None:
             publisher.away_since_s = None
-            self._node.note("info", "a publisher is back", address=publisher.registered.address)
+            self._runtime.note("info", "a publisher is back", address=publisher.registered.address)
         publisher.delay_s = FIRST_DELAY_S
 
     def _is_away(self, publisher: Publisher, problem: str) -> None:
-        loop, registered = self._node.loop, publisher.registered
+        runtime, registered = self._runtime, publisher.registered
         if self._closed or registered.id not in self._publishers:
             return
         if publisher.away_since_s is None:
-            publisher.away_since_s = loop.time()
-            self._node.note(
+            publisher.away_since_s = runtime.elapsed_s()
+            self._runtime.note(
                 "warning",
                 "a publisher was removed from the list",
                 address=registered.address,
                 why=problem,
             )
-        elif loop.time() - publisher.away_since_s > FORGET_AFTER_S:
-            self._node.note("warning", "a publisher was removed", address=registered.address)
+        elif runtime.elapsed_s() - publisher.away_since_s > FORGET_AFTER_S:
+            self._runtime.note("warning", "a publisher was removed", address=registered.address)
             self._unlist(registered.id)
-            loop.create_task(self._keep(registered.id, None))
+            runtime.spawn(self._forget(registered.id))
             return
-        publisher.retry = loop.call_later(publisher.delay_s, self._again, publisher)
+        publisher.retry = runtime.call_later(publisher.delay_s, partial(self._again, publisher))
         publisher.delay_s = min(publisher.delay_s * 2, DELAY_S_MAX)
 
     def _again(self, publisher: Publisher) -> None:
         publisher.retry = None
-        self._tell(publisher)
+        self._send(publisher)
 
     def close(self) -> None:
         self._closed = True
         for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter.answer(None)
         for publisher in self._publishers.values():
             if publisher.retry is not None:
                 publisher.retry.cancel()
-            if publisher.telling is not None:
-                publisher.telling.cancel()
+            if publisher.sending is not None:
+                publisher.sending.cancel()

@@ -7,23 +7,19 @@ event on the counts are whole.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from tocsin.broker.log import Page, StoreReader
+from tocsin.broker.recent.pages import Reading, read_pages
+from tocsin.broker.runtime import Signals, Turns
 from tocsin.event.stored import Stored
 
 TOPICS_MAX: Final = 10_000
 FORGOTTEN_AT_ONCE: Final = TOPICS_MAX // 10  # so that what it costs is shared by many events
 LOOK_BACK_EVENTS: Final = 20_000  # some 100 ms of the thread that answers questions
-PAGE_EVENTS: Final = 1_000  # so that other questions come between
 WINDOW_NS: Final = 60_000_000_000
-
-Reading = Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]
-"""Asks the log something, in the thread for that."""
 
 
 class Rate:
@@ -65,12 +61,12 @@ class TopicCount(msgspec.Struct):
 class TopicCounts:
     """The topics of the events committed last; past TOPICS_MAX the longest silent are forgotten."""
 
-    def __init__(self, head: int) -> None:
+    def __init__(self, signals: Signals, head: int) -> None:
         self.counted_from = head + 1  # every event from this one on is counted
         self.forgotten = 0  # topics that were known and are not any more
         self.all = Rate()
         self._by_topic: dict[str, TopicCount] = {}
-        self._looking = asyncio.Lock()
+        self._looking = Turns(signals)
         self._looked = head == 0
 
     def add(self, events: Iterable[Stored]) -> None:
@@ -90,6 +86,12 @@ class TopicCounts:
         if stored.seq > found.last_seq:
             found.last_seq, found.last_ns = stored.seq, stored.received_ns
 
+    def _count_older(self, events: list[Stored]) -> None:
+        """Those from `counted_from` on were counted as they came."""
+        for stored in events:
+            if stored.seq < self.counted_from:
+                self._count(stored)
+
     def _forget(self) -> None:
         silent = sorted(self._by_topic.values(), key=lambda each: each.last_seq)
         for each in silent[:FORGOTTEN_AT_ONCE]:
@@ -106,15 +108,6 @@ class TopicCounts:
             if self._looked:
                 return
             head = self.counted_from - 1
-            begin = after = max(first - 1, head - LOOK_BACK_EVENTS)
-            while after < head:
-                page = await read(_page(after))
-                for stored in page.events:
-                    if stored.seq <= head:  # those after it were counted as they came
-                        self._count(stored)
-                after = page.next if page.next > after else head
+            begin = max(first - 1, head - LOOK_BACK_EVENTS)
+            await read_pages(read, begin, head, self._count_older)
             self.counted_from, self._looked = begin + 1, True
-
-
-def _page(after: int) -> Callable[[StoreReader], Page]:
-    return lambda reader: reader.read(after, PAGE_EVENTS)

@@ -1,1 +1,0 @@
-"""The blackboard of a running broker (paper 004)."""

@@ -1,0 +1,1 @@
+"""The blackboard (paper 004): the aggregate profile, publishers and subscribers."""

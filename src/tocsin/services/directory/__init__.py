@@ -1,0 +1,1 @@
+"""The directory of producers and consumers (paper 002)."""

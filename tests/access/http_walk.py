@@ -10,9 +10,8 @@ from refusing import Refusing
 
 from tocsin.drivers.http.publication import PUBLISHED
 from tocsin.drivers.http.request import METHODS
-from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import Endpoint, Open
-from tocsin.drivers.soap.paths import is_soap_path
+from tocsin.services.soap.paths import is_soap_path
 
 NOTHING_THERE = (404, 405)
 CODE = "T215"
@@ -72,7 +71,7 @@ _SOCKET = {
 async def walk_http(broker: Refusing) -> list[str]:
     """The requests that were not refused as they should be."""
     wrong: list[str] = []
-    endpoints = app.endpoints(broker.node, broker.http.door)
+    endpoints = broker.endpoints()
     for path in dict.fromkeys(each.path for each in endpoints):
         for method in sorted(each.decode() for each in METHODS):
             is_soap = method == "POST" and is_soap_path(path)  # SOAP has its own walk

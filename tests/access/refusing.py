@@ -15,14 +15,17 @@ from tocsin.access.session import internal
 from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.disk import Readers
+from tocsin.drivers.http.rest import app
+from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import PegasusDoor
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
-from tocsin.drivers.soap.services import broker_desk
+from tocsin.drivers.soap_services import SoapServices
 from tocsin.event.event import Event
+from tocsin.services.directory.directory import Directory
 from tocsin.store.store import Store
 
 
@@ -33,7 +36,11 @@ class Refusing:
     node: Node
     http: HttpDoor
     pegasus: PegasusDoor
+    directory: Directory
     reads: list[object] = field(default_factory=list)
+
+    def endpoints(self) -> list[Endpoint]:
+        return app.endpoints(self.node, self.http.door, self.directory)
 
     def stored(self) -> tuple[object, ...]:
         """What changes if anything is stored or subscribed."""
@@ -59,19 +66,20 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
     settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
     with patch.object(node_module, "Readers", RecordingReaders):
         node = Node(settings, Store.open(directory), Notes(), decide=decide)
-    desk = broker_desk(node)
+    soap = SoapServices(node)
     node.monitor = open_monitor(node)
-    http = await listen(node, settings.http.address, desk.answer)
+    entries = Directory(node.port)
+    http = await listen(node, settings.http.address, soap.answer, entries)
     node.address = http.address
     pegasus = await listen_pegasus(node, "127.0.0.1:0")
     try:
         await node.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
         reads.clear()
-        yield Refusing(node, http, pegasus, reads)
+        yield Refusing(node, http, pegasus, entries, reads)
     finally:
         node.stopping = True
         await asyncio.gather(http.close(), pegasus.close())
-        await desk.close()
+        await soap.close()
         if node.monitor is not None:
             await node.monitor.close()
         await node.close()

@@ -60,7 +60,7 @@ def test_an_endpoint_that_does_not_ask_is_found(
 
     known = app.endpoints
     later = Endpoint("GET", "/forgotten", forgotten, access)  # type: ignore[arg-type]
-    monkeypatch.setattr(app, "endpoints", lambda node, door: [*known(node, door), later])
+    monkeypatch.setattr(app, "endpoints", lambda *parts: [*known(*parts), later])
 
     async def script(broker: Refusing) -> None:
         wrong = await walk_http(broker)
@@ -85,7 +85,7 @@ def test_routes_are_made_of_endpoints_alone() -> None:
 
 def test_what_is_listed_as_open_is_open(tmp_path: Path) -> None:
     async def script(broker: Refusing) -> None:
-        endpoints = app.endpoints(broker.node, broker.http.door)
+        endpoints = broker.endpoints()
 
         assert {each.path for each in endpoints if isinstance(each.access, Open)} == set(OPEN)
         assert await ask(broker.http.port, "GET", "/livez") == (200, "")

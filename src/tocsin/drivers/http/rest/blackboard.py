@@ -13,7 +13,6 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.http.publication import messages_of
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, manages, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.sessions import session_of
 from tocsin.drivers.http.rest.subscribing import check_sink
 from tocsin.drivers.http.rest.waiting import while_wanted
 from tocsin.errors import BadMethod, BadRequest
@@ -61,14 +60,14 @@ def _publishing(node: Node, door: Door) -> list[Endpoint]:
 
     async def concepts(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
-        node.port.check(session_of(request), Action.READ, "blackboard/concepts")
+        node.port.check(session_in(request), Action.READ, "blackboard/concepts")
         return answer(ConceptsShown(list(in_use())))
 
     async def profile(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("after", "wait"))
         after = None if query.text("after") is None else query.number("after", 0)
         wait_s = query.seconds("wait", 0.0, most=WAIT_S_MAX)
-        found = node.board.profile_after(session_of(request), after, wait_s)
+        found = node.board.profile_after(session_in(request), after, wait_s)
         return answer(await (while_wanted(request, door, found) if wait_s else found))
 
     async def stream_head(request: Request) -> Response:
@@ -94,15 +93,15 @@ def _publishers(node: Node) -> list[Endpoint]:
         members.only_known(asked, ("address",))
         address = members.text("address", asked.get("address"))
         check_sink(node, address, soap=True)
-        registered = await board.register(session_of(request), address)
+        registered = await board.register(session_in(request), address)
         return answer(PublisherShown(registered.id, address, True, board.profile), 201)
 
     async def index(request: Request) -> Response:
-        publishers = board.publishers(session_of(request))
+        publishers = board.publishers(session_in(request))
         return answer(PublishersShown([_publisher_shown(each) for each in publishers]))
 
     async def unregister(request: Request) -> Response:
-        await board.unregister(session_of(request), request.path_params["id"])
+        await board.unregister(session_in(request), request.path_params["id"])
         return Response(status_code=204)
 
     async def unregister_address(request: Request) -> Response:
@@ -112,10 +111,10 @@ def _publishers(node: Node) -> list[Endpoint]:
             raise BadRequest(
                 "the query names no address", remedy="DELETE /blackboard/publishers?address=URL."
             )
-        registered = [each.registered for each in board.publishers(session_of(request))]
+        registered = [each.registered for each in board.publishers(session_in(request))]
         known = [each.id for each in registered if each.address == address]
         for publisher in known or [address]:  # of one that is not known, it is said so
-            await board.unregister(session_of(request), publisher)
+            await board.unregister(session_in(request), publisher)
         return Response(status_code=204)
 
     return [
@@ -138,17 +137,17 @@ def _subscribers(node: Node, subscribers: Subscribers) -> list[Endpoint]:
         address = members.text("address", asked.get("address"))
         check_sink(node, address, soap=True)
         concepts = _concepts(asked.get("concepts"))
-        view, is_new = await subscribers.subscribe(session_of(request), address, concepts)
+        view, is_new = await subscribers.subscribe(session_in(request), address, concepts)
         return answer(_subscriber_shown(view), 201 if is_new else 200)
 
     async def index(request: Request) -> Response:
-        views = subscribers.views(session_of(request))
+        views = subscribers.views(session_in(request))
         return answer(SubscribersShown([_subscriber_shown(view) for view in views]))
 
     async def unsubscribe(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("address",))
         named = request.path_params.get("id") or query.text("address")
-        await subscribers.unsubscribe(session_of(request), members.text("address", named))
+        await subscribers.unsubscribe(session_in(request), members.text("address", named))
         return Response(status_code=204)
 
     return [

@@ -12,9 +12,8 @@ from starlette.responses import Response, StreamingResponse
 from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
-from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads
+from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.sessions import session_of
 from tocsin.errors import BadRegistration, BadRequest, BadSubscription
 from tocsin.services.directory.directory import Directory
 from tocsin.wire.api.members import read_object
@@ -49,33 +48,33 @@ _WANTED: Final = ("kind", "event", "host", "filter")
 def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
     async def register(request: Request) -> Response:
         asked = read_object(await request.body())
-        return await _registered(directory, session_of(request), asked, read_id(asked))
+        return await _registered(directory, session_in(request), asked, read_id(asked))
 
     async def replace(request: Request) -> Response:
         entry_id = request.path_params["id"]
         asked = read_object(await request.body())
         if not asked:
-            return answer(entry_shown(await directory.renew(session_of(request), entry_id)))
+            return answer(entry_shown(await directory.renew(session_in(request), entry_id)))
         if read_id(asked) not in (None, entry_id):
             raise BadRegistration(
                 "the id in the body is not the one in the address",
                 remedy="An entry keeps its id: leave it out.",
             )
-        return await _registered(directory, session_of(request), asked, check_id(entry_id))
+        return await _registered(directory, session_in(request), asked, check_id(entry_id))
 
     async def show(request: Request) -> Response:
-        entry = directory.get(session_of(request), request.path_params["id"])
+        entry = directory.get(session_in(request), request.path_params["id"])
         return answer(entry_shown(entry))
 
     async def withdraw(request: Request) -> Response:
-        await directory.withdraw(session_of(request), request.path_params["id"])
+        await directory.withdraw(session_in(request), request.path_params["id"])
         return Response(status_code=204)
 
     async def index(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "limit", "after"))
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         after = query.text("after") or ""
-        session = session_of(request)
+        session = session_in(request)
         found = await directory.look_up(session, _wanted(query), after=after, limit=limit)
         return answer(page_shown(found))
 
@@ -83,12 +82,12 @@ def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "suffix", "schema"))
         form = cast(Form, query.choice("schema", FORMS[0], FORMS))
         suffix = read_suffix(query.text("suffix") or SUFFIX_DEFAULT)
-        entries = (await directory.look_up(session_of(request), _wanted(query))).entries
+        entries = (await directory.look_up(session_in(request), _wanted(query))).entries
         headers = {"cache-control": "no-store", "content-type": LDIF}
         return StreamingResponse(_file(entries, suffix, form), headers=headers)
 
     async def schema(request: Request) -> Response:
-        port.check(session_of(request), Action.READ, "directory/schema")
+        port.check(session_in(request), Action.READ, "directory/schema")
         return Response(schema_ldif(), headers={"content-type": LDIF})
 
     one = "/directory/{id}"

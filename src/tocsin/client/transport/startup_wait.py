@@ -15,7 +15,7 @@ from tocsin.errors import BadSetting
 
 WAIT_VARIABLE: Final = "TOCSIN_BROKER_WAIT_S"
 WAIT_S: Final = 5.0  # a broker listens within two, and later on a busy machine
-AGAIN_S: Final = 0.05
+PAUSE_S: Final = 0.05
 
 _began_s: float | None = None
 
@@ -42,18 +42,15 @@ def wait_s() -> float:
 
 
 def is_over(host: str) -> bool:
-    """True if a refused connection is final; else after a moment, and it may be tried again."""
-    if _began_s is None or not _is_near(host) or time.monotonic() - _began_s >= wait_s():
-        return True
-    time.sleep(AGAIN_S)
-    return False
+    """True if a refused connection is final; else it may be tried again after PAUSE_S."""
+    return _began_s is None or not _is_local(host) or time.monotonic() - _began_s >= wait_s()
 
 
-def waited(host: str) -> str:
-    """What to add to the reason why nobody could be reached."""
-    has_waited = _began_s is not None and _is_near(host) and wait_s() > 0
+def explanation(host: str) -> str:
+    """What to add to the reason why a broker could not be reached."""
+    has_waited = _began_s is not None and _is_local(host) and wait_s() > 0
     return f" (waited {wait_s():g} s for it)" if has_waited else ""
 
 
-def _is_near(host: str) -> bool:
+def _is_local(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")

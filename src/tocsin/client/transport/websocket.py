@@ -1,4 +1,4 @@
-"""SocketLine: texts to and from a broker's blackboard over one WebSocket, until it breaks."""
+"""WebSocket: text messages to and from a broker over one connection, until it breaks."""
 
 from __future__ import annotations
 
@@ -21,36 +21,38 @@ from wsproto.events import (
 from wsproto.utilities import ProtocolError
 
 from tocsin.client.transport.address import Address
-from tocsin.client.transport.connection import READ_BYTES, cannot_reach, connect
 from tocsin.client.transport.refusal import refusal
+from tocsin.client.transport.runtime import READ_BYTES, cannot_reach, connect
 from tocsin.errors import CannotReachBroker
 
 NORMAL = 1000  # RFC 6455, 7.4.1
-SUBPROTOCOL = "blackboard.json"
 HANDSHAKE_S_MAX = 10.0
 SEND_S_MAX = 10.0
 TEXT_CHARS_MAX = 64 << 20
 IDLE_S = 45.0  # three of the broker's pings
 
 
-class SocketLine:
-    """`read` is for one thread, `send` for any. What goes wrong is CannotReachBroker, or what the
-    broker answered in place of a socket."""
+class WebSocket:
+    """`read` is for one thread, `send` for any. Errors are CannotReachBroker, or what the broker
+    answered in place of a WebSocket."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, target: str, subprotocol: str) -> None:
         self._address = address
         self._socket = connect(address)
         self._protocol = WSConnection(ConnectionType.CLIENT)
-        self._turn = Lock()
+        self._lock = Lock()
         self._parts: list[str] = []
         self._parts_chars = 0
         self._accepted = False
         self._status = 0
-        self._heard_at = time.monotonic()
-        target = f"{address.prefix}/blackboard/socket"
-        asked = Request(host=address.authority, target=target, subprotocols=[SUBPROTOCOL])
+        self._read_at = time.monotonic()
+        request = Request(
+            host=address.authority,
+            target=address.prefix + target,
+            subprotocols=[subprotocol],
+        )
         try:
-            self._transmit(asked)
+            self._transmit(request)
             deadline = time.monotonic() + HANDSHAKE_S_MAX
             while not self._accepted:
                 self.read(deadline - time.monotonic())
@@ -69,25 +71,25 @@ class SocketLine:
             self._socket.settimeout(max(0.001, wait_s))
             data = self._socket.recv(READ_BYTES)
         except TimeoutError:
-            if time.monotonic() - self._heard_at > IDLE_S:
+            if time.monotonic() - self._read_at > IDLE_S:
                 raise cannot_reach(self._address, "it does not answer") from None
             return []
         except OSError as error:
             raise cannot_reach(self._address, error) from None
         if not data:
             raise cannot_reach(self._address, "the socket was closed")
-        self._heard_at = time.monotonic()
+        self._read_at = time.monotonic()
         try:
-            with self._turn:
+            with self._lock:
                 self._protocol.receive_data(data)
                 events = list(self._protocol.events())
         except ProtocolError as error:
             raise cannot_reach(self._address, error) from None
-        return [text for event in events if (text := self._handled(event)) is not None]
+        return [text for event in events if (text := self._handle(event)) is not None]
 
-    def _handled(self, event: Event) -> str | None:
+    def _handle(self, event: Event) -> str | None:
         if isinstance(event, TextMessage):
-            return self._whole(event)
+            return self._text_of(event)
         if isinstance(event, AcceptConnection):
             self._accepted = True
         elif isinstance(event, Ping):
@@ -102,11 +104,11 @@ class SocketLine:
             raise cannot_reach(self._address, f"it closed: {event.reason or event.code}")
         return None
 
-    def _whole(self, event: TextMessage) -> str | None:
+    def _text_of(self, event: TextMessage) -> str | None:
         self._parts.append(event.data)
         self._parts_chars += len(event.data)
         if self._parts_chars > TEXT_CHARS_MAX:
-            raise cannot_reach(self._address, "its text has no end")
+            raise cannot_reach(self._address, "its message has no end")
         if not event.message_finished:
             return None
         text = "".join(self._parts)
@@ -115,14 +117,14 @@ class SocketLine:
 
     def _transmit(self, event: Event) -> None:
         try:
-            with self._turn:
+            with self._lock:
                 data = self._protocol.send(event)
                 self._write(data)
         except (OSError, ProtocolError) as error:
             raise cannot_reach(self._address, error) from None
 
     def _write(self, data: bytes) -> None:
-        # A reader may have set a short timeout for itself on the same socket.
+        # The reader may have set a short timeout on the same socket.
         deadline = time.monotonic() + SEND_S_MAX
         view = memoryview(data)
         while view:
@@ -133,8 +135,8 @@ class SocketLine:
                     raise
 
     def interrupt(self) -> None:
-        """Say goodbye, and wake whoever reads."""
-        # Without a goodbye a broker takes the end for a client that is only half closed.
+        """Send a close frame, and wake whoever reads."""
+        # Without it a broker takes the end for a client that is only half closed.
         with suppress(CannotReachBroker):
             self._transmit(CloseConnection(code=NORMAL))
         with suppress(OSError):
@@ -143,10 +145,3 @@ class SocketLine:
     def close(self) -> None:
         with suppress(OSError):
             self._socket.close()
-
-
-def was_lost(error: Exception) -> CannotReachBroker:
-    """The same, as another thread may raise it again."""
-    if isinstance(error, CannotReachBroker):
-        return CannotReachBroker(error.problem, remedy=error.remedy)
-    return CannotReachBroker(str(error), remedy="Try again.")

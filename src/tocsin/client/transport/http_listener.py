@@ -1,4 +1,4 @@
-"""A small HTTP server in threads: reads whole requests, has them answered, nothing else.
+"""HttpListener: a small HTTP server in threads that hands whole requests to a handler.
 
 HTTP/1.0 and 1.1, keep-alive, chunked bodies and 100-continue, as the stacks that send notifications
 use them.
@@ -26,21 +26,23 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class HttpAnswer(NamedTuple):
-    """What goes back."""
+    """The response to a request."""
 
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Answering = Callable[[str, str, dict[str, str], bytes], HttpAnswer]
+Handler = Callable[[str, str, dict[str, str], bytes], HttpAnswer]
 """Given the method, the path, the headers and the body. What it raises is answered with 500."""
 
 
 class HttpListener:
     """Listens from the start until `close`."""
 
-    def __init__(self, host: str, port: int, answering: Answering) -> None:
+    def __init__(
+        self, host: str, port: int, handler: Handler, *, connections_max: int = CONNECTIONS_MAX
+    ) -> None:
         try:
             self._socket = socket.create_server(
                 (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -52,12 +54,12 @@ class HttpListener:
             ) from None
         self._socket.settimeout(ACCEPT_POLL_S)
         self.port: int = self._socket.getsockname()[1]
-        self._answering = answering
+        self._handler = handler
         self._closing = Event()
         self._lock = Lock()
-        self._room = BoundedSemaphore(CONNECTIONS_MAX)
+        self._room = BoundedSemaphore(connections_max)
         self._open: dict[socket.socket, Thread] = {}
-        self._acceptor = Thread(target=self._accept, name="tocsin-soap-listener", daemon=True)
+        self._acceptor = Thread(target=self._accept, name="tocsin-listener", daemon=True)
         self._acceptor.start()
 
     def close(self) -> None:
@@ -143,11 +145,11 @@ class HttpListener:
     def _answer(self, reader: MessageReader, body: bytes) -> HttpAnswer:
         method, target, _ = reader.start_line.split(" ", 2)
         try:
-            return self._answering(method, target.partition("?")[0], reader.headers, body)
+            return self._handler(method, target.partition("?")[0], reader.headers, body)
         except Exception:
             import logging
 
-            logging.getLogger("tocsin.client").exception("a notification could not be handled")
+            logging.getLogger("tocsin.client").exception("the handler of a pushed request failed")
             return HttpAnswer(500)
 
 
@@ -162,7 +164,8 @@ def _is_last(reader: MessageReader) -> bool:
 def _written(answer: HttpAnswer, *, close: bool) -> bytes:
     lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in answer.headers]
-    lines.append(f"Content-Length: {len(answer.body)}")
+    if answer.status != HTTPStatus.NO_CONTENT:
+        lines.append(f"Content-Length: {len(answer.body)}")
     if close:
         lines.append("Connection: close")
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + answer.body

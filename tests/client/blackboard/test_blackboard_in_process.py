@@ -7,9 +7,9 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tocsin.client.blackboard.wanted import wanted
 
 from tocsin.client.blackboard import InProcessBlackboard, Message, Profile
+from tocsin.client.blackboard.wanted import wanted
 from tocsin.errors import UnknownConcept
 from tocsin.ontology import built_in
 

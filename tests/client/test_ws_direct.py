@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client import Message, WseClient, WsntClient
-from tocsin.client.incoming.arrivals import Taken
 from tocsin.client.soap.addresses import reached_from
 from tocsin.client.soap.inbox import Inbox
+from tocsin.client.transport.arrivals import Taken
 from tocsin.client.transport.http1 import MessageReader
 from tocsin.client.transport.http_listener import HttpAnswer, HttpListener
 from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker, SoapRefused

@@ -6,7 +6,6 @@ import json
 import time
 from contextlib import suppress
 
-from tocsin.client.incoming.arrivals import ArrivalQueue, Taken
 from tocsin.client.incoming.box import LEASE, Lease
 from tocsin.client.incoming.consumed import (
     ConsumedEvent,
@@ -18,6 +17,7 @@ from tocsin.client.incoming.live import POLL_S
 from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.requests import JSON_HEADERS, subscription_body
 from tocsin.client.transport.address import Address
+from tocsin.client.transport.arrivals import ArrivalQueue, Taken
 from tocsin.client.transport.connection import HttpConnection
 from tocsin.client.transport.http_listener import RETRY_SOON, HttpAnswer, HttpListener
 from tocsin.client.transport.runtime import Runtime

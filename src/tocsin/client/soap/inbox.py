@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Lock
 
-from tocsin.client.incoming.arrivals import QUEUE_MAX, ArrivalQueue, Taken
 from tocsin.client.soap.message import Ended, Message
+from tocsin.client.transport.arrivals import QUEUE_MAX, ArrivalQueue, Taken
 
 Callback = Callable[[Message], object]
 

@@ -7,8 +7,8 @@ import ssl
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tocsin.client.incoming.arrivals import ArrivalQueue
 from tocsin.client.transport.address import Address
+from tocsin.client.transport.arrivals import ArrivalQueue
 from tocsin.client.transport.runtime import CONNECT_TIMEOUT_S, READ_BYTES
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from tocsin.errors import CannotReachBroker, TocsinError
 if TYPE_CHECKING:
     import ssl
 
-    from tocsin.client.incoming.arrivals import ArrivalQueue
+    from tocsin.client.transport.arrivals import ArrivalQueue
 
 CONNECT_TIMEOUT_S = 10.0
 READ_BYTES = 256 * 1024

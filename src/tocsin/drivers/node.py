@@ -38,12 +38,12 @@ from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.peers import plain_address
-from tocsin.drivers.plugins import installed_sinks
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.push.sender import Send
+from tocsin.drivers.push.sinks import installed_sinks
 from tocsin.drivers.runtime import LoopRuntime
 from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context

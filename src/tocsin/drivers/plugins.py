@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from tocsin.broker.delivery.sinks import Sinks
 from tocsin.errors import BadSetting
-
-if TYPE_CHECKING:
-    from tocsin.drivers.push.sender import PushSink
 
 SINKS: Final = "tocsin.sinks"
 STORES: Final = "tocsin.stores"
@@ -89,17 +85,3 @@ class Plugins:
 def plugins(group: str) -> Plugins:
     """The plugins of a group, with those of every installed package."""
     return Plugins(group, entry_points(group=group))
-
-
-def built_in_sinks() -> Sinks[PushSink]:
-    """The sinks that Tocsin has itself."""
-    ours = Plugins(SINKS)
-    return Sinks(ours.names, ours.load)
-
-
-def installed_sinks() -> Sinks[PushSink]:
-    """Those, and those of other packages; raises BadSetting if one of those cannot be loaded."""
-    found = plugins(SINKS)
-    for name in found.others:
-        found.load(name)
-    return Sinks(found.names, found.load)

@@ -16,7 +16,6 @@ from tocsin.broker.delivery.sinks import Sinks
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import CloseSubscription, Handshake, Push
 from tocsin.drivers.peers import plain_address
-from tocsin.drivers.plugins import built_in_sinks
 from tocsin.drivers.push.acked_sender import AckedSender
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, system_resolver
@@ -24,6 +23,7 @@ from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.http_sender import HttpSender
 from tocsin.drivers.push.request_template import handshake_request
 from tocsin.drivers.push.sender import Done, Note, PushSink, Sender, SoapSender
+from tocsin.drivers.push.sinks import built_in_sinks
 from tocsin.drivers.push.soap_pushes import SoapPushes
 from tocsin.errors import TocsinError
 from tocsin.wire.cloudevents.webhook import Allowed, Refused, read_handshake

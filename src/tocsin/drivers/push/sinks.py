@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from tocsin.broker.delivery.address import SinkAddress
-from tocsin.broker.delivery.sinks import UrlSink, url_sink
+from tocsin.broker.delivery.sinks import Sinks, UrlSink, url_sink
+from tocsin.drivers.plugins import SINKS, Plugins, plugins
 from tocsin.drivers.push.envelope_sender import EnvelopeSender
 from tocsin.drivers.push.gma_sender import GmaSender
 from tocsin.drivers.push.http_sender import HttpSender
-from tocsin.drivers.push.sender import PushContext, Sender
+from tocsin.drivers.push.sender import PushContext, PushSink, Sender
 
 OpenSender = Callable[[PushContext, int, str, SinkAddress], Sender]
 
@@ -36,3 +37,17 @@ HTTPS = _built_in("https", HttpSender)
 ENVELOPES = _built_in("soap.tcp", EnvelopeSender)
 GMA = _built_in("gma", GmaSender)
 GMAS = _built_in("gmas", GmaSender)
+
+
+def built_in_sinks() -> Sinks[PushSink]:
+    """The sinks that Tocsin has itself."""
+    ours = Plugins(SINKS)
+    return Sinks(ours.names, ours.load)
+
+
+def installed_sinks() -> Sinks[PushSink]:
+    """Those, and those of other packages; raises BadSetting if one of those cannot be loaded."""
+    found = plugins(SINKS)
+    for name in found.others:
+        found.load(name)
+    return Sinks(found.names, found.load)

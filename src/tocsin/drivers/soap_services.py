@@ -17,12 +17,12 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import TocsinError
+from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
-from tocsin.services.soap.broker_dispatcher import broker_dispatcher
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
 from tocsin.services.soap.dispatcher import Dispatcher
-from tocsin.services.soap.own_boxes import OwnBoxes
+from tocsin.services.soap_services import broker_dispatcher
 
 TAKEN_KEPT_S: Final = 60.0  # what was taken is gone from the disk so much later, at the latest
 

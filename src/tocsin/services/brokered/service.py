@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from tocsin.errors import TocsinError
+from tocsin.services.brokered.demand import Demand
+from tocsin.services.brokered.registrations import Registrations
+from tocsin.services.soap.call import Handler, Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.demand import Demand
-from tocsin.services.soap.properties import PropertiesService
 from tocsin.services.soap.publish import PublishService
-from tocsin.services.soap.registrations import Registrations
-from tocsin.services.soap.request import Handler, Handlers, Reply, Request
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.fault import SoapFault, addressing_fault
 from tocsin.wire.soap.names import LIFETIME12, SOAP_NAMESPACES, SPEC_OF, USUAL_WSA
@@ -35,8 +34,9 @@ class BrokeredService:
     about the registration itself."""
 
     def __init__(
-        self, context: SoapContext, registrations: Registrations, properties: PropertiesService
+        self, context: SoapContext, registrations: Registrations, properties: Handlers
     ) -> None:
+        """`properties`: the operations by which anybody asks for a registration's properties."""
         self._runtime = context.port.runtime
         self._consumers = context.consumers
         self._registrations = registrations
@@ -50,7 +50,7 @@ class BrokeredService:
         }
         self.takes_all: dict[str, Handler] = {"registrations": self._at_registration}
         self._here: Handlers = {
-            **properties.handlers,
+            **properties,
             **{name: self._lifetime for name in REQUESTS if name[0] == LIFETIME12},
             **{name: self._publish(handler) for name, handler in self._publishing.handlers.items()},
         }

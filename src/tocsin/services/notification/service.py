@@ -18,10 +18,10 @@ from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, SoapTerms, State, Subscription
 from tocsin.event.topic import TopicPattern
+from tocsin.services.mailbox.local_delivery import is_own_box
+from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.own_boxes import is_own_box
 from tocsin.services.soap.paths import place_of
-from tocsin.services.soap.request import Handlers, Reply, Request
 from tocsin.wire.soap.addressing import reference_headers
 from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import USUAL_WSA

@@ -11,13 +11,13 @@ from tocsin.broker.registry import Change
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription
+from tocsin.services.eventing.enumeration import Enumeration
+from tocsin.services.eventing.heartbeats import Heartbeats
+from tocsin.services.eventing.subscription_ends import SubscriptionEnds
+from tocsin.services.mailbox.local_delivery import is_own_box
+from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.enumeration import Enumeration
-from tocsin.services.soap.heartbeats import Heartbeats
-from tocsin.services.soap.own_boxes import is_own_box
 from tocsin.services.soap.paths import place_of
-from tocsin.services.soap.request import Handlers, Reply, Request
-from tocsin.services.soap.subscription_ends import SubscriptionEnds
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.names import SPEC_OF, USUAL_WSA, WSE04, WSE11

@@ -12,7 +12,7 @@ from tocsin.broker.runtime import Runtime
 from tocsin.errors import NoSuchBox, TocsinError
 from tocsin.services.mailbox.box_reader import Taken
 from tocsin.services.mailbox.mailboxes import Mailboxes
-from tocsin.services.soap.request import ACCEPTED, Handler, Handlers, Reply, Request
+from tocsin.services.soap.call import ACCEPTED, Handler, Handlers, Reply, Request
 from tocsin.wire.msgbox import write as msgbox
 from tocsin.wire.msgbox.content import BoxMessage, box_message, dropped_header
 from tocsin.wire.msgbox.read import named_box

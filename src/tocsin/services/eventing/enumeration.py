@@ -14,8 +14,8 @@ from tocsin.broker.port import BrokerPort
 from tocsin.errors import NoSuchBox, TocsinError
 from tocsin.event.stored import Stored
 from tocsin.services.mailbox.box_reader import BoxReader
-from tocsin.services.mailbox.receipt import Receipt
-from tocsin.services.soap.request import Handlers, Reply, Request
+from tocsin.services.soap.call import Handlers, Reply, Request
+from tocsin.services.soap.receipt import Receipt
 from tocsin.wire.soap.addressing import header_text
 from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import WSEN, WSMAN

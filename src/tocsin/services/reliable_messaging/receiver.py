@@ -15,12 +15,12 @@ from typing import Any, Final
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks, Timer, new_uuid
 from tocsin.errors import ShuttingDown, TocsinError, TooMuchKept
-from tocsin.services.soap.ack_sender import AckSender
-from tocsin.services.soap.call import SoapCall
+from tocsin.services.reliable_messaging.ack_sender import AckSender
+from tocsin.services.reliable_messaging.messages import content_of, identified, reply_of
+from tocsin.services.reliable_messaging.sequences import LiveSequence, Sequences, decode_held
+from tocsin.services.soap.call import ACCEPTED, Handlers, Reply, Request, SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
-from tocsin.services.soap.reliable_messages import content_of, identified, reply_of
-from tocsin.services.soap.request import ACCEPTED, Handlers, Reply, Request
-from tocsin.services.soap.sequences import LiveSequence, Sequences, decode_held
+from tocsin.services.soap.dispatcher import Process
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
 from tocsin.wire.soap.fault import SoapFault, fault_of
 from tocsin.wire.soap.names import WSRM10, WSRM11
@@ -49,7 +49,6 @@ SWEEP_S: Final = 5.0
 TOO_MANY: Final = 429  # the status of errors that pass with time
 
 Read = Callable[[SoapCall], Request]
-Process = Callable[[Request], Awaitable[Reply]]
 
 
 class ReliableReceiver:

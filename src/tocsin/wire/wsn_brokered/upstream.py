@@ -1,7 +1,7 @@
-"""A tap: the broker's own subscription at a publisher on demand, for one of its topics.
+"""Upstream: the broker's own subscription at a publisher on demand, for one of its topics.
 
-It is open while somebody wants what it brings, and paused while nobody does. A publisher that
-cannot pause is subscribed to anew each time.
+It is active while somebody wants those events, and paused while nobody does. At a publisher that
+cannot pause, the broker subscribes again each time.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LEASE_S: Final = 3_600
 LEASE_NS_MIN: Final = NS_PER_S  # shorter leases are renewed no more often for that
 
 
-class Tap(msgspec.Struct, frozen=True, kw_only=True):
-    """How things stand at the publisher, and how it is spoken to."""
+class Upstream(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the subscription, and the versions that the publisher uses."""
 
     spec: str
     soap: str
@@ -42,28 +42,34 @@ class Step(Enum):
     UNSUBSCRIBE = auto()
 
 
-def next_step(tap: Tap, *, wanted: bool, over: bool, now_ns: int) -> Step:
-    """What brings the tap nearer to how it should be. `over`: the registration has ended."""
-    if tap.reference is None:
-        needless = over or not (wanted or tap.can_pause)
+def next_step(upstream: Upstream, *, wanted: bool, over: bool, now_ns: int) -> Step:
+    """The next step towards what the subscription should be. `over`: the registration has ended."""
+    if upstream.reference is None:
+        needless = over or not (wanted or upstream.can_pause)
         return Step.NOTHING if needless else Step.SUBSCRIBE
-    if over or not (wanted or tap.can_pause):
+    if over or not (wanted or upstream.can_pause):
         return Step.UNSUBSCRIBE
-    if wanted == tap.paused:
+    if wanted == upstream.paused:
         return Step.RESUME if wanted else Step.PAUSE
-    return Step.RENEW if tap.renew_ns is not None and tap.renew_ns <= now_ns else Step.NOTHING
-
-
-def opened(tap: Tap, reference: EndpointReference, lease_ns: int | None, now_ns: int) -> Tap:
-    """The publisher subscribed us, for so long."""
-    return msgspec.structs.replace(
-        tap, reference=reference, paused=False, renew_ns=renewal_ns(lease_ns, now_ns)
+    return (
+        Step.RENEW
+        if upstream.renew_ns is not None and upstream.renew_ns <= now_ns
+        else Step.NOTHING
     )
 
 
-def closed(tap: Tap) -> Tap:
+def opened(
+    upstream: Upstream, reference: EndpointReference, lease_ns: int | None, now_ns: int
+) -> Upstream:
+    """The publisher subscribed us, for so long."""
+    return msgspec.structs.replace(
+        upstream, reference=reference, paused=False, renew_ns=renewal_ns(lease_ns, now_ns)
+    )
+
+
+def closed(upstream: Upstream) -> Upstream:
     """There is no subscription of ours at the publisher any more, or none that we know of."""
-    return msgspec.structs.replace(tap, reference=None, paused=False, renew_ns=None)
+    return msgspec.structs.replace(upstream, reference=None, paused=False, renew_ns=None)
 
 
 def renewal_ns(lease_ns: int | None, now_ns: int) -> int | None:
@@ -72,13 +78,13 @@ def renewal_ns(lease_ns: int | None, now_ns: int) -> int | None:
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Tap).decode
+_decode = msgspec.json.Decoder(Upstream).decode
 
 
-def to_bytes(tap: Tap) -> bytes:
+def to_bytes(upstream: Upstream) -> bytes:
     """The stored form."""
-    return _encode(tap)
+    return _encode(upstream)
 
 
-def from_bytes(data: bytes) -> Tap:
+def from_bytes(data: bytes) -> Upstream:
     return _decode(data)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tocsin.services.soap.request import Reply, Request
+from tocsin.services.soap.call import Reply, Request
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import WSA2005
 from tocsin.wire.wsrm.messages import Content, Sequence, action

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from tocsin.services.brokered.registrations import Registrations
+from tocsin.services.brokered.service import BrokeredService
+from tocsin.services.eventing.service import EventingService
 from tocsin.services.mailbox.mailboxes import Mailboxes
-from tocsin.services.soap.boxes import BoxService
-from tocsin.services.soap.brokered import BrokeredService
+from tocsin.services.mailbox.service import BoxService
+from tocsin.services.notification.onvif import OnvifService
+from tocsin.services.notification.properties import PropertiesService
+from tocsin.services.notification.service import NotificationService
+from tocsin.services.reliable_messaging.receiver import ReliableReceiver
 from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.dispatcher import Dispatcher, Service
-from tocsin.services.soap.eventing import EventingService
 from tocsin.services.soap.metadata import MetadataService
-from tocsin.services.soap.notification import NotificationService
-from tocsin.services.soap.onvif import OnvifService
-from tocsin.services.soap.properties import PropertiesService
-from tocsin.services.soap.registrations import Registrations
-from tocsin.services.soap.reliable_receiver import ReliableReceiver
 
 
 def broker_dispatcher(context: SoapContext, mailboxes: Mailboxes) -> Dispatcher:
@@ -28,7 +28,7 @@ def broker_dispatcher(context: SoapContext, mailboxes: Mailboxes) -> Dispatcher:
         OnvifService(context),
         properties,
         MetadataService(),
-        BrokeredService(context, registrations, properties),
+        BrokeredService(context, registrations, properties.handlers),
     ]
     return Dispatcher(context, services, reliable=ReliableReceiver(port, context.consumers))
 

@@ -1,4 +1,4 @@
-"""One step of a tap: the broker as a subscriber at somebody else's producer."""
+"""The broker as a subscriber at a publisher: one step of an upstream subscription."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.read import read
 from tocsin.wire.wsn.write import wording_of, write
 from tocsin.wire.wsn_brokered.registration import Registration
-from tocsin.wire.wsn_brokered.tap import LEASE_S, Step, Tap, closed, opened, renewal_ns
+from tocsin.wire.wsn_brokered.upstream import LEASE_S, Step, Upstream, closed, opened, renewal_ns
 
 _LEASE_NS: Final = LEASE_S * NS_PER_S
 _BUSY: Final = frozenset({408, 425, 429, 502, 503, 504})  # the same may be asked again later
@@ -40,8 +40,8 @@ _UNKNOWN: Final = "ResourceUnknownFault"
 _NO_SUCH_END: Final = "UnacceptableInitialTerminationTimeFault"
 
 
-class Refused(Exception):
-    """The producer would not. `name` is that of its fault, where it has one."""
+class PublisherRefused(Exception):
+    """The publisher refused. `name` is that of its fault, where it has one."""
 
     def __init__(self, reason: str, name: str = "") -> None:
         super().__init__(reason)
@@ -49,59 +49,67 @@ class Refused(Exception):
 
 
 async def subscribe(
-    runtime: Runtime, consumers: ConsumerRules, tap: Tap, registration: Registration, topic: int
-) -> Tap:
+    runtime: Runtime,
+    consumers: ConsumerRules,
+    upstream: Upstream,
+    registration: Registration,
+    topic: int,
+) -> Upstream:
     """Subscribe at the publisher for one of its topics."""
     publisher = registration.publisher
     assert publisher is not None, "who publishes on demand has an address"
     asked = say.Subscribe(
         consumer=registration.reference,
         topics=(registration.topics[topic],),
-        termination=_termination(tap.spec, runtime.now_ns()),
+        termination=_termination(upstream.spec, runtime.now_ns()),
     )
     lease_ns: int | None = _LEASE_NS
     try:
-        answer = await _ask(runtime, tap, publisher, asked)
-    except Refused as refused:
+        answer = await _ask(runtime, upstream, publisher, asked)
+    except PublisherRefused as refused:
         if refused.name != _NO_SUCH_END:
             raise
         lease_ns = None
-        answer = await _ask(runtime, tap, publisher, replace(asked, termination=None))
+        answer = await _ask(runtime, upstream, publisher, replace(asked, termination=None))
     if not isinstance(answer, say.SubscribeResponse):
-        raise Refused("it did not answer Subscribe with a subscription")
+        raise PublisherRefused("it did not answer Subscribe with a subscription")
     now_ns = runtime.now_ns()
     lease_ns = _lease_ns(answer.termination_ns, answer.current_ns, lease_ns, now_ns)
-    return opened(tap, _manager(runtime, consumers, publisher, answer.reference), lease_ns, now_ns)
+    return opened(
+        upstream, _manager(runtime, consumers, publisher, answer.reference), lease_ns, now_ns
+    )
 
 
-async def turn(runtime: Runtime, tap: Tap, step: Step) -> Tap:
+async def perform(runtime: Runtime, upstream: Upstream, step: Step) -> Upstream:
     """Pause, resume, renew or end the subscription.
 
     A publisher that will not pause is subscribed to and unsubscribed from, from then on; at one
     that does not know the subscription we have none.
     """
-    reference = tap.reference
-    assert reference is not None, "only what there is can be turned"
+    reference = upstream.reference
+    assert reference is not None, "only a subscription that exists can be changed"
     try:
-        answer = await _ask(runtime, tap, reference, _request(step, tap.spec, runtime.now_ns()))
-    except Refused as refused:
+        answer = await _ask(
+            runtime, upstream, reference, _request(step, upstream.spec, runtime.now_ns())
+        )
+    except PublisherRefused as refused:
         if step is Step.PAUSE and refused.name != _UNKNOWN:
-            return msgspec.structs.replace(tap, can_pause=False)
+            return msgspec.structs.replace(upstream, can_pause=False)
         if step in (Step.RESUME, Step.RENEW) and refused.name != _UNKNOWN:
-            await _end_anyway(runtime, tap, reference)
-        return closed(tap)
+            await _end_anyway(runtime, upstream, reference)
+        return closed(upstream)
     if step is Step.UNSUBSCRIBE:
-        return closed(tap)
+        return closed(upstream)
     if step is Step.RENEW:
-        return _renewed(tap, answer, runtime.now_ns())
-    return msgspec.structs.replace(tap, paused=step is Step.PAUSE)
+        return _renewed(upstream, answer, runtime.now_ns())
+    return msgspec.structs.replace(upstream, paused=step is Step.PAUSE)
 
 
-async def _end_anyway(runtime: Runtime, tap: Tap, reference: EndpointReference) -> None:
-    """It is no good any more: another takes its place, and this one lapses if it is not ended."""
+async def _end_anyway(runtime: Runtime, upstream: Upstream, reference: EndpointReference) -> None:
+    """Another subscription takes its place; this one expires if it cannot be ended."""
     try:
-        await _ask(runtime, tap, reference, say.Unsubscribe())
-    except (Refused, TocsinError) as error:
+        await _ask(runtime, upstream, reference, say.Unsubscribe())
+    except (PublisherRefused, TocsinError) as error:
         runtime.note(
             "warning",
             "a subscription at a publisher could not be ended; it will expire",
@@ -131,11 +139,11 @@ def _lease_ns(
     return asked_ns if ends_ns is None else None
 
 
-def _renewed(tap: Tap, answer: say.Message | None, now_ns: int) -> Tap:
+def _renewed(upstream: Upstream, answer: say.Message | None, now_ns: int) -> Upstream:
     lease_ns: int | None = _LEASE_NS
     if isinstance(answer, say.RenewResponse):
         lease_ns = _lease_ns(answer.termination_ns, answer.current_ns, _LEASE_NS, now_ns)
-    return msgspec.structs.replace(tap, renew_ns=renewal_ns(lease_ns, now_ns))
+    return msgspec.structs.replace(upstream, renew_ns=renewal_ns(lease_ns, now_ns))
 
 
 def _manager(
@@ -160,21 +168,23 @@ def _manager(
 
 
 async def _ask(
-    runtime: Runtime, tap: Tap, to: EndpointReference, message: say.Request
+    runtime: Runtime, upstream: Upstream, to: EndpointReference, message: say.Request
 ) -> say.Message | None:
-    """What the producer answers, None if nothing; Refused if it will not, PeerFailed if it cannot
-    be reached now."""
-    action = wording_of(message, tap.spec).request_action
+    """The answer of the publisher, None if it is empty. Raises PublisherRefused if it refuses, and
+    PeerFailed if it cannot be reached now."""
+    action = wording_of(message, upstream.spec).request_action
     header = write_headers(
-        tap.wsa,
+        upstream.wsa,
         action=action,
         message_id=f"urn:uuid:{new_uuid(runtime)}",
         to=to.address,
-        reply_to=anonymous(tap.wsa),
+        reply_to=anonymous(upstream.wsa),
     )
-    header += reference_headers(to, tap.wsa)
-    body = write_envelope(tap.soap, header=header, body=write(message, tap.spec, tap.wsa))
-    answer = await runtime.post(to.address, body, dict(http_headers(tap.soap, action)))
+    header += reference_headers(to, upstream.wsa)
+    body = write_envelope(
+        upstream.soap, header=header, body=write(message, upstream.spec, upstream.wsa)
+    )
+    answer = await runtime.post(to.address, body, dict(http_headers(upstream.soap, action)))
     if answer.status in _BUSY:
         raise PeerFailed(
             f"{to.address[:200]} answered {answer.status}", remedy="It is asked again later."
@@ -182,11 +192,11 @@ async def _ask(
     if not answer.body:
         if 200 <= answer.status < 300:
             return None
-        raise Refused(f"it answered {answer.status}")
+        raise PublisherRefused(f"it answered {answer.status}")
     try:
         return _read(read_envelope(answer.body))
     except (SoapFault, BadXml) as bad:
-        raise Refused(f"it answered {answer.status} and {bad}") from bad
+        raise PublisherRefused(f"it answered {answer.status} and {bad}") from bad
 
 
 def _read(envelope: Envelope) -> say.Message | None:
@@ -198,10 +208,10 @@ def _read(envelope: Envelope) -> say.Message | None:
     return read(envelope, content)
 
 
-def _refusal(fault: etree._Element) -> Refused:
+def _refusal(fault: etree._Element) -> PublisherRefused:
     """The fault's reason, and the name of the first thing in its detail."""
     texts = {split(child.tag)[1].lower(): child for child in elements(fault)}
     reason = " ".join("".join(fault.itertext()).split())[:200]
     detail = texts.get("detail")
     first = next(iter(elements(detail)), None) if detail is not None else None
-    return Refused(reason, "" if first is None else split(first.tag)[1])
+    return PublisherRefused(reason, "" if first is None else split(first.tag)[1])

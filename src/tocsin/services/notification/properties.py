@@ -10,9 +10,9 @@ from tocsin.access.decision import Action
 from tocsin.access.session import internal
 from tocsin.broker.log import Page, StoreReader
 from tocsin.errors import NoSuchSubscription, TocsinError
+from tocsin.services.brokered.registrations import Registrations
+from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext, Topics
-from tocsin.services.soap.registrations import Registrations
-from tocsin.services.soap.request import Handlers, Reply, Request
 from tocsin.wire.soap.names import USUAL_WSA
 from tocsin.wire.wsrp import operations as asking
 from tocsin.wire.wsrp import resources

@@ -20,9 +20,9 @@ from tocsin.errors import NoSuchBox, TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription
 from tocsin.services.mailbox.box_reader import BoxReader
+from tocsin.services.notification.properties import producer_properties
+from tocsin.services.soap.call import Handler, Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.properties import producer_properties
-from tocsin.services.soap.request import Handler, Handlers, Reply, Request
 from tocsin.wire.msgbox.content import dropped_header
 from tocsin.wire.onvif import device, events
 from tocsin.wire.pullpoint.notifications import event_message

@@ -6,7 +6,7 @@ from typing import Final
 
 from tocsin.broker.runtime import Runtime, Tasks, new_uuid
 from tocsin.errors import TocsinError
-from tocsin.services.soap.sequences import LiveSequence
+from tocsin.services.reliable_messaging.sequences import LiveSequence
 from tocsin.wire.soap.addressing import write_headers
 from tocsin.wire.soap.envelope import http_headers, write_envelope
 from tocsin.wire.wsrm import destination

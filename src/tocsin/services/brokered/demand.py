@@ -1,7 +1,7 @@
 """Publishing on demand: the broker subscribes at such publishers only while somebody listens.
 
-One look four times a second, which costs nothing while nobody comes or goes, compares what each tap
-should be with what it is, and sets out to bring them together.
+A check four times a second, which costs nothing while nobody comes or goes, compares each upstream
+subscription with what it should be, and asks the publisher for the next step.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.filter import EVERYTHING, Filter
-from tocsin.services.soap import taps
+from tocsin.services.brokered import upstream_client
+from tocsin.services.brokered.registrations import Registrations
 from tocsin.services.soap.consumers import ConsumerRules
-from tocsin.services.soap.registrations import Registrations
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.times import NS_PER_S
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn_brokered.registration import Registration, topic_filter
-from tocsin.wire.wsn_brokered.tap import Step, Tap, closed, from_bytes, next_step, to_bytes
+from tocsin.wire.wsn_brokered.upstream import (
+    Step,
+    Upstream,
+    closed,
+    from_bytes,
+    next_step,
+    to_bytes,
+)
 
-KEY: Final = "tap/"
+KEY: Final = "upstream/"
 SERVICE: Final = internal("demand")
-LOOK_S: Final = 0.25
-LINGER_NS: Final = NS_PER_S  # whoever leaves may come back at once: a tap is not shut before
+CHECK_S: Final = 0.25
+LINGER_NS: Final = NS_PER_S  # a subscriber may return at once: the upstream is not paused before
 TASKS_MAX: Final = 32  # publishers talked to at once
 RETRY_S_MAX: Final = 60.0
 ENDING_TRIES_MAX: Final = 8  # two minutes; then the subscription is left to lapse by itself
@@ -34,7 +41,7 @@ _NEVER_NS: Final = 2**63 - 1
 
 
 class DemandedTopic:
-    """One tap at work."""
+    """A topic of a publisher on demand, and the upstream subscription for it."""
 
     __slots__ = (
         "failures",
@@ -42,14 +49,14 @@ class DemandedTopic:
         "is_busy",
         "registration",
         "retry_ns",
-        "tap",
         "topic",
         "unwanted_ns",
+        "upstream",
         "wanted",
     )
 
-    def __init__(self, tap: Tap, registration: Registration | None, topic: int) -> None:
-        self.tap = tap
+    def __init__(self, upstream: Upstream, registration: Registration | None, topic: int) -> None:
+        self.upstream = upstream
         self.registration = registration  # None once it has ended
         self.topic = topic  # which of the registration's
         self.filter: Filter = _filter(registration, topic)
@@ -61,7 +68,7 @@ class DemandedTopic:
 
 
 class Demand:
-    """All taps. They are kept with the log: after a restart they are taken up as they were."""
+    """All upstream subscriptions. Their state is kept with the log and restored at the start."""
 
     def __init__(
         self, port: BrokerPort, registrations: Registrations, consumers: ConsumerRules
@@ -70,18 +77,18 @@ class Demand:
         self._runtime = port.runtime
         self._consumers = consumers
         self._registrations = registrations
-        self._lines: dict[str, DemandedTopic] = {}
+        self._demanded: dict[str, DemandedTopic] = {}
         self._seen = (0, -1)
         self._due_ns = 0
         self._tasks = Tasks(port.runtime)
-        self._take_up()
+        self._restore()
         self._watch = port.runtime.spawn(self._run())
 
-    def _take_up(self) -> None:
+    def _restore(self) -> None:
         for key, value in self._port.kept(KEY).items():
             registration_id, _, topic = key.removeprefix(KEY).partition("/")
             registration = self._registrations.find(registration_id)
-            self._lines[key] = DemandedTopic(from_bytes(value), registration, int(topic))
+            self._demanded[key] = DemandedTopic(from_bytes(value), registration, int(topic))
 
     def close(self) -> None:
         self._watch.cancel()
@@ -90,14 +97,14 @@ class Demand:
     async def _run(self) -> None:
         while True:
             try:
-                self._look(self._runtime.now_ns())
+                self._check(self._runtime.now_ns())
             except Exception as error:
                 self._runtime.note(
                     "error", "publishers on demand could not be updated", error=repr(error)
                 )
-            await self._runtime.sleep(LOOK_S)
+            await self._runtime.sleep(CHECK_S)
 
-    def _look(self, now_ns: int) -> None:
+    def _check(self, now_ns: int) -> None:
         seen = self._port.interest.version, self._registrations.version
         if seen == self._seen and now_ns < self._due_ns:
             return
@@ -110,9 +117,9 @@ class Demand:
                 self._spawn(self._end(registration))
             elif registration.expires_ns is not None:
                 self._due_ns = min(self._due_ns, registration.expires_ns)
-        for key, line in list(self._lines.items()):
-            if not line.is_busy:
-                self._consider(key, line, now_ns)
+        for key, demanded in list(self._demanded.items()):
+            if not demanded.is_busy:
+                self._consider(key, demanded, now_ns)
 
     def _follow_registrations(self) -> None:
         there: set[str] = set()
@@ -120,12 +127,14 @@ class Demand:
             for topic in range(len(registration.topics) if registration.demand else 0):
                 key = f"{KEY}{registration.id}/{topic}"
                 there.add(key)
-                if key not in self._lines:
-                    tap = Tap(spec=registration.spec, soap=registration.soap, wsa=registration.wsa)
-                    self._lines[key] = DemandedTopic(tap, registration, topic)
-        for key, line in self._lines.items():
+                if key not in self._demanded:
+                    upstream = Upstream(
+                        spec=registration.spec, soap=registration.soap, wsa=registration.wsa
+                    )
+                    self._demanded[key] = DemandedTopic(upstream, registration, topic)
+        for key, demanded in self._demanded.items():
             if key not in there:
-                line.registration = None
+                demanded.registration = None
 
     async def _end(self, registration: Registration) -> None:
         try:
@@ -134,39 +143,41 @@ class Demand:
             self._due_ns = min(self._due_ns, self._runtime.now_ns() + NS_PER_S)
             self._runtime.note("warning", "a registration did not end", error=error.problem)
 
-    def _consider(self, key: str, line: DemandedTopic, now_ns: int) -> None:
-        """Set out to do what is to be done for a tap, or note when to look again."""
-        over = line.registration is None
-        wanted = not over and self._is_wanted(line, now_ns)
-        step = next_step(line.tap, wanted=wanted, over=over, now_ns=now_ns)
+    def _consider(self, key: str, demanded: DemandedTopic, now_ns: int) -> None:
+        """Start the next step for a topic, or note when to check it again."""
+        over = demanded.registration is None
+        wanted = not over and self._is_wanted(demanded, now_ns)
+        step = next_step(demanded.upstream, wanted=wanted, over=over, now_ns=now_ns)
         if step is Step.NOTHING and not over:
-            self._look_again(line.tap.renew_ns)
-        elif now_ns < line.retry_ns:
-            self._look_again(line.retry_ns)
+            self._check_again(demanded.upstream.renew_ns)
+        elif now_ns < demanded.retry_ns:
+            self._check_again(demanded.retry_ns)
         elif len(self._tasks) >= TASKS_MAX:
-            self._look_again(now_ns)
+            self._check_again(now_ns)
         else:
-            line.is_busy = True
-            self._spawn(self._forget(key) if step is Step.NOTHING else self._do(key, line, step))
+            demanded.is_busy = True
+            self._spawn(
+                self._forget(key) if step is Step.NOTHING else self._perform(key, demanded, step)
+            )
 
-    def _look_again(self, at_ns: int | None) -> None:
+    def _check_again(self, at_ns: int | None) -> None:
         if at_ns is not None:
             self._due_ns = min(self._due_ns, at_ns)
 
-    def _is_wanted(self, line: DemandedTopic, now_ns: int) -> bool:
+    def _is_wanted(self, demanded: DemandedTopic, now_ns: int) -> bool:
         """Whether somebody listens, or did a moment ago."""
-        if self._port.interest.has(line.filter):
-            line.wanted, line.unwanted_ns = True, None
-        elif line.wanted is None:
-            line.wanted = False
-        elif line.wanted:
-            if line.unwanted_ns is None:
-                line.unwanted_ns = now_ns
-            until_ns = line.unwanted_ns + LINGER_NS
-            line.wanted = now_ns < until_ns
-            if line.wanted:
-                self._look_again(until_ns)
-        return line.wanted
+        if self._port.interest.has(demanded.filter):
+            demanded.wanted, demanded.unwanted_ns = True, None
+        elif demanded.wanted is None:
+            demanded.wanted = False
+        elif demanded.wanted:
+            if demanded.unwanted_ns is None:
+                demanded.unwanted_ns = now_ns
+            until_ns = demanded.unwanted_ns + LINGER_NS
+            demanded.wanted = now_ns < until_ns
+            if demanded.wanted:
+                self._check_again(until_ns)
+        return demanded.wanted
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         self._tasks.spawn(self._noting_bugs(work))
@@ -177,53 +188,59 @@ class Demand:
         except Exception as error:
             self._runtime.note("error", "a publisher could not be updated", error=repr(error))
 
-    async def _do(self, key: str, line: DemandedTopic, step: Step) -> None:
+    async def _perform(self, key: str, demanded: DemandedTopic, step: Step) -> None:
         try:
             if step is Step.SUBSCRIBE:
-                assert line.registration is not None
-                tap = await taps.subscribe(
-                    self._runtime, self._consumers, line.tap, line.registration, line.topic
+                assert demanded.registration is not None
+                upstream = await upstream_client.subscribe(
+                    self._runtime,
+                    self._consumers,
+                    demanded.upstream,
+                    demanded.registration,
+                    demanded.topic,
                 )
             else:
-                tap = await taps.turn(self._runtime, line.tap, step)
-            self._fared(line, step, tap)
-            await self._changed(key, line, tap)
+                upstream = await upstream_client.perform(self._runtime, demanded.upstream, step)
+            self._back_off_if_lost(demanded, step, upstream)
+            await self._changed(key, demanded, upstream)
         except ShuttingDown:
             return
-        except (TocsinError, taps.Refused) as error:
-            self._failed(key, line, step, str(error))
+        except (TocsinError, upstream_client.PublisherRefused) as error:
+            self._failed(key, demanded, step, str(error))
         finally:
-            line.is_busy = False
+            demanded.is_busy = False
             self._due_ns = 0
 
-    def _fared(self, line: DemandedTopic, step: Step, tap: Tap) -> None:
+    def _back_off_if_lost(self, demanded: DemandedTopic, step: Step, upstream: Upstream) -> None:
         """A publisher that loses our subscription again and again is not asked all the time."""
-        if tap.reference is None and step is not Step.UNSUBSCRIBE:
-            self._wait(line)
+        if upstream.reference is None and step is not Step.UNSUBSCRIBE:
+            self._wait(demanded)
         elif step is not Step.SUBSCRIBE:
-            line.failures = 0
+            demanded.failures = 0
 
-    def _wait(self, line: DemandedTopic) -> None:
-        line.failures += 1
+    def _wait(self, demanded: DemandedTopic) -> None:
+        demanded.failures += 1
         wait_s = (
-            min(RETRY_S_MAX, 2.0 ** min(line.failures - 1, 10)) * (1 + self._runtime.jitter()) / 2
+            min(RETRY_S_MAX, 2.0 ** min(demanded.failures - 1, 10))
+            * (1 + self._runtime.jitter())
+            / 2
         )
-        line.retry_ns = self._runtime.now_ns() + int(wait_s * NS_PER_S)
+        demanded.retry_ns = self._runtime.now_ns() + int(wait_s * NS_PER_S)
 
-    async def _changed(self, key: str, line: DemandedTopic, tap: Tap) -> None:
-        """What the publisher said holds from now on, also if it cannot be put on disk."""
-        if tap == line.tap:
+    async def _changed(self, key: str, demanded: DemandedTopic, upstream: Upstream) -> None:
+        """The answer of the publisher counts from now on, even if it cannot be put on disk."""
+        if upstream == demanded.upstream:
             return
-        line.tap = tap
-        await self._keep(key, to_bytes(tap))
+        demanded.upstream = upstream
+        await self._keep(key, to_bytes(upstream))
 
-    def _failed(self, key: str, line: DemandedTopic, step: Step, reason: str) -> None:
-        self._wait(line)
-        if line.failures == 1:
+    def _failed(self, key: str, demanded: DemandedTopic, step: Step, reason: str) -> None:
+        self._wait(demanded)
+        if demanded.failures == 1:
             problem = f"a publisher on demand did not {step.name.lower()}"
-            self._runtime.note("warning", problem, error=reason, tap=key)
-        if line.registration is None and line.failures >= ENDING_TRIES_MAX:
-            line.tap = closed(line.tap)
+            self._runtime.note("warning", problem, error=reason, upstream=key)
+        if demanded.registration is None and demanded.failures >= ENDING_TRIES_MAX:
+            demanded.upstream = closed(demanded.upstream)
 
     async def _forget(self, key: str) -> None:
         try:
@@ -233,9 +250,9 @@ class Demand:
                 "warning",
                 "an ended subscription at a publisher could not be removed",
                 error=error.problem,
-                tap=key,
+                upstream=key,
             )
-        self._lines.pop(key, None)
+        self._demanded.pop(key, None)
 
     async def _keep(self, key: str, value: bytes | None) -> None:
         await self._port.keep(SERVICE, key, value)

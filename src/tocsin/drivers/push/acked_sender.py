@@ -10,8 +10,8 @@ from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_tem
 from tocsin.broker.effects import Push
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.letters import Letters
-from tocsin.drivers.push.line import Done
+from tocsin.drivers.push.http_client import HttpClient
+from tocsin.drivers.push.sender import Done
 from tocsin.errors import PeerFailed, TocsinError
 from tocsin.wire.soap.addressing import read_addressing
 from tocsin.wire.soap.envelope import http_headers, read_envelope
@@ -22,12 +22,12 @@ from tocsin.wire.soap.names import WSMAN_URI
 ACK_ACTION: Final = f"{WSMAN_URI}/Ack"
 
 
-class Attentive:
+class AckedSender:
     """Sends what must be acknowledged in so many words."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, letters: Letters) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, http_client: HttpClient) -> None:
         self._loop = loop
-        self._letters = letters
+        self._http_client = http_client
         self._renderings = RenderCache()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -47,7 +47,9 @@ class Attentive:
                 "tocsin-sequence": str(push.events[0].seq),
                 **dict(http_headers(head.terms.soap, action)),
             }
-            answer = await self._letters.post(push.sink, body, headers, timeout_s=push.timeout_s)
+            answer = await self._http_client.post(
+                push.sink, body, headers, timeout_s=push.timeout_s
+            )
             outcome = judged(answer, message_id_of(push.events[0].event))
         except asyncio.CancelledError:
             raise

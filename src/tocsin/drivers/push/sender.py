@@ -1,47 +1,57 @@
-"""Line: the way to one sink. It has at most one connection and one request under way."""
+"""Sender: sends to one sink, over at most one connection, one request at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import Any, Protocol
 
+from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.outcome import Failed, Outcome
-from tocsin.broker.delivery.trust import Sink
-from tocsin.drivers.push.answer import DELIVERED, refusal
-from tocsin.drivers.push.connection import Connection, Familiar
-from tocsin.drivers.push.envelope_connection import EnvelopeConnection
-from tocsin.drivers.push.gma_connection import GmaConnection
-from tocsin.drivers.push.gma_farewell import Farewell
+from tocsin.broker.delivery.sinks import Sink
+from tocsin.broker.effects import Push
+from tocsin.drivers.push.answer import DELIVERED
 from tocsin.drivers.push.guard import Guard, family
-from tocsin.drivers.push.letterhead import Letterhead
 from tocsin.errors import SinkRefused
 
 CONNECT_S_MAX = 10.0
 NO_CONNECTION = "no connection to the sink in time"
 NO_TURN = "too many other sinks are being connected"
 NOTHING = (b"", b"")
-LETTERHEADS_MAX = 64  # subscriptions of one sink whose first lines are kept
-
-Way = Connection | EnvelopeConnection | GmaConnection
-"""What a line sends by: HTTP, envelopes on plain TCP, or performance events in frames."""
 
 Done = Callable[[int, Outcome], None]
 Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
 
 
-class Exchange(Protocol):
-    """What the lines of one pusher share."""
+Send = Callable[[Push, Done], None]
+
+
+class SoapSender(Protocol):
+    """Sends to Web-services consumers that want more than a POST whose status is the answer."""
+
+    reliably: Send | None  # to consumers that acknowledge by number
+    into_boxes: Send | None  # to message boxes of this broker
+
+    def send(self, push: Push, done: Done) -> bool:
+        """False if the push is for a consumer that wants just that."""
+
+    def close(self) -> None: ...
+
+
+class PushContext(Protocol):
+    """What the senders of one pusher share."""
 
     loop: asyncio.AbstractEventLoop
     guard: Guard
     note: Note
     clock: Callable[[], float]
-    familiar: Familiar
-    farewells: set[Farewell]
+    closing: set[Any]  # connections that are being closed in good order
+    shared: dict[str, Any]  # caches of one kind of sender, by its name
+    soap: SoapSender
 
     @property
     def turns(self) -> Collection[object]: ...
@@ -53,38 +63,89 @@ class Exchange(Protocol):
     def closed(self) -> None: ...
 
 
-class Line:
-    """Sends requests to one sink, each answered by one call of its `done`."""
+class PushSink(Sink, Protocol):
+    """A sink that can be sent to: what is registered as `tocsin.sinks`."""
+
+    def open_sender(
+        self, context: PushContext, lane: int, url: str, address: SinkAddress
+    ) -> Sender: ...
+
+
+class Sender(Protocol):
+    """Sends pushes to one sink, each answered by one call of its `done`."""
+
+    number: int
+    address: str
+    used_at_s: float
+    deadline_s: float  # by when the push under way must be answered
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    def push(self, push: Push, done: Done) -> None:
+        """Send; `done(push.lane, outcome)` is called once, later. Only when the one before is
+        done."""
+
+    def close_subscription(self, subscription_id: str) -> None:
+        """Nothing more of this subscription comes."""
+
+    def expire(self) -> None:
+        """The time for an answer is over."""
+
+    def drain(self) -> None:
+        """The broker stops: close in good order, where the protocol has one."""
+
+    def close(self) -> None:
+        """Close everything. A push under way is not reported."""
+
+
+class SinkConnection(Protocol):
+    """One connection to a sink."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def send(self, head: bytes, rest: bytes) -> None: ...
+
+    def give_up_waiting(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ConnectionSender(ABC):
+    """A sender over TCP or TLS, which connects again when it must."""
 
     __slots__ = (
         "_connection",
-        "_dialling",
+        "_context",
         "_done",
-        "_exchange",
+        "_is_connecting",
         "_opening",
         "_request",
         "_retried",
         "address",
         "deadline_s",
-        "head",
-        "letterheads",
         "number",
         "sink",
         "used_at_s",
     )
 
-    def __init__(self, exchange: Exchange, number: int, address: str, sink: Sink) -> None:
+    def __init__(self, context: PushContext, number: int, address: str, sink: SinkAddress) -> None:
         self.number = number
         self.address = address
         self.sink = sink
-        self.letterheads: dict[str, Letterhead] = {}
         self.deadline_s = 0.0
         self.used_at_s = 0.0
-        self.head = b""  # of the latest answer
-        self._exchange = exchange
-        self._connection: Way | None = None
+        self._context = context
+        self._connection: SinkConnection | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._dialling = False  # its turn to connect has come
+        self._is_connecting = False  # its turn to connect has come
         self._request = NOTHING
         self._retried = False
         self._done: Done | None = None
@@ -101,6 +162,15 @@ class Line:
     def is_idle(self) -> bool:
         return self._connection is not None and self._done is None
 
+    @abstractmethod
+    def push(self, push: Push, done: Done) -> None: ...
+
+    def close_subscription(self, subscription_id: str) -> None:  # noqa: B027
+        """There is nothing to say about it."""
+
+    def drain(self) -> None:  # noqa: B027
+        """There is no order to close in."""
+
     def ask(self, request: tuple[bytes, bytes], done: Done, deadline_s: float) -> None:
         """Send a request; `done` is called once, later. Only when the one before is done."""
         assert self._done is None, "one request at a time"
@@ -115,15 +185,13 @@ class Line:
             self._open()
 
     def expire(self) -> None:
-        """The time for an answer is over."""
         if self._connection is not None:
             self._connection.give_up_waiting()
         else:
             self._stop_opening()
-            self._finish(Failed(NO_CONNECTION if self._dialling else NO_TURN))
+            self._finish(Failed(NO_CONNECTION if self._is_connecting else NO_TURN))
 
-    def hang_up(self) -> None:
-        """Close everything. A request under way is not reported."""
+    def close(self) -> None:
         self._done = None
         self._stop_opening()
         if self._connection is not None:
@@ -132,29 +200,25 @@ class Line:
     # What the connection tells.
 
     def answered(self, status: int, head: bytes, body: bytes) -> None:
-        self.head = head
-        outcome: Outcome | None = DELIVERED.get(status)
-        if outcome is None:
-            outcome = refusal(status, head, body, self._exchange.clock())
-        self._finish(outcome)
+        self._finish(DELIVERED[status])
         self._make_room()
 
     def _make_room(self) -> None:
-        if self._exchange.turns and self.is_idle:
-            self.hang_up()  # others wait, and this one has had its turn
+        if self._context.turns and self.is_idle:
+            self.close()  # others wait, and this one has had its turn
 
     def broken(self, reason: str, *, stale: bool) -> None:
         if stale and not self._retried:
             self._retried = True
             self._open()
             return
-        # The sink took the connection, so it is there; what it does with the request counts.
+        # The sink took the connection, so it runs; what it does with the request counts.
         self._finish(Failed(reason, reachable=True))
 
     def lost(self) -> None:
         if self._connection is not None:  # else it was lost before it was ours
             self._connection = None
-            self._exchange.closed()
+            self._context.closed()
 
     def _finish(self, outcome: Outcome) -> None:
         done, self._done = self._done, None
@@ -166,8 +230,8 @@ class Line:
 
     def _open(self) -> None:
         assert self._opening is None
-        self._dialling = False
-        self._opening = self._exchange.loop.create_task(self._connect())
+        self._is_connecting = False
+        self._opening = self._context.loop.create_task(self._connect())
 
     def _stop_opening(self) -> None:
         opening, self._opening = self._opening, None
@@ -175,15 +239,15 @@ class Line:
             opening.cancel()
 
     async def _connect(self) -> None:
-        await self._exchange.opening()
-        self._dialling = True
+        await self._context.opening()
+        self._is_connecting = True
         try:
             connection = await self._dial()
         except asyncio.CancelledError:
-            self._exchange.closed()
+            self._context.closed()
             raise
         except SinkRefused as refusal:
-            self._exchange.note("warning", refusal.problem, sink=self.address)
+            self._context.note("warning", refusal.problem, sink=self.address)
             self._not_connected(refusal.problem)
         except TimeoutError:
             self._not_connected(NO_CONNECTION)
@@ -193,15 +257,15 @@ class Line:
             self._not_connected(f"no connection to the sink: {error.strerror or error}")
         except Exception as error:
             # A bug, but a lane that never hears back would stand still for ever.
-            self._exchange.note("error", "connecting to a sink failed", error=repr(error))
+            self._context.note("error", "connecting to a sink failed", error=repr(error))
             self._not_connected(f"no connection to the sink: {error!r}")
         else:
             self._connected(connection)
 
-    def _connected(self, connection: Way) -> None:
+    def _connected(self, connection: SinkConnection) -> None:
         self._opening = None
         if connection.closed:
-            self._exchange.closed()
+            self._context.closed()
             self._finish(
                 Failed("the sink closed the connection right after its answer", reachable=True)
             )
@@ -211,15 +275,15 @@ class Line:
 
     def _not_connected(self, reason: str) -> None:
         self._opening = None
-        self._exchange.closed()
+        self._context.closed()
         self._finish(Failed(reason))
 
-    async def _dial(self) -> Way:
+    async def _dial(self) -> SinkConnection:
         """A connection to the first of the sink's addresses that answers."""
-        loop = self._exchange.loop
+        loop = self._context.loop
         until = min(loop.time() + CONNECT_S_MAX, self.deadline_s)
         async with asyncio.timeout_at(until):
-            addresses = await self._exchange.guard.addresses(self.sink)
+            addresses = await self._context.guard.addresses(self.sink)
         failure: OSError | None = None
         for index, address in enumerate(addresses):
             # Each gets its share of what is left, so that a dead first one leaves time for others.
@@ -233,20 +297,20 @@ class Line:
         try:
             raise failure
         finally:
-            del failure  # it has this frame, and with it the line: that would be a cycle
+            del failure  # it has this frame, and with it the sender: that would be a cycle
 
-    def _new_connection(self) -> Way:
-        return Connection(self, self._exchange.familiar)
+    @abstractmethod
+    def _new_connection(self) -> SinkConnection: ...
 
-    async def _dial_one(self, address: str) -> Way:
+    async def _dial_one(self, address: str) -> SinkConnection:
         sink = self.sink
-        _, connection = await self._exchange.loop.create_connection(
-            self._new_connection,
+        _, connection = await self._context.loop.create_connection(
+            self._new_connection,  # type: ignore[type-var]
             address,
             sink.port,
             family=family(address),
             flags=socket.AI_NUMERICHOST,
-            ssl=self._exchange.tls() if sink.tls else None,
+            ssl=self._context.tls() if sink.tls else None,
             # The certificate must be for the name that was subscribed, wherever it led us.
             server_hostname=sink.host.removesuffix(".") if sink.tls else None,
         )

@@ -1,4 +1,4 @@
-"""Letters to other services: whole answers, or a plain word why there is none."""
+"""HttpClient to other services: whole answers, or a plain word why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from conftest import World, read_request
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.runtime import HttpAnswer
-from tocsin.drivers.push.letters import ANSWER_BYTES_MAX, LETTERS_MAX, Letters
+from tocsin.drivers.push.http_client import ANSWER_BYTES_MAX, REQUESTS_MAX, HttpClient
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.errors import BadRequest, BadSubscription, PeerFailed, ShuttingDown, SinkRefused
 
@@ -21,7 +21,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Kind: a\r\n\r\nhello"
 def post(
     world: World, url: str, headers: dict[str, str] | None = None, timeout_s: float = 5.0
 ) -> HttpAnswer:
-    letters = Letters(world.pusher)
+    letters = HttpClient(world.pusher)
     return world.loop.run_until_complete(
         letters.post(url, b"<a/>", headers or {}, timeout_s=timeout_s)
     )
@@ -171,13 +171,13 @@ def test_of_many_letters_a_bounded_number_is_under_way(world: World) -> None:
         open_now -= 1
 
     url = world.sink(slow)
-    letters = Letters(world.pusher)
+    letters = HttpClient(world.pusher)
 
     async def many() -> list[HttpAnswer]:
-        return await asyncio.gather(*(letters.post(url, b"", {}) for _ in range(LETTERS_MAX * 3)))
+        return await asyncio.gather(*(letters.post(url, b"", {}) for _ in range(REQUESTS_MAX * 3)))
 
     assert {answer.status for answer in world.loop.run_until_complete(many())} == {200}
-    assert most <= LETTERS_MAX
+    assert most <= REQUESTS_MAX
 
 
 def test_who_waits_when_the_broker_stops_is_told(world: World) -> None:
@@ -185,7 +185,7 @@ def test_who_waits_when_the_broker_stops_is_told(world: World) -> None:
         await asyncio.sleep(60)
 
     url = world.sink(hang)
-    letters = Letters(world.pusher)
+    letters = HttpClient(world.pusher)
 
     async def stop() -> None:
         waiting = asyncio.ensure_future(letters.post(url, b"", {}))

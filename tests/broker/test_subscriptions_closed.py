@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.harness import Hand, S, event, only, pushes
 from tocsin.broker.delivery.deadletter import from_record
 from tocsin.broker.delivery.outcome import Answered
-from tocsin.broker.effects import Push, TakeLeave
+from tocsin.broker.effects import CloseSubscription, Push
 from tocsin.broker.registry import Change
 
 
@@ -16,7 +16,7 @@ def sent(hand: Hand) -> Push:
 
 
 def leaves(hand: Hand) -> list[tuple[int, str]]:
-    return [(leave.lane, leave.subscription_id) for leave in only(TakeLeave, hand.seen)]
+    return [(leave.lane, leave.subscription_id) for leave in only(CloseSubscription, hand.seen)]
 
 
 def delete(hand: Hand, subscription: str) -> None:

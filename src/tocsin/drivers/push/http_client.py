@@ -1,4 +1,4 @@
-"""Letters: single POSTs to other services, whose answers are read whole.
+"""HttpClient: single POSTs to other services, whose answers are read whole.
 
 They go out by the same guard, TLS settings and number of connections as pushes do.
 """
@@ -11,30 +11,32 @@ from functools import partial
 from typing import ClassVar
 
 from tocsin import __version__
+from tocsin.broker.delivery.address import PORTS, SOAP_TCP, SinkAddress, scheme_of
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
-from tocsin.broker.delivery.trust import Sink, parse_sink
+from tocsin.broker.delivery.sinks import url_sink
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.connection import Connection
-from tocsin.drivers.push.envelope_line import EnvelopeLine
-from tocsin.drivers.push.line import Exchange, Line
-from tocsin.errors import BadRequest, Busy, PeerFailed, ShuttingDown
+from tocsin.drivers.push.envelope_sender import EnvelopeSender
+from tocsin.drivers.push.http_sender import HttpSender
+from tocsin.drivers.push.sender import ConnectionSender, PushContext
+from tocsin.errors import BadRequest, BadSubscription, Busy, PeerFailed, ShuttingDown
 from tocsin.wire.dime import envelope_message
 
 ANSWER_BYTES_MAX = 1 << 20
-LETTERS_MAX = 64  # under way at once
-LETTERS_WAITING_MAX = 10_000  # the same as handshakes
+REQUESTS_MAX = 64  # under way at once
+REQUESTS_WAITING_MAX = 10_000  # the same as handshakes
 TIMEOUT_S = 10.0
 
 OURS = frozenset({"host", "user-agent", "connection", "content-length", "transfer-encoding"})
 
 
-class Letters:
-    """Writes to anybody by HTTP, once each. Everything happens on the loop."""
+class HttpClient:
+    """POSTs to any server, once each. Everything happens on the loop."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
-        self._turns = asyncio.Semaphore(LETTERS_MAX)
+    def __init__(self, context: PushContext) -> None:
+        self._context = context
+        self._turns = asyncio.Semaphore(REQUESTS_MAX)
         self._waiting = 0
         self._closed = False
         self._under_way: set[asyncio.Future[HttpAnswer]] = set()
@@ -47,12 +49,12 @@ class Letters:
         To a soap.tcp address the body goes in a DIME message, and the answer is 202 once it is
         taken: what the peer has to say comes by another way, if at all.
 
-        Raises BadSubscription if the URL is none, SinkRefused if nothing may be sent there, Busy
-        if too many letters wait, PeerFailed if no whole answer comes in time.
+        Raises BadSubscription if the URL is invalid, SinkRefused if nothing may be sent there, Busy
+        if too many requests wait, PeerFailed if no whole answer comes in time.
         """
-        sink = parse_sink(url, soap_tcp=True)
+        sink = _parse(url)
         request = _request(sink, body, headers)
-        if self._waiting >= LETTERS_WAITING_MAX:
+        if self._waiting >= REQUESTS_WAITING_MAX:
             raise Busy(
                 f"{self._waiting} messages are waiting to be sent", remedy="Try again later."
             )
@@ -66,28 +68,30 @@ class Letters:
             self._waiting -= 1
 
     async def _send(
-        self, url: str, sink: Sink, request: tuple[bytes, bytes], timeout_s: float
+        self, url: str, sink: SinkAddress, request: tuple[bytes, bytes], timeout_s: float
     ) -> HttpAnswer:
         if self._closed:
             raise ShuttingDown("the broker is stopping", remedy="Try again when it is back.")
-        loop = self._exchange.loop
+        loop = self._context.loop
         try:
-            # The line asks the guard again; asked here, a refusal keeps its own words and remedy.
-            await self._exchange.guard.addresses(sink)
+            # The sender asks the guard again; asked here, a refusal keeps its own words and remedy.
+            await self._context.guard.addresses(sink)
         except OSError as error:
             raise _failed(
                 url, f"its host name cannot be resolved: {error.strerror or error}"
             ) from error
         answer: asyncio.Future[HttpAnswer] = loop.create_future()
-        line = (EnvelopeLine if sink.soap_tcp else LetterLine)(self._exchange, -1, url, sink)
+        sender = (EnvelopeSender if sink.scheme == SOAP_TCP else RequestSender)(
+            self._context, -1, url, sink
+        )
 
         self._under_way.add(answer)
-        line.ask(request, partial(_take, answer, line), loop.time() + timeout_s)
+        sender.ask(request, partial(_take, answer, sender), loop.time() + timeout_s)
         try:
             return await answer
         finally:
             self._under_way.discard(answer)
-            line.hang_up()
+            sender.close()
             del answer  # its error has this frame, and so all that came: that would be a cycle
 
     def close(self) -> None:
@@ -99,16 +103,16 @@ class Letters:
                 answer.set_exception(error)
 
 
-class LetterConnection(Connection):
+class WholeBodyConnection(Connection):
     """A connection that keeps the whole body, and knows whether it is whole."""
 
     __slots__ = ("_parts", "body_ended", "peer_ended", "too_long")
 
     body_bytes_max: ClassVar[int] = ANSWER_BYTES_MAX
 
-    def __init__(self, line: LetterLine) -> None:
+    def __init__(self, sender: RequestSender) -> None:
         # Nothing familiar: of an answer that is looked up, only the status would be known.
-        super().__init__(line, {})
+        super().__init__(sender, {})
         self._parts: list[bytes] = []
         self.body_ended = False  # as its framing says
         self.peer_ended = False  # the peer closed the connection
@@ -133,18 +137,18 @@ class LetterConnection(Connection):
         super().connection_lost(exc)
 
 
-class LetterLine(Line):
-    """The way to one peer, for one letter."""
+class RequestSender(HttpSender):
+    """Sends one request to one server, and keeps its whole answer."""
 
     __slots__ = ("_reading", "answer")
 
-    def __init__(self, exchange: Exchange, number: int, url: str, sink: Sink) -> None:
-        super().__init__(exchange, number, url, sink)
-        self._reading: LetterConnection | None = None
+    def __init__(self, context: PushContext, number: int, url: str, sink: SinkAddress) -> None:
+        super().__init__(context, number, url, sink)
+        self._reading: WholeBodyConnection | None = None
         self.answer: HttpAnswer | None = None
 
     def _new_connection(self) -> Connection:
-        self._reading = LetterConnection(self)
+        self._reading = WholeBodyConnection(self)
         return self._reading
 
     def answered(self, status: int, head: bytes, body: bytes) -> None:
@@ -157,20 +161,22 @@ class LetterLine(Line):
         self._finish(Failed(problem or "", reachable=True))
 
 
-def _take(answer: asyncio.Future[HttpAnswer], line: Line, _: int, outcome: Outcome) -> None:
-    """What became of a letter, for whoever waits."""
+def _take(
+    answer: asyncio.Future[HttpAnswer], sender: ConnectionSender, _: int, outcome: Outcome
+) -> None:
+    """What became of a request, for whoever waits."""
     if answer.done():
         return
-    if isinstance(line, LetterLine) and line.answer is not None:
-        answer.set_result(line.answer)
+    if isinstance(sender, RequestSender) and sender.answer is not None:
+        answer.set_result(sender.answer)
     elif isinstance(outcome, Answered):
         answer.set_result(HttpAnswer(outcome.status, {}, b""))
     else:
-        answer.set_exception(_failed(line.address, outcome.reason))
+        answer.set_exception(_failed(sender.address, outcome.reason))
 
 
 def _what_is_wrong(
-    reading: LetterConnection, status: int, headers: Mapping[str, str]
+    reading: WholeBodyConnection, status: int, headers: Mapping[str, str]
 ) -> str | None:
     if status > 599:
         return f"it answered with the status {status}"
@@ -182,8 +188,8 @@ def _what_is_wrong(
     return None
 
 
-def _request(sink: Sink, body: bytes, headers: Mapping[str, str]) -> tuple[bytes, bytes]:
-    if sink.soap_tcp:
+def _request(sink: SinkAddress, body: bytes, headers: Mapping[str, str]) -> tuple[bytes, bytes]:
+    if sink.scheme == SOAP_TCP:
         kinds = (value for name, value in headers.items() if name.lower() == "content-type")
         is_soap12 = next(kinds, "").startswith("application/soap+xml")
         return envelope_message("1.2" if is_soap12 else "1.1", body), b""
@@ -204,6 +210,16 @@ def _request(sink: Sink, body: bytes, headers: Mapping[str, str]) -> tuple[bytes
             )
         lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "", ""]).encode("ascii"), body
+
+
+def _parse(url: str) -> SinkAddress:
+    sink = url_sink(scheme) if (scheme := scheme_of(url)) in PORTS else None
+    if sink is None or not sink.takes_soap:
+        raise BadSubscription(
+            f"{url[:200]!r} is not an http, https or soap.tcp address",
+            remedy="Name an address such as https://example.org/hook.",
+        )
+    return sink.parse(url)
 
 
 def _is_token(name: str) -> bool:

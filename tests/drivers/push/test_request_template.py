@@ -5,67 +5,67 @@ from __future__ import annotations
 import time
 
 from conftest import EVENT
-from tocsin.broker.delivery.trust import parse_sink
-from tocsin.drivers.push.letterhead import (
+from tocsin.broker.delivery.address import parse_address
+from tocsin.drivers.push.request_template import (
     KEPT_BYTES_MAX,
     KEPT_MAX,
-    Tails,
-    letterhead,
+    RequestCache,
     request,
+    request_template,
 )
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription
 
-SINK = parse_sink("http://sink.example/hook")
+SINK = parse_address("http://sink.example/hook")
 
 
-def written(tails: Tails, stored: Stored, name: str = "a", mode: str = "binary") -> bytes:
+def written(cache: RequestCache, stored: Stored, name: str = "a", mode: str = "binary") -> bytes:
     subscription = Subscription(id=name, kind=Kind.PUSH, config=Config(mode=mode))
-    head, rest = request(letterhead(SINK, subscription), [stored], tails, time.time)
+    head, rest = request(request_template(SINK, subscription), [stored], cache, time.time)
     return head + rest
 
 
 def test_subscribers_of_one_event_share_all_but_their_own_lines() -> None:
-    tails, stored = Tails(), Stored(7, 0, EVENT)
+    cache, stored = RequestCache(), Stored(7, 0, EVENT)
 
-    first, second = written(tails, stored, "a"), written(tails, stored, "b")
+    first, second = written(cache, stored, "a"), written(cache, stored, "b")
 
     assert b"tocsin-subscription: a\r\n" in first
     assert second == first.replace(b"tocsin-subscription: a", b"tocsin-subscription: b")
 
 
 def test_the_modes_of_one_event_are_not_mixed_up() -> None:
-    tails, stored = Tails(), Stored(7, 0, EVENT)
+    cache, stored = RequestCache(), Stored(7, 0, EVENT)
 
     for _ in range(2):
-        assert b"ce-id: e-1\r\n" in written(tails, stored)
-        assert b"ce-id" not in written(tails, stored, mode="structured")
+        assert b"ce-id: e-1\r\n" in written(cache, stored)
+        assert b"ce-id" not in written(cache, stored, mode="structured")
 
 
 def test_another_event_at_the_same_place_is_sent_as_itself() -> None:
-    tails = Tails()
-    written(tails, Stored(7, 0, EVENT))
+    cache = RequestCache()
+    written(cache, Stored(7, 0, EVENT))
 
-    assert b"ce-id: other\r\n" in written(tails, Stored(7, 0, Event("other", "/s", "t")))
+    assert b"ce-id: other\r\n" in written(cache, Stored(7, 0, Event("other", "/s", "t")))
 
 
 def test_what_is_kept_of_events_is_bounded_in_number() -> None:
-    tails = Tails()
+    cache = RequestCache()
 
     for seq in range(KEPT_MAX + 50):
-        written(tails, Stored(seq, 0, EVENT))
+        written(cache, Stored(seq, 0, EVENT))
 
-    assert list(tails.binary.by_seq) == list(range(50, KEPT_MAX + 50))
+    assert list(cache.binary.by_seq) == list(range(50, KEPT_MAX + 50))
 
 
 def test_what_is_kept_of_events_is_bounded_in_bytes() -> None:
-    tails = Tails()
+    cache = RequestCache()
     large = Event("1", "/s", "t", datacontenttype="a/b", data=b"x" * 60_000)
 
     for seq in range(KEPT_BYTES_MAX // 60_000 + 50):
         for _ in range(2):  # the same place twice counts once
-            written(tails, Stored(seq, 0, large))
+            written(cache, Stored(seq, 0, large))
 
-    kept = [tail for _, tail in tails.binary.by_seq.values()]
+    kept = [tail for _, tail in cache.binary.by_seq.values()]
     assert KEPT_BYTES_MAX - 130_000 < sum(map(len, kept)) <= KEPT_BYTES_MAX

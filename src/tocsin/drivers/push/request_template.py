@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from tocsin import __version__
+from tocsin.broker.delivery.address import SOAP_TCP, SinkAddress
 from tocsin.broker.delivery.soap_messages import (
     RenderCache,
     SoapTemplate,
@@ -14,7 +15,6 @@ from tocsin.broker.delivery.soap_messages import (
     soap_template,
     whole_request,
 )
-from tocsin.broker.delivery.trust import Sink
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import BLACKBOARD, Subscription
 from tocsin.wire.blackboard.write import messages_of, profile_of
@@ -36,14 +36,14 @@ KEPT_MAX = 1_024
 KEPT_BYTES_MAX = 8 << 20
 
 
-class Board(msgspec.Struct, frozen=True):
+class BoardProfile(msgspec.Struct, frozen=True):
     """Which pairs a subscriber of the blackboard gets; None for all that there are."""
 
     profile: frozenset[str] | None
 
 
-class Letterhead(msgspec.Struct, frozen=True):
-    """The first lines of every request for one subscription."""
+class RequestTemplate(msgspec.Struct, frozen=True):
+    """What is the same in every request for one subscription."""
 
     subscription: Subscription
     lines: bytes
@@ -51,33 +51,35 @@ class Letterhead(msgspec.Struct, frozen=True):
     structured: bool
     secret: bytes | None
     soap: SoapTemplate | None = None  # of a Web-services consumer
-    board: Board | None = None  # of a subscriber of the blackboard
+    board: BoardProfile | None = None  # of a subscriber of the blackboard
 
 
-def letterhead(sink: Sink, subscription: Subscription) -> Letterhead:
-    """The letterhead of a subscription; raises BadSubscription if its secret cannot be used."""
+def request_template(sink: SinkAddress, subscription: Subscription) -> RequestTemplate:
+    """The template of a subscription; raises BadSubscription if its secret cannot be used."""
     config = subscription.config
     lines = _first_lines("POST", sink) + f"tocsin-subscription: {subscription.id}\r\n"
     if subscription.soap is not None:
         head = soap_template(subscription)
-        http = b"" if sink.soap_tcp else lines.encode("ascii")
-        return Letterhead(subscription, http, False, False, None, head)
+        http = b"" if sink.scheme == SOAP_TCP else lines.encode("ascii")
+        return RequestTemplate(subscription, http, False, False, None, head)
     batched = config.batch > 1
     if config.mode == BLACKBOARD:
-        board = Board(profile_of(subscription))
+        board = BoardProfile(profile_of(subscription))
         lines += "content-type: application/json\r\n"
         secret = None if config.secret is None else parse_secret(config.secret)
-        return Letterhead(subscription, lines.encode("ascii"), batched, False, secret, board=board)
+        return RequestTemplate(
+            subscription, lines.encode("ascii"), batched, False, secret, board=board
+        )
     structured = config.mode == "structured" and not batched
     if batched:
         lines += f"content-type: {BATCH_TYPE}\r\n"
     elif structured:
         lines += f"content-type: {STRUCTURED_TYPE}\r\n"
     secret = None if config.secret is None else parse_secret(config.secret)
-    return Letterhead(subscription, lines.encode("ascii"), batched, structured, secret)
+    return RequestTemplate(subscription, lines.encode("ascii"), batched, structured, secret)
 
 
-def _first_lines(method: str, sink: Sink) -> str:
+def _first_lines(method: str, sink: SinkAddress) -> str:
     return (
         f"{method} {sink.target} HTTP/1.1\r\n"
         f"host: {sink.authority()}\r\n"
@@ -85,8 +87,8 @@ def _first_lines(method: str, sink: Sink) -> str:
     )
 
 
-class Kept:
-    """What an event adds to any letterhead, for the events sent lately, the oldest first."""
+class RenderedEvents:
+    """What an event adds to any request, for the events sent lately, the oldest first."""
 
     __slots__ = ("_bytes", "by_seq")
 
@@ -103,33 +105,33 @@ class Kept:
         by_seq[stored.seq] = (stored, tail)
 
 
-class Tails:
+class RequestCache:
     """What was rendered for one subscriber of an event, for the next of them."""
 
     __slots__ = ("binary", "soap", "structured")
 
     def __init__(self) -> None:
-        self.binary = Kept()
-        self.structured = Kept()
+        self.binary = RenderedEvents()
+        self.structured = RenderedEvents()
         self.soap = RenderCache()
 
 
 def request(
-    head: Letterhead, events: list[Stored], tails: Tails, clock: Callable[[], float]
+    head: RequestTemplate, events: list[Stored], cache: RequestCache, clock: Callable[[], float]
 ) -> tuple[bytes, bytes]:
     """The bytes of a POST, and the rest of them if they are many. A signature tells the time."""
     first = events[0]
     if head.soap is not None:
         if len(events) == 1:
-            return whole_request(head.lines, head.soap, first, tails.soap), b""
-        block, body = envelope(head.soap, events, tails.soap)
+            return whole_request(head.lines, head.soap, first, cache.soap), b""
+        block, body = envelope(head.soap, events, cache.soap)
         if not head.lines:
-            return envelope_message(head.soap.terms.soap, body), b""  # for a line without HTTP
+            return envelope_message(head.soap.terms.soap, body), b""  # not by HTTP
         tail, rest = _tail(b"%d" % first.seq, block, body)
         return head.lines + tail, rest
     if head.batched or head.board is not None or head.secret is not None:
         return _own_request(head, events, clock)
-    known = tails.structured if head.structured else tails.binary
+    known = cache.structured if head.structured else cache.binary
     kept = known.by_seq.get(first.seq)
     if kept is not None and kept[0] is first:
         return head.lines + kept[1], b""
@@ -141,7 +143,7 @@ def request(
 
 
 def _own_request(
-    head: Letterhead, events: list[Stored], clock: Callable[[], float]
+    head: RequestTemplate, events: list[Stored], clock: Callable[[], float]
 ) -> tuple[bytes, bytes]:
     """A batch or a signed request, of which nothing is the same for another subscriber."""
     first = events[0]
@@ -172,7 +174,7 @@ def message_id(subscription_id: str, sequence: bytes) -> str:
     return f"msg_{subscription_id}_{sequence.decode()}"
 
 
-def handshake_request(sink: Sink, origin: str, callback: str | None) -> bytes:
+def handshake_request(sink: SinkAddress, origin: str, callback: str | None) -> bytes:
     """The bytes of the OPTIONS request that asks a sink whether it wants events."""
     lines = _first_lines("OPTIONS", sink).encode("ascii")
     return lines + handshake_headers(origin, callback_url=callback) + b"\r\n"

@@ -44,7 +44,7 @@ OWN: Final[Mapping[str, pa.DataType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of `told`: of which concept, and how its text is read."""
+    """One member of `facts`: of which concept, and how its text is read."""
 
     name: str
     concept: str
@@ -76,7 +76,7 @@ def _all_members() -> tuple[Member, ...]:
 
 
 MEMBERS: Final = _all_members()
-TOLD: Final = pa.struct(
+FACTS: Final = pa.struct(
     [
         *(pa.field(each.name, TYPES[each.kind]) for each in MEMBERS),
         *(pa.field(name, kind) for name, kind in OWN.items()),
@@ -105,7 +105,7 @@ class _Step:
         object.__setattr__(self, "is_more", is_more)
 
 
-class Teller:
+class FactsReader:
     """Reads messages into members, for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -153,7 +153,7 @@ class Teller:
         self._steps[concept] = step
         return step
 
-    def told(self, heard: Heard) -> tuple[dict[str, Any], int]:
+    def read(self, heard: Heard) -> tuple[dict[str, Any], int]:
         """What the message says, by member; and when it happened, in microseconds."""
         stamps = Stamps(heard, self.reading)
         found: dict[str, Any] = {}

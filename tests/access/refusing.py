@@ -15,6 +15,7 @@ from tocsin.access.session import internal
 from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.disk import Readers
+from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.http.server import HttpDoor, listen

@@ -89,8 +89,8 @@ class FramesListener:
         except (OSError, UnicodeError) as error:
             raise BadSetting(
                 f"cannot listen on {address}: {why_not(error)}",
-                remedy=f"Choose another address with --{self.name} HOST:PORT; port 0 takes any free "
-                f"one, and --{self.name} off disables this listener.",
+                remedy=f"Choose another address with --{self.name} HOST:PORT; port 0 takes any "
+                f"free one, and --{self.name} off disables this listener.",
             ) from None
         self._sweep = self.loop.call_later(SWEEP_S, self._turn)
 

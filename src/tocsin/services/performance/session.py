@@ -299,9 +299,7 @@ class PerformanceSession:
                 "warning", error.problem, code=error.code, peer=self._caller.peer
             )
             assert subscription.peer_id is not None, "the peer asked for it"
-            refused = m.EventMessage(
-                subscription.peer_id, error="Refused", error_detail=str(error)
-            )
+            refused = m.EventMessage(subscription.peer_id, error="Refused", error_detail=str(error))
             self._send(refused)
             self._send(self._conversation.unsubscribe(subscription))
 

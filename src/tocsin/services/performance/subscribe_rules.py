@@ -87,5 +87,7 @@ def agreed_options(request: m.SubscribeRequest, is_producer: bool, head: int) ->
 
 def _narrowed(parameters: m.Parameters) -> str | None:
     """How parameters are understood that this side makes no events from."""
-    equals = [f"{each.name} is {each.value}" for each in parameters.elements if each.name != "Period"]
+    equals = [
+        f"{each.name} is {each.value}" for each in parameters.elements if each.name != "Period"
+    ]
     return f"only events whose {' and '.join(equals)}" if equals else None

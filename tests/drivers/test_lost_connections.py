@@ -31,9 +31,9 @@ from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.soap_tcp.session import Session as SoapTcpSession
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.session import PerformanceSession
 from tocsin.services.streams.event_socket import EventSocket
 from tocsin.services.streams.event_stream import EventStream
-from tocsin.services.performance.session import PerformanceSession
 from tocsin.store.store import Store
 from tocsin.wire.dime import Decoder, envelope_message
 from tocsin.wire.framing import FrameCutter
@@ -166,9 +166,7 @@ async def play(
     desk = SoapServices(node)
     performance = performance_service(node)
     doors = {
-        "http": await listen(
-            node, "127.0.0.1:0", desk.answer, Directory(node.port), performance
-        ),
+        "http": await listen(node, "127.0.0.1:0", desk.answer, Directory(node.port), performance),
         "frames": await listen_frames(node, performance, "127.0.0.1:0"),
         "soap_tcp": await listen_soap_tcp(desk.answer, "127.0.0.1:0", settings.soap_tcp, node.note),
         "pegasus": await listen_pegasus(node, "127.0.0.1:0"),

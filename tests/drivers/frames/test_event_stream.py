@@ -37,11 +37,11 @@ class Outlet:
     async def wait_writable(self) -> None: ...
 
 
-def stream_to(outlet: Outlet, *, context: bool = False, period_s: float | None = None) -> EventStream:
+def stream_to(
+    outlet: Outlet, *, context: bool = False, period_s: float | None = None
+) -> EventStream:
     thinning = None if period_s is None else Thinning(period_s)
-    return EventStream(
-        outlet, "12", with_context=context, thinning=thinning, on_end=lambda _: None
-    )
+    return EventStream(outlet, "12", with_context=context, thinning=thinning, on_end=lambda _: None)
 
 
 def performance(load5: float = 1.5, host: str = "foo.gov", name: str = "UptimeCPULoad") -> Event:

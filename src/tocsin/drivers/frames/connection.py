@@ -229,9 +229,7 @@ class Connection(asyncio.Protocol):
                 await session.take(frames)
         except TocsinError as error:
             self._fail(error)
-        except (
-            Exception
-        ) as error:  # a bug: it costs this connection alone
+        except Exception as error:  # a bug: it costs this connection alone
             self._listener.note_failure(error, self.peer)
             self._hang_up()
         finally:

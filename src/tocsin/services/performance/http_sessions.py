@@ -48,7 +48,6 @@ class HttpSessions:
 
     def __init__(self, service: PerformanceService) -> None:
         self._service = service
-        self._options = service.options
         self._peers: dict[str, _HttpPeer] = {}
 
     async def answer(self, data: bytes, caller: Session) -> bytes | None:
@@ -72,7 +71,7 @@ class HttpSessions:
         return outgoing[0] if outgoing else None
 
     def _check_room(self) -> None:
-        most = self._options.leased_peers_max
+        most = self._service.options.leased_peers_max
         if len(self._peers) >= most:
             raise Busy(
                 f"{most} producers are already subscribed by HTTP",
@@ -80,7 +79,7 @@ class HttpSessions:
             )
 
     def _forget_silent(self, now_ns: int) -> None:
-        before_ns = now_ns - int(self._options.lease_s * 1e9)
+        before_ns = now_ns - int(self._service.options.lease_s * 1e9)
         silent = [own for own, each in self._peers.items() if each.last_request_ns < before_ns]
         for own_id in silent:
             del self._peers[own_id]

@@ -23,7 +23,7 @@ import pipeline_polars_history as history
 import pipeline_polars_usage as usage
 import pipeline_steps
 from tocsin.archive.tables import TABLES
-from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 NAME_CHARS_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more

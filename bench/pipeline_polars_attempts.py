@@ -10,19 +10,19 @@ import polars as pl
 import pipeline_fold_polars as fold
 from tocsin.archive.tables import USE, USED
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.monitor.faults import WORDS_CHARS_MAX
 from tocsin.monitor.records import ACTIVITY_STATES, ENDED_RUN
 from tocsin.monitor.rules import ENDING, PEAKS, SUMMED
-from tocsin.monitor.showing import planned_counts
 from tocsin.monitor.states import (
     CLOCK_OFF_S_MIN,
     DELAY_S_MAX,
     HEARTBEAT_S_MAX,
     HEARTBEATS_MISSED_MAX,
+    WORDS_CHARS_MAX,
     ZONE_SLACK_S,
     ZONE_STEP_S,
     ZONE_STEPS,
 )
+from tocsin.monitor.views import planned_counts
 
 MOMENT: Final = pl.Datetime("us", "UTC")
 UNREADABLE: Final = pl.lit(fold.UNREADABLE_US).cast(MOMENT)

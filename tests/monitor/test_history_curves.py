@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tocsin.monitor.learned import Bin, StatsRow
-from tocsin.monitor.together import added, curve_of, curve_of_row, whole_of_row
+from tocsin.monitor.history.curves import added, curve_of, curve_of_row, distribution_of_row
+from tocsin.monitor.history.tables import Bin, StatsRow
 
 SECONDS = st.floats(0.0, 1e6, allow_nan=False)
 
@@ -39,7 +39,7 @@ def row_of(durations_s: list[float]) -> StatsRow:
 def test_one_row_alone_is_shown_as_it_is() -> None:
     row = row_of([1.0, 2.0, 3.0, 10.0])
 
-    whole = whole_of_row(row)
+    whole = distribution_of_row(row)
 
     assert (whole.mean_s, whole.p50_s, whole.is_exact) == (4.0, 2.5, True)
     assert (len(whole.edges), sum(whole.counts)) == (21, 4)

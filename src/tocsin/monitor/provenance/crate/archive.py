@@ -17,11 +17,11 @@ from typing import Final
 import msgspec
 
 from tocsin.monitor.provenance.chunks import chunks
-from tocsin.monitor.provenance.crate_actions import happened
-from tocsin.monitor.provenance.crate_missing import missing, missing_lines, one_line
-from tocsin.monitor.provenance.crate_plan import METADATA, PARAMETERS, README, CratePlan, crate_plan
-from tocsin.monitor.provenance.crate_workflow import described
-from tocsin.monitor.provenance.telling import clean
+from tocsin.monitor.provenance.crate.actions import happened
+from tocsin.monitor.provenance.crate.missing import missing, missing_lines, one_line
+from tocsin.monitor.provenance.crate.plan import METADATA, PARAMETERS, README, CratePlan, crate_plan
+from tocsin.monitor.provenance.crate.workflow import described
+from tocsin.monitor.provenance.run_statements import clean
 from tocsin.monitor.provenance.view import RunView
 
 CONTEXT: Final = (

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import run as made_run
-from tocsin.monitor.alert_evaluation import TIMES, as_report, evaluate_alerts
+from tocsin.monitor.alerts.limits import FALSE_ALARM_RATE, PastDuration, run_alert, slower, usual
 from tocsin.monitor.estimate import learn, past_ratios
-from tocsin.monitor.slower import FALSE_ALARM_RATE, PastDuration, slower, slower_run, usual
+from tocsin.monitor.evaluation.alerts import TIMES, as_report, evaluate_alerts
 
 SERIES = Path(__file__).parents[3] / "shared/data/monitoring"
 LATENCY = "ec2_request_latency_system_failure"
@@ -103,10 +103,10 @@ def test_a_run_far_beyond_its_estimate_is_told_once_there_are_runs_to_compare() 
     ratios = past_ratios(known)
 
     assert len(ratios) == 12
-    assert slower_run(ratios, 100.0, 105.0 * max(ratios)) is not None
-    assert slower_run(ratios, 100.0, 100.0) is None
-    assert slower_run(ratios[:8], 100.0, 1e6) is None
-    assert slower_run(past_ratios(learn([])), 100.0, 1e6) is None
+    assert run_alert(ratios, 100.0, 105.0 * max(ratios)) is not None
+    assert run_alert(ratios, 100.0, 100.0) is None
+    assert run_alert(ratios[:8], 100.0, 1e6) is None
+    assert run_alert(past_ratios(learn([])), 100.0, 1e6) is None
 
 
 def test_the_evaluation_counts_false_alarms_and_what_is_found() -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tocsin.monitor.estimate.facts import PastRun
-from tocsin.monitor.estimate.replay import replay
+from tocsin.monitor.estimate.schedule import replay
 from tocsin.monitor.estimate.shape import Amount, Floats, Indexes, Shape, compile_plan, features
 from tocsin.monitor.estimate.state import RUNTIME_S_MIN, State, log_runtime, seconds
+from tocsin.monitor.estimate.types import PastRun
 
 # The places at which a distribution of runtimes is kept.
 RANKS: Floats = (np.arange(64) + 0.5) / 64
@@ -45,7 +45,7 @@ class TypeRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Experience:
+class RunDigest:
     """A past run. `core_s` is its makespan in seconds of work, that is without the stretch.
 
     `settled_seq` is the event of the log that ended it, `heard_ns` when the last was heard of it.
@@ -88,7 +88,7 @@ class Experience:
         return np.asarray(lasted[np.isfinite(lasted)])
 
 
-def digest(run: PastRun, amounts: Mapping[str, Amount] | None = None) -> Experience | None:
+def digest(run: PastRun, amounts: Mapping[str, Amount] | None = None) -> RunDigest | None:
     """What a past run teaches; None if it teaches nothing. `amounts` as for `compile_plan`."""
     makespan_s = seconds(run.makespan_s)
     shape = compile_plan(run.plan, amounts=amounts)
@@ -111,7 +111,7 @@ def digest(run: PastRun, amounts: Mapping[str, Amount] | None = None) -> Experie
     }
     kin, _ = shape.over_parents(_unexplained(shape, logs, kept), known.astype(np.float64))
     types = {name: _record(name, shape, logs, kin, members) for name, members in kept.items()}
-    return Experience(
+    return RunDigest(
         shape=shape,
         features=features(shape),
         makespan_s=makespan_s,

@@ -11,7 +11,7 @@ YEAR_S = 31_556_952  # of the calendar, on average
 SHORTEST_S = 0.05  # less is no different from nothing to a person
 
 
-def lasting(duration_s: float) -> str:
+def duration_text(duration_s: float) -> str:
     """A duration in its two largest units: 1.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
     if not math.isfinite(duration_s):
         return "unknown time"
@@ -31,10 +31,10 @@ def lasting(duration_s: float) -> str:
     return _two(hours // 24, "d", hours % 24, "h")
 
 
-def about(duration_s: float) -> str:
+def rough_duration_text(duration_s: float) -> str:
     """A duration of which only the size matters: 6 min, about 3 days, about 4 years."""
     if duration_s < 2 * DAY_S:
-        return lasting(duration_s)
+        return duration_text(duration_s)
     if duration_s < 2 * YEAR_S:
         return f"about {duration_s / DAY_S:,.0f} days"
     return f"about {duration_s / YEAR_S:,.0f} years"

@@ -101,7 +101,7 @@ class CostModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Usually:
+class Expected:
     """What the tables say of an activity at hand: in its version, or else in the latest other."""
 
     stats: StatsRow
@@ -120,7 +120,7 @@ class Usually:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class LearnedTables:
     """One version of the tables."""
 
     version: int
@@ -165,14 +165,14 @@ class Learned:
         found = [each for name in among for each in self.models.get((name, activity), ())]
         return [each for each in found if version is None or each.version == version]
 
-    def usually(self, workflow: str, activity: str, version: str) -> Usually | None:
+    def usually(self, workflow: str, activity: str, version: str) -> Expected | None:
         """What is to be expected of an activity; None if the tables tell no time of it."""
         rows = [row for row in self.stats.get((workflow, activity), ()) if row.p50_s is not None]
         if not rows:
             return None
         same = [row for row in rows if row.version == version]
         row = max(same or rows, key=lambda each: (each.last_ended_ns or 0, each.version))
-        return Usually(row, self._line(row), bool(same))
+        return Expected(row, self._line(row), bool(same))
 
     def _line(self, row: StatsRow) -> CostModel | None:
         for each in self.models.get((row.workflow, row.activity), ()):
@@ -189,23 +189,23 @@ def _is_better(line: CostModel, row: StatsRow) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TablesStatus:
     """What there is of the tables now. Neither: nobody has made any."""
 
-    learned: Learned | None = None
+    learned: LearnedTables | None = None
     problem: str | None = None
     """Why those that are there are not used, or why older ones are."""
 
 
 @dataclass(frozen=True, slots=True)
-class TablesFor:
+class WorkflowTables:
     """The tables as one estimate looks at them: for this workflow, and at this time."""
 
-    learned: Learned
+    learned: LearnedTables
     workflow: str
     now_ns: int
 
-    def usually(self, activity: str, version: str) -> Usually | None:
+    def usually(self, activity: str, version: str) -> Expected | None:
         return self.learned.usually(self.workflow, activity, version)
 
     def age_s(self, row: StatsRow) -> float:

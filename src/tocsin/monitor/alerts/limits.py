@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tocsin.monitor.durations import duration_text
 from tocsin.monitor.estimate.shape import Floats
-from tocsin.monitor.words import lasting
 
 FALSE_ALARM_RATE = 0.01
 RUNS_MIN = 3
@@ -38,7 +38,7 @@ class PastDuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Usual:
+class DurationLimit:
     """What is usual for an activity: beyond the limit is slower than all but few."""
 
     limit_log: float
@@ -57,7 +57,7 @@ class Usual:
 
 
 @dataclass(frozen=True, slots=True)
-class Slower:
+class SlowAlert:
     """An activity that takes longer than usual."""
 
     took_s: float
@@ -68,7 +68,7 @@ class Slower:
 
 def usual(
     past: Sequence[PastDuration], version: str = "", rate: float = FALSE_ALARM_RATE
-) -> Usual | None:
+) -> DurationLimit | None:
     """What is usual for an activity of this version; None if there is too little history.
 
     At most `rate` of normal activities are beyond the limit.
@@ -91,7 +91,7 @@ def usual(
     by_run = [rest[numbers] for numbers in runs.values()]
     highest = max(float(np.quantile(values, 1 - rate)) for values in by_run)
     between = float(np.std([np.median(values) for values in by_run], ddof=1))
-    return Usual(
+    return DurationLimit(
         limit_log=max(pooled, highest) + ALLOWANCE * between,
         slope=slope,
         middle_log=float(np.median(rest)),
@@ -101,22 +101,24 @@ def usual(
     )
 
 
-def slower(known: Usual | None, took_s: float, input_bytes: int | None = None) -> Slower | None:
+def slower(
+    known: DurationLimit | None, took_s: float, input_bytes: int | None = None
+) -> SlowAlert | None:
     """The alert for an activity that has taken, or takes already, so many seconds; or None."""
     if known is None or not took_s > known.limit_s(input_bytes):
         return None
     limit_s, usual_s = known.limit_s(input_bytes), known.usual_s(input_bytes)
     why = (
-        f"It has taken {lasting(took_s)}; usual is {lasting(usual_s)}. Fewer than "
+        f"It has taken {duration_text(took_s)}; usual is {duration_text(usual_s)}. Fewer than "
         f"{known.rate:.0%} of {known.durations:,} in {known.runs} past runs took more than "
-        f"{lasting(limit_s)}."
+        f"{duration_text(limit_s)}."
     )
-    return Slower(took_s, limit_s, usual_s, why)
+    return SlowAlert(took_s, limit_s, usual_s, why)
 
 
-def slower_run(
+def run_alert(
     ratios: Sequence[float], estimated_s: float, took_s: float, rate: float = RUN_RATE
-) -> Slower | None:
+) -> SlowAlert | None:
     """The alert for a run that takes, or took, longer than it was estimated to before its start.
 
     `ratios` are real over estimated totals of past runs, each estimated without itself
@@ -130,11 +132,11 @@ def slower_run(
     if not took_s > limit_s:
         return None
     why = (
-        f"The run has taken {lasting(took_s)}; {lasting(estimated_s)} were estimated before its "
-        f"start. At most {rate:.0%} of {len(sound)} past runs took more than "
+        f"The run has taken {duration_text(took_s)}; {duration_text(estimated_s)} were estimated "
+        f"before its start. At most {rate:.0%} of {len(sound)} past runs took more than "
         f"{limit_s / estimated_s:.1f} times their estimate."
     )
-    return Slower(took_s, limit_s, estimated_s, why)
+    return SlowAlert(took_s, limit_s, estimated_s, why)
 
 
 def _size(input_bytes: int | None) -> float:

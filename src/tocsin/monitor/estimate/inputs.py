@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from statistics import median_high
 from typing import Final
 
-from tocsin.monitor.estimate.facts import Done, Moment, PastRun, Plan, Planned
+from tocsin.monitor.estimate.types import Done, PastRun, Plan, Planned, RunProgress
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.hints import Ran
+from tocsin.monitor.hints import TaskSpan
 from tocsin.monitor.records import DONE_ACTIVITY, ENDED_ACTIVITY
-from tocsin.monitor.showing import inherited, planned_counts, planned_total
 from tocsin.monitor.states import AttemptTimes, attempt_times, in_run
 from tocsin.monitor.times import seconds_between
+from tocsin.monitor.views import inherited, planned_counts, planned_total
 
 CORES_MAX: Final = 1_000_000
 _ASKED: Final = ("queued", "started")  # the moments from which on it waited for no other task
@@ -92,7 +92,7 @@ def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
     ]
 
 
-def ran_of(tasks: Sequence[Task]) -> list[Ran]:
+def executed_tasks(tasks: Sequence[Task]) -> list[TaskSpan]:
     """The tasks that ran from a start to an end, in seconds since the first of them began.
 
     Who was told to wait for a task, and reads none of its files although both name theirs, waits
@@ -101,12 +101,12 @@ def ran_of(tasks: Sequence[Task]) -> list[Ran]:
     ran = [task for task in tasks if task.times.duration_s is not None and task.times.started_ns]
     first_ns = min((task.times.started_ns or 0 for task in ran), default=0)
     tells_all = any(task.parents for task in ran)  # as in `edges_of`
-    found: list[Ran] = []
+    found: list[TaskSpan] = []
     for task, parents in zip(ran, edges_of(ran), strict=True):
         control = tuple(each for each in parents if _reads_nothing(task, ran[each]))
         started_s = seconds_between(first_ns, task.times.started_ns or first_ns)
         found.append(
-            Ran(
+            TaskSpan(
                 task.type,
                 started_s,
                 started_s + (task.times.duration_s or 0.0),
@@ -195,14 +195,14 @@ def plan_of(
     )
 
 
-def moment_of(plan: Plan, tasks: Sequence[Task], began_ns: int, elapsed_s: float) -> Moment:
+def progress_of(plan: Plan, tasks: Sequence[Task], began_ns: int, elapsed_s: float) -> RunProgress:
     """How far the run has come. What failed for good is not waited for."""
     running = {
         index: _since(began_ns, task.times.started_ns) or 0.0
         for index, task in enumerate(tasks)
         if task.state in ("running", "held")
     }
-    return Moment(plan, elapsed_s, _done(tasks, began_ns), running)
+    return RunProgress(plan, elapsed_s, _done(tasks, began_ns), running)
 
 
 def past_run(

@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
-from tocsin.monitor.records import ActivityRecord, HistoryRecord
+from tocsin.monitor.history.tables import CostModel, StatsRow
+from tocsin.monitor.records import ActivityRecord
 
 BINS: Final = 12
 LOGARITHMIC_FROM: Final = 20.0  # the longest against the shortest, where even bins say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPart:
+    """A part of a history; from when to when its attempts ended."""
+
+    count: int = 0
+    failed: int = 0
+    mean_s: float | None = None
+    p50_s: float | None = None
+    p90_s: float | None = None
+    p99_s: float | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRecord:
+    """How an activity went in the past: over the durations of attempts that succeeded.
+
+    With the pipeline's tables it has two parts, and no attempt is in both.
+    """
+
+    type: str
+    count: int
+    failed: int
+    mean_s: float | None
+    p50_s: float | None
+    p90_s: float | None
+    p99_s: float | None
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    versions: tuple[str, ...]
+    recent: tuple[ActivityRecord, ...]
+    is_exact: bool = True
+    """False where quantiles and bins were put together from those of parts."""
+    tables: HistoryPart | None = None
+    since: HistoryPart | None = None
+    learned: Mapping[str, Any] | None = None
+    """Which tables, and how old they are."""
+    by_version: tuple[StatsRow, ...] = ()
+    cost_models: tuple[CostModel, ...] = ()
 
 
 def summary(

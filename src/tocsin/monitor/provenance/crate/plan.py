@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tocsin.monitor.provenance.crate.languages import Language, command, language_of, main_file
+from tocsin.monitor.provenance.crate.layout import Layout, layout
 from tocsin.monitor.provenance.files import RunFiles, run_files
-from tocsin.monitor.provenance.languages import Language, command, language_of, main_file
-from tocsin.monitor.provenance.layout import Layout, layout
 from tocsin.monitor.provenance.names import Name, prefixes
-from tocsin.monitor.provenance.telling import clean
+from tocsin.monitor.provenance.run_statements import clean
 from tocsin.monitor.provenance.view import RunView, ran_attempts
 from tocsin.monitor.records import WorkflowFile
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.monitor.words import lasting
+from tocsin.monitor.durations import duration_text
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ from tocsin.monitor.words import lasting
     ],
 )
 def test_a_duration_is_said_in_its_two_largest_units(duration_s: float, said: str) -> None:
-    assert lasting(duration_s) == said
+    assert duration_text(duration_s) == said
 
 
 @given(st.floats(0, 1e9))
 def test_no_duration_has_more_than_one_place_after_the_point(duration_s: float) -> None:
     assert re.fullmatch(
-        r"(under )?\d[\d,]*(\.\d)? (s|min|h|d)( \d+ (s|min|h))?", lasting(duration_s)
+        r"(under )?\d[\d,]*(\.\d)? (s|min|h|d)( \d+ (s|min|h))?", duration_text(duration_s)
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tocsin.monitor.provenance.crate_plan import CratePlan, Entity, known, reference
-from tocsin.monitor.provenance.crate_workflow import source_id, tool_id
+from tocsin.monitor.provenance.crate.languages import LANGUAGES
+from tocsin.monitor.provenance.crate.plan import CratePlan, Entity, known, reference
+from tocsin.monitor.provenance.crate.workflow import source_id, tool_id
 from tocsin.monitor.provenance.files import first_entity
-from tocsin.monitor.provenance.languages import LANGUAGES
 from tocsin.monitor.provenance.names import Name, attempt_name, bb, local, run_name, step_name
-from tocsin.monitor.provenance.telling import DERIVATIONS_MAX, clean
+from tocsin.monitor.provenance.run_statements import DERIVATIONS_MAX, clean
 from tocsin.monitor.provenance.view import attempts, interval, ran
 from tocsin.monitor.records import ActivityRecord
 from tocsin.ontology import in_use

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tocsin.errors import BadRunsFile
-from tocsin.monitor.estimate.facts import Done, PastRun, Plan, Planned
 from tocsin.monitor.estimate.shape import TASKS_MAX
+from tocsin.monitor.estimate.types import Done, PastRun, Plan, Planned
 
 REMEDY = "docs/estimates.md shows what a line must hold. Fix the line, or leave it out."
 COUNT_MAX = 1_000_000
@@ -27,10 +27,10 @@ class Recorded:
 def parse_run(value: object, where: str) -> Recorded:
     """The run that a line holds; `where` names the line in errors."""
     if not isinstance(value, Mapping):
-        raise BadRunsFile(f"{where} is no JSON object", remedy=REMEDY)
+        raise BadRunsFile(f"{where} is not a JSON object", remedy=REMEDY)
     application = value.get("app")
     if not isinstance(application, str) or not application:
-        raise _bad(where, "app", "is no name")
+        raise _bad(where, "app", "is not a name")
     makespan_s = _number(value.get("makespan"), where, "makespan")
     if makespan_s <= 0:
         raise _bad(where, "makespan", "is 0")
@@ -44,7 +44,7 @@ def parse_run(value: object, where: str) -> Recorded:
     tasks = []
     for index, name in enumerate(types):
         if not isinstance(name, str):
-            raise _bad(where, f"type[{index}]", "is no text")
+            raise _bad(where, f"type[{index}]", "is not a text")
         above = _parents(parents[index], count, where, index)
         size = _bytes(external[index], where, f"external_bytes[{index}]")
         tasks.append(Planned(name, above, size))
@@ -87,7 +87,7 @@ def _bad(where: str, field: str, problem: str) -> BadRunsFile:
 def _list(value: Mapping[str, Any], field: str, where: str, count: int | None = None) -> list[Any]:
     found = value.get(field)
     if not isinstance(found, list):
-        raise _bad(where, field, "is missing" if found is None else "is no list")
+        raise _bad(where, field, "is missing" if found is None else "is not a list")
     if len(found) > TASKS_MAX:
         raise _bad(where, field, f"has {len(found):,} tasks; at most {TASKS_MAX:,} are read")
     if count is not None and len(found) != count:
@@ -99,7 +99,7 @@ def _number(value: object, where: str, field: str) -> float:
     if value is None:
         raise _bad(where, field, "is missing")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(where, field, "is no number")
+        raise _bad(where, field, "is not a number")
     if not 0 <= value <= SECONDS_MAX or not math.isfinite(value):
         raise _bad(where, field, f"is {value:.4g}; it must be 0 to {SECONDS_MAX:.0e} seconds")
     return float(value)
@@ -118,14 +118,14 @@ def _bytes(value: object, where: str, field: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
-        raise _bad(where, field, "is no number of bytes")
+        raise _bad(where, field, "is not a number of bytes")
     return int(value)
 
 
 def _parents(value: object, count: int, where: str, index: int) -> tuple[int, ...]:
     field = f"parents[{index}]"
     if not isinstance(value, list):
-        raise _bad(where, field, "is no list")
+        raise _bad(where, field, "is not a list")
     for parent in value:
         if isinstance(parent, bool) or not isinstance(parent, int) or not 0 <= parent < count:
             raise _bad(where, field, f"names a task that is not there; there are {count}")

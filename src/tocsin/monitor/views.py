@@ -56,7 +56,7 @@ class RunFacts:
     cycle: tuple[str, ...] = ()
 
 
-def shown_state(row: Row, now_ns: int, silence_s: float) -> RunState:
+def state_at(row: Row, now_ns: int, silence_s: float) -> RunState:
     """The state at this time: lost if nothing was heard for too long."""
     lost_ns = lost_at_ns(row, silence_s)
     return "lost" if lost_ns is not None and now_ns > lost_ns else run_state(row)
@@ -65,7 +65,7 @@ def shown_state(row: Row, now_ns: int, silence_s: float) -> RunState:
 def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
     """A run as lists show it."""
     row = facts.row
-    state = shown_state(row, now_ns, silence_s)
+    state = state_at(row, now_ns, silence_s)
     started_ns = run_started_ns(row)
     ended_ns = row.get("ended") if state in ENDED_RUN else None
     by_state = counts_in_run(facts.counts, state)

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tocsin.monitor.estimate.candidates import CANDIDATES
-from tocsin.monitor.estimate.choose import (
+from tocsin.monitor.estimate.mixture import (
     ALONE_HIGH,
     ALONE_LOW,
     ON_THE_WAY,
     REST_MIN,
-    Lessons,
+    PastErrors,
     fractions,
     judge,
     mix,
@@ -24,10 +24,10 @@ NOW = np.array([0.5, 0.5, -0.3])
 OVER = 0.5  # of each past run's time, at the moments that are looked at
 
 
-def lessons(errors: np.ndarray, places: np.ndarray | None = None) -> Lessons:
+def lessons(errors: np.ndarray, places: np.ndarray | None = None) -> PastErrors:
     runs = len(errors)
     where = np.tile(NOW, (runs, 1)) if places is None else places
-    return Lessons(np.arange(runs), np.full(runs, OVER), where, errors)
+    return PastErrors(np.arange(runs), np.full(runs, OVER), where, errors)
 
 
 def noise(size: float, runs: int = 12, seed: int = 1) -> np.ndarray:

@@ -63,7 +63,7 @@ class PastRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RunProgress:
     """All that is known of a run now. `running` maps a task to when it started."""
 
     plan: Plan

@@ -66,7 +66,7 @@ RUNS_ENOUGH = 6  # with fewer past runs, the interval is part theirs and part th
 
 
 @dataclass(frozen=True, slots=True)
-class Lessons:
+class PastErrors:
     """Past runs at past moments, a row each: whose, which fraction of its time was over, how far
     on it seemed, and each candidate's error of the total."""
 
@@ -81,7 +81,7 @@ class Lessons:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Mixture:
     """How to mix the candidates now, and how wrong the mixture has been.
 
     `low` and `high` are logarithms of real over estimated time left; with no past run `of_total`.
@@ -100,13 +100,13 @@ def fractions(number: int) -> list[float]:
     return [0.0, *((moment + shift) / MOMENTS for moment in range(MOMENTS))]
 
 
-def judge(lessons: Lessons, place: Floats, *, started: bool, grown: bool = False) -> Verdict:
+def judge(lessons: PastErrors, place: Floats, *, started: bool, grown: bool = False) -> Mixture:
     """Weigh the candidates for a run that seems this far on; `grown` if nothing of its size was
     seen, nor any two sizes."""
     prior = _on_the_way(place) if started else GROWN if grown else BEFORE
     weights, kept = _alike(lessons, place, started=started)
     if not len(kept):
-        return Verdict(prior)
+        return Mixture(prior)
     errors = _without_outliers(lessons.errors[kept], prior)
     known, whose = np.unique(lessons.groups[kept], return_inverse=True)
     heaviest = np.zeros(len(known))
@@ -120,11 +120,11 @@ def judge(lessons: Lessons, place: Floats, *, started: bool, grown: bool = False
         prior,
     )
     if len(known) < 2:
-        return Verdict(shares[0])
+        return Mixture(shares[0])
     mixed = np.einsum("nc,nc->n", errors, shares[1 + whose])
     low, high = _interval(_of_the_rest(mixed, lessons.fractions[kept]), weights, runs)
     error = float(_quantiles(np.abs(np.expm1(mixed)), weights, [0.5])[0])
-    return Verdict(shares[0], low, high, error, of_total=False)
+    return Mixture(shares[0], low, high, error, of_total=False)
 
 
 def _of_the_rest(errors: Floats, over: Floats) -> Floats:
@@ -198,7 +198,7 @@ def mix(said: Floats, weights: Floats) -> float:
     return float(_without_outliers(said[None, :], weights)[0] @ weights)
 
 
-def _alike(lessons: Lessons, place: Floats, *, started: bool) -> tuple[Floats, Indexes]:
+def _alike(lessons: PastErrors, place: Floats, *, started: bool) -> tuple[Floats, Indexes]:
     """The weights of the moments that are like this one, and which they are."""
     among = np.flatnonzero(lessons.started == started)
     if not started or not len(among):

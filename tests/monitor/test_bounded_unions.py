@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.runs import READING, activity_pairs, folded, heard, run_pairs
-from tocsin.monitor import unions
+from tocsin.monitor import values
 from tocsin.monitor.anomalies import TOO_MUCH, of_attempt, of_run
-from tocsin.monitor.fold import Heard, merge, told
+from tocsin.monitor.fold import RunMessage, merge, parse_message
 from tocsin.monitor.states import attempt_times
-from tocsin.monitor.unions import united
-from tocsin.monitor.values import JSON_CHARS_MAX, TEXT_CHARS_MAX
+from tocsin.monitor.values import JSON_CHARS_MAX, TEXT_CHARS_MAX, bounded_union
 
 _TEXTS = st.lists(st.text(st.sampled_from("abé😀"), max_size=8), max_size=8)
 
@@ -25,15 +24,15 @@ def test_a_union_with_a_limit_is_commutative_associative_and_idempotent(
     one: list[str], two: list[str], three: list[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unions, "BYTES_MAX", 20)
-        patch.setattr(unions, "ITEMS_MAX", 5)
-        a, b, c = (united("x", side)[0] for side in (one, two, three))
-        whole, is_over = united("x", one, two, three)
+        patch.setattr(values, "BYTES_MAX", 20)
+        patch.setattr(values, "ITEMS_MAX", 5)
+        a, b, c = (bounded_union("x", side)[0] for side in (one, two, three))
+        whole, is_over = bounded_union("x", one, two, three)
 
-        assert united("x", united("x", a, b)[0], c)[0] == whole
-        assert united("x", a, united("x", b, c)[0])[0] == whole
-        assert united("x", c, b, a)[0] == whole
-        assert united("x", whole, whole) == (whole, False)
+        assert bounded_union("x", bounded_union("x", a, b)[0], c)[0] == whole
+        assert bounded_union("x", a, bounded_union("x", b, c)[0])[0] == whole
+        assert bounded_union("x", c, b, a)[0] == whole
+        assert bounded_union("x", whole, whole) == (whole, False)
         assert is_over == (whole != sorted({*one, *two, *three}))
         assert sum(len(each.encode()) for each in whole) <= 20
         assert len(whole) <= 5
@@ -48,12 +47,12 @@ _MESSAGES = heard(
 
 @given(st.permutations(_MESSAGES), st.lists(st.sampled_from(_MESSAGES)), st.integers(0, 17))
 def test_rows_with_too_much_in_them_are_the_same_in_every_order(
-    messages: list[Heard], again: list[Heard], cut: int
+    messages: list[RunMessage], again: list[RunMessage], cut: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unions, "BYTES_MAX_OF", {"files": 90})
-        patch.setattr(unions, "BYTES_MAX", 20)
-        patch.setattr(unions, "ITEMS_MAX", 5)
+        patch.setattr(values, "BYTES_MAX_OF", {"files": 90})
+        patch.setattr(values, "BYTES_MAX", 20)
+        patch.setattr(values, "ITEMS_MAX", 5)
         runs, attempts = folded([*messages, *again])
         straight_runs, straight_attempts = folded(_MESSAGES)
         (one, _), (two, _) = folded(messages[:cut]), folded(messages[cut:])
@@ -91,7 +90,7 @@ def test_an_activity_with_too_many_files_says_so_itself() -> None:
 
 def test_parameters_beyond_the_limit_are_left_out_one_by_one_and_told_of() -> None:
     parameters = {"genome": "x" * JSON_CHARS_MAX, "seed": 7, "reads": ["a", "b"]}
-    said = told(*heard({"RunId": "r", "Parameters": json.dumps(parameters)}), READING)
+    said = parse_message(*heard({"RunId": "r", "Parameters": json.dumps(parameters)}), READING)
 
     assert said is not None
     assert json.loads(said.run_row["parameters"][2]) == {"seed": 7, "reads": ["a", "b"]}
@@ -100,7 +99,7 @@ def test_parameters_beyond_the_limit_are_left_out_one_by_one_and_told_of() -> No
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "{" + "x" * 200_000, "x" * 200_000])
 def test_one_value_is_cut(text: str) -> None:
-    said = told(*heard({"RunId": "r", "CommandLine": text, "LogTail": text}), READING)
+    said = parse_message(*heard({"RunId": "r", "CommandLine": text, "LogTail": text}), READING)
 
     assert said is not None
     assert len(said.run_row["command"][2]) == len(said.run_row["log"][2]) == TEXT_CHARS_MAX

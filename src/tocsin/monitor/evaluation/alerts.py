@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tocsin.monitor.estimate.facts import PastRun
-from tocsin.monitor.slower import (
+from tocsin.monitor.alerts.limits import (
     FALSE_ALARM_RATE,
     RUNS_MIN,
     SECONDS_MIN,
+    DurationLimit,
     PastDuration,
-    Usual,
     usual,
 )
+from tocsin.monitor.estimate.types import PastRun
 
 TIMES = (2, 3, 5, 10)
 
@@ -89,7 +89,7 @@ def _durations(number: int, run: PastRun) -> dict[str, list[PastDuration]]:
     return found
 
 
-def _judge(known: Usual | None, here: Sequence[PastDuration]) -> Alerts:
+def _judge(known: DurationLimit | None, here: Sequence[PastDuration]) -> Alerts:
     if known is None:
         return Alerts(0, len(here), 0, 0, dict.fromkeys(TIMES, 0))
     over = np.array(

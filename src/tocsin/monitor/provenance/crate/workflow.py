@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from tocsin.monitor.provenance.crate_missing import missing, summary
-from tocsin.monitor.provenance.crate_plan import (
+from tocsin.monitor.provenance.crate.missing import missing, summary
+from tocsin.monitor.provenance.crate.plan import (
     METADATA,
     PARAMETERS,
     README,
@@ -17,10 +17,10 @@ from tocsin.monitor.provenance.crate_plan import (
     known,
     reference,
 )
+from tocsin.monitor.provenance.crate.steps import Step, step_order
 from tocsin.monitor.provenance.lineage import lineage
 from tocsin.monitor.provenance.names import Name, local, run_name, step_name, workflow_name
-from tocsin.monitor.provenance.steps import Step, step_order
-from tocsin.monitor.provenance.telling import clean
+from tocsin.monitor.provenance.run_statements import clean
 from tocsin.monitor.provenance.view import attempts, moment, ran
 from tocsin.monitor.records import WorkflowFile
 

@@ -1,7 +1,7 @@
 """How good estimates are: every run estimated from the others, beside simple baselines.
 
 A run is replayed (`replay`) and looked at before its start and at 25, 50 and 75 % of its time. The
-estimator is given a `Moment`, which holds only what was known then.
+estimator is given a `RunProgress`, which holds only what was known then.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tocsin.monitor.estimate.baselines import (
     median_work,
 )
 from tocsin.monitor.estimate.estimator import Knowledge, estimate, learn
-from tocsin.monitor.estimate.experience import Experience, digest
-from tocsin.monitor.estimate.facts import Done, Moment, PastRun
+from tocsin.monitor.estimate.run_digest import RunDigest, digest
 from tocsin.monitor.estimate.shape import compile_plan
 from tocsin.monitor.estimate.state import state_of
+from tocsin.monitor.estimate.types import Done, PastRun, RunProgress
 
 STAGES = (0.0, 0.25, 0.5, 0.75)
 RUNS_MIN = 10
@@ -75,7 +75,7 @@ class Case(Protocol):
     @property
     def run(self) -> PastRun: ...
 
-    def at(self, elapsed_s: float, past: Sequence[Case]) -> Moment:
+    def at(self, elapsed_s: float, past: Sequence[Case]) -> RunProgress:
         """All that was known when so many seconds were over, with the `past` runs known then."""
 
 
@@ -85,8 +85,8 @@ class Replayed:
 
     run: PastRun
 
-    def at(self, elapsed_s: float, past: Sequence[Case]) -> Moment:
-        return moment_at(self.run, elapsed_s)
+    def at(self, elapsed_s: float, past: Sequence[Case]) -> RunProgress:
+        return progress_at(self.run, elapsed_s)
 
 
 def with_times(run: PastRun) -> PastRun:
@@ -101,7 +101,7 @@ def with_times(run: PastRun) -> PastRun:
     return replace(run, done=done)
 
 
-def moment_at(run: PastRun, elapsed_s: float) -> Moment:
+def progress_at(run: PastRun, elapsed_s: float) -> RunProgress:
     """All that was known of a run with times when so many seconds were over, and nothing else."""
     done: dict[int, Done] = {}
     running: dict[int, float] = {}
@@ -114,7 +114,7 @@ def moment_at(run: PastRun, elapsed_s: float) -> Moment:
             done[index] = task
         elif task.started_s <= elapsed_s:
             running[index] = task.started_s
-    return Moment(run.plan, elapsed_s, done, running)
+    return RunProgress(run.plan, elapsed_s, done, running)
 
 
 def evaluate(runs: Sequence[PastRun], told: Callable[[int], None] = lambda _: None) -> Application:
@@ -163,7 +163,7 @@ def _look(case: Case, past: Sequence[Case]) -> dict[float, _Result]:
     return found
 
 
-def _result(knowledge: Knowledge, moment: Moment, makespan_s: float) -> _Result:
+def _result(knowledge: Knowledge, moment: RunProgress, makespan_s: float) -> _Result:
     said = estimate(knowledge, moment)
     assert said is not None
     low_s = moment.elapsed_s + said.low_s
@@ -179,7 +179,7 @@ def _result(knowledge: Knowledge, moment: Moment, makespan_s: float) -> _Result:
     )
 
 
-def baseline_totals(past: Sequence[Experience], moment: Moment) -> dict[str, float]:
+def baseline_totals(past: Sequence[RunDigest], moment: RunProgress) -> dict[str, float]:
     """What the baselines say; where one can say nothing, the mean makespan stands for it."""
     shape = compile_plan(moment.plan)
     state = state_of(moment, shape)

@@ -14,9 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.monitor.history import edges_between
-from tocsin.monitor.learned import StatsRow
-from tocsin.monitor.records import HistoryPart
+from tocsin.monitor.history.summary import HistoryPart, edges_between
+from tocsin.monitor.history.tables import StatsRow
 from tocsin.monitor.times import shown_or_none
 
 Floats = NDArray[np.float64]
@@ -79,7 +78,7 @@ def curve_of(durations_s: Sequence[float]) -> Curve | None:
     return Curve(len(durations_s), float(values.mean()), values, shares)
 
 
-def whole_of_row(row: StatsRow) -> Whole:
+def distribution_of_row(row: StatsRow) -> Whole:
     """A row as it is."""
     bins = row.bins()
     edges = (*(each.low_s for each in bins), *(each.high_s for each in bins[-1:]))

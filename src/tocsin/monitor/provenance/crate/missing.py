@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from tocsin.monitor.named_files import is_program, named_files
-from tocsin.monitor.provenance.crate_plan import CratePlan
-from tocsin.monitor.provenance.telling import clean
+from tocsin.monitor.command_files import is_program, named_files
+from tocsin.monitor.provenance.crate.plan import CratePlan
+from tocsin.monitor.provenance.run_statements import clean
 
 LISTED_MAX: Final = 20  # of each kind; the README says when there are more
 _HEADING: Final = "The crate alone is not enough to run it again:"

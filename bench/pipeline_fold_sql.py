@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tocsin.archive.members import MEMBERS
+from tocsin.archive.facts import MEMBERS
 from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.monitor.rules import (
@@ -88,7 +88,7 @@ def column_of(field: str) -> str:
 
 
 def _told(concept: str, kind: str) -> str:
-    return f'told."{MEMBER_OF[concept, kind]}"'
+    return f'facts."{MEMBER_OF[concept, kind]}"'
 
 
 def _believed(moment: str) -> str:

@@ -36,10 +36,10 @@ _FIRST_OF: Final = {"created": F.least, "started": F.least, "ended": F.greatest}
 
 def turns_of(messages: DataFrame) -> DataFrame:
     """The messages that say that a run was created, was started, or ended; and when."""
-    told = messages.schema["told"].dataType
-    assert isinstance(told, StructType)
+    facts = messages.schema["facts"].dataType
+    assert isinstance(facts, StructType)
     received_us = F.unix_micros("received")
-    times = {f"{name}_us": _believed(name, set(told.names), received_us) for name in _FIRST_OF}
+    times = {f"{name}_us": _believed(name, set(facts.names), received_us) for name in _FIRST_OF}
     rows = messages.where(is_telling()).select(
         "run", "seq", received_us.alias("received_us"), *(t.alias(n) for n, t in times.items())
     )
@@ -55,7 +55,7 @@ def _believed(name: str, members: set[str], received_us: Column) -> Column:
         if concept in members and any(rule.field == name for rule in sets)
     ]
     none = F.lit(None).cast("timestamp")
-    moment = _FIRST_OF[name](none, none, *(F.col(f"told.{concept}") for concept in concepts))
+    moment = _FIRST_OF[name](none, none, *(F.col(f"facts.{concept}") for concept in concepts))
     moment_us = F.unix_micros(moment)
     return F.when(moment_us - received_us > AHEAD_US, received_us).otherwise(moment_us)
 

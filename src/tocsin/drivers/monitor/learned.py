@@ -37,7 +37,7 @@ ROWS_MAX: Final = 1_000_000  # of one table: some 500 MB in memory
 BYTES_MAX: Final = 256 << 20  # of one table on disk
 BINS_MAX: Final = 1_000  # of one histogram that is shown
 KEYS_KEPT_MAX: Final = 5_000  # activities whose rows stay objects, once they were asked for
-REMEDY: Final = "Rebuild them with `tocsin pipeline run --anew`."
+REMEDY: Final = "Rebuild them with `tocsin pipeline run --rebuild`."
 
 _WHOLE: Final = frozenset({"runs", "count", "failed", "cancelled"})
 _STATS: Final = tuple(

@@ -44,7 +44,7 @@ OWN: Final[Mapping[str, pa.DataType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of `told`: of which concept, and how its text is read."""
+    """One member of `facts`: of which concept, and how its text is read."""
 
     name: str
     concept: str
@@ -74,7 +74,7 @@ def _all_members() -> tuple[Member, ...]:
 
 
 MEMBERS: Final = _all_members()
-TOLD: Final = pa.struct(
+FACTS: Final = pa.struct(
     [
         *(pa.field(each.name, TYPES[each.kind]) for each in MEMBERS),
         *(pa.field(name, kind) for name, kind in OWN.items()),
@@ -103,7 +103,7 @@ class _Step:
         object.__setattr__(self, "is_more", is_more)
 
 
-class Teller:
+class FactsReader:
     """Reads messages into members, for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -151,7 +151,7 @@ class Teller:
         self._steps[concept] = step
         return step
 
-    def told(self, heard: RunMessage) -> tuple[dict[str, Any], int]:
+    def read(self, heard: RunMessage) -> tuple[dict[str, Any], int]:
         """What the message says, by member; and when it happened, in microseconds."""
         stamps = MessageTimes(heard, self.reading)
         found: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from tocsin.cli.render import say, show, show_json
 from tocsin.cli.rest import Rest, item
 from tocsin.cli.wf.asking import find_run
 from tocsin.cli.wf.words import Clock, size
-from tocsin.client.asking import query
+from tocsin.client.requests import query
 from tocsin.client.transport.refusal import refusal
 from tocsin.errors import BadSetting
 

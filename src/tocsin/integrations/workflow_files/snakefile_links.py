@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tocsin.integrations.workflow_files.snake_lines import Word, literal, spelled
+from tocsin.integrations.workflow_files.snakefile_lines import Word, literal, spelled
 from tocsin.monitor.evolution.definition import Source
 
 COMPARISONS_MAX = 1_000_000  # of patterns; past this only equal names are linked
@@ -18,7 +18,7 @@ _QUOTES = re.compile(r"^[a-zA-Z]*('''|\"\"\"|'|\")")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class RuleOutput:
     """One output of a rule: its port, its expression and the file names in it."""
 
     source: Source
@@ -54,7 +54,7 @@ def named_rules(words: list[Word]) -> list[str]:
 class Links:
     """Finds the makers of files among all outputs of a workflow."""
 
-    def __init__(self, made: Iterable[Made]) -> None:
+    def __init__(self, made: Iterable[RuleOutput]) -> None:
         # Apart, as the variable `parts` is not the file "parts".
         self._by_expression: dict[str, dict[Source, None]] = {}
         self._by_text: dict[str, dict[Source, None]] = {}

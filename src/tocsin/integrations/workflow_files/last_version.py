@@ -11,7 +11,7 @@ from tocsin.client.transport.connection import Connection
 from tocsin.errors import BrokerRefused
 from tocsin.event.filter import All, AnyOf, Operator, Predicate
 from tocsin.event.filter_format import format_filter
-from tocsin.integrations.workflow_files.telling import SavedVersion, saved_of
+from tocsin.integrations.workflow_files.version_messages import SavedVersion, saved_of
 
 CALLS_MAX = 100_000  # of pages of the log; past this somebody answers without end
 FORK_CALLS_MAX = 50  # a million events: who was forked from long ago is named by hand

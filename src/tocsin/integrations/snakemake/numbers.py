@@ -1,6 +1,6 @@
 """The numbers that the commands of jobs name: a count, a length, a seed.
 
-Those that differ between the jobs of a rule are told with the plan. What they mean nobody knows
+Those that differ between the jobs of a rule are sent with the plan. What they mean nobody knows
 here; the monitor finds out from past runs which of them say how long a job takes.
 """
 
@@ -17,11 +17,11 @@ from typing import Any
 
 COMMAND_CHARS_MAX = 16 << 10  # of a command that are read
 READ_MAX = 64  # numbers of one command
-NUMBERS_MAX = 8  # of one job that are told
+NUMBERS_MAX = 8  # of one job that are sent
 NAME_CHARS_MAX = 32
 VALUE_MAX = 1e15
 
-# So many jobs, and seconds in all plans of a run: the numbers of the others are told when they
+# So many jobs, and seconds in all plans of a run: the numbers of the others are sent when they
 # begin, as Snakemake logs their commands then.
 JOBS_MAX = 20_000
 SPENT_S_MAX = 1.0
@@ -73,15 +73,15 @@ def differing(jobs: Sequence[tuple[str, Mapping[str, float] | None]]) -> list[Nu
     for rule, numbers in jobs:
         for name, value in (numbers or {}).items():
             values.setdefault((rule, name), set()).add(value)
-    told: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for (rule, name), different in values.items():
-        names = told.setdefault(rule, [])
+        names = names_of.setdefault(rule, [])
         if len(different) > 1 and len(names) < NUMBERS_MAX:
             names.append(name)
     return [
         None
         if numbers is None
-        else tuple((name, numbers[name]) for name in told.get(rule, ()) if name in numbers)
+        else tuple((name, numbers[name]) for name in names_of.get(rule, ()) if name in numbers)
         for rule, numbers in jobs
     ]
 

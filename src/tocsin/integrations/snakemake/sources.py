@@ -1,4 +1,4 @@
-"""The files that make a workflow, told with their text, and the versions that follow from them."""
+"""The files that make a workflow, sent with their text, and the versions that follow from them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tocsin.integrations.files import Files
-from tocsin.integrations.snakemake_plan import Facts
-from tocsin.integrations.snakemake_words import path_within, version_of
-from tocsin.integrations.telling import content_hash
+from tocsin.integrations.message_builder import content_hash
+from tocsin.integrations.snakemake.log_text import path_within, version_of
+from tocsin.integrations.snakemake.plan import Facts
 from tocsin.monitor.command_files import is_program
 
 TEXTS_CHARS_MAX = 384 << 10  # of all files; a message has a megabyte at most, and this is quoted
@@ -46,10 +46,10 @@ def sources_of(facts: Facts, files: Files, home: str, directory: str) -> Sources
     for rule, path in (*facts.scripts.items(), *programs):
         if path in listed:
             rules[rule] = content_hash(rules.get(rule, ""), str(listed[path]["sha256"]))
-    told = [listed[path] for path in own if path in listed]
+    own_files = [listed[path] for path in own if path in listed]
     return Sources(
         json.dumps(list(listed.values()), ensure_ascii=False) if listed else None,
-        version_of((str(file["path"]), str(file["sha256"])) for file in told),
+        version_of((str(file["path"]), str(file["sha256"])) for file in own_files),
         rules,
     )
 

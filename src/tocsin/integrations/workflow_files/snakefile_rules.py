@@ -6,8 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tocsin.integrations.workflow_files.snake_lines import Line, Word, code_of, spelled, value_of
-from tocsin.integrations.workflow_files.snake_links import Links, Made, named_rules, patterns_of
+from tocsin.integrations.workflow_files.snakefile_lines import (
+    Line,
+    Word,
+    code_of,
+    spelled,
+    value_of,
+)
+from tocsin.integrations.workflow_files.snakefile_links import (
+    Links,
+    RuleOutput,
+    named_rules,
+    patterns_of,
+)
 from tocsin.monitor.evolution.definition import Activity, Binding, short
 
 DOES = frozenset(
@@ -112,10 +123,10 @@ def _argument(words: list[Word]) -> Argument:
     return Argument("", words)
 
 
-def made_by(rule: Rule) -> list[Made]:
+def outputs_of(rule: Rule) -> list[RuleOutput]:
     """What a rule makes, for others to be linked to."""
     return [
-        Made((rule.name, each.name), spelled(each.words), patterns_of(each.words))
+        RuleOutput((rule.name, each.name), spelled(each.words), patterns_of(each.words))
         for each in _arguments(rule, "output")
     ]
 

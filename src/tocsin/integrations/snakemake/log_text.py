@@ -8,7 +8,7 @@ import os.path
 import re
 from collections.abc import Iterable, Iterator
 
-from tocsin.integrations.telling import number
+from tocsin.integrations.message_builder import number
 
 SIGNALS_BASE = 128  # a shell's exit code for a process ended by a signal
 VERSION_DIGITS = 16

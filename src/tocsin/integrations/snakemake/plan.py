@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tocsin.integrations.snakemake_numbers import Numbers, NumbersOfJobs, differing
-from tocsin.integrations.telling import content_hash
+from tocsin.integrations.message_builder import content_hash
+from tocsin.integrations.snakemake.numbers import Numbers, NumbersOfJobs, differing
 from tocsin.monitor.command_files import is_program, named_files
 
 FRAMES_MAX = 16  # between a log record and the workflow that wrote it; Snakemake 9 has five
@@ -118,10 +118,10 @@ def jobs_of(workflow: Any, asked: NumbersOfJobs | None = None) -> tuple[PlannedJ
 def with_numbers(
     jobs: Iterable[PlannedJob], numbers: Mapping[str, Mapping[str, float] | None]
 ) -> tuple[PlannedJob, ...]:
-    """The jobs in order, with those of their `numbers`, by job, that are to be told."""
+    """The jobs in order, with those of their `numbers`, by job, that are to be sent."""
     ordered = sorted(jobs, key=lambda job: by_number(job.id))
-    told = differing([(job.rule, numbers.get(job.id)) for job in ordered])
-    return tuple(replace(job, numbers=each) for job, each in zip(ordered, told, strict=True))
+    sent = differing([(job.rule, numbers.get(job.id)) for job in ordered])
+    return tuple(replace(job, numbers=each) for job, each in zip(ordered, sent, strict=True))
 
 
 def by_number(id: str) -> tuple[int, str]:
@@ -135,9 +135,9 @@ def _version(rule: Any) -> str | None:
         getattr(rule, name, None)
         for name in ("shellcmd", "run_func_src", "script", "notebook", "wrapper")
     ]
-    told = [str(part) for part in parts if part]
+    texts = [str(part) for part in parts if part]
     deployed = [getattr(rule, name, None) for name in ("conda_env", "container_img", "env_modules")]
-    return content_hash(*told, *(str(part) for part in deployed if part)) if told else None
+    return content_hash(*texts, *(str(part) for part in deployed if part)) if texts else None
 
 
 def _files(workflow: Any) -> Iterator[str]:

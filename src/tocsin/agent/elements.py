@@ -64,13 +64,13 @@ def load_elements(load: r.Load, earlier: Earlier[r.Load] | None) -> list[Element
 def cpu_elements(cpu: r.CpuTimes, earlier: Earlier[r.CpuTimes] | None) -> list[Elements]:
     """In percent of the time of all cores since the earlier reading."""
     spent = {} if earlier is None else shares(earlier.reading.seconds, cpu.seconds)
-    told = [_number(_CPU_STATES[n], spent[n], PERCENT) for n in _CPU_STATES if n in spent]
+    found = [_number(_CPU_STATES[n], spent[n], PERCENT) for n in _CPU_STATES if n in spent]
     if spent and "idle" in spent:
         at_rest = sum(spent.get(name, 0.0) for name in _AT_REST)
-        told.insert(0, _number("Usage", max(100.0 - at_rest, 0.0), PERCENT))
-    told.append(_number("Cores", cpu.cores, CORES))
-    told.append(_number("Frequency", cpu.frequency_mhz, MEGAHERTZ))
-    return [_all((*told, _interval(earlier if spent else None)))]
+        found.insert(0, _number("Usage", max(100.0 - at_rest, 0.0), PERCENT))
+    found.append(_number("Cores", cpu.cores, CORES))
+    found.append(_number("Frequency", cpu.frequency_mhz, MEGAHERTZ))
+    return [_all((*found, _interval(earlier if spent else None)))]
 
 
 def memory_elements(memory: r.Memory, earlier: Earlier[r.Memory] | None) -> list[Elements]:
@@ -85,8 +85,8 @@ def memory_elements(memory: r.Memory, earlier: Earlier[r.Memory] | None) -> list
         ("SwapTotal", memory.swap_total),
         ("SwapUsed", memory.swap_used),
     )
-    told = [_number("Usage", taken, PERCENT)]
-    return [_all((*told, *(_number(name, size, BYTES) for name, size in sizes)))]
+    found = [_number("Usage", taken, PERCENT)]
+    return [_all((*found, *(_number(name, size, BYTES) for name, size in sizes)))]
 
 
 def file_system_elements(
@@ -125,24 +125,24 @@ def _same(name: str, earlier: Earlier[Mapping[str, R]] | None) -> Earlier[R] | N
 
 
 def _disk(name: str, now: r.DiskCounters, earlier: Earlier[r.DiskCounters] | None) -> Elements:
-    told: list[Element | None] = [_text("Device", name)]
+    found: list[Element | None] = [_text("Device", name)]
     if earlier is not None:
         then, interval_s = earlier.reading, earlier.interval_s
-        told += [
+        found += [
             _rate("ReadRate", then.read_bytes, now.read_bytes, interval_s, BYTES_PER_S),
             _rate("WriteRate", then.written_bytes, now.written_bytes, interval_s, BYTES_PER_S),
             _rate("ReadOperationRate", then.reads, now.reads, interval_s, OPERATIONS_PER_S),
             _rate("WriteOperationRate", then.writes, now.writes, interval_s, OPERATIONS_PER_S),
             _number("Busy", _busy_percent(then.busy_ms, now.busy_ms, interval_s), PERCENT),
         ]
-    told += [
+    found += [
         _number("Read", now.read_bytes, BYTES),
         _number("Written", now.written_bytes, BYTES),
         _number("ReadOperations", now.reads, OPERATIONS),
         _number("WriteOperations", now.writes, OPERATIONS),
         _interval(earlier),
     ]
-    return _all(told)
+    return _all(found)
 
 
 def _busy_percent(then_ms: int | None, now_ms: int | None, interval_s: float) -> float | None:
@@ -162,7 +162,7 @@ def interface_elements(
 def _interface(
     name: str, now: r.InterfaceCounters, earlier: Earlier[r.InterfaceCounters] | None
 ) -> Elements:
-    told: list[Element | None] = [_text("Interface", name)]
+    found: list[Element | None] = [_text("Interface", name)]
     if earlier is not None:
         then = earlier.reading
         grown = (
@@ -171,8 +171,8 @@ def _interface(
             ("ReceivePacketRate", then.received_packets, now.received_packets, PACKETS_PER_S),
             ("SendPacketRate", then.sent_packets, now.sent_packets, PACKETS_PER_S),
         )
-        told += [_rate(name, a, b, earlier.interval_s, units) for name, a, b, units in grown]
-    told += [
+        found += [_rate(name, a, b, earlier.interval_s, units) for name, a, b, units in grown]
+    found += [
         _number("Received", now.received_bytes, BYTES),
         _number("Sent", now.sent_bytes, BYTES),
         _number("PacketsReceived", now.received_packets, PACKETS),
@@ -183,24 +183,24 @@ def _interface(
         _number("SendDrops", now.send_drops, PACKETS),
         _interval(earlier),
     ]
-    return _all(told)
+    return _all(found)
 
 
 def process_elements(now: r.Processes, earlier: Earlier[r.Processes] | None) -> list[Elements]:
     states = {name: now.by_state.get(state, 0) for state, name in _PROCESS_STATES.items()}
     states[OTHER] = sum(now.by_state.values()) - sum(states.values())
-    told = [_number("Total", now.total, PROCESSES)]
-    told += [_number(name, count, PROCESSES) for name, count in states.items()]
+    found = [_number("Total", now.total, PROCESSES)]
+    found += [_number(name, count, PROCESSES) for name, count in states.items()]
     top = None if earlier is None else busiest(earlier.reading, now)
     if earlier is not None and top is not None:
         number, cpu_s = top
-        told += [
+        found += [
             _text("TopProcess", now.by_id[number].name),
             _number("TopProcessID", number, None),
             _number("TopProcessUsage", 100.0 * cpu_s / earlier.interval_s, PERCENT),
             _interval(earlier),
         ]
-    return [_all(told)]
+    return [_all(found)]
 
 
 def busiest(then: r.Processes, now: r.Processes) -> tuple[int, float] | None:
@@ -262,12 +262,12 @@ def _used_j(then: r.EnergySource, now: r.EnergySource) -> float | None:
     return growth(then.counted_uj, now.counted_uj, end=now.counter_end_uj) / 1e6
 
 
-def _all(told: Iterable[Element | None]) -> Elements:
-    return tuple(_present(told))
+def _all(found: Iterable[Element | None]) -> Elements:
+    return tuple(_present(found))
 
 
-def _present(told: Iterable[Element | None]) -> Iterator[Element]:
-    for element in told:
+def _present(found: Iterable[Element | None]) -> Iterator[Element]:
+    for element in found:
         if element is not None:
             yield element
 

@@ -1,4 +1,4 @@
-"""What is told of a command: its start, what it uses, and how it ended."""
+"""RunReporter: reports a command: its start, what it uses, and how it ended."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Wrapped:
     attempt: int = 1
 
 
-class Telling:
+class RunReporter:
     """Puts into an outbox what happens. Nothing here raises or waits."""
 
     def __init__(self, wrapped: Wrapped, broker: str | None, spool: Path | None = None) -> None:
@@ -145,9 +145,9 @@ class Telling:
     def _tell_run(
         self, concept: str, at_ns: int, pairs: Pairs, *, whole: bool = False, number: str = ""
     ) -> None:
-        told = {name: value for name, value in pairs.items() if value}
+        given = {name: value for name, value in pairs.items() if value}
         self.outbox.put_later(
-            message_builders.run_event, self.run, concept, at_ns, number, whole, told
+            message_builders.run_event, self.run, concept, at_ns, number, whole, given
         )
 
 

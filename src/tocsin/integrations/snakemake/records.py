@@ -8,10 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tocsin.integrations.files import Files, NoFiles, tails_of
-from tocsin.integrations.snakemake_plan import Facts, PlannedJob
-from tocsin.integrations.snakemake_sources import sources_of
-from tocsin.integrations.snakemake_totals import Totals
-from tocsin.integrations.snakemake_words import (
+from tocsin.integrations.message_builder import (
+    MessageBuilder,
+    array,
+    beginning,
+    end,
+    failure_concept,
+    number,
+)
+from tocsin.integrations.snakemake.log_text import (
     benchmark_pairs,
     exit_code_in,
     job_of_error,
@@ -23,14 +28,9 @@ from tocsin.integrations.snakemake_words import (
     workflow_home,
     workflow_name,
 )
-from tocsin.integrations.telling import (
-    Teller,
-    array,
-    beginning,
-    end,
-    failure_concept,
-    number,
-)
+from tocsin.integrations.snakemake.plan import Facts, PlannedJob
+from tocsin.integrations.snakemake.sources import sources_of
+from tocsin.integrations.snakemake.totals import Totals
 from tocsin.wire.blackboard.messages import Message
 
 ENGINE = "snakemake"
@@ -81,7 +81,7 @@ class SnakemakeRun:
     name: str | None = None
     run_id: str | None = None
     heartbeat_s: float | None = None
-    teller: Teller | None = None
+    builder: MessageBuilder | None = None
     jobs: dict[str, _Job] = field(default_factory=dict)
     makers: dict[str, str] = field(default_factory=dict)
     errors: list[_Error] = field(default_factory=list)
@@ -94,7 +94,7 @@ class SnakemakeRun:
     runs: int = 0
     _files: Files | None = None
 
-    def saw(self, record: Record) -> list[Message]:
+    def handle(self, record: Record) -> list[Message]:
         """What one record says: a log record's attributes, with `created` in seconds.
 
         Who can see the workflow itself may add `tocsin_facts` and `tocsin_planned`.
@@ -102,15 +102,15 @@ class SnakemakeRun:
         event = str(record.get("event") or "").lower()
         if event == "workflow_started":
             return self._started(record)
-        if self.teller is None:
+        if self.builder is None:
             return []
-        told = _TOLD.get(event)
-        messages = told(self, record) if told is not None else []
+        handler = _HANDLERS.get(event)
+        messages = handler(self, record) if handler is not None else []
         return [*self._planned(record), *messages]
 
     def closed(self, at_s: float, *, raised: BaseException | None = None) -> list[Message]:
         """The end of the run: Snakemake does not log it, only that it logs no more."""
-        if self.teller is None:
+        if self.builder is None:
             return []
         aborted = self.aborted or isinstance(raised, KeyboardInterrupt)
         failed = self.failed or raised is not None or any(not e.of_rule for e in self.errors)
@@ -125,8 +125,8 @@ class SnakemakeRun:
         if aborted or failed:
             concept = "WorkflowAborted" if aborted else "WorkflowTerminated"
         reason = self.errors[-1].text if self.errors and (aborted or failed) else None
-        messages.append(self.teller.of_run(concept, at_s, {"ErrorMessage": end(reason)}))
-        self.teller = None
+        messages.append(self.builder.of_run(concept, at_s, {"ErrorMessage": end(reason)}))
+        self.builder = None
         return messages
 
     def _never_run(self, at_s: float) -> list[Message]:
@@ -137,10 +137,10 @@ class SnakemakeRun:
         return [self._about(job, "ActivitySkipped", at_s, {}) for job in left]
 
     def heartbeat(self, at_s: float) -> list[Message]:
-        if self.teller is None or not self.heartbeat_s:
+        if self.builder is None or not self.heartbeat_s:
             return []
         pairs = {"HeartbeatSeconds": number(self.heartbeat_s)}
-        return [self.teller.of_run("WorkflowHeartbeat", at_s, pairs, mark=str(round(at_s * 1000)))]
+        return [self.builder.of_run("WorkflowHeartbeat", at_s, pairs, mark=str(round(at_s * 1000)))]
 
     def _started(self, record: Record) -> list[Message]:
         before = self.closed(_at(record))  # one process may execute twice through the API
@@ -149,7 +149,7 @@ class SnakemakeRun:
         run = self.run_id if self.run_id and self.runs == 1 else None
         snakefile = str(record.get("snakefile_main") or "")
         directory = str(record.get("rundir") or record.get("cwd") or "")
-        self.teller = Teller(
+        self.builder = MessageBuilder(
             ENGINE,
             run or str(record.get("workflow_id") or f"{record.get('host')}-{_at(record)}"),
             self.name or workflow_name(snakefile),
@@ -172,7 +172,7 @@ class SnakemakeRun:
             "WorkflowFile": sources.files,
             "Parameters": facts.parameters,
         }
-        return [*before, self.teller.of_run("WorkflowStarted", _at(record), pairs)]
+        return [*before, self.builder.of_run("WorkflowStarted", _at(record), pairs)]
 
     def _forget(self) -> None:
         for kept in (self.jobs, self.makers, self.errors):
@@ -182,7 +182,7 @@ class SnakemakeRun:
     def _planned(self, record: Record) -> list[Message]:
         """The plan, if who sees the workflow has put it with the record."""
         planned = record.get("tocsin_planned")
-        if planned is None or self.teller is None or self._files is None:
+        if planned is None or self.builder is None or self._files is None:
             return []
         self.touches = bool(record.get("tocsin_touches"))
         current = [self._linked(job) for job in planned]
@@ -197,7 +197,7 @@ class SnakemakeRun:
         for job in dropped:
             job.phase = "ended"
         return [
-            *self.totals.planned(self.teller, self._files, _at(record), [*done, *current]),
+            *self.totals.planned(self.builder, self._files, _at(record), [*done, *current]),
             *(self._about(job, "ActivitySkipped", _at(record), {}) for job in dropped),
         ]
 
@@ -211,19 +211,19 @@ class SnakemakeRun:
         return replace(job, parents=parents, external=external)
 
     def _run_info(self, record: Record) -> list[Message]:
-        assert self.teller is not None
+        assert self.builder is not None
         stats = record.get("stats")
         if record.get("tocsin_planned") or not isinstance(stats, Mapping):
             return []
-        return self.totals.counted(self.teller, _at(record), stats)
+        return self.totals.counted(self.builder, _at(record), stats)
 
     def _progress(self, record: Record) -> list[Message]:
-        assert self.teller is not None
+        assert self.builder is not None
         total = record.get("total")
         # Counts all that Snakemake looked at, with --until too. A plan knows better.
         if self.totals.plan or not isinstance(total, int):
             return []
-        return self.totals.grown(self.teller, _at(record), total)
+        return self.totals.grown(self.builder, _at(record), total)
 
     def _resources(self, record: Record) -> list[Message]:
         """What Snakemake may use. It goes with the plan, which comes next."""
@@ -319,7 +319,7 @@ class SnakemakeRun:
 
     def _job_failed(self, job: _Job, at_s: float, record: Record, error: str) -> list[Message]:
         if job.phase in ("failed", "ended"):
-            return []  # told before
+            return []  # reported before
         job.phase = "failed"
         logs = paths_in(record.get("log"))
         seen = record.get("tocsin_log_tails")  # when it was logged
@@ -374,8 +374,8 @@ class SnakemakeRun:
     def _about(
         self, job: _Job, concept: str, at_s: float, pairs: Mapping[str, str | None]
     ) -> Message:
-        assert self.teller is not None
-        return self.teller.of_activity(
+        assert self.builder is not None
+        return self.builder.of_activity(
             concept, at_s, pairs, activity=job.id, kind=job.rule, attempt=job.attempt
         )
 
@@ -383,7 +383,7 @@ class SnakemakeRun:
         return self.jobs.setdefault(str(id), _Job(str(id)))
 
 
-_TOLD: dict[str, Callable[[SnakemakeRun, Record], list[Message]]] = {
+_HANDLERS: dict[str, Callable[[SnakemakeRun, Record], list[Message]]] = {
     "": SnakemakeRun._said,
     "error": SnakemakeRun._error,
     "job_error": SnakemakeRun._job_error,

@@ -1,8 +1,8 @@
 """A recorded log of Snakemake, as the messages that the plug-in would have sent, and when.
 
 The log lacks what the plug-in reads from the running workflow: which job waits for which. That is
-put together from the files that the jobs name, and told with the record with which the plug-in
-tells it. So are the numbers of the commands, which the plug-in reads with the same function: a log
+put together from the files that the jobs name, and sent with the record with which the plug-in
+sends it. So are the numbers of the commands, which the plug-in reads with the same function: a log
 has each command from the job's start. (A number that a function of the workflow takes out of a file
 which the run itself makes is known to the plug-in only then; in a log it looks like any other.) No
 file of the run is looked at, so sizes are not known.
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.snakemake_numbers import numbers_in
-from tocsin.integrations.snakemake_plan import PlannedJob, by_number, with_numbers
-from tocsin.integrations.snakemake_records import Record, SnakemakeRun
-from tocsin.integrations.snakemake_words import paths_in
+from tocsin.integrations.snakemake.log_text import paths_in
+from tocsin.integrations.snakemake.numbers import numbers_in
+from tocsin.integrations.snakemake.plan import PlannedJob, by_number, with_numbers
+from tocsin.integrations.snakemake.records import Record, SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
 
 CLOSED = "HANDLER_CLOSE"  # written by the recorder where Snakemake closes its logger
@@ -43,7 +43,7 @@ def sent_by_plugin(
         seen: dict[str, Any] = {**record, "created": at_s}
         if planned and record.get("event") == "run_info":
             seen["tocsin_planned"] = planned
-        for message in run.saw(seen):
+        for message in run.handle(seen):
             yield at_s, message
     for message in run.closed(at_s):
         yield at_s, message
@@ -59,7 +59,7 @@ def _plan(records: Sequence[Record]) -> tuple[PlannedJob, ...]:
     """The jobs with their parents; empty if not all of them were known when the run began.
 
     Snakemake logs at the start how many jobs of each rule there are. If others ran than these, as
-    after a checkpoint, the log does not say which of them were known: then the counts are told.
+    after a checkpoint, the log does not say which of them were known: then the counts are sent.
     """
     jobs: dict[str, Record] = {}
     commands: dict[str, object] = {}

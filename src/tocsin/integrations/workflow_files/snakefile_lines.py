@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tocsin.errors.evolution import BadWorkflowFile
-from tocsin.integrations.workflow_files.snake_tokens import read_tokens
+from tocsin.integrations.workflow_files.snakefile_tokens import read_tokens
 
 DEPTH_MAX = 60  # of indentation
 TOKENS_MAX = 200_000  # ten thousand rules of twenty words

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.agent import PROBES, telling
-from tocsin.agent.telling import Earlier, Elements
+from tocsin.agent import PROBES, elements
+from tocsin.agent.elements import Earlier, Elements
 from tocsin.client.host_readings import readings as r
 from tocsin.wire.gma.messages import Element, EventMessage, PerformanceEvent
 from tocsin.wire.gma.names import EventName
@@ -33,7 +33,7 @@ def units(elements: Elements) -> dict[str, str | None]:
 
 
 def test_the_load_is_as_in_the_paper() -> None:
-    [told] = telling.load_elements(r.Load(1.5, 1.6, 1.3042), None)
+    [told] = elements.load_elements(r.Load(1.5, 1.6, 1.3042), None)
 
     assert told == (Element("Load1", 1.5), Element("Load5", 1.6), Element("Load15", 1.3))
 
@@ -42,7 +42,7 @@ def test_the_cores_are_told_in_percent_of_their_time() -> None:
     then = r.CpuTimes({"user": 10.0, "system": 5.0, "idle": 100.0, "iowait": 0.0}, 4)
     now = r.CpuTimes({"user": 12.0, "system": 6.0, "idle": 106.0, "iowait": 1.0}, 4, 2_300.0)
 
-    [told] = telling.cpu_elements(now, Earlier(then, 2.5))
+    [told] = elements.cpu_elements(now, Earlier(then, 2.5))
 
     assert values(told) == {
         "Usage": 30.0,
@@ -60,8 +60,8 @@ def test_the_cores_are_told_in_percent_of_their_time() -> None:
 
 
 def test_with_nothing_to_compare_there_are_no_rates() -> None:
-    [cpu] = telling.cpu_elements(r.CpuTimes({"user": 1.0, "idle": 2.0}, 2), None)
-    [disk] = telling.disk_elements({"sda": DISK}, None)
+    [cpu] = elements.cpu_elements(r.CpuTimes({"user": 1.0, "idle": 2.0}, 2), None)
+    [disk] = elements.disk_elements({"sda": DISK}, None)
 
     assert values(cpu) == {"Cores": 2}
     assert "ReadRate" not in values(disk)
@@ -71,7 +71,7 @@ def test_with_nothing_to_compare_there_are_no_rates() -> None:
 def test_a_disk_has_rates_and_totals() -> None:
     now = r.DiskCounters(5_000, 2_000, 14, 21, 1_500)
 
-    [told] = telling.disk_elements({"sda": now}, Earlier({"sda": DISK}, 2.0))
+    [told] = elements.disk_elements({"sda": now}, Earlier({"sda": DISK}, 2.0))
 
     assert values(told) == {
         "Device": "sda",
@@ -91,7 +91,7 @@ def test_a_disk_has_rates_and_totals() -> None:
 
 
 def test_a_disk_that_was_plugged_in_just_now_has_totals_only() -> None:
-    first, second = telling.disk_elements({"sda": DISK, "sdb": DISK}, Earlier({"sda": DISK}, 2.0))
+    first, second = elements.disk_elements({"sda": DISK, "sdb": DISK}, Earlier({"sda": DISK}, 2.0))
 
     assert values(first)["ReadRate"] == 0.0
     assert "ReadRate" not in values(second)
@@ -99,7 +99,7 @@ def test_a_disk_that_was_plugged_in_just_now_has_totals_only() -> None:
 
 
 def test_an_interface_that_came_up_again_has_no_negative_rates() -> None:
-    [told] = telling.interface_elements(
+    [told] = elements.interface_elements(
         {"eth0": ETHERNET},
         Earlier({"eth0": replace(ETHERNET, received_bytes=50_000_000, sent_bytes=1_500)}, 10.0),
     )
@@ -112,7 +112,7 @@ def test_an_interface_that_came_up_again_has_no_negative_rates() -> None:
 def test_a_file_system_is_as_full_as_df_says() -> None:
     root = r.FileSystem("/dev/vda", "/", "ext4", total=1_000, used=300, available=600)
 
-    [told] = telling.file_system_elements({"/": root}, None)
+    [told] = elements.file_system_elements({"/": root}, None)
 
     assert values(told) == {
         "Device": "/dev/vda",
@@ -135,7 +135,7 @@ def test_the_busiest_process_is_named() -> None:
         {7: r.Process(1, "sim", 7.5), 8: r.Process(1, "sh", 9.1)},
     )
 
-    [told] = telling.process_elements(now, Earlier(then, 5.0))
+    [told] = elements.process_elements(now, Earlier(then, 5.0))
 
     assert values(told) == {
         "Total": 3,
@@ -157,15 +157,15 @@ def test_a_process_with_the_number_of_another_is_not_that_other() -> None:
     then = r.Processes(1, {}, {7: r.Process(started=1, name="old", cpu_s=50.0)})
     now = r.Processes(1, {}, {7: r.Process(started=9, name="new", cpu_s=2.0)})
 
-    assert telling.busiest(then, now) == (7, 2.0)
-    assert telling.busiest(now, now) is None
+    assert elements.busiest(then, now) == (7, 2.0)
+    assert elements.busiest(now, now) is None
 
 
 def test_a_meter_gives_joules_and_watts_also_over_its_end() -> None:
     then = r.EnergySource("rapl", counted_uj=9_000_000, counter_end_uj=10_000_000)
     now = replace(then, counted_uj=4_000_000)
 
-    [told] = telling.energy_elements({"package-0": now}, Earlier({"package-0": then}, 2.0))
+    [told] = elements.energy_elements({"package-0": now}, Earlier({"package-0": then}, 2.0))
 
     assert values(told) == {
         "Source": "package-0",
@@ -182,7 +182,7 @@ def test_a_battery_has_a_charge() -> None:
         "battery", power_w=8.5, charge_percent=72, left_j=90_000.0, is_on_mains=False
     )
 
-    [told] = telling.energy_elements({"BAT0": battery}, Earlier({"BAT0": battery}, 10.0))
+    [told] = elements.energy_elements({"BAT0": battery}, Earlier({"BAT0": battery}, 10.0))
 
     assert values(told) == {
         "Source": "BAT0",
@@ -195,7 +195,7 @@ def test_a_battery_has_a_charge() -> None:
 
 
 def test_a_sensor_without_limits_has_none() -> None:
-    [told] = telling.temperature_elements({"coretemp/Core 0": r.Sensor(45.5)}, None)
+    [told] = elements.temperature_elements({"coretemp/Core 0": r.Sensor(45.5)}, None)
 
     assert told == (Element("Sensor", "coretemp/Core 0"), Element("Temperature", 45.5, "degC"))
 
@@ -206,12 +206,12 @@ def test_every_measured_value_has_units() -> None:
     then = r.Processes(1, {}, {7: r.Process(1, "sim", 0.0)})
     now = r.Processes(1, {}, {7: r.Process(1, "sim", 1.0)})
     told = [
-        *telling.cpu_elements(r.CpuTimes({"user": 1.0, "idle": 1.0}, 1, 1.0), None),
-        *telling.memory_elements(r.Memory(9, 8, 7, 6, 5, 4, 3, 2), None),
-        *telling.disk_elements({"sda": DISK}, Earlier({"sda": DISK}, 1.0)),
-        *telling.interface_elements({"lo": ETHERNET}, Earlier({"lo": ETHERNET}, 1.0)),
-        *telling.process_elements(now, Earlier(then, 1.0)),
-        *telling.temperature_elements({"cpu": r.Sensor(1.0, 2.0, 3.0)}, None),
+        *elements.cpu_elements(r.CpuTimes({"user": 1.0, "idle": 1.0}, 1, 1.0), None),
+        *elements.memory_elements(r.Memory(9, 8, 7, 6, 5, 4, 3, 2), None),
+        *elements.disk_elements({"sda": DISK}, Earlier({"sda": DISK}, 1.0)),
+        *elements.interface_elements({"lo": ETHERNET}, Earlier({"lo": ETHERNET}, 1.0)),
+        *elements.process_elements(now, Earlier(then, 1.0)),
+        *elements.temperature_elements({"cpu": r.Sensor(1.0, 2.0, 3.0)}, None),
     ]
 
     bare = {each.name for elements in told for each in elements if each.units is None}
@@ -221,7 +221,7 @@ def test_every_measured_value_has_units() -> None:
 
 @pytest.mark.parametrize("text", ["name\x00\x1b[2J", "\ud800", "x" * 10_000, "<&>", "", " 7 "])
 def test_odd_names_can_be_sent(text: str) -> None:
-    [told] = telling.disk_elements({text: DISK}, None)
+    [told] = elements.disk_elements({text: DISK}, None)
     event = PerformanceEvent(EventName("DiskIO", "urn:x"), "2026-01-01T00:00:00Z", told)
 
     received = read(write(EventMessage("1", event)))
@@ -251,15 +251,15 @@ def test_whatever_a_kernel_says_can_be_sent(
     then, now = disks
     before, after = (r.CpuTimes(seconds, 1) for seconds in times)
     told = [
-        *telling.load_elements(load, None),
-        *telling.memory_elements(memory, None),
-        *telling.disk_elements({"sda": now}, Earlier({"sda": then}, interval_s)),
-        *telling.temperature_elements({"cpu": sensor}, None),
-        *telling.cpu_elements(after, Earlier(before, interval_s)),
+        *elements.load_elements(load, None),
+        *elements.memory_elements(memory, None),
+        *elements.disk_elements({"sda": now}, Earlier({"sda": then}, interval_s)),
+        *elements.temperature_elements({"cpu": sensor}, None),
+        *elements.cpu_elements(after, Earlier(before, interval_s)),
     ]
 
-    for elements in told:
-        event = PerformanceEvent(EventName("Odd", "urn:x"), "2026-01-01T00:00:00Z", elements)
+    for each in told:
+        event = PerformanceEvent(EventName("Odd", "urn:x"), "2026-01-01T00:00:00Z", each)
         received = read(write(EventMessage("1", event)))
 
         assert isinstance(received, EventMessage)

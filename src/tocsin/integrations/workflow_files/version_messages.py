@@ -10,13 +10,13 @@ from urllib.parse import quote
 import msgspec
 
 from tocsin.errors.evolution import BadWorkflowFile
-from tocsin.integrations.workflow_files.reading import ReadWorkflow
 from tocsin.integrations.workflow_files.sources import SourceFile
+from tocsin.integrations.workflow_files.workflow import ReadWorkflow
 from tocsin.monitor.evolution.changes import Change, compare
 from tocsin.monitor.evolution.definition import Definition
 from tocsin.wire.blackboard.messages import Message
 
-TEXT_BYTES_MAX = 64 << 10  # of a file whose text is told
+TEXT_BYTES_MAX = 64 << 10  # of a file whose text is sent
 MESSAGE_BYTES_MAX = 900_000  # a broker takes events of a mebibyte; quotes in quotes grow
 DETAIL_CHARS_MAX = 60_000  # of one change
 
@@ -42,7 +42,7 @@ class Occasion:
     host: str
 
 
-def told(
+def version_messages(
     workflow: ReadWorkflow, last: SavedVersion | None, occasion: Occasion
 ) -> tuple[list[Change], list[Message]]:
     """What changed since the last version, and the messages that say so.
@@ -126,7 +126,7 @@ def _files(files: Sequence[SourceFile], room: int) -> Iterator[dict[str, str | N
 
 
 def saved_of(pairs: dict[str, str]) -> SavedVersion | None:
-    """The version that a VersionSaved message tells of; None if it was none of ours."""
+    """The version that a VersionSaved message is about; None if it was none of ours."""
     try:
         detail = json.loads(pairs["ChangeDetail"])
         return SavedVersion(

@@ -1,4 +1,4 @@
-"""How every engine's adapter words a message: times, lists, limits, ids that may be repeated."""
+"""MessageBuilder: the messages of every engine's adapter: times, lists, limits, repeatable ids."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Pairs = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
-    """Words the messages of one run.
+class MessageBuilder:
+    """Builds the messages of one run.
 
-    An id is made of what the message is about, never of when it was made: whoever tells the same
+    An id is made of what the message is about, never of when it was made: whoever reports the same
     thing twice makes the same id, and the broker stores it once. When the run began is part of
-    its name there: people give one run id to two runs, and both are to be heard.
+    its name there: people give one run id to two runs, and both are stored.
     """
 
     engine: str
@@ -75,9 +75,9 @@ class Teller:
     ) -> Message:
         """What an activity uses at an instant. No event: the time is only the message's own."""
         about = {"ActivityId": activity, "ActivityType": kind, "Attempt": str(attempt)}
-        told = {name: value for name, value in (*about.items(), *pairs.items()) if value}
+        given = {name: value for name, value in (*about.items(), *pairs.items()) if value}
         return Message(
-            {"RunId": self.run, "WorkflowName": self.workflow, **told},
+            {"RunId": self.run, "WorkflowName": self.workflow, **given},
             id=f"{self.name}/{_short(activity)}/{attempt}/sample/{round(at_s * 1_000)}",
             source=self.source,
             time=rfc3339(at_s),
@@ -87,10 +87,10 @@ class Teller:
         self, concept: str, at_s: float, about: Pairs, pairs: Pairs, name: tuple[object, ...]
     ) -> Message:
         time = rfc3339(at_s)
-        told = {key: value for key, value in (*about.items(), *pairs.items()) if value}
+        given = {key: value for key, value in (*about.items(), *pairs.items()) if value}
         lead = {"RunId": self.run, "WorkflowName": self.workflow, concept: time}
         parts = (self.name, *(part for part in name if part != ""))
-        return Message({**lead, **told}, "/".join(map(str, parts)), self.source, time)
+        return Message({**lead, **given}, "/".join(map(str, parts)), self.source, time)
 
 
 def rfc3339(at_s: float) -> str:
@@ -107,23 +107,23 @@ def source_of(engine: str, run: str) -> str:
 
 
 def beginning(text: object) -> str | None:
-    """A command is told by how it begins."""
+    """The beginning of a command."""
     return str(text)[:TEXT_CHARS_MAX] if text else None
 
 
 def end(text: object) -> str | None:
-    """A log or a trace is told by how it ends."""
+    """The end of a log or a trace."""
     return str(text)[-TEXT_CHARS_MAX:] if text else None
 
 
 def array(items: Iterable[object]) -> str | None:
-    """A list as text; None if it is empty, as nothing is then to be told."""
+    """A list as text; None if it is empty."""
     listed = [str(item) for item in items][:LIST_ITEMS_MAX]
     return json.dumps(listed, ensure_ascii=False) if listed else None
 
 
 def plan_pieces(tasks: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """A plan as texts that each fit a message. Of a task with too many parents some are told."""
+    """A plan as texts that each fit a message. Of a task with too many parents some are sent."""
     piece: list[str] = []
     size = 0
     for task in tasks:

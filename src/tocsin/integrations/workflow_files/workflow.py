@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tocsin.integrations.snakemake_words import version_of, workflow_home, workflow_name
+from tocsin.integrations.snakemake.log_text import version_of, workflow_home, workflow_name
 from tocsin.integrations.workflow_files.cwl import read_cwl
 from tocsin.integrations.workflow_files.snakefile import read_snakefile
 from tocsin.integrations.workflow_files.sources import SourceFile, Sources

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 from tocsin.client.tracking.heartbeat import HEARTBEAT_S, Heartbeat
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.integrations.files import DiskFiles, tails_of
-from tocsin.integrations.snakemake_numbers import NumbersOfJobs
-from tocsin.integrations.snakemake_plan import facts_of, jobs_of, touches, workflow_that_logs
-from tocsin.integrations.snakemake_records import ENGINE, SnakemakeRun
-from tocsin.integrations.snakemake_words import paths_in
+from tocsin.integrations.snakemake.log_text import paths_in
+from tocsin.integrations.snakemake.numbers import NumbersOfJobs
+from tocsin.integrations.snakemake.plan import facts_of, jobs_of, touches, workflow_that_logs
+from tocsin.integrations.snakemake.records import ENGINE, SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
 
 SNAKEMAKE_LOGGER = "snakemake.logging"
@@ -31,11 +31,11 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
-class Seer(logging.Filter):
+class RecordFilter(logging.Filter):
     """Adds to a few records what only the logging thread can see: the workflow and its jobs.
 
     A filter of Snakemake's logger runs in the thread that logs, where the workflow holds still.
-    The handler runs in another, later, when the plan may be changing under its eyes.
+    The handler runs in another, later, when the plan may be changing.
     """
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Seer(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         try:
-            self._see(record, str(getattr(record, "event", None) or "").lower())
+            self._annotate(record, str(getattr(record, "event", None) or "").lower())
         except Exception:  # of whatever kind: Snakemake's own log must go on
-            record.tocsin_unseen = True
+            record.tocsin_incomplete = True
         return True
 
-    def _see(self, record: logging.LogRecord, event: str) -> None:
+    def _annotate(self, record: logging.LogRecord, event: str) -> None:
         if event == "workflow_started":
             self.workflow, self.size = workflow_that_logs(), (0, 0)
             self.numbers = NumbersOfJobs()
@@ -70,9 +70,9 @@ class Seer(logging.Filter):
 
 
 class SnakemakeHook:
-    """One Snakemake process told to a broker. Every method may be called by any thread.
+    """Reports one Snakemake process to a broker. Every method may be called by any thread.
 
-    A child that was forked off has a copy, and closes it when it ends: it has nothing to tell.
+    A child that was forked off has a copy, and closes it when it ends: it has nothing to report.
     """
 
     def __init__(
@@ -93,27 +93,27 @@ class SnakemakeHook:
         self._run = SnakemakeRun(DiskFiles, name, run_id, heartbeat_s)
         self._sink = sink or Outbox(broker, source=f"/engines/{ENGINE}", spool=spool)
         self._heartbeat = Heartbeat(self._beat, heartbeat_s)
-        self._seer = Seer()
+        self._filter = RecordFilter()
         self._open = True
 
     def watch(self) -> None:
         """From here on, records carry what the workflow knows and does not log."""
-        logging.getLogger(SNAKEMAKE_LOGGER).addFilter(self._seer)
+        logging.getLogger(SNAKEMAKE_LOGGER).addFilter(self._filter)
         self._heartbeat.start()
 
-    def saw(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> None:
         if os.getpid() != self._process:
             return
         with self._lock:
             if not self._open:
                 return
             try:
-                self._put(self._run.saw(record.__dict__))
+                self._put(self._run.handle(record.__dict__))
             except Exception as fault:  # one that escapes would end Snakemake's listener for good
                 self._note(fault)
 
     def close(self) -> None:
-        """Tell the end, and wait for the broker no longer than the outbox may."""
+        """Report the end, and wait for the broker no longer than the outbox may."""
         if os.getpid() != self._process:
             return
         raised = sys.exc_info()[1]
@@ -122,8 +122,8 @@ class SnakemakeHook:
                 return
             self._open = False
             self._heartbeat.stop()
-            logging.getLogger(SNAKEMAKE_LOGGER).removeFilter(self._seer)
-            self._seer.workflow = None
+            logging.getLogger(SNAKEMAKE_LOGGER).removeFilter(self._filter)
+            self._filter.workflow = None
             try:
                 self._put(self._run.closed(self._clock(), raised=raised))
             except Exception as fault:
@@ -140,7 +140,7 @@ class SnakemakeHook:
             self._sink.put(message)
 
     def _note(self, fault: Exception) -> None:
-        """Said once, where people look, and not through the log that we are part of."""
+        """Printed once, where people look, and not through the log that we are part of."""
         self.faults += 1
         if self.faults == 1:
             print(f"tocsin: a log record could not be sent: {fault!r}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""How many jobs there will be, and which: told when known, and again when there are more."""
+"""How many jobs there will be, and which: sent when known, and again when there are more."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tocsin.integrations.files import Files
-from tocsin.integrations.snakemake_numbers import NUMBERS_MAX, numbers_in, plain
-from tocsin.integrations.snakemake_plan import PlannedJob
-from tocsin.integrations.telling import LIST_ITEMS_MAX, Pairs, Teller, plan_pieces
+from tocsin.integrations.message_builder import LIST_ITEMS_MAX, MessageBuilder, Pairs, plan_pieces
+from tocsin.integrations.snakemake.numbers import NUMBERS_MAX, numbers_in, plain
+from tocsin.integrations.snakemake.plan import PlannedJob
 from tocsin.wire.blackboard.messages import Message
 
 SIZES_MAX = 100_000  # of external files remembered: jobs share their references
-HELD_MAX = 1_000  # jobs of a rule whose numbers are told as soon as one differs
+HELD_MAX = 1_000  # jobs of a rule whose numbers are sent as soon as one differs
 
 
 @dataclass(slots=True)
@@ -28,19 +28,19 @@ class _Late:
 
 @dataclass(slots=True)
 class Totals:
-    """The plan as far as it was told. Totals come late, and grow at checkpoints."""
+    """The plan as far as it was sent. Totals come late, and grow at checkpoints."""
 
     plan: dict[str, PlannedJob] = field(default_factory=dict)
     sizes: dict[str, int | None] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     late: dict[str, _Late] = field(default_factory=dict)
     total: int | None = None
-    told: int = 0
+    sent: int = 0
 
     def planned(
-        self, teller: Teller, files: Files, at_s: float, jobs: Sequence[PlannedJob]
+        self, builder: MessageBuilder, files: Files, at_s: float, jobs: Sequence[PlannedJob]
     ) -> list[Message]:
-        """The jobs that are new or have other parents, in pieces; the rest was told before."""
+        """The jobs that are new or have other parents, in pieces; the rest was sent before."""
         fresh = [job for job in jobs if self.plan.get(job.id) != job]
         if not fresh and len(jobs) == self.total:
             return []
@@ -50,8 +50,8 @@ class Totals:
         pieces = plan_pieces(self._task(job, files) for job in fresh)
         known = {"PlannedActivities": str(self.total), "PlannedCounts": counts}
         return [
-            self._message(teller, at_s, {**known, "ActivityPlan": piece}) for piece in pieces
-        ] or [self._message(teller, at_s, known)]
+            self._message(builder, at_s, {**known, "ActivityPlan": piece}) for piece in pieces
+        ] or [self._message(builder, at_s, known)]
 
     def below(self, ids: Iterable[str]) -> set[str]:
         """All that was to run after one of these."""
@@ -67,7 +67,9 @@ class Totals:
             waiting.extend(new)
         return found
 
-    def counted(self, teller: Teller, at_s: float, stats: Mapping[str, object]) -> list[Message]:
+    def counted(
+        self, builder: MessageBuilder, at_s: float, stats: Mapping[str, object]
+    ) -> list[Message]:
         """The counts of jobs for each rule, where there is no plan."""
         counts = {str(rule): n for rule, n in stats.items() if rule != "total" and _count(n)}
         total = sum(n for n in counts.values() if isinstance(n, int))
@@ -75,19 +77,19 @@ class Totals:
             return []
         self.total = total
         pairs = {"PlannedActivities": str(total), "PlannedCounts": json.dumps(counts)}
-        return [self._message(teller, at_s, pairs)]
+        return [self._message(builder, at_s, pairs)]
 
-    def grown(self, teller: Teller, at_s: float, total: int) -> list[Message]:
+    def grown(self, builder: MessageBuilder, at_s: float, total: int) -> list[Message]:
         if total == self.total:
             return []
         self.total = total
-        return [self._message(teller, at_s, {"PlannedActivities": str(total)})]
+        return [self._message(builder, at_s, {"PlannedActivities": str(total)})]
 
     def numbers_of(self, id: str, rule: str, command: object) -> str | None:
         """Tasks of a plan with numbers that the plan had not, as a job begins with this command.
 
-        Where the plan has none of a rule, nothing is told until one of its jobs differs from those
-        before it; then theirs are told, too.
+        Where the plan has none of a rule, nothing is sent until one of its jobs differs from those
+        before it; then theirs are sent, too.
         """
         now = numbers_in(command)
         planned = self.plan.get(id)
@@ -109,24 +111,24 @@ class Totals:
     def _of(self, rule: str) -> Iterator[PlannedJob]:
         return (job for job in self.plan.values() if job.rule == rule)
 
-    def _message(self, teller: Teller, at_s: float, pairs: Pairs) -> Message:
-        self.told += 1
-        is_plan = self.told == 1 and "ActivityPlan" in pairs
+    def _message(self, builder: MessageBuilder, at_s: float, pairs: Pairs) -> Message:
+        self.sent += 1
+        is_plan = self.sent == 1 and "ActivityPlan" in pairs
         concept = "ActivityPlanned" if is_plan else "WorkflowChanged"
-        given = self.given if self.told == 1 else {}
-        return teller.of_run(concept, at_s, {**given, **pairs}, mark=str(self.told))
+        given = self.given if self.sent == 1 else {}
+        return builder.of_run(concept, at_s, {**given, **pairs}, mark=str(self.sent))
 
     def _task(self, job: PlannedJob, files: Files) -> dict[str, object]:
         sizes = [self._size(path, files) for path in job.external[:LIST_ITEMS_MAX]]
-        told: dict[str, object] = {
+        task: dict[str, object] = {
             "id": job.id,
             "type": job.rule,
             "parents": list(job.parents),
             "external_bytes": sum(size for size in sizes if size is not None),
         }
         if job.numbers:
-            told["numbers"] = plain(job.numbers)
-        return {**told, "checkpoint": True} if job.checkpoint else told
+            task["numbers"] = plain(job.numbers)
+        return {**task, "checkpoint": True} if job.checkpoint else task
 
     def _size(self, path: str, files: Files) -> int | None:
         if path not in self.sizes:

@@ -24,6 +24,8 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import PegasusDoor
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
+from tocsin.drivers.soap_tcp.door import SoapTcpDoor
+from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
 from tocsin.store.store import Store
@@ -36,6 +38,8 @@ class Refusing:
     node: Node
     http: HttpDoor
     pegasus: PegasusDoor
+    soap: SoapServices
+    soap_tcp: SoapTcpDoor
     directory: Directory
     reads: list[object] = field(default_factory=list)
 
@@ -46,7 +50,9 @@ class Refusing:
         """What changes if anything is stored or subscribed."""
         broker, nobody = self.node.broker, internal("test")
         kept = broker.kept("")
-        return broker.head, len(self.node.port.views(nobody)), broker.streams_open, sorted(kept)
+        own = broker.head, len(self.node.port.views(nobody)), broker.streams_open, sorted(kept)
+        boxes = self.soap.boxes.open().port
+        return *own, boxes.head, len(boxes.views(nobody))
 
 
 Walk = Callable[[Refusing], Awaitable[list[str]]]
@@ -72,13 +78,14 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
     http = await listen(node, settings.http.address, soap.answer, entries)
     node.address = http.address
     pegasus = await listen_pegasus(node, "127.0.0.1:0")
+    soap_tcp = await listen_soap_tcp(soap.answer, "127.0.0.1:0", settings.soap_tcp, node.note)
     try:
         await node.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
         reads.clear()
-        yield Refusing(node, http, pegasus, entries, reads)
+        yield Refusing(node, http, pegasus, soap, soap_tcp, entries, reads)
     finally:
         node.stopping = True
-        await asyncio.gather(http.close(), pegasus.close())
+        await asyncio.gather(http.close(), pegasus.close(), soap_tcp.close())
         await soap.close()
         if node.monitor is not None:
             await node.monitor.close()

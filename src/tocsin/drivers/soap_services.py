@@ -40,7 +40,7 @@ def soap_context(node: Node) -> SoapContext:
     return SoapContext(
         port=node.port,
         options=options,
-        consumers=ConsumerRules(node.rules, partial(check_not_ourselves, node)),
+        consumers=ConsumerRules(node.sinks, node.rules, partial(check_not_ourselves, node)),
         topics=node.topics,
         latest=node.latest,
         on_ended=node.on_ended.append,

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.broker.delivery.trust import parse_sink
+from tocsin.broker.delivery.address import SOAP_TCP, scheme_of
 from tocsin.broker.registry import Change
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
@@ -146,7 +146,7 @@ class EventingService:
             raise unusable_reference(
                 asked.spec, "NotifyTo is not an address that the broker can send to"
             )
-        if asked.mode == PUSH_WITH_ACK and parse_sink(consumer.address, soap_tcp=True).soap_tcp:
+        if asked.mode == PUSH_WITH_ACK and scheme_of(consumer.address) == SOAP_TCP:
             raise mode_unavailable(PUSH_WITH_ACK)  # what is sent by SOAP.TCP is not answered
         if not is_own_box(consumer.address, request.call.base):
             self._consumers.check(consumer.address, request.session.peer, request.call.base)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tocsin.access.session import internal
+from tocsin.broker.delivery.address import parse_address
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
-from tocsin.broker.delivery.trust import parse_sink
 from tocsin.broker.effects import Push
 from tocsin.broker.runtime import Runtime, Tasks
 from tocsin.services.soap.call import Answer, SoapCall
@@ -59,7 +59,7 @@ class OwnBoxes:
             body=message,
             content_type=content_type(template.terms.soap),
             soap_action="",
-            path=parse_sink(push.sink, soap_tcp=True).target,
+            path=parse_address(push.sink).target,
             query="",
             base="",
             session=SERVICE,

@@ -67,7 +67,7 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
     with patch.object(node_module, "Readers", RecordingReaders):
         node = Node(settings, Store.open(directory), Notes(), decide=decide)
     soap = SoapServices(node)
-    node.monitor = open_monitor(node)
+    node.monitor = open_monitor(node.port, node.settings)
     entries = Directory(node.port)
     http = await listen(node, settings.http.address, soap.answer, entries)
     node.address = http.address

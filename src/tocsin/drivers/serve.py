@@ -147,7 +147,7 @@ async def _serve(
     soap = SoapServices(node)
     doors: Doors = {}
     try:
-        node.monitor = open_monitor(node)
+        node.monitor = open_monitor(node.port, node.settings)
         node.archiver = open_archiver(node, directory)
         await _open(doors, node, soap, directory, tls)
     except BaseException:

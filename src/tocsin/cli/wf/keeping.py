@@ -72,8 +72,8 @@ def _write(data: bytes, arguments: Namespace, missing: list[str] | None) -> None
 
 def _missing(crate: bytes) -> list[str]:
     """What the crate lacks to be run again, as its README has it."""
-    from tocsin.monitor.provenance.crate_missing import missing_in
-    from tocsin.monitor.provenance.crate_plan import README
+    from tocsin.monitor.provenance.crate.missing import missing_in
+    from tocsin.monitor.provenance.crate.plan import README
 
     with zipfile.ZipFile(io.BytesIO(crate)) as archive:
         return missing_in(archive.read(README).decode("utf-8", "replace"))

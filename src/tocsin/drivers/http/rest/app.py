@@ -29,6 +29,7 @@ from tocsin.drivers.http.rest.subscriptions import box_routes, subscription_rout
 from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 100
 
 
-def endpoints(node: Node, door: Door, directory: Directory) -> list[Endpoint]:
+def endpoints(
+    node: Node, door: Door, directory: Directory, performance: PerformanceService
+) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
     not_ourselves = partial(check_not_ourselves, node)
     subscriptions = Subscriptions(node.port, node.sinks, node.rules, not_ourselves)
@@ -52,16 +55,18 @@ def endpoints(node: Node, door: Door, directory: Directory) -> list[Endpoint]:
         *box_routes(door, subscriptions),
         *dead_letter_routes(node),
         *directory_routes(node.port, directory),
-        *performance_routes(node),
+        *performance_routes(performance),
         *soap_document_routes(node),
-        *operation_routes(node, door),
+        *operation_routes(node, door, performance),
         *status_routes(node, door),
     ]
 
 
-def application(node: Node, door: Door, directory: Directory) -> Application:
+def application(
+    node: Node, door: Door, directory: Directory, performance: PerformanceService
+) -> Application:
     """Answers at every endpoint."""
-    routes = routes_of(endpoints(node, door, directory), node.port)
+    routes = routes_of(endpoints(node, door, directory, performance), node.port)
     app = Starlette(
         routes=routes,
         exception_handlers={

@@ -9,7 +9,7 @@ import pytest
 from raw_http import Answer, Raw, get, once
 
 from served import Served
-from tocsin.wire.api.openapi import description
+from tocsin.wire.api.openapi.document import description
 
 LINEAGE = (
     b'{"eventType":"START","eventTime":"2026-11-16T07:00:00Z","producer":"https://p.example/",'

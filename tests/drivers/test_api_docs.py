@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 from served import served
 from tocsin.drivers.http.rest.app import application
-from tocsin.wire.api.openapi import description
+from tocsin.wire.api.openapi.document import description
 
 
 def test_every_operation_has_an_id_of_its_own_and_a_summary() -> None:
@@ -39,7 +39,7 @@ SOAP = ("/soap", "/axis2/", "/onvif/", "/wsman")  # their own documents describe
 
 
 def test_every_route_is_described_and_everything_described_is_a_route() -> None:
-    app = application(MagicMock(), MagicMock(), MagicMock())  # only asked for its table of routes
+    app = application(*[MagicMock()] * 4)  # only asked for its table of routes
     routes = {
         (method.lower(), re.sub(r":\w+", "", route.path))  # type: ignore[attr-defined]
         for route in app.routes  # type: ignore[attr-defined]

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-from tocsin.archive.parquet import read_range
+from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_events
 from tocsin.drivers.archive.messages import Order, Rolled
-from tocsin.drivers.archive.rolling import Roller
+from tocsin.drivers.archive.roller import Roller
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.ontology import built_in

@@ -166,7 +166,7 @@ def test_two_do_not_fill_one_archive(log: Log, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rolling, "LOCK_WAIT_S", 0.0)
     log.write(3)
 
-    with Roller(log.order(), built_in()), pytest.raises(ArchiveInUse):
+    with Roller(log.options(), built_in()), pytest.raises(ArchiveInUse):
         log.roll()
 
     assert log.roll().through == 3
@@ -223,7 +223,7 @@ def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(log: Log) -> None:
     log.store.write(Batch(events=events))
 
     ended = subprocess.run(
-        [sys.executable, "-c", CUT_SHORT, encode(log.order()).decode()],
+        [sys.executable, "-c", CUT_SHORT, encode(log.options()).decode()],
         capture_output=True,
         text=True,
         check=False,
@@ -238,7 +238,7 @@ def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(log: Log) -> None:
 def test_the_filling_process_may_be_killed_at_any_moment(log: Log, seed: int) -> None:
     log.write(3_000)
     command = [sys.executable, "-m", "tocsin.drivers.archive.writer_main"]
-    command.append(encode(log.order(seal_bytes=1)).decode())
+    command.append(encode(log.options(seal_bytes=1)).decode())
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     child.stdin.write(encode(Roll(3_000)) + b"\n")
@@ -270,7 +270,12 @@ def test_after_a_roll_samples_are_merged_and_if_not_the_roll_is_done_all_the_sam
     (second / ".in-the-way.parquet").mkdir()
 
     ended = subprocess.run(
-        [sys.executable, "-m", "tocsin.drivers.archive.writer_main", encode(log.order()).decode()],
+        [
+            sys.executable,
+            "-m",
+            "tocsin.drivers.archive.writer_main",
+            encode(log.options()).decode(),
+        ],
         input=encode(Roll(5)) + b"\n",
         capture_output=True,
         check=False,

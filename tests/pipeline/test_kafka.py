@@ -21,7 +21,7 @@ from pipeline.archives import FACTS_READER
 from pipeline.damage import pipeline
 from pipeline.kafka_broker import connector, kafka, new_topic
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, ranges
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_batch, to_events
 from tocsin.event.stored import Stored
@@ -69,8 +69,8 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
 
 def archived(events: Sequence[Stored], directory: Path) -> Path:
     writer = ArchiveWriter(str(directory), SealLimits())
-    for part in ranges([to_batch(events, FACTS_READER)], 1, len(events)):
-        writer.write_fresh(part)
+    for segment in segments([to_batch(events, FACTS_READER)], 1, len(events)):
+        writer.write_fresh(segment)
     return directory
 
 

@@ -19,20 +19,20 @@ from tocsin.drivers.frames.connection import Connection as FramesConnection
 from tocsin.drivers.frames.door import listen as listen_frames
 from tocsin.drivers.frames.session import Session as FramesSession
 from tocsin.drivers.http.asgi import AsgiExchange
-from tocsin.drivers.http.board_socket import BoardSocket
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.reader import RequestReader
 from tocsin.drivers.http.server import listen
 from tocsin.drivers.http.soap_exchange import SoapExchange
-from tocsin.drivers.http.socketing import EventSocket
-from tocsin.drivers.http.streaming import EventStream
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.door import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.soap_tcp.session import Session as SoapTcpSession
+from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.directory.directory import Directory
+from tocsin.services.streams.event_socket import EventSocket
+from tocsin.services.streams.event_stream import EventStream
 from tocsin.store.store import Store
 from tocsin.wire.dime import Decoder, envelope_message
 from tocsin.wire.framing import FrameCutter

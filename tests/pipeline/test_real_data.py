@@ -25,7 +25,7 @@ from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import to_batch
 from tocsin.event.stored import Stored
-from tocsin.monitor.estimate.facts import PastRun
+from tocsin.monitor.estimate.types import PastRun
 from tocsin.ontology import built_in
 from tocsin.pipeline.job import Done, Job, run
 from tocsin.tables.published import read_table

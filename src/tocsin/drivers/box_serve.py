@@ -33,9 +33,9 @@ from tocsin.drivers.tls import door_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
-from tocsin.services.soap.broker_dispatcher import mailbox_dispatcher
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
+from tocsin.services.soap_services import mailbox_dispatcher
 
 _ALSO_HERE: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for its WSDL
 

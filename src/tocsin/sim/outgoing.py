@@ -66,7 +66,7 @@ class Outgoing:
         process.broker.pushed(push.lane, outcome, self._world.clock_ns)
         process.kick()
 
-    def take_leave(self, leave: do.TakeLeave) -> None:
+    def close_subscription(self, leave: do.CloseSubscription) -> None:
         """The simulated sinks speak HTTP, which has no word for it."""
         self._world.trace(f"leave taken for {leave.subscription_id}")
 

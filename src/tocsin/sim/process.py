@@ -72,7 +72,7 @@ class Process:
             do.ReadLog: self._read_log,
             do.Survey: self._survey,
             do.Push: self.outgoing.push,
-            do.TakeLeave: self.outgoing.take_leave,
+            do.CloseSubscription: self.outgoing.close_subscription,
             do.Handshake: self.outgoing.shake_hands,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,

@@ -10,7 +10,7 @@ from tocsin.drivers.frames.session import Session
 from tocsin.drivers.frames.visits import unframed
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.streaming import begin_stream
+from tocsin.drivers.http.streams import begin_stream
 from tocsin.errors import TocsinError
 from tocsin.wire.framing import framed
 
@@ -77,7 +77,7 @@ class FrameStream:
             self._session.lost()
             self._session = None  # it has us: together we would be a cycle
 
-    def tick(self, now_s: float) -> float:
+    def tick(self) -> float:
         return inf
 
     def stop(self) -> None:

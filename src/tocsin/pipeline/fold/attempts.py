@@ -7,10 +7,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from tocsin.monitor.faults import WORDS_CHARS_MAX
 from tocsin.monitor.rules import ENDING
-from tocsin.monitor.showing import INHERITED
-from tocsin.monitor.states import SAME_MOMENT_S_MAX, ZONE_SLACK_S, ZONE_STEP_S, ZONE_STEPS
+from tocsin.monitor.states import (
+    SAME_MOMENT_S_MAX,
+    WORDS_CHARS_MAX,
+    ZONE_SLACK_S,
+    ZONE_STEP_S,
+    ZONE_STEPS,
+)
+from tocsin.monitor.views import INHERITED
 from tocsin.pipeline.fold.rules import cell_is_stamped, unpacked
 from tocsin.tables.schemas import USED
 

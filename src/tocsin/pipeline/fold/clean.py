@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.states import CLOCK_OFF_S_MIN, DELAY_S_MAX
 from tocsin.pipeline.derive.usage import WATCHED
 from tocsin.pipeline.fold.attempts import is_zone_apart, seconds_between

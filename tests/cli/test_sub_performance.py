@@ -149,9 +149,7 @@ def test_a_broker_that_keeps_its_door_to_itself_is_not_looked_for_here(
     monkeypatch: pytest.MonkeyPatch, broker: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # As if it were elsewhere: its own loopback is then not ours.
-    monkeypatch.setattr(
-        "tocsin.client.gma.broker_door.is_loopback", lambda host: host != "127.0.0.1"
-    )
+    monkeypatch.setattr("tocsin.client.gma.address.is_loopback", lambda host: host != "127.0.0.1")
     assert run(["sub", "--as", "gma", "--broker", broker.url, "UptimeCPULoad"]) == 1
     assert "only programs on its own machine" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""LogWitness: sees every write to the log and every acknowledgement, and compares."""
+"""LogCheck: sees every write to the log and every acknowledgement, and compares."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from tocsin.broker.log import EventStore, LogReader
 from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, Stored
+from tocsin.sim.workload import marker_of
 from tocsin.sim.world import Violation
 
 Key = tuple[str, str]
@@ -14,7 +15,7 @@ Key = tuple[str, str]
 CLOCK_JUMP_NS = 86_400 * 1_000_000_000  # by more, times go back: the clock was set right again
 
 
-class LogWitness:
+class LogCheck:
     """What the log must hold: everything whose write was confirmed, once, in order."""
 
     def __init__(self, duplicates_window: int) -> None:
@@ -25,22 +26,24 @@ class LogWitness:
         self.acknowledged = 0
         self._received_ns = 0
         self._seq_of: dict[Key, int] = {}
+        self._seqs_of: dict[str, list[int]] = {}  # by the marker in the data
         self._acknowledged: set[Key] = set()
         # Writes since the last one that was confirmed: one of them may be in the log. Also if the
         # disk was full: on a disk like the simulated one SQLite pads what it commits, and may have
         # had room for the whole transaction and not for the padding. Then a crash finds it.
-        self._in_doubt: list[Commit] = []
+        self._unconfirmed: list[Commit] = []
         self._in_order: dict[str, int] = {}  # the last number of a source that sends in turn
 
     def promise_order(self, source: str) -> None:
-        """This source sends an event only when the one before is acknowledged."""
+        """This source, or publisher of markers, sends an event only when the one before is
+        acknowledged."""
         self._in_order[source] = -1
 
     def writing(self, commit: Commit) -> None:
-        self._in_doubt.append(commit)
+        self._unconfirmed.append(commit)
 
     def written(self, commit: Commit, applied: Applied, first_seq: int) -> None:
-        self._in_doubt.clear()
+        self._unconfirmed.clear()
         if not self._is_all_of(commit.append, applied.events):
             raise Violation(f"an append was not applied as it was sent: {applied.events}")
         for stored in applied.events:
@@ -68,8 +71,8 @@ class LogWitness:
         """The events have their numbers by now: an answer tells the first and the last of them."""
         for offer, accepted in zip(append.offers, answers, strict=True):
             numbers = [self._seq_of[event.source, event.id] for event in offer]
-            told = (accepted.accepted, accepted.first, accepted.last)
-            if told != (len(offer), min(numbers, default=0), max(numbers, default=0)):
+            answer = (accepted.accepted, accepted.first, accepted.last)
+            if answer != (len(offer), min(numbers, default=0), max(numbers, default=0)):
                 raise Violation(f"an offer with the numbers {numbers} was answered with {accepted}")
 
     def _add(self, stored: Stored) -> None:
@@ -87,12 +90,35 @@ class LogWitness:
         if before is not None and before > self.trimmed_to and seq - before <= self._window:
             raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
         if before is None and event.source in self._in_order:
-            if int(event.id) < self._in_order[event.source]:
-                raise Violation(f"{event.source} {event.id} was stored after a later one")
-            self._in_order[event.source] = int(event.id)
+            self._check_turn(event.source, int(event.id))
+        marker = marker_of(event.data)
+        if marker is not None:
+            publisher, _, number = marker.rpartition(" ")
+            if publisher in self._in_order and marker not in self._seqs_of:
+                self._check_turn(publisher, int(number))
+            self._seqs_of.setdefault(marker, []).append(seq)
         self.events[seq] = event
         self._seq_of[key] = seq
         self.last = seq
+
+    def _check_turn(self, publisher: str, number: int) -> None:
+        if number < self._in_order[publisher]:
+            raise Violation(f"{publisher} {number} was stored after a later one")
+        self._in_order[publisher] = number
+
+    def check_stored(self, marker: str, by: str) -> None:
+        """An endpoint answers that it took the event with this marker."""
+        if marker not in self._seqs_of:
+            raise Violation(f"{marker} was acknowledged and is not in the log (by {by})")
+        self._acknowledge(("", marker))
+
+    def has(self, event: Event) -> bool:
+        return (event.source, event.id) in self._seq_of
+
+    def _acknowledge(self, key: Key) -> None:
+        if key not in self._acknowledged:
+            self._acknowledged.add(key)
+            self.acknowledged += 1
 
     def acknowledge(self, events: list[Event], accepted: Accepted) -> None:
         """An acknowledgement leaves the broker: what it speaks of must be on disk by now."""
@@ -105,25 +131,23 @@ class LogWitness:
                     f"{event.source} {event.id} is event {seq} and was acknowledged as "
                     f"{accepted.first} to {accepted.last}"
                 )
-            if (event.source, event.id) not in self._acknowledged:
-                self._acknowledged.add((event.source, event.id))
-                self.acknowledged += 1
+            self._acknowledge((event.source, event.id))
 
     def compare(self, store: EventStore, reader: LogReader) -> None:
         """After a start, and in the end: the log holds what it must, and nothing else."""
-        doubtful, self._in_doubt = self._in_doubt, []
-        trims = {self.trimmed_to, *(commit.change.trim_to for commit in doubtful)}
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        trims = {self.trimmed_to, *(commit.change.trim_to for commit in unconfirmed)}
         if store.first_seq - 1 not in trims:
             raise Violation(f"the log begins with {store.first_seq}, trimmed to {trims}")
         if store.last_seq != self.last:
-            self._adopt(doubtful, store, reader)
+            self._adopt(unconfirmed, store, reader)
         self.trimmed_to = store.first_seq - 1
         self._compare_events(reader)
 
-    def _adopt(self, doubtful: list[Commit], store: EventStore, reader: LogReader) -> None:
+    def _adopt(self, unconfirmed: list[Commit], store: EventStore, reader: LogReader) -> None:
         """The log holds more or less than was confirmed: one whole append more is right."""
         more = reader.read(self.last, max(1, store.last_seq - self.last)).events
-        if more and any(self._is_all_of(commit.append, more) for commit in doubtful):
+        if more and any(self._is_all_of(commit.append, more) for commit in unconfirmed):
             for stored in more:
                 self._add(stored)
             return

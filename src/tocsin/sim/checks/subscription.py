@@ -1,4 +1,4 @@
-"""Account: what the world knows of one subscription, beside what the broker knows of it."""
+"""SubscriptionRecord: what the world knows of one subscription, beside what the broker knows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import UNSET
 from tocsin.broker.registry import Change
 from tocsin.event.event import Event
 from tocsin.event.subscription import Config, Kind, State, Subscription
-from tocsin.sim.workload import BY_TEXT, Want, wants
+from tocsin.sim.workload import Want, want_of, wants
 
 T = TypeVar("T")
 
@@ -18,27 +18,27 @@ T = TypeVar("T")
 @dataclass(slots=True)
 class _Entry(Generic[T]):
     value: T
-    ask: int
+    request: int
     until_seq: int | None = None  # the head of the log when a later value was sure to hold
 
 
-class Doubtful(Generic[T]):
+class Uncertain(Generic[T]):
     """A value that clients change, and whose changes may be lost on the way.
 
-    A change that was asked for may hold from then on; once it is answered, those before it do not.
+    A change that was requested may hold from then on; once it is answered, those before it do not.
     """
 
     def __init__(self, first: T) -> None:
         self._entries = [_Entry(first, 0)]
 
-    def ask(self, ask: int, value: T) -> None:
-        self._entries.append(_Entry(value, ask))
+    def request(self, number: int, value: T) -> None:
+        self._entries.append(_Entry(value, number))
 
-    def confirm(self, ask: int, head: int) -> None:
-        if all(entry.ask != ask for entry in self._entries):
+    def confirm(self, number: int, head: int) -> None:
+        if all(entry.request != number for entry in self._entries):
             return
         for entry in self._entries:
-            if entry.ask == ask:
+            if entry.request == number:
                 return
             if entry.until_seq is None:
                 entry.until_seq = head
@@ -55,51 +55,59 @@ class Doubtful(Generic[T]):
             if entry.until_seq is None or entry.until_seq >= seq
         ]
 
+    @property
+    def is_unchanged(self) -> bool:
+        return len(self._entries) == 1
+
 
 @dataclass(slots=True)
-class Account:
+class SubscriptionRecord:
     """One subscription: what it may be, what it has got, and what it is owed."""
 
     id: str
     kind: Kind
     start: int
-    want: Doubtful[Want]
-    sink: Doubtful[str | None]
-    expires_ns: Doubtful[int | None]
+    want: Uncertain[Want]
+    sink: Uncertain[str | None]
+    expires_ns: Uncertain[int | None]
     may_drop: bool  # it, or the broker, has a limit that lets go of events
-    taken: set[int] = field(default_factory=set)  # by its sink, or by who pulls
-    refused: set[int] = field(default_factory=set)  # answered so, and the broker was told
+    is_soap: bool = False
+    taken: set[int] = field(default_factory=set)  # by its sink, or by whoever pulls
+    settled: set[int] = field(default_factory=set)  # of those, what the broker knows of
+    refused: set[int] = field(default_factory=set)  # answered so, and the broker knows
     given_up: set[int] = field(default_factory=set)
-    renounced: set[int] = field(default_factory=set)  # dead letters dropped on request
-    dropped: int = 0
+    discarded: set[int] = field(default_factory=set)  # dead letters dropped on request
+    dropped: int = 0  # by processes that have ended
+    is_exact: bool = True  # neither crash nor change: every event is settled or counted as dropped
     is_paused: bool = False  # for sure
     is_ended: bool = False  # for sure
     may_have_ended: bool = False
-    last_ask: int = 0
+    last_request: int = 0
     moves: int = 0  # how often it was changed, perhaps to another sink
-    settled_to: int = 0  # what the broker, since its start, was told is delivered
+    settled_to: int = 0  # what the broker, since its start, knows to be delivered
     checked_to: int = 0  # no gap up to here
     trim_checked_to: int = 0
 
-    def ask(self, ask: int, change: Change) -> None:
+    def request(self, number: int, change: Change) -> None:
         """A change has reached the broker: from now on it may hold."""
-        self.last_ask = ask
+        self.last_request = number
+        self.is_exact = False
         self.is_paused &= change.state is not State.ACTIVE and change.sink is None
         if change.filters is not None:
-            self.want.ask(ask, BY_TEXT[bytes(change.filters)])
+            self.want.request(number, want_of(change.filters))
         if change.sink is not None:
-            self.sink.ask(ask, change.sink)
+            self.sink.request(number, change.sink)
         if change.expires_ns is not UNSET:
-            self.expires_ns.ask(ask, change.expires_ns)
+            self.expires_ns.request(number, change.expires_ns)
         self.may_drop |= change.config is not None and may_drop(change.config)
 
-    def confirm(self, ask: int, changed: Subscription, head: int) -> None:
+    def confirm(self, number: int, changed: Subscription, head: int) -> None:
         """The broker has answered: what was before does not hold any more."""
         for value in (self.want, self.sink, self.expires_ns):
-            value.confirm(ask, head)
+            value.confirm(number, head)
         self.moves += 1
-        # If more was asked since, that may be done already when this answer leaves.
-        if self.last_ask == ask:
+        # If more was requested since, that may be done already when this answer leaves.
+        if self.last_request == number:
             self.is_paused = changed.state is State.PAUSED
 
     def may_want(self, seq: int, event: Event) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from tocsin.access.session import anonymous
 from tocsin.broker.effects import Pulled
-from tocsin.errors import NoSuchBox
+from tocsin.errors import NoSuchBox, TocsinError
 from tocsin.event.stored import Stored
-from tocsin.sim.account import Account
-from tocsin.sim.checkers import Checkers
-from tocsin.sim.ends import Question
-from tocsin.sim.network import Network
-from tocsin.sim.process import Process
+from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.machine import Machine
+from tocsin.sim.runtime import SimTask
 from tocsin.sim.workload import Want, wants
-from tocsin.sim.world import NS_PER_MS, Action, Violation, World
+from tocsin.sim.world import NS_PER_MS, Action, Violation
 
+SESSION = anonymous("http")
 PULL_WAIT_MS_MAX = 60
 CALM_PULL_WAIT_MS = 1_000
 PULL_PATIENCE_MS = 100  # beyond the wait; then the answer is taken to be lost
@@ -25,13 +25,11 @@ BLOCKED_MS_MAX = 80
 class Puller:
     """One client of one box: pulls, and acknowledges with the next pull what it has got."""
 
-    def __init__(
-        self, world: World, network: Network, process: Process, checkers: Checkers, box: Account
-    ) -> None:
-        self._world = world
-        self._network = network
-        self._process = process
-        self._checkers = checkers
+    def __init__(self, machine: Machine, box: SubscriptionRecord) -> None:
+        self._machine = machine
+        self._world = machine.world
+        self._network = machine.network
+        self._checks = machine.checks
         self._box = box
         self._ack: str | None = None
         self._pulls = 0
@@ -45,49 +43,33 @@ class Puller:
         if self._world.calm:
             wait_ms = CALM_PULL_WAIT_MS
         events_max = self._world.random.randint(1, 6)
-        asked: list[Question] = []
+        tasks: list[SimTask] = []
 
         def arrive() -> None:
-            question = self._process.ask(
-                lambda broker, question: broker.pull(
-                    self._box.id,
-                    events_max,
-                    int(wait_ms * NS_PER_MS),
-                    ack,
-                    question,
-                    self._world.clock_ns,
+            task = self._machine.call(
+                lambda services: services.port.pull(
+                    SESSION, self._box.id, events_max, int(wait_ms * NS_PER_MS), ack
                 ),
-                lambda result: self._answered(number, ack, result),
+                lambda result: self._network.carry(lambda: self._arrived(number, result)),
             )
-            asked.extend(filter(None, [question]))
+            tasks.extend(filter(None, [task]))
 
         def lost() -> None:
             if number == self._pulls:
                 self._world.seen["pull answer lost"] += 1
-                for question in asked:
-                    if self._process.broker is not None:
-                        self._process.broker.cancel(question)
+                for task in tasks:
+                    task.cancel()
                 self.pull()
 
         self._network.carry(arrive)
         self._world.after_ms(wait_ms + PULL_PATIENCE_MS, lost)
 
-    def _answered(self, number: int, ack: str | None, result: object) -> None:
-        """The answer leaves the broker."""
-        if isinstance(result, Pulled):
-            self._checkers.handing_out(self._box, int(ack or 0), result.events)
-        elif isinstance(result, NoSuchBox):
-            if not self._box.may_be_gone(self._world.fair_ns):
-                raise Violation(f"box {self._box.id} is gone")
-            self._box.may_have_ended = True
-        self._network.carry(lambda: self._heard(number, result))
-
-    def _heard(self, number: int, result: object) -> None:
+    def _arrived(self, number: int, result: object) -> None:
         if number != self._pulls:  # it has hung up and asked again
             return
         if isinstance(result, Pulled):
             self._world.trace(f"{self._box.id} pulled {[s.seq for s in result.events]}")
-            self._checkers.took(self._box, result.events)
+            self._checks.took(self._box, result.events)
             self._ack = result.next
         self._pulls += 1
         if not isinstance(result, NoSuchBox):
@@ -97,29 +79,31 @@ class Puller:
 class StreamReader:
     """Follows a stream, and connects again where it was when the connection is lost."""
 
-    def __init__(
-        self, world: World, network: Network, process: Process, checkers: Checkers, want: Want
-    ) -> None:
-        self._world = world
-        self._network = network
-        self._process = process
-        self._log = checkers.log
+    def __init__(self, machine: Machine, want: Want) -> None:
+        self._machine = machine
+        self._world = machine.world
+        self._network = machine.network
+        self._log = machine.checks.log
         self._want = want
         self._number: int | None = None
         self._connection = 0
         self._arrival_ns = 0
         self._after: int | None = None  # the last event it knows to have passed
-        self._told_of_loss = False
+        self._has_lost = False
 
     def connect(self) -> None:
-        if self._number is not None or self._process.broker is None:
+        node = self._machine.node
+        if self._number is not None or node is None:
             self._world.soon(1, RECONNECT_MS_MAX, self.connect)
             return
         if self._after is None:
-            self._after = self._process.broker.head
+            self._after = node.broker.head
         self._connection += 1
-        self._number = self._process.open_stream(self, self._want.filter, self._after)
-        if self._number is None:
+        try:
+            self._number = node.port.open_stream(
+                SESSION, self, self._want.filter, self._after, "simulated"
+            )
+        except TocsinError:
             self._world.soon(1, RECONNECT_MS_MAX, self.connect)
 
     def write(self, events: list[Stored]) -> bool:
@@ -138,26 +122,26 @@ class StreamReader:
 
     def dropped(self, count: int) -> None:
         connection = self._connection
-        self._world.seen["stream told of loss"] += 1
+        self._world.seen["stream says what it lost"] += 1
 
-        def told() -> None:
+        def arrived() -> None:
             if connection == self._connection:
-                self._told_of_loss = True
+                self._has_lost = True
 
-        self._arrive(told)
+        self._arrive(arrived)
 
-    def cut_off(self) -> None:
+    def end(self, reason: str) -> None:
         """The broker is gone. What it wrote last may be lost with it."""
         self._number = None
         self._connection += 1
-        self._told_of_loss = False
+        self._has_lost = False
         self._world.soon(1, RECONNECT_MS_MAX, self.connect)
 
     def is_owed(self) -> str | None:
         if self._after is None:
             return "a stream never opened"
         for seq in range(self._after + 1, self._log.last + 1):
-            if wants(self._want, self._log.events[seq]) and not self._told_of_loss:
+            if wants(self._want, self._log.events[seq]) and not self._has_lost:
                 return f"a stream has not got event {seq}"
         return None
 
@@ -180,15 +164,17 @@ class StreamReader:
             if self._log.events.get(stored.seq) != stored.event:
                 raise Violation(f"a stream got an event {stored.seq} that the log has not")
             for seq in range(self._after + 1, stored.seq):
-                if wants(self._want, self._log.events[seq]) and not self._told_of_loss:
+                if wants(self._want, self._log.events[seq]) and not self._has_lost:
                     raise Violation(f"a stream got event {stored.seq} and not event {seq}")
-            self._after, self._told_of_loss = stored.seq, False
+            self._after, self._has_lost = stored.seq, False
 
     def _hang_up(self, connection: int) -> None:
         if connection == self._connection and self._number is not None:
-            self._process.close_stream(self._number)
-            self.cut_off()
+            if self._machine.node is not None:
+                self._machine.node.port.close_stream(self._number)
+            self.end("the reader hung up")
 
     def _ready(self, connection: int, number: int) -> None:
-        if connection == self._connection:
-            self._process.stream_ready(number)
+        node = self._machine.node
+        if connection == self._connection and node is not None and number in node.streams:
+            node.port.stream_ready(number)

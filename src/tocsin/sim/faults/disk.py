@@ -32,6 +32,10 @@ class FaultyDisk(SimDisk):
             else:
                 self._seen["unsynced writes torn"] += 1
 
+    def has_files(self, directory: str) -> bool:
+        """True if anything was ever written there."""
+        return any(path.startswith(f"{directory}/") for path in self._files)
+
     def kill(self) -> None:
         """The program ends and the machine runs on: what was written is there, synced or not."""
         self.has_power = True

@@ -1,43 +1,34 @@
-"""Publishers: each sends its events until all are acknowledged, in turn or several abreast."""
+"""Publishers by HTTP: each sends its events until all are acknowledged, in turn or several at a
+time."""
 
 from __future__ import annotations
 
+from tocsin.access.session import anonymous
 from tocsin.broker.effects import Accepted
 from tocsin.event.event import Event
-from tocsin.sim.log_witness import LogWitness
-from tocsin.sim.network import Network
+from tocsin.sim.machine import Machine
 from tocsin.sim.plan import PublisherPlan
-from tocsin.sim.process import Process
 from tocsin.sim.workload import draw_event
-from tocsin.sim.world import World
 
+SESSION = anonymous("http")
 ANSWER_MS = 150  # then it is sent again
 
 
 class Publisher:
-    """Somebody who publishes, and does not rest before the broker has said that it is kept."""
+    """Somebody who publishes, and does not rest before the broker has acknowledged it."""
 
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        process: Process,
-        log: LogWitness,
-        number: int,
-        plan: PublisherPlan,
-    ) -> None:
-        self._world = world
-        self._network = network
-        self._process = process
-        self._log = log
+    def __init__(self, machine: Machine, number: int, plan: PublisherPlan) -> None:
+        self._machine = machine
+        self._world = machine.world
+        self._network = machine.network
         self._pace_ms = plan.pace_ms
-        self._source = f"/publisher/{number}"
+        self._source = f"/{machine.host}/publisher/{number}"
         self._waiting = self._draw(plan)
         self._under_way: set[int] = set()
-        self._abreast = plan.abreast
+        self._in_flight_max = plan.in_flight_max
         self._latest = 0  # of those that arrived
-        if plan.abreast == 1:
-            log.promise_order(self._source)
+        if plan.in_flight_max == 1:
+            machine.checks.log.promise_order(self._source)
 
     def _draw(self, plan: PublisherPlan) -> list[list[Event]]:
         requests: list[list[Event]] = []
@@ -56,7 +47,7 @@ class Publisher:
         return not self._waiting and not self._under_way
 
     def start(self) -> None:
-        for _ in range(self._abreast):
+        for _ in range(self._in_flight_max):
             self._world.soon(0, self._pace_ms, self._next)
 
     def _next(self) -> None:
@@ -77,8 +68,8 @@ class Publisher:
         if number < self._latest:
             self._world.seen["message overtaken"] += 1
         self._latest = max(self._latest, number)
-        self._process.ask(
-            lambda broker, question: broker.publish(events, question),
+        self._machine.call(
+            lambda services: services.port.publish(SESSION, events),
             lambda result: self._answered(events, result),
         )
 
@@ -88,12 +79,9 @@ class Publisher:
             self._world.seen[f"publish refused: {type(result).__name__}"] += 1
             return
         self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
-        if result.duplicates:
-            self._world.seen["repeat acknowledged"] += 1
-        self._log.acknowledge(events, result)
-        self._network.carry(lambda: self._heard(int(events[0].id)))
+        self._network.carry(lambda: self._acknowledged(int(events[0].id)))
 
-    def _heard(self, number: int) -> None:
+    def _acknowledged(self, number: int) -> None:
         if number in self._under_way:
             self._under_way.remove(number)
             self._world.soon(0, self._pace_ms, self._next)

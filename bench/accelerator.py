@@ -52,17 +52,17 @@ def by_run(events: DataFrame) -> DataFrame:
 
 
 def fold(events: DataFrame) -> DataFrame:
-    """The latest of ten members of `told` for each activity, as the pipeline's fold finds it."""
+    """The latest of ten members of `facts` for each activity, as the pipeline's fold finds it."""
     latest = []
     for name in TOLD.split():
-        value = F.col(f"told.{name}")
+        value = F.col(f"facts.{name}")
         cell = F.struct(F.unix_micros("at"), F.col("seq"), value)
         latest.append(F.max(F.when(value.isNotNull(), cell)).alias(name))
     return events.groupBy("run", "activity").agg(*latest)
 
 
 def lasted(events: DataFrame) -> DataFrame:
-    began, ended = F.min("told.ActivityExecuting"), F.max("told.ActivitySucceeded")
+    began, ended = F.min("facts.ActivityExecuting"), F.max("facts.ActivitySucceeded")
     us = (F.unix_micros(ended) - F.unix_micros(began)).alias("us")
     each = events.groupBy("run", "activity").agg(us)
     shares = F.expr("percentile(us, array(0.5, 0.9))")

@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 import pipeline
 import report
 from tocsin.archive.catalog import Catalog
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -36,7 +36,7 @@ from tocsin.pipeline.session import session
 from tocsin.pipeline.state import State
 
 RECEIVED_NS: Final = 1_790_000_000_000_000_000
-TELLER: Final = Teller(built_in())
+FACTS_READER: Final = FactsReader(built_in())
 WAYS: Final = {"searched": known.ROWS_MAX, "joined": 0}
 
 
@@ -47,7 +47,7 @@ def add(archive: Path, count: int) -> None:
         Stored(seq, RECEIVED_NS, Event(id=f"batch-{seq}", source="/bench", type="made", topic="t"))
         for seq in range(first, first + count)
     ]
-    (stretch,) = stretches([to_batch(events, TELLER)], first, first + count - 1)
+    (stretch,) = stretches([to_batch(events, FACTS_READER)], first, first + count - 1)
     Filler(str(archive), SealLimits()).write_fresh(stretch)
 
 

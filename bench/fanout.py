@@ -31,12 +31,13 @@ import httptools
 import uvloop
 
 import report
+from tocsin.broker.delivery.address import parse_address
 from tocsin.broker.delivery.outcome import Answered, Outcome
-from tocsin.broker.delivery.trust import SinkRules, parse_sink
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Push
 from tocsin.config import load
-from tocsin.drivers.push.letterhead import Tails, letterhead, request
 from tocsin.drivers.push.pusher import Pusher, PushOptions
+from tocsin.drivers.push.request_template import RequestCache, request, request_template
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Subscription
@@ -152,7 +153,7 @@ async def send_bare(port: int, each: int) -> None:
     sink = f"http://127.0.0.1:{port}/hook/1"
     subscription = Subscription(id="s1", kind=Kind.PUSH, sink=sink)
     message, _ = request(
-        letterhead(parse_sink(sink), subscription), [stored(1)], Tails(), time.time
+        request_template(parse_address(sink), subscription), [stored(1)], RequestCache(), time.time
     )
 
     def finished() -> None:

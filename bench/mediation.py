@@ -53,8 +53,8 @@ from fanout import (
     wait_for,
 )
 from fanout import measure_broker as measure_cloudevents
-from tocsin.broker.delivery.trust import parse_sink
-from tocsin.drivers.push.letterhead import Tails, letterhead, request
+from tocsin.broker.delivery.address import parse_address
+from tocsin.drivers.push.request_template import RequestCache, request, request_template
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, SoapTerms, Subscription
@@ -128,8 +128,8 @@ async def send_ready_made(port: int, each: int) -> None:
     terms = SoapTerms(spec="wse04", soap="1.2", wsa=WSA, form="raw")
     subscription = Subscription(id="s1", kind=Kind.PUSH, sink=sink, soap=terms)
     event = Event("urn:1", "/s", "urn:x/state", datacontenttype="application/xml", data=payload(0))
-    head = letterhead(parse_sink(sink), subscription)
-    message, _ = request(head, [Stored(1, 0, event)], Tails(), time.time)
+    head = request_template(parse_address(sink), subscription)
+    message, _ = request(head, [Stored(1, 0, event)], RequestCache(), time.time)
 
     def finished() -> None:
         nonlocal left

@@ -9,6 +9,8 @@ follows from it is written by hand from the live monitor's definition, so that i
 from __future__ import annotations
 
 import argparse
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from string import Template
@@ -18,11 +20,9 @@ from zlib import crc32
 import duckdb
 
 import pipeline_fold_sql as fold
-import pipeline_steps
 from tocsin.archive.tables import RUNS, TABLES, USE, USED
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.faults import WORDS_CHARS_MAX
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.records import ACTIVITY_STATES
 from tocsin.monitor.rules import ENDING, EXPECTED, PEAKS, SUMMED
 from tocsin.monitor.states import (
@@ -30,11 +30,12 @@ from tocsin.monitor.states import (
     DELAY_S_MAX,
     HEARTBEAT_S_MAX,
     HEARTBEATS_MISSED_MAX,
+    WORDS_CHARS_MAX,
     ZONE_SLACK_S,
     ZONE_STEP_S,
     ZONE_STEPS,
 )
-from tocsin.monitor.unions import BYTES_MAX, ITEMS_MAX
+from tocsin.monitor.values import BYTES_MAX, ITEMS_MAX
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 SQL: Final = Path(__file__).parent / "pipeline_sql"
@@ -224,6 +225,22 @@ def _written(connection: duckdb.DuckDBPyConnection, name: str, tables: Path) -> 
     return int(count)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Make the tables; print when each was written, by the wall clock, as a line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    pipeline_steps.main(parser, make)
+    parser.add_argument("--archive", type=Path, required=True)
+    parser.add_argument("--tables", type=Path, required=True, help="an empty or new directory")
+    arguments = parser.parse_args()
+    arguments.tables.mkdir(parents=True, exist_ok=True)
+    _print("ready")
+    for name, rows in make(arguments.archive, arguments.tables):
+        _print(name, rows=rows)
+    _print("done")
+
+
+def _print(step: str, **more: object) -> None:
+    print(json.dumps({"what": step, "at": time.time(), **more}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -51,22 +51,22 @@ TARGET = 0.8
 POLL_TARGET_S = 0.2
 COLUMNS = {
     "4 columns": ("seq", "run", "activity", "at"),
-    "10, of told": (
+    "10, of facts": (
         "seq",
         "run",
         "activity",
         "attempt",
         "at",
-        "told.ActivityExecuting",
-        "told.ExitCode",
-        "told.CpuSeconds",
-        "told.MemoryPeak",
-        "told.Host",
+        "facts.ActivityExecuting",
+        "facts.ExitCode",
+        "facts.CpuSeconds",
+        "facts.MemoryPeak",
+        "facts.Host",
     ),
     "the event": ("seq", "received", "id", "source", "type", "topic", "time", "attributes", "data"),
     "all columns": (),
 }
-STREAMED = ("4 columns", "10, of told")
+STREAMED = ("4 columns", "10, of facts")
 Row = dict[str, Any]
 
 

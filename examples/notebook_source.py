@@ -21,11 +21,11 @@ events.groupBy("type").count().orderBy(F.desc("count")).show()
 # Name the columns you need: a broker is then read ten times faster.
 ends = (
     spark.read.format("tocsin")
-    .option("columns", "run, activity, at, told.ExitCode")
+    .option("columns", "run, activity, at, facts.ExitCode")
     .load(where)
-    .where("told.ExitCode is not null")
+    .where("facts.ExitCode is not null")
 )
-failed = ends.where("told.ExitCode <> 0").select("at", "run", "activity", "told.ExitCode")
+failed = ends.where("facts.ExitCode <> 0").select("at", "run", "activity", "facts.ExitCode")
 print(f"{ends.count()} activities ended, {failed.count()} of them in failure")
 failed.orderBy("at").show(5)
 

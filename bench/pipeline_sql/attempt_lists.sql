@@ -2,12 +2,12 @@
 CREATE TEMP TABLE attempt_lists AS
 WITH told AS (
     SELECT
-        run, activity AS id, attempt, told.InputFile AS inputs, told.OutputFile AS outputs,
-        told.ParentActivity AS parents
+        run, activity AS id, attempt, facts.InputFile AS inputs, facts.OutputFile AS outputs,
+        facts.ParentActivity AS parents
     FROM messages
     WHERE activity IS NOT NULL AND (
-        told.InputFile IS NOT NULL OR told.OutputFile IS NOT NULL
-        OR told.ParentActivity IS NOT NULL
+        facts.InputFile IS NOT NULL OR facts.OutputFile IS NOT NULL
+        OR facts.ParentActivity IS NOT NULL
     )
     UNION ALL BY NAME
     SELECT run, task.id AS id, 1 AS attempt, task.parents AS parents

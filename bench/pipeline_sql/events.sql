@@ -13,7 +13,7 @@ WHERE place > 1;
 
 CREATE TEMP VIEW events AS
 SELECT
-    * EXCLUDE (told, plan), told.WorkflowName AS workflow,
+    * EXCLUDE (facts, plan), facts.WorkflowName AS workflow,
     CASE WHEN is_clock_off(seconds_between("at", received)) THEN 0
         ELSE greatest(seconds_between("at", received), 0) END AS late_s
 FROM clean ANTI JOIN repeated_events USING (seq);

@@ -4,11 +4,11 @@ WITH told AS (
     SELECT max(seq) AS seq, arg_max(one, seq) AS one
     FROM (
         SELECT seq, source, id, {
-            'at': "at", 'concept': told.evolution, 'workflow': told.WorkflowName,
-            'version': told.WorkflowVersion, 'previous': told.PreviousVersion,
-            'detail': told.ChangeDetail, 'activity': told.ActivityType} AS one
+            'at': "at", 'concept': facts.evolution, 'workflow': facts.WorkflowName,
+            'version': facts.WorkflowVersion, 'previous': facts.PreviousVersion,
+            'detail': facts.ChangeDetail, 'activity': facts.ActivityType} AS one
         FROM clean
-        WHERE run IS NULL AND told.evolution IS NOT NULL AND told.WorkflowName IS NOT NULL
+        WHERE run IS NULL AND facts.evolution IS NOT NULL AND facts.WorkflowName IS NOT NULL
     )
     GROUP BY source, id
 ), seen AS (

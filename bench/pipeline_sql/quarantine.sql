@@ -7,7 +7,7 @@ GROUP BY bucket
 HAVING count(*) > bit_count(bitstring_agg((seq & 32767)::INTEGER, 0, 32767));
 
 CREATE TEMP VIEW judged AS
-SELECT * EXCLUDE (told, plan), CASE
+SELECT * EXCLUDE (facts, plan), CASE
     WHEN coalesce(seq, 0) < 1 THEN 'it has no sequence number'
     WHEN coalesce(length(id), 0) = 0 THEN 'it has no id'
     WHEN length(id) > $name_max THEN 'its id is too long to be one'
@@ -36,7 +36,7 @@ SELECT * EXCLUDE (told, plan), CASE
 FROM (
     SELECT *,
         starts_with(type, '$message_type') AND source <> '$source' AND run IS NULL
-            AND told.WorkflowName IS NULL AND told.evolution IS NULL AS says_nothing
+            AND facts.WorkflowName IS NULL AND facts.evolution IS NULL AS says_nothing
     FROM raw
 );
 

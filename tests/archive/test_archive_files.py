@@ -9,14 +9,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from archive.written import DAY_NS, NOON_NS, TELLER, events, numbers, rewrite, write
+from archive.written import DAY_NS, FACTS_READER, NOON_NS, events, numbers, rewrite, write
 from tocsin.archive.catalog import GRACE_S, Catalog
 from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.naming import format_range, parse_date, parse_range
 from tocsin.archive.parquet import read_piece, read_range
 from tocsin.archive.record import SCHEMA, to_batch, to_events
 from tocsin.archive.verifying import verify
-from tocsin.errors.archive import ArchiveFileGone
+from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 
 
 def test_a_name_says_which_events_and_any_other_is_none_of_ours() -> None:
@@ -74,7 +74,7 @@ def test_a_merged_file_takes_the_place_of_its_parts_and_nothing_is_seen_twice(
 def test_a_file_never_spans_two_dates_even_if_the_clock_was_set_back(tmp_path: Path) -> None:
     jumping = [*events(1, 10), *events(11, 20, NOON_NS + DAY_NS), *events(21, 30)]
     missing = [each for each in jumping if each.seq not in (10, 15, 30)]
-    found = list(stretches([to_batch(missing, TELLER)], 1, 30))
+    found = list(stretches([to_batch(missing, FACTS_READER)], 1, 30))
 
     assert [(each.first, each.last, each.count) for each in found] == [
         (1, 10, 9),
@@ -97,12 +97,12 @@ def test_what_an_older_version_did_not_know_is_null_and_what_a_newer_added_is_le
     tmp_path: Path,
 ) -> None:
     def older(table: pa.Table) -> pa.Table:
-        told = table["told"].combine_chunks()
+        told = table["facts"].combine_chunks()
         kept = [told.type.field(place) for place in range(3)]
         arrays = [told.field(field.name) for field in kept]
         short = pa.StructArray.from_arrays(arrays, fields=kept, mask=told.is_null())
         return table.drop_columns(["plan"]).set_column(
-            table.schema.get_field_index("told"), "told", short
+            table.schema.get_field_index("facts"), "facts", short
         )
 
     def newer(table: pa.Table) -> pa.Table:
@@ -118,6 +118,18 @@ def test_what_an_older_version_did_not_know_is_null_and_what_a_newer_added_is_le
         assert batch.schema.equals(SCHEMA)
         assert to_events(batch) == events(piece.first, piece.last)
     assert next(read_piece(first)).column("plan").null_count == 50
+
+
+def test_a_file_with_the_column_of_before_the_first_release_is_refused_by_name(
+    tmp_path: Path,
+) -> None:
+    def unreleased(table: pa.Table) -> pa.Table:
+        return table.rename_columns(["told" if n == "facts" else n for n in table.column_names])
+
+    piece = rewrite(write(tmp_path, 1, 10), unreleased)
+
+    with pytest.raises(BadArchiveFile, match=r"'told' is now named 'facts'.*write it again"):
+        next(read_piece(piece))
 
 
 def test_foreign_files_are_listed_apart_and_a_half_written_one_is_not_seen(tmp_path: Path) -> None:
@@ -190,7 +202,7 @@ def test_engines_that_know_nothing_of_tocsin_see_each_sealed_event_once(tmp_path
 
     frame = pandas.read_parquet(tmp_path, columns=["seq", "type"])
     counted = duckdb.sql(
-        f"SELECT count(*), max(told.CpuSeconds) FROM read_parquet('{tmp_path}/date=*/*.parquet')"
+        f"SELECT count(*), max(facts.CpuSeconds) FROM read_parquet('{tmp_path}/date=*/*.parquet')"
     ).fetchall()
 
     assert sorted(frame["seq"]) == list(range(1, 91))

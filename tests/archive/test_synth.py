@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.parquet import read_piece
 from tocsin.archive.record import SCHEMA, to_batch, to_events
 from tocsin.archive.samples import SCHEMAS
@@ -25,8 +25,8 @@ from tocsin.archive.verifying import verify
 from tocsin.cli import main as cli
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.settings import BadSetting
-from tocsin.monitor.fold import Row, merge_into, told
-from tocsin.monitor.run_messages import heard
+from tocsin.monitor.fold import Row, merge_into, parse_message
+from tocsin.monitor.run_messages import run_message
 from tocsin.monitor.states import attempt_state, attempt_times, run_state
 from tocsin.ontology import built_in
 from tocsin.synth import broken
@@ -72,7 +72,7 @@ def test_synth_says_what_its_bytes_say(made: Made) -> None:
     sample = sound.take(pa.array(range(0, sound.num_rows, step))).combine_chunks()
     batch = sample.to_batches()[0]
 
-    again = to_batch(to_events(batch), Teller(built_in()))
+    again = to_batch(to_events(batch), FactsReader(built_in()))
 
     for name in SCHEMA.names:
         assert again.column(name).equals(batch.column(name)), name
@@ -114,13 +114,13 @@ def test_the_truth_counts_what_is_broken_late_and_there_twice(made: Made) -> Non
 
 
 def test_the_monitor_folds_the_events_to_what_the_truth_says(made: Made) -> None:
-    teller = Teller(built_in())
+    facts_reader = FactsReader(built_in())
     runs: dict[str, Row] = {}
     attempts: dict[tuple[str, str, int], Row] = {}
     rows = once(made.events)
     for stored in to_events(rows):
-        message = heard(stored, teller.reading.vocabulary)
-        said = told(message, teller.reading) if message else None
+        message = run_message(stored, facts_reader.reading.vocabulary)
+        said = parse_message(message, facts_reader.reading) if message else None
         if said is None:
             continue
         merge_into(runs.setdefault(said.run, {}), said.run_row)
@@ -170,7 +170,7 @@ def test_the_world_is_skewed_and_its_clocks_are_wrong(made: Made) -> None:
         for run, count in zip(of_run["run"], of_run["seq_count"], strict=True)
         if run.as_py() is not None
     )
-    ahead = pc.struct_field(made.events["told"], "ahead_us")
+    ahead = pc.struct_field(made.events["facts"], "ahead_us")
 
     assert 0.2 < by_workflow[-1] / sum(by_workflow) < 0.5
     assert 0.01 < largest / EVENTS < 0.04

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tocsin.archive.catalog import Piece
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.members import Teller
 from tocsin.archive.parquet import read_range
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
@@ -18,7 +18,7 @@ from tocsin.ontology import built_in
 
 NOON_NS = 1_790_000_000_000_000_000
 DAY_NS = 86_400_000_000_000
-TELLER = Teller(built_in())
+FACTS_READER = FactsReader(built_in())
 
 
 def events(first: int, last: int, received_ns: int = NOON_NS) -> list[Stored]:
@@ -41,7 +41,7 @@ def events(first: int, last: int, received_ns: int = NOON_NS) -> list[Stored]:
 def write(directory: Path, first: int, last: int, received_ns: int = NOON_NS) -> Piece:
     filler = Filler(str(directory), SealLimits())
     filler.tidy()
-    batch = to_batch(events(first, last, received_ns), TELLER)
+    batch = to_batch(events(first, last, received_ns), FACTS_READER)
     for stretch in stretches([batch], first, last):
         filler.write_fresh(stretch)
     return next(each for each in filler.catalog.pieces() if each.first == first)

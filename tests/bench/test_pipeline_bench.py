@@ -150,10 +150,10 @@ def test_a_ratio_over_the_target_is_marked_and_stays_a_measurement(
     for target in (8.0, 10.0):
         monkeypatch.setitem(bench.RATIO_MAX, EVENTS, target)
         code, size = _told(bench, tmp_path)
-        assert (code, size["spark_over_faster"]) == (0, 9.0)
+        assert (code, size["spark_over_duckdb"]) == (0, 9.0)
         said[target] = capsys.readouterr().out, size["over_target"]
 
-    assert "Spark over the faster of the others: 9.0 (at most 8): OVER THE TARGET" in said[8.0][0]
+    assert "Spark over DuckDB: 9.0 (at most 8): OVER THE TARGET" in said[8.0][0]
     assert "OVER THE TARGET" not in said[10.0][0]
     assert (said[8.0][1], said[10.0][1]) == (True, False)
 

@@ -14,8 +14,8 @@ import pytest
 
 from served import Served, served
 from tocsin.archive.catalog import Catalog
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
 from tocsin.cli.archive.replay import Pace, Replay, Wanted, read_moment_ns, read_speed
 from tocsin.errors import BadSetting
@@ -63,7 +63,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # one every 10 ms
         for n in range(1, COUNT + 1)
     ]
-    batch = to_batch(stored, Teller(built_in()))
+    batch = to_batch(stored, FactsReader(built_in()))
     for stretch in stretches([batch.slice(0, 200), batch.slice(200)], 1, COUNT):
         filler.write_fresh(stretch)
     filler.seal_due(time.time())
@@ -240,7 +240,7 @@ def test_a_replay_ends_with_what_was_there_when_it_began(tmp_path: Path) -> None
 
     def add(first: int) -> None:
         stored = [Stored(n, MORNING_NS, event(n)) for n in range(first, first + 10)]
-        batch = to_batch(stored, Teller(built_in()))
+        batch = to_batch(stored, FactsReader(built_in()))
         for stretch in stretches([batch], first, first + 9):
             filler.write_fresh(stretch)
 

@@ -50,5 +50,5 @@ def test_tables_are_told_with_their_age_and_damage_with_what_to_do(tmp_path: Pat
     assert found.words == f"version 7 in {tmp_path}, made 3 h ago, through event 12,345"
     assert of_a_week.words.startswith(f"{found.words}, of what was received since ")
     assert damaged.level == "fail"
-    assert "--anew" in damaged.remedy
+    assert "--rebuild" in damaged.remedy
     assert table_findings(tmp_path / "none") == []

@@ -89,7 +89,7 @@ def test_whose_tables_are_gone_again_is_told_to_ask_again_and_not_to_start_over(
         READERS[name](tables)
 
     assert len(left) == 9 - 2
-    assert "--anew" not in str(caught.value)
+    assert "--rebuild" not in str(caught.value)
 
 
 def test_what_is_listed_and_gone_is_told_the_same_by_every_reader(tables: Path) -> None:
@@ -99,12 +99,12 @@ def test_what_is_listed_and_gone_is_told_the_same_by_every_reader(tables: Path) 
     for read in (*READERS.values(), lambda tables: read_table(found, "runs")):
         with pytest.raises(NoTables, match="ask again") as caught:
             read(tables)
-        assert "--anew" not in str(caught.value)
+        assert "--rebuild" not in str(caught.value)
 
     os.unlink(found.directory / MANIFEST)
     with pytest.raises(NoTables, match="ask again") as caught:
         require(tables)
-    assert "--anew" not in str(caught.value)
+    assert "--rebuild" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -124,5 +124,5 @@ def test_for_a_disk_that_fails_nobody_is_told_to_start_over(
 def test_a_damaged_table_is_to_be_made_anew(tables: Path, name: str) -> None:
     (require(tables).directory / "runs" / "part-00000.parquet").write_bytes(b"PAR1 and no more")
 
-    with pytest.raises(NoTables, match=r"table runs cannot be read.*pipeline run --anew"):
+    with pytest.raises(NoTables, match=r"table runs cannot be read.*pipeline run --rebuild"):
         READERS[name](tables)

@@ -89,10 +89,10 @@ def test_a_reader_goes_on_where_an_answer_ended_and_names_the_columns_it_wants(
     reached, found = COUNT - 700, []
     while True:
         _, headers, body = asked(
-            broker, f"?after={reached}&limit=500&columns=run,seq,told.ExitCode"
+            broker, f"?after={reached}&limit=500&columns=run,seq,facts.ExitCode"
         )
         found.append(table(body))
-        assert found[-1].schema.equals(select(["run", "seq", "told.ExitCode"]))
+        assert found[-1].schema.equals(select(["run", "seq", "facts.ExitCode"]))
         if int(headers[NEXT]) == reached:
             break
         reached = int(headers[NEXT])
@@ -100,7 +100,7 @@ def test_a_reader_goes_on_where_an_answer_ended_and_names_the_columns_it_wants(
     read = pa.concat_tables(found)
     assert read["seq"].to_pylist() == list(range(COUNT - 699, COUNT + COUNT // 2 + 1))
     assert read.slice(0, 1).to_pylist() == [
-        {"run": f"r{COUNT - 700}", "seq": COUNT - 699, "told": {"ExitCode": 0}}
+        {"run": f"r{COUNT - 700}", "seq": COUNT - 699, "facts": {"ExitCode": 0}}
     ]
     _, headers, body = asked(broker, "?limit=0")
     assert table(body).num_rows == 0
@@ -112,7 +112,7 @@ def test_a_reader_goes_on_where_an_answer_ended_and_names_the_columns_it_wants(
     [
         (f"?limit={LIMIT_MAX + 1}", f"from 0 to {LIMIT_MAX}"),
         ("?columns=seq,rum", "did you mean run"),
-        ("?columns=told.", "no member of told"),
+        ("?columns=facts.", "no member of facts"),
         ("?filter=load>5", "which is not a known parameter"),
         ("?checked=maybe", "Choose one of yes, no"),
     ],

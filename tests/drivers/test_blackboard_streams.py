@@ -14,7 +14,7 @@ import websockets.sync.client as websockets
 from websockets.exceptions import ConnectionClosed
 
 from served import Served, served
-from tocsin.drivers.http.websocket import PARTS_MAX
+from tocsin.services.streams.websocket import PARTS_MAX
 
 NOW = "2026-11-16T07:00:00Z"
 

@@ -108,10 +108,10 @@ def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) 
     async def write(node: Node) -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        assert (await node.letters.post(url, b"", {})).body == b"ok"
-        node.letters.close()
+        assert (await node.http_client.post(url, b"", {})).body == b"ok"
+        node.http_client.close()
         with pytest.raises(ShuttingDown):
-            await node.letters.post(url, b"", {})
+            await node.http_client.post(url, b"", {})
         server.close()
 
     run(tmp_path, write)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.members import Teller
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -16,7 +16,7 @@ from tocsin.ontology import built_in
 
 BEGAN_NS = 1_790_000_000_000_000_000
 NS_PER_S = 1_000_000_000
-TELLER = Teller(built_in())
+FACTS_READER = FactsReader(built_in())
 
 
 def stored(seq: int) -> Stored:
@@ -36,7 +36,7 @@ def stored(seq: int) -> Stored:
 
 
 def batch_of(first: int, last: int) -> pa.RecordBatch:
-    return to_batch([stored(seq) for seq in range(first, last + 1)], TELLER)
+    return to_batch([stored(seq) for seq in range(first, last + 1)], FACTS_READER)
 
 
 def add_fresh(directory: Path, first: int, last: int) -> Path:

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.archives import TELLER
+from pipeline.archives import FACTS_READER
 from tocsin.archive.naming import format_range
 from tocsin.archive.parquet import COUNT_KEY, DATE_KEY, FIRST_KEY, LAST_KEY
 from tocsin.archive.published import published, read_table
@@ -52,31 +52,31 @@ def ended(run: str, moment: str, **more: str) -> dict[str, str]:
 def as_table(events: Sequence[Event], first: int, received_ns: Sequence[int]) -> pa.Table:
     moments = zip(events, received_ns, strict=True)
     stored = [Stored(first + n, moment, event) for n, (event, moment) in enumerate(moments)]
-    return pa.Table.from_batches([to_batch(stored, TELLER)])
+    return pa.Table.from_batches([to_batch(stored, FACTS_READER)])
 
 
 def as_older(table: pa.Table, *unknown: str) -> pa.Table:
     """As a version wrote it that had no plans, no subject, and some members fewer."""
-    told = table.column("told").combine_chunks()
+    told = table.column("facts").combine_chunks()
     kept = [each for each in told.type if each.name not in unknown]
     slim = pa.StructArray.from_arrays(
         [told.field(each.name) for each in kept], fields=kept, mask=told.is_null()
     )
-    place = table.schema.get_field_index("told")
-    return table.set_column(place, "told", slim).drop_columns(["plan", "subject"])
+    place = table.schema.get_field_index("facts")
+    return table.set_column(place, "facts", slim).drop_columns(["plan", "subject"])
 
 
 def as_newer(table: pa.Table) -> pa.Table:
     """As a version may write it that knows more than we do."""
-    told = table.column("told").combine_chunks()
+    told = table.column("facts").combine_chunks()
     more = pa.array(["?"] * len(told))
     wide = pa.StructArray.from_arrays(
         [*(told.field(each.name) for each in told.type), more],
         fields=[*told.type, pa.field("Unheard", pa.string())],
         mask=told.is_null(),
     )
-    place = table.schema.get_field_index("told")
-    return table.set_column(place, "told", wide).append_column("mood", pa.array([1] * len(told)))
+    place = table.schema.get_field_index("facts")
+    return table.set_column(place, "facts", wide).append_column("mood", pa.array([1] * len(told)))
 
 
 def add_file(archive: Path, table: pa.Table, first: int, *, version: int = 1) -> int:

@@ -148,7 +148,7 @@ def test_a_version_stands_beside_the_one_it_was_made_from_with_what_became_slowe
     def told(seq: int, source_id: str, concept: str, **pairs: str) -> Row:
         told = {"evolution": concept, "WorkflowName": "wf", "WorkflowVersion": "2", **pairs}
         row = {"seq": seq, "received": at(900), "at": at(900), "id": source_id, "source": "/w"}
-        return {**row, "type": "bb", "topic": "t", "told": told}
+        return {**row, "type": "bb", "topic": "t", "facts": told}
 
     detail = '{"what":"parameter k","was":1,"is":2}'
     changed = {"ActivityType": "slower", "ChangeDetail": detail}

@@ -17,7 +17,7 @@ pytest.importorskip("kafka")
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from pipeline.archives import TELLER
+from pipeline.archives import FACTS_READER
 from pipeline.damage import pipeline
 from pipeline.kafka_broker import connector, kafka, new_topic
 from pipeline.sameness import assert_same, rows
@@ -69,7 +69,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
 
 def archived(events: Sequence[Stored], directory: Path) -> Path:
     filler = Filler(str(directory), SealLimits())
-    for stretch in stretches([to_batch(events, TELLER)], 1, len(events)):
+    for stretch in stretches([to_batch(events, FACTS_READER)], 1, len(events)):
         filler.write_fresh(stretch)
     return directory
 
@@ -277,7 +277,7 @@ def test_a_row_that_is_no_longer_there_is_taken_back(
 
     told(*command, errors=errors)
     before = set(rows(tables, "runs").column("run").to_pylist())
-    told(*command, "--anew", "--until", middle.isoformat(), errors=errors)
+    told(*command, "--rebuild", "--until", middle.isoformat(), errors=errors)
     after = set(rows(tables, "runs").column("run").to_pylist())
 
     with closing(

@@ -64,7 +64,7 @@ def test_what_kafka_let_go_before_it_was_read_is_told() -> None:
 
 
 def test_a_topic_that_ends_before_what_was_read_is_another_topic() -> None:
-    with pytest.raises(EventsGone, match=r"ends at offset 2, .* read up to 4.*--anew"):
+    with pytest.raises(EventsGone, match=r"ends at offset 2, .* read up to 4.*--rebuild"):
         plan({"0": 4}, {0: 0}, {0: 2}, 4, None)
     with pytest.raises(EventsGone, match="there is no partition 1"):
         plan({"0": 4, "1": 1}, {0: 0}, {0: 5}, 5, None)
@@ -201,8 +201,8 @@ def test_workers_read_messages_by_the_concepts_of_the_site(tmp_path: Path) -> No
     (events,) = cloudpickle.loads(sent)([came])
     (plainly,) = as_records({2: 100})([came])
 
-    assert events.column("told")[0].as_py()["ActivityFailed"] is not None
-    assert plainly.column("told")[0].as_py()["ActivityFailed"] is None
+    assert events.column("facts")[0].as_py()["ActivityFailed"] is not None
+    assert plainly.column("facts")[0].as_py()["ActivityFailed"] is None
 
 
 def test_without_the_connector_it_is_said_how_to_have_it(ready: SparkSession) -> None:

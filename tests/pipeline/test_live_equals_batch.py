@@ -18,7 +18,7 @@ from integrations.engine_room import recording
 from monitor.runs import at
 from monitor.test_generations import one_run
 from pipeline.accounts import compare, in_the_monitor
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import to_batch
 from tocsin.cli.demo.history import recorded
 from tocsin.event.stored import Stored
@@ -85,8 +85,8 @@ def random_events(seed: int, count: int) -> list[Stored]:
 
 
 def only_told(table: pa.Table) -> pa.Table:
-    """Without the members of `told` that no event has."""
-    told = table["told"].combine_chunks()
+    """Without the members of `facts` that no event has."""
+    told = table["facts"].combine_chunks()
     has = [
         number
         for number in range(told.type.num_fields)
@@ -97,16 +97,17 @@ def only_told(table: pa.Table) -> pa.Table:
         fields=[told.type.field(number) for number in has],
         mask=told.is_null(),
     )
-    return table.set_column(table.column_names.index("told"), "told", members)
+    return table.set_column(table.column_names.index("facts"), "facts", members)
 
 
 def in_spark(spark: SparkSession, events: list[Stored]) -> tuple[DataFrame, DataFrame]:
     """The tables of activities and runs: two halves folded apart, each with no more columns than
     somebody told something for, and their cells then merged."""
-    teller = Teller(built_in())
+    facts_reader = FactsReader(built_in())
     half = len(events) // 2
     tables = [
-        pa.Table.from_batches([to_batch(part, teller)]) for part in (events[:half], events[half:])
+        pa.Table.from_batches([to_batch(part, facts_reader)])
+        for part in (events[:half], events[half:])
     ]
     messages = [spark.createDataFrame(only_told(each)) for each in tables]
     turns = [turns_of(each) for each in messages]

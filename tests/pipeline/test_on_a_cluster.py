@@ -81,7 +81,7 @@ query = stream.select("seq").writeStream.trigger(availableNow=True)
 query = query.option("checkpointLocation", scratch + "/checkpoint").start(scratch + "/out")
 query.awaitTermination()
 streamed = spark.read.parquet(scratch + "/out").distinct().count()
-print(events.where("told.ExitCode = 0").count() > 0, events.count(), part.count(), streamed)
+print(events.where("facts.ExitCode = 0").count() > 0, events.count(), part.count(), streamed)
 """
 
 

@@ -169,7 +169,7 @@ def test_what_is_kept_is_not_forgotten_for_an_archive_that_is_not_there(
     _made(ready, archive)
     archive.rename(tmp_path / "elsewhere")
     with pytest.raises(NoArchive):
-        run(ready, Job(str(archive), tables, anew=True))
+        run(ready, Job(str(archive), tables, rebuild=True))
     assert [each.facts.last for each in State(tables).partials()] == [1]
 
 
@@ -242,10 +242,10 @@ def test_tables_whose_manifest_is_lost_are_made_anew(ready: SparkSession, tmp_pa
     _told(archive, 1, _step(0, ActivitySucceeded=_at(1)))
     _made(ready, archive)
     (require(tables).directory / MANIFEST).write_bytes(b"")
-    with pytest.raises(NoTables, match="--anew"):
+    with pytest.raises(NoTables, match="--rebuild"):
         _made(ready, archive)
 
-    run(ready, Job(str(archive), tables, anew=True))
+    run(ready, Job(str(archive), tables, rebuild=True))
 
     assert require(tables).tables["activities"].rows == 1
 

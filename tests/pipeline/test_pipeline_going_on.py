@@ -154,7 +154,7 @@ def test_a_window_that_has_moved_makes_its_own_tables_anew_and_no_others(
     run(ready, Job(str(archive), tables))
     run(ready, week)
 
-    with pytest.raises(BadPipelineOption, match="--anew"):
+    with pytest.raises(BadPipelineOption, match="--rebuild"):
         run(ready, Job(str(archive), tables, since=long_ago, moves=True))
     later = Job(str(archive), tmp_path / "week", since=long_ago + timedelta(days=1), moves=True)
     moved = run(ready, later)

@@ -83,7 +83,7 @@ def test_that_there_is_nothing_new_is_known_without_spark(
     assert done is not None
     assert not done.is_new
     assert done.manifest == require(at_once).manifest
-    assert already_made(Job(str(archive), at_once, anew=True)) is None
+    assert already_made(Job(str(archive), at_once, rebuild=True)) is None
     assert already_made(Job(str(archive), tmp_path / "none")) is None
     with pytest.raises(BadPipelineOption, match="are made of"):
         already_made(Job(str(archive), at_once, since=datetime(2026, 1, 2, tzinfo=UTC)))

@@ -50,7 +50,7 @@ def numbers(frame: DataFrame) -> list[int]:
         {"after": 50, "through": 60},
         {"after": 0},
         {"after": 330},
-        {"columns": "told.ExitCode,seq,run"},
+        {"columns": "facts.ExitCode,seq,run"},
     ],
 )
 def test_it_gives_what_the_source_in_python_gives(
@@ -80,7 +80,7 @@ def test_what_a_query_does_not_ask_for_is_not_read(
 ) -> None:
     add_sealed(tmp_path, 1, 30)
 
-    query = events(native_spark, tmp_path).where("run = 'run-1'").select("told.ExitCode")
+    query = events(native_spark, tmp_path).where("run = 'run-1'").select("facts.ExitCode")
 
     assert "ReadSchema: struct<run:string,told:struct<ExitCode:" in plan(query)
     assert "PushedFilters: [IsNotNull(run), EqualTo(run,run-1)]" in plan(query)
@@ -96,8 +96,8 @@ def test_a_range_reads_no_more_than_a_query_asks_for(
 
     def asked(**more: object) -> list[object]:
         found = events(native_spark, tmp_path, **options, **more)
-        chosen = found.where("run > 'run-2' and told.ExitCode = 1 and rand(1) < 2")
-        return chosen.where("seq > (select 7)").orderBy("seq").select("id", "told.Host").collect()
+        chosen = found.where("run > 'run-2' and facts.ExitCode = 1 and rand(1) < 2")
+        return chosen.where("seq > (select 7)").orderBy("seq").select("id", "facts.Host").collect()
 
     assert len(asked()) > 10
     assert asked() == asked(**THROUGH_PYTHON)
@@ -205,7 +205,7 @@ def test_an_archive_without_a_file_has_no_events_and_all_columns(
 ) -> None:
     found = events(native_spark, tmp_path)
     assert found.count() == 0
-    assert "told" in found.columns
+    assert "facts" in found.columns
 
 
 def test_any_name_of_a_directory_is_one(native_spark: SparkSession, tmp_path: Path) -> None:
@@ -292,16 +292,16 @@ def test_what_an_older_file_does_not_have_is_null(
 ) -> None:
     path = add_sealed(tmp_path, 1, 12)
     table = pq.read_table(path, partitioning=None)
-    told = table.column("told").combine_chunks()
+    told = table.column("facts").combine_chunks()
     kept = [field.name for field in told.type if field.name != "ExitCode"]
     fewer = pa.StructArray.from_arrays(
         [told.field(name) for name in kept], names=kept, mask=told.is_null()
     )
-    older = table.set_column(table.schema.get_field_index("told"), "told", fewer)
+    older = table.set_column(table.schema.get_field_index("facts"), "facts", fewer)
     pq.write_table(older.drop_columns(["attempt"]), path)
     add_sealed(tmp_path, 13, 24)
 
-    for columns in ("", "seq,attempt,told.ExitCode", "seq,attempt,told.ExitCode,told.Host"):
+    for columns in ("", "seq,attempt,facts.ExitCode", "seq,attempt,facts.ExitCode,facts.Host"):
         ours = events(native_spark, tmp_path, columns=columns)
         slow = events(native_spark, tmp_path, columns=columns, **THROUGH_PYTHON)
         assert rows(ours).equals(rows(slow)), columns
@@ -368,8 +368,8 @@ def test_a_schema_of_ones_own_chooses_columns(native_spark: SparkSession, tmp_pa
 
     found = reader.load(str(tmp_path))
 
-    assert found.columns == ["run", "told"]
-    assert found.where("told.ExitCode is not null").count() == 3
+    assert found.columns == ["run", "facts"]
+    assert found.where("facts.ExitCode is not null").count() == 3
 
 
 def test_where_spark_has_no_such_compiler_it_is_said_and_not_a_trace(spark: SparkSession) -> None:

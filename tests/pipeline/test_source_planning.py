@@ -23,7 +23,7 @@ from tocsin.pipeline.source.plan import holes, share_out
 
 
 def test_the_schema_is_that_of_the_archive_or_the_part_that_was_asked_for(tmp_path: Path) -> None:
-    whole, part = source(tmp_path), source(tmp_path, Columns="told.Host, seq,told.ExitCode")
+    whole, part = source(tmp_path), source(tmp_path, Columns="facts.Host, seq,facts.ExitCode")
 
     assert to_arrow_schema(whole.schema(), timezone="UTC").equals(SCHEMA)
     assert (
@@ -69,18 +69,18 @@ def test_a_file_that_is_merged_between_plan_and_read_is_found_where_it_went(
 
 def test_members_of_told_are_read_alone_and_older_files_have_nulls(tmp_path: Path) -> None:
     add_sealed(tmp_path, 1, 30)
-    wanted = select(["seq", "told.ExitCode", "told.Host"])
+    wanted = select(["seq", "facts.ExitCode", "facts.Host"])
 
-    reader = batch_reader(tmp_path, columns="seq,told.ExitCode,told.Host", after=10, through=20)
+    reader = batch_reader(tmp_path, columns="seq,facts.ExitCode,facts.Host", after=10, through=20)
     (batch,) = [b for share in reader.partitions() for b in reader.read(share)]
 
     assert batch.schema.equals(wanted)
-    assert batch.column("told").to_pylist() == [
+    assert batch.column("facts").to_pylist() == [
         {"ExitCode": seq % 2 if seq % 3 == 0 else None, "Host": None} for seq in range(11, 21)
     ]
-    own = from_arrow_schema(select(["told.ExitCode"]))
+    own = from_arrow_schema(select(["facts.ExitCode"]))
     (alone,) = list(source(tmp_path, after=29).reader(own).read(reader.partitions()[0]))
-    assert alone.schema.names == ["told"]
+    assert alone.schema.names == ["facts"]
 
 
 def test_a_stream_goes_on_from_its_offset_and_ends_where_it_was_told(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_record_without_what_it_must_have_spoils_its_file_unless_it_is_kept(
     [
         ({"colums": "seq"}, r"no option 'colums'.*Did you mean columns"),
         ({"columns": "seq,runn"}, r"no column 'runn'; did you mean run"),
-        ({"columns": "told.ExitCod"}, r"no member of told 'ExitCod'"),
+        ({"columns": "facts.ExitCod"}, r"no member of facts 'ExitCod'"),
         ({"after": "-1"}, r"after is '-1'.*from 0"),
         ({"after": 5, "through": 4}, r"through is 4, before after"),
         ({"rows_per_batch": "many"}, r"rows_per_batch is 'many'"),

@@ -36,17 +36,17 @@ def test_a_frame_is_the_archive_to_the_value(
         reading = reading.option("bad_files", "skip")
 
     whole = reading.load(str(tmp_path))
-    part = reading.options(columns="told.ExitCode,seq,run", after=10, through=310).load(
+    part = reading.options(columns="facts.ExitCode,seq,run", after=10, through=310).load(
         str(tmp_path)
     )
 
     assert rows(whole).cast(batch_of(1, 1).schema).equals(pa.Table.from_batches([batch_of(1, 330)]))
     assert not through_python or whole.rdd.getNumPartitions() == 4
-    assert part.columns == ["told", "seq", "run"]
-    assert part.where("told.ExitCode = 1").count() == len(range(15, 311, 6))
+    assert part.columns == ["facts", "seq", "run"]
+    assert part.where("facts.ExitCode = 1").count() == len(range(15, 311, 6))
     assert part.agg({"seq": "min"}).first()[0] == 11
-    plain = spark.read.parquet(str(tmp_path)).select("seq", "data", "told.ExitCode")
-    ours = whole.where("seq <= 300").select("seq", "data", "told.ExitCode")
+    plain = spark.read.parquet(str(tmp_path)).select("seq", "data", "facts.ExitCode")
+    ours = whole.where("seq <= 300").select("seq", "data", "facts.ExitCode")
     assert rows(plain).equals(rows(ours).cast(rows(plain).schema))
 
 
@@ -132,7 +132,7 @@ def test_a_running_broker_is_read_as_its_archive_would_be(
     frame = spark.read.format("tocsin").option("rows_per_partition", 30).load(broker.url)
 
     assert [row.seq for row in frame.orderBy("seq").collect()] == list(range(1, 101))
-    assert frame.where("told.ExitCode = 1").count() == 50
+    assert frame.where("facts.ExitCode = 1").count() == 50
     through_stream(spark, broker.url, tmp_path)
     broker.publish({"subject": "one more"})
     through_stream(spark, broker.url, tmp_path)

@@ -26,7 +26,7 @@ def _kept(tables: Path, window: Window) -> State:
 def test_tables_of_one_archive_are_not_made_of_another(tmp_path: Path) -> None:
     state = _kept(tmp_path, Window(archive="one"))
     state.agree_on(Window(archive="one"))
-    with pytest.raises(BadPipelineOption, match="--anew"):
+    with pytest.raises(BadPipelineOption, match="--rebuild"):
         state.agree_on(Window(archive="two"))
 
 
@@ -39,7 +39,7 @@ def test_what_another_version_kept_is_not_read(tmp_path: Path) -> None:
         path.write_bytes(msgspec.json.encode(written))
         with pytest.raises(BadPipelineOption, match="another version") as refused:
             state.agree_on(Window(archive="one"))
-        assert "--anew" in str(refused.value.remedy)
+        assert "--rebuild" in str(refused.value.remedy)
 
 
 def test_only_a_window_that_moves_and_its_own_archive_are_started_over(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_only_a_window_that_moves_and_its_own_archive_are_started_over(tmp_path:
     assert not state.has_moved(Window(now, archive="two", moves=True))
     assert not state.has_moved(Window(now, archive="one"))
     assert not everything.has_moved(moved)
-    with pytest.raises(BadPipelineOption, match="--anew"):
+    with pytest.raises(BadPipelineOption, match="--rebuild"):
         everything.agree_on(moved)
 
 

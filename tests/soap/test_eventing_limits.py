@@ -16,10 +16,10 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import soap_context
 from tocsin.event.event import Event
-from tocsin.services.soap import heartbeats, subscription_ends
+from tocsin.services.eventing import heartbeats, subscription_ends
+from tocsin.services.eventing.service import EventingService
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap.dispatcher import Dispatcher
-from tocsin.services.soap.eventing import EventingService
 from tocsin.store.store import Store
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import write_envelope

@@ -46,8 +46,8 @@ class Footer:
     count: int
     date: str
     version: int
-    told: frozenset[str]
-    """The members of `told` that any of its events has."""
+    members: frozenset[str]
+    """The members of `facts` that any of its events has."""
 
 
 def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
@@ -58,8 +58,8 @@ def read_footer(piece: Piece, source: BinaryIO | None = None) -> Footer:
     with _opened(piece, source) as file:
         metadata = file.schema_arrow.metadata
         version, date = metadata[VERSION_KEY], metadata.get(DATE_KEY, b"")
-        told = members_told(file.metadata)
-        return Footer(file.metadata.num_rows, date.decode(), int(version), told)
+        members = members_present(file.metadata)
+        return Footer(file.metadata.num_rows, date.decode(), int(version), members)
 
 
 def must_be_sound(piece: Piece) -> None:
@@ -84,13 +84,13 @@ def read_through(piece: Piece, source: BinaryIO | None = None) -> None:
             batch.validate()
 
 
-def members_told(metadata: pq.FileMetaData) -> frozenset[str]:
+def members_present(metadata: pq.FileMetaData) -> frozenset[str]:
     """By what is counted for each column; one of which that is not known may have something."""
     chunks = (
         metadata.row_group(group).column(place)
         for group in range(metadata.num_row_groups)
         for place in range(metadata.num_columns)
-        if metadata.schema.column(place).path.startswith("told.")
+        if metadata.schema.column(place).path.startswith("facts.")
     )
     return frozenset(
         chunk.path_in_schema.split(".")[1]
@@ -232,6 +232,12 @@ def _must_be_ours(piece: Piece, file: pq.ParquetFile) -> None:
     metadata = file.schema_arrow.metadata or {}
     if VERSION_KEY not in metadata:
         raise BadArchiveFile(piece.path, "it is Parquet, and was not written by a Tocsin")
+    if "told" in file.schema_arrow.names:
+        raise BadArchiveFile(
+            piece.path,
+            "its column 'told' is now named 'facts': a version before the first release wrote it; "
+            "move the archive away and let the broker write it again from the log",
+        )
     said = (metadata.get(FIRST_KEY), metadata.get(LAST_KEY), metadata.get(COUNT_KEY))
     if said != tuple(b"%d" % n for n in (piece.first, piece.last, file.metadata.num_rows)):
         words = " ".join(

@@ -106,7 +106,7 @@ def published(directory: Path | str) -> Published | None:
     if manifest.format > FORMAT:
         raise NoTables(
             f"the tables in {directory} were made by a newer version (format {manifest.format})",
-            remedy="Read them with that version, or rebuild them with `pipeline run --anew`.",
+            remedy="Read them with that version, or rebuild them with `pipeline run --rebuild`.",
         )
     return Published(current, manifest)
 
@@ -136,7 +136,7 @@ def unreadable(what: str, error: Exception) -> NoTables:
     """The error about tables that cannot be read. To start over is no remedy for files that are
     gone: they were those of an older version, or the next version has them again. Nor is it one for
     a disk, or for rights."""
-    remedy = "Rebuild the tables with `tocsin pipeline run --anew`."
+    remedy = "Rebuild the tables with `tocsin pipeline run --rebuild`."
     if _is_gone(error):
         remedy = (
             "If a new version was made meanwhile, ask again; else the next will have what is "

@@ -1,7 +1,7 @@
 """Record: one archived event, as columns. The layout has a version; see docs/archive.md.
 
 The first columns are the event to the byte, so that it can be published again. The others are what
-it says of a run, read once by the functions of the monitor: see `members`.
+it says of a run, read once by the functions of the monitor: see `facts`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from tocsin.archive.members import MOMENT, TOLD, Teller
+from tocsin.archive.facts import FACTS, MOMENT, FactsReader
 from tocsin.event.event import Event, Value
 from tocsin.event.stored import Stored
 from tocsin.event.value import Scalar
-from tocsin.monitor.fold import Heard, attempt_number, believed_ns, planned_tasks
-from tocsin.monitor.run_messages import NS_PER_US, NotAName, heard
+from tocsin.monitor.fold import RunMessage, attempt_number, believed_ns, planned_tasks
+from tocsin.monitor.run_messages import NS_PER_US, BadRunId, run_message
 from tocsin.monitor.times import read_ns
 from tocsin.monitor.values import NAME_CHARS_MAX
 
@@ -56,7 +56,7 @@ SCHEMA: Final = pa.schema(
         pa.field("run", pa.string()),
         pa.field("activity", pa.string()),
         pa.field("attempt", pa.int32()),
-        pa.field("told", TOLD),
+        pa.field("facts", FACTS),
         pa.field("plan", PLAN),
     ],
     metadata={VERSION_KEY: str(VERSION).encode()},
@@ -68,13 +68,13 @@ _read_extensions = msgspec.json.Decoder(dict[str, Scalar]).decode
 _read_attributes = msgspec.json.Decoder(dict[str, Value]).decode
 
 
-def to_batch(events: Sequence[Stored], teller: Teller) -> pa.RecordBatch:
+def to_batch(events: Sequence[Stored], facts_reader: FactsReader) -> pa.RecordBatch:
     """The events as one batch of the archive's schema."""
     arrays = {
         "seq": pa.array([each.seq for each in events], pa.int64()),
         "received": pa.array([each.received_ns // NS_PER_US for each in events], MOMENT),
         **_events(events),
-        **_messages(events, teller),
+        **_messages(events, facts_reader),
     }
     return pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
 
@@ -140,7 +140,7 @@ def _json(members: dict[str, Any]) -> str | None:
     return _encode(members).decode() if members else None
 
 
-def _messages(events: Sequence[Stored], teller: Teller) -> dict[str, pa.Array]:
+def _messages(events: Sequence[Stored], facts_reader: FactsReader) -> dict[str, pa.Array]:
     count = len(events)
     at_us: list[int] = []
     columns: dict[str, list[Any]] = {}
@@ -148,13 +148,13 @@ def _messages(events: Sequence[Stored], teller: Teller) -> dict[str, pa.Array]:
     runs: list[str | None] = [None] * count
     activities: list[str | None] = [None] * count
     attempts: list[int | None] = [None] * count
-    is_told = [False] * count
+    is_message = [False] * count
     for place, stored in enumerate(events):
-        message = _heard(stored, teller)
+        message = _heard(stored, facts_reader)
         if message is None:
             at_us.append(_happened_us(stored))
             continue
-        members, order_us = teller.told(message)
+        members, order_us = facts_reader.read(message)
         at_us.append(order_us)
         pairs = message.pairs
         runs[place] = pairs.get("RunId") or None
@@ -164,7 +164,7 @@ def _messages(events: Sequence[Stored], teller: Teller) -> dict[str, pa.Array]:
             attempts[place] = attempt_number(pairs.get("Attempt"))
         if message.derived:
             continue  # we said it ourselves: it belongs to the run, and is no news of it
-        is_told[place] = True
+        is_message[place] = True
         for name, value in members.items():
             column = columns.get(name)
             if column is None:
@@ -177,15 +177,15 @@ def _messages(events: Sequence[Stored], teller: Teller) -> dict[str, pa.Array]:
         "run": pa.array(runs, pa.string()),
         "activity": pa.array(activities, pa.string()),
         "attempt": pa.array(attempts, pa.int32()),
-        "told": _told(columns, is_told, count),
+        "facts": _facts(columns, is_message, count),
         "plan": pa.array(plans, PLAN),
     }
 
 
-def _heard(stored: Stored, teller: Teller) -> Heard | None:
+def _heard(stored: Stored, facts_reader: FactsReader) -> RunMessage | None:
     try:
-        return heard(stored, teller.reading.vocabulary)
-    except NotAName:
+        return run_message(stored, facts_reader.reading.vocabulary)
+    except BadRunId:
         return None
 
 
@@ -197,15 +197,15 @@ def _happened_us(stored: Stored) -> int:
     return happened_ns // NS_PER_US
 
 
-def _told(columns: dict[str, list[Any]], is_told: list[bool], count: int) -> pa.StructArray:
+def _facts(columns: dict[str, list[Any]], is_message: list[bool], count: int) -> pa.StructArray:
     arrays = [
         pa.array(columns[field.name], field.type)
         if field.name in columns
         else pa.nulls(count, field.type)
-        for field in TOLD
+        for field in FACTS
     ]
-    mask = pa.array([not each for each in is_told], pa.bool_())
-    return pa.StructArray.from_arrays(arrays, fields=list(TOLD), mask=mask)
+    mask = pa.array([not each for each in is_message], pa.bool_())
+    return pa.StructArray.from_arrays(arrays, fields=list(FACTS), mask=mask)
 
 
 def _plan(text: str) -> list[dict[str, Any]]:

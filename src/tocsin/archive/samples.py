@@ -20,7 +20,7 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from tocsin.archive.members import MOMENT
+from tocsin.archive.facts import MOMENT
 from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES, SUFFIX
 from tocsin.archive.record import VERSION, VERSION_KEY
 

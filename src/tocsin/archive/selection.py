@@ -1,7 +1,7 @@
-"""Selection: some of the archive's columns, also single members of `told`, read at their price.
+"""Selection: some of the archive's columns, also single members of `facts`, read at their price.
 
-Most of an event's columns are members of `told`, and most questions need a handful: reading these
-alone is ten times faster than reading all. A selection is written as `seq, run, told.ExitCode`.
+Most of an event's columns are members of `facts`, and most questions need a handful: reading these
+alone is ten times faster than reading all. A selection is written as `seq, run, facts.ExitCode`.
 """
 
 from __future__ import annotations

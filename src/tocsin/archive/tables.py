@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from tocsin.archive.members import MOMENT
+from tocsin.archive.facts import MOMENT
 from tocsin.monitor.records import ACTIVITY_STATES
 from tocsin.monitor.rules import CURRENT, GROWING
 

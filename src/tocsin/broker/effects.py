@@ -55,7 +55,7 @@ class Push(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-class TakeLeave(msgspec.Struct, frozen=True):
+class CloseSubscription(msgspec.Struct, frozen=True):
     """Nothing more of this subscription goes to the lane's sink: tell the sink, where its protocol
     has words for that. A push of it that is under way is answered as ever."""
 
@@ -122,7 +122,7 @@ Effect = (
     | ReadLog
     | Survey
     | Push
-    | TakeLeave
+    | CloseSubscription
     | Handshake
     | StreamOut
     | StreamDropped

@@ -14,7 +14,7 @@ from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
 from tocsin.broker.delivery.lane import Lane, Redrive
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, describe, judge
 from tocsin.broker.delivery.retry import NS_PER_S, retry_at_ns
-from tocsin.broker.effects import Push, TakeLeave
+from tocsin.broker.effects import CloseSubscription, Push
 from tocsin.broker.state import State, endings
 from tocsin.broker.subscriber import Subscriber
 from tocsin.errors import TocsinError
@@ -81,7 +81,7 @@ class Pushing:
         if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
             # The answer will concern nobody, also not a subscriber that is back here by then.
             lane.busy = (subscriber, [])
-        self._state.out.append(TakeLeave(lane.number, subscriber.subscription.id))
+        self._state.out.append(CloseSubscription(lane.number, subscriber.subscription.id))
         self._close_if_idle(lane)
 
     def _close_if_idle(self, lane: Lane[Subscriber]) -> None:
@@ -349,7 +349,7 @@ class Pushing:
         known = self._state.by_id.get(subscription_id)
         is_next = lane.redrives and lane.redrives[0].letter.subscription == subscription_id
         if (known is None or known.lane is not lane) and not is_next:
-            self._state.out.append(TakeLeave(lane.number, subscription_id))
+            self._state.out.append(CloseSubscription(lane.number, subscription_id))
 
 
 def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:

@@ -14,7 +14,6 @@ from tocsin.access.decision import Decide, allow_all
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.outcome import Failed, Outcome
-from tocsin.broker.delivery.trust import host_of, is_trusted
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.port import BrokerPort
@@ -34,15 +33,16 @@ from tocsin.drivers.callers import (
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.disk import Readers, Writer, retention_reach
-from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.peers import plain_address
-from tocsin.drivers.push.letters import Letters
-from tocsin.drivers.push.pusher import Pusher, PushOptions, Send
+from tocsin.drivers.push.http_client import HttpClient
+from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.push.rules import sink_rules
+from tocsin.drivers.push.sender import Send
+from tocsin.drivers.push.sinks import installed_sinks
 from tocsin.drivers.runtime import LoopRuntime
 from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context
@@ -78,7 +78,7 @@ class Node(NodeStreams):
         self.address = settings.http.address  # the door says which port it really got
         self.listeners: dict[str, str] = {}  # the addresses by name, once they are open
         self._clock = SteadyClock()
-        self.rules = sink_rules(settings)
+        self.rules, self.sinks = sink_rules(settings), installed_sinks()
         self.broker = self._recovered(store, 0 if beside is None else beside.sure_ns())
         self.clock: ClockWatch = ClockWatch(self) if beside is None else beside.clock
         if beside is not None:
@@ -87,11 +87,11 @@ class Node(NodeStreams):
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
         self._pusher = self._new_pusher()
-        self.letters = Letters(self._pusher)
-        self.runtime = LoopRuntime(self, self.letters.post)
+        self.http_client = HttpClient(self._pusher)
+        self.runtime = LoopRuntime(self, self.http_client.post)
         self.port = BrokerPort(self.broker, self, decide)
         self._reliable = ReliablePushes(self)
-        self._pusher.reliably = self._reliable.send
+        self._pusher.soap.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
         self.on_dead: list[Callable[[dict[str, bytes | None]], None]] = []  # once on disk
         self.on_interest: list[Callable[[], None]] = []  # told when anybody wants something else
@@ -101,7 +101,6 @@ class Node(NodeStreams):
         self.latest, self.latest_of = latest.on, latest.of_type
         self.topics = SeenTopics(self.runtime, self._recent)
         self.types = SeenTypes(self.runtime, self.broker.head)
-        self.performance = PerformanceDesk(self)
         self.board = Board(self.port)
         self.on_interest.append(self.board.interest_changed)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
@@ -122,7 +121,7 @@ class Node(NodeStreams):
             new_id=lambda: secrets.token_hex(12),
             jitter=random.random,
             stopwatch=time.perf_counter_ns,
-            is_trusted=lambda sink: is_trusted(host_of(sink), self.rules.trusted),
+            is_trusted=lambda sink: self.sinks.is_trusted(sink, self.rules),
             addresses_of=lambda sink: self._pusher.addresses_of(sink),
         )
         broker.recover(take_up(store, options), self._clock.now_ns(), sure_ns=sure_ns)
@@ -133,7 +132,7 @@ class Node(NodeStreams):
         options = PushOptions(self.rules, sinks_open_max=delivery.sinks_open_max)
         named = delivery.ca_file
         tls = sink_context(named) if named else None  # else made for the first https sink
-        return Pusher(self.loop, options, self.note, tls=tls)
+        return Pusher(self.loop, options, self.note, sinks=self.sinks, tls=tls)
 
     # What doors call
 
@@ -176,7 +175,7 @@ class Node(NodeStreams):
 
     def push_into_boxes(self, send: Send) -> None:
         """From now on, what is for a message box of this broker goes there by this."""
-        self._pusher.into_boxes = send
+        self._pusher.soap.into_boxes = send
 
     def met_corrupt(self, sequences: list[int]) -> None:
         """Tell of records that a reader of the log could not be given."""
@@ -197,7 +196,7 @@ class Node(NodeStreams):
             do.ReadLog: self._read_log,
             do.Survey: self._survey,
             do.Push: lambda effect: self._pusher.send(effect, self._pushed),
-            do.TakeLeave: lambda e: self._pusher.take_leave(e.lane, e.subscription_id),
+            do.CloseSubscription: self._pusher.close_subscription,
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
@@ -239,7 +238,7 @@ class Node(NodeStreams):
             self.loop.call_soon(self._pushed, effect.lane, failed)
         elif isinstance(effect, do.StreamOut | do.StreamDropped):
             self.close_stream(effect.stream)
-        elif not isinstance(effect, do.Reply | do.Note | do.Ended | do.TakeLeave):
+        elif not isinstance(effect, do.Reply | do.Note | do.Ended | do.CloseSubscription):
             self._bug(error)
 
     def _bug(self, error: Exception) -> None:
@@ -375,9 +374,9 @@ class Node(NodeStreams):
                 await asyncio.sleep(0.002)
         self.clock.close()
         self.board.close()
-        await self._pusher.say_goodbye(CLOSING_S)
+        await self._pusher.drain(CLOSING_S)
         self._reliable.close()
-        self.letters.close()
+        self.http_client.close()
         self._pusher.close()
         await self.runtime.close()
         for task in list(self._tasks):

@@ -9,7 +9,8 @@ from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from tocsin.broker.delivery.trust import PORTS, Sink, is_this_machine
+from tocsin.broker.delivery.address import PORTS, SinkAddress
+from tocsin.broker.delivery.trust import is_this_machine
 from tocsin.errors import SinkRefused
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
 _TAKE_EVENTS: Final = frozenset({"soap", "axis2", "wsman", "onvif", "events", "gma", "blackboard"})
 
 
-def check_not_ourselves(node: Node, sink: Sink, reached_as: str = "") -> None:
+def check_not_ourselves(node: Node, sink: SinkAddress, reached_as: str = "") -> None:
     """Raise SinkRefused if the sink is this broker. `reached_as` is how whoever asks calls it:
     the start of a URL."""
     known = (node.settings.http.public_url, reached_as)
@@ -33,7 +34,7 @@ def check_not_ourselves(node: Node, sink: Sink, reached_as: str = "") -> None:
         )
 
 
-def _is_listener(listener: str, sink: Sink) -> bool:
+def _is_listener(listener: str, sink: SinkAddress) -> bool:
     own, _, port = listener.rpartition(":")
     own = own.strip("[]")
     if str(sink.port) != port:
@@ -69,7 +70,7 @@ def _is_address_of_this_machine(host: str) -> bool:
     return True
 
 
-def _is_below(url: str, sink: Sink) -> bool:
+def _is_below(url: str, sink: SinkAddress) -> bool:
     """True if the sink is where this URL leads, at a path that takes events here. A proxy may have
     other services at the same host and port."""
     try:

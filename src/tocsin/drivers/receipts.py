@@ -14,7 +14,7 @@ import struct
 import termios
 from typing import Final, Protocol
 
-from tocsin.services.mailbox.receipt import Receipt
+from tocsin.services.soap.receipt import Receipt
 
 # States of TCP in which the end of our own sending is sent and may not be acknowledged yet.
 _FIN_SENT: Final = frozenset({4, 9, 11})  # FIN_WAIT1, LAST_ACK, CLOSING

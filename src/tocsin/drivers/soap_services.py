@@ -17,12 +17,12 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import TocsinError
+from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
-from tocsin.services.soap.broker_dispatcher import broker_dispatcher
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
 from tocsin.services.soap.dispatcher import Dispatcher
-from tocsin.services.soap.own_boxes import OwnBoxes
+from tocsin.services.soap_services import broker_dispatcher
 
 TAKEN_KEPT_S: Final = 60.0  # what was taken is gone from the disk so much later, at the latest
 
@@ -40,7 +40,7 @@ def soap_context(node: Node) -> SoapContext:
     return SoapContext(
         port=node.port,
         options=options,
-        consumers=ConsumerRules(node.rules, partial(check_not_ourselves, node)),
+        consumers=ConsumerRules(node.sinks, node.rules, partial(check_not_ourselves, node)),
         topics=node.topics,
         latest=node.latest,
         on_ended=node.on_ended.append,

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tocsin.archive.tables import EVENTS, QUARANTINE
-from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.states import CLOCK_OFF_S_MIN, DELAY_S_MAX
 from tocsin.pipeline.attempts import is_zone_apart, seconds_between
 from tocsin.pipeline.derive.usage import WATCHED
@@ -67,15 +67,15 @@ def _is_shown(name: str) -> Column:
 def as_judged(records: DataFrame) -> DataFrame:
     """With no more of what a message tells than is needed to judge it. Beyond a join, Spark would
     read all of it."""
-    members = (F.col(f"told.{name}").alias(name) for name in JUDGED_BY)
-    return records.withColumn("told", F.struct(*members))
+    members = (F.col(f"facts.{name}").alias(name) for name in JUDGED_BY)
+    return records.withColumn("facts", F.struct(*members))
 
 
 def _says_nothing() -> Column:
-    """A message of the blackboard of which nothing was heard. (`told` is null then; but to ask for
+    """A message of the blackboard of which nothing was heard. (`facts` is null then; but to ask for
     that, Spark would read all of its hundred members.)"""
     is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
-    members = (F.col(f"told.{name}").isNull() for name in JUDGED_BY)
+    members = (F.col(f"facts.{name}").isNull() for name in JUDGED_BY)
     return reduce(Column.__and__, (is_message, F.col("run").isNull(), *members))
 
 
@@ -123,10 +123,10 @@ def repetitions(keys: DataFrame, known: DataFrame | None, keep: Keep) -> DataFra
 
 def notes_of(usable: DataFrame) -> DataFrame:
     """What later steps ask of single messages: samples of hosts, how workflows evolved, plans."""
-    noted = F.col("type").isin(*WATCHED) | F.col("told.evolution").isNotNull()
-    told = F.struct(*(F.col(f"told.{name}").alias(name) for name in NOTED))
+    noted = F.col("type").isin(*WATCHED) | F.col("facts.evolution").isNotNull()
+    facts = F.struct(*(F.col(f"facts.{name}").alias(name) for name in NOTED))
     kept = (F.col("run").isNull() & noted) | F.col("plan").isNotNull()
-    return usable.where(kept).select(*NOTE_COLUMNS, told.alias("told"))
+    return usable.where(kept).select(*NOTE_COLUMNS, facts.alias("facts"))
 
 
 def is_clock_off() -> Column:
@@ -147,5 +147,5 @@ def _delay_s() -> Column:
 def events_of(once: DataFrame) -> DataFrame:
     """The table of events."""
     late_s = F.when(is_clock_off(), F.lit(0.0)).otherwise(F.greatest(_delay_s(), F.lit(0.0)))
-    columns = {"workflow": F.col("told.WorkflowName"), "late_s": late_s}
+    columns = {"workflow": F.col("facts.WorkflowName"), "late_s": late_s}
     return once.withColumns(columns).select(*EVENTS.names)

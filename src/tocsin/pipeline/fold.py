@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from tocsin.archive.members import MEMBERS
+from tocsin.archive.facts import MEMBERS
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.tables import USE
-from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.fold import AHEAD_NS_MAX, Reading
+from tocsin.monitor.alerts.messages import SOURCE
+from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
 from tocsin.monitor.rules import (
     ANY,
     CURRENT,
@@ -37,7 +37,7 @@ from tocsin.monitor.rules import (
     StateRule,
 )
 from tocsin.monitor.times import NS_PER_US
-from tocsin.monitor.unions import BYTES_MAX, BYTES_MAX_OF, ITEMS_MAX
+from tocsin.monitor.values import BYTES_MAX, BYTES_MAX_OF, ITEMS_MAX
 from tocsin.ontology import built_in
 
 RUN_KEY: Final = ("run",)
@@ -104,7 +104,7 @@ def _rules(entity: Entity) -> tuple[tuple[Moved, ...], dict[str, list[Moved]]]:
     for rule in FIELD_RULES:
         if rule.entity == entity and rule.concept == ANY:
             fields.setdefault(rule.field, []).append(Moved(ANY, rule))
-    for concept, (states, sets) in Reading(built_in()).rules[entity].items():
+    for concept, (states, sets) in ConceptRules(built_in()).of[entity].items():
         moves += (Moved(concept, state) for state in states)
         for rule in sets:
             fields.setdefault(rule.field, []).append(Moved(concept, rule))
@@ -125,11 +125,11 @@ def cell_is_stamped(column: str) -> bool:
 
 
 Members = frozenset[str]
-"""Those of `told` that the messages have: what none of them tells is not even a column."""
+"""Those of `facts` that the messages have: what none of them tells is not even a column."""
 
 
 def _told(concept: str, kind: str) -> Column:
-    return F.col(f"told.{_MEMBER[concept, kind]}")
+    return F.col(f"facts.{_MEMBER[concept, kind]}")
 
 
 def _is_told(moved: Moved, members: Members) -> bool:
@@ -228,7 +228,7 @@ def message_cells(entity: Entity, members: Members) -> dict[str, Column]:
                 cells[field] = _first_of(values, "greatest")
             case "latest" if field in _TIMES:
                 text = _TIMES[field]
-                cells[field] = _stamped(_time_in(text, members), F.col(f"told.{text}"))
+                cells[field] = _stamped(_time_in(text, members), F.col(f"facts.{text}"))
             case "latest":
                 value = _first_of(values, "greatest")
                 cells[field] = _stamped(value, value)
@@ -242,7 +242,7 @@ def message_cells(entity: Entity, members: Members) -> dict[str, Column]:
 def _time_in(text: str, members: Members) -> Column:
     """The moment that a text is. If none of them is one, there is none to be read."""
     name = f"{text}_moment"
-    return F.col(f"told.{name}") if name in members else F.lit(None).cast("timestamp")
+    return F.col(f"facts.{name}") if name in members else F.lit(None).cast("timestamp")
 
 
 def _stamped(value: Column, said: Column) -> Column:
@@ -271,7 +271,7 @@ def planned_cells(messages: DataFrame) -> DataFrame:
 
 
 def is_telling() -> Column:
-    """True of a message that tells of a run. What we said ourselves is no news. (`told` is null
+    """True of a message that tells of a run. What we said ourselves is no news. (`facts` is null
     then; but to ask for that, Spark would read all of its hundred members.)"""
     return F.col("run").isNotNull() & (F.col("source") != SOURCE)
 
@@ -300,9 +300,9 @@ def cells_of(messages: DataFrame, entity: Entity, plans: DataFrame | None = None
 
 
 def _members(messages: DataFrame) -> Members:
-    told = messages.schema["told"].dataType
-    assert isinstance(told, StructType)
-    return frozenset(told.names)
+    facts = messages.schema["facts"].dataType
+    assert isinstance(facts, StructType)
+    return frozenset(facts.names)
 
 
 def with_all_cells(folded: DataFrame, entity: Entity) -> DataFrame:
@@ -349,7 +349,7 @@ def _flat(column: str) -> Column:
 
 
 def _fitting(column: str) -> Column:
-    """The texts; of too many the shortest, as `monitor.unions` keeps them."""
+    """The texts; of too many the shortest, as `monitor.values` keeps them."""
     texts = F.col(column)
     bytes_max = BYTES_MAX_OF.get(column, BYTES_MAX)
     sized = F.sort_array(

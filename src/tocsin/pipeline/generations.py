@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tocsin.monitor.fold import Reading
-from tocsin.monitor.generations import MARK, Generations, Turn
+from tocsin.monitor.fold import ConceptRules
+from tocsin.monitor.generations import MARK, Boundary, Generations
 from tocsin.monitor.times import NS_PER_US
 from tocsin.ontology import built_in
 from tocsin.pipeline.fold import AHEAD_US, is_telling
@@ -36,10 +36,10 @@ _FIRST_OF: Final = {"created": F.least, "started": F.least, "ended": F.greatest}
 
 def turns_of(messages: DataFrame) -> DataFrame:
     """The messages that say that a run was created, was started, or ended; and when."""
-    told = messages.schema["told"].dataType
-    assert isinstance(told, StructType)
+    facts = messages.schema["facts"].dataType
+    assert isinstance(facts, StructType)
     received_us = F.unix_micros("received")
-    times = {f"{name}_us": _believed(name, set(told.names), received_us) for name in _FIRST_OF}
+    times = {f"{name}_us": _believed(name, set(facts.names), received_us) for name in _FIRST_OF}
     rows = messages.where(is_telling()).select(
         "run", "seq", received_us.alias("received_us"), *(t.alias(n) for n, t in times.items())
     )
@@ -48,14 +48,14 @@ def turns_of(messages: DataFrame) -> DataFrame:
 
 def _believed(name: str, members: set[str], received_us: Column) -> Column:
     """When the message says that it happened, as `monitor.fold.believed_ns` has it."""
-    rules = Reading(built_in()).rules["run"]
+    rules = ConceptRules(built_in()).of["run"]
     concepts = [
         concept
         for concept, (_, sets) in rules.items()
         if concept in members and any(rule.field == name for rule in sets)
     ]
     none = F.lit(None).cast("timestamp")
-    moment = _FIRST_OF[name](none, none, *(F.col(f"told.{concept}") for concept in concepts))
+    moment = _FIRST_OF[name](none, none, *(F.col(f"facts.{concept}") for concept in concepts))
     moment_us = F.unix_micros(moment)
     return F.when(moment_us - received_us > AHEAD_US, received_us).otherwise(moment_us)
 
@@ -145,8 +145,8 @@ def _uses(run: str, rows: Iterable[Any]) -> _Uses:
     return found
 
 
-def _turn(row: Any) -> Turn:
+def _turn(row: Any) -> Boundary:
     created_ns, started_ns, ended_ns = (
         None if row[name] is None else row[name] * NS_PER_US for name in _TIMES
     )
-    return Turn(created_ns, started_ns, ended_ns, row.received_us * NS_PER_US)
+    return Boundary(created_ns, started_ns, ended_ns, row.received_us * NS_PER_US)

@@ -32,7 +32,7 @@ from tocsin.pipeline.state import Partial, State, Window
 SETTINGS: Final = {
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     "spark.sql.files.maxPartitionBytes": "64m",
-    # `told` has more members than Spark generates code for by default: it would read row by row.
+    # `facts` has more members than Spark generates code for by default: it would read row by row.
     "spark.sql.codegen.maxFields": "2000",
     # What is longer is never compiled by Java; smaller pieces of code are.
     "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -53,7 +53,7 @@ class Job:
     tables: Path
     since: datetime | None = None
     until: datetime | None = None
-    anew: bool = False
+    rebuild: bool = False
     silence_s: float = SILENCE_S
     rows_max: int | None = None
     """About so many are taken at a time, where that can be chosen."""
@@ -93,14 +93,14 @@ def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
     """Bring the tables up to date. Running it again changes nothing."""
     state = State(job.tables)
     with told_plainly(), state.held():
-        if job.anew or state.has_moved(job.window):
+        if job.rebuild or state.has_moved(job.window):
             start_over(spark, state, job)
         state.agree_on(job.window)
         taken = take_in(spark, state, job, tell, Limit(job.rows_max, is_lasting=True))
         bad = taken.bad_files
         if not taken.is_all:
             bad += take_in(spark, state, job, tell).bad_files
-        standing = None if job.anew else published(job.tables)
+        standing = None if job.rebuild else published(job.tables)
         if standing is not None and not is_behind(spark, state, job):
             return Done(standing.manifest, False, bad)
         return Done(make_tables(spark, state, job, tell), True, bad)
@@ -111,7 +111,7 @@ def already_made(job: Job) -> Done | None:
     without Spark, which takes seconds to start; None if it is not, or if there is something to do.
     """
     state = State(job.tables)
-    standing = None if job.anew else published(job.tables)
+    standing = None if job.rebuild else published(job.tables)
     if standing is None or not state.partials_directory.is_dir():
         return None
     with told_plainly(), state.held():

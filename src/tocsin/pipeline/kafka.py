@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.errors.root import TocsinError
 from tocsin.event.stored import Stored
@@ -119,15 +119,15 @@ def as_records(
     concepts = in_use()
 
     def convert(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        teller = Teller(concepts)
+        facts_reader = FactsReader(concepts)
         for batch in batches:
-            yield from _converted(batch, numbers, teller)
+            yield from _converted(batch, numbers, facts_reader)
 
     return convert
 
 
 def _converted(
-    batch: pa.RecordBatch, numbers: Mapping[int, int], teller: Teller
+    batch: pa.RecordBatch, numbers: Mapping[int, int], facts_reader: FactsReader
 ) -> Iterator[pa.RecordBatch]:
     """The events of a batch, and then what is none, each as LANDED."""
     events: list[Stored] = []
@@ -151,7 +151,7 @@ def _converted(
         places.append(place)
     if events:
         beside = pa.RecordBatch.from_pylist(places, BESIDE)
-        arrays = [*to_batch(events, teller).columns, *beside.columns]
+        arrays = [*to_batch(events, facts_reader).columns, *beside.columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=LANDED)
     if refused:
         yield pa.RecordBatch.from_pylist(refused, LANDED)

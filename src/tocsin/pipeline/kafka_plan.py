@@ -81,7 +81,7 @@ def plan(
 def _another_topic(how: str) -> EventsGone:
     return EventsGone(
         f"{how}: it is not the topic that they were made of",
-        remedy="Name other tables with --tables, or use --anew to start over.",
+        remedy="Name other tables with --tables, or use --rebuild to start over.",
     )
 
 

@@ -59,5 +59,5 @@ def _must_be_among(archive: str, found: list[Ending], ending: Ending) -> None:
 def _another(how: str) -> BadPipelineOption:
     return BadPipelineOption(
         f"{how}: the archive was started over",
-        remedy="Make tables of what is there with --anew, or name another directory.",
+        remedy="Make tables of what is there with --rebuild, or name another directory.",
     )

@@ -123,7 +123,7 @@ class Edition:
                 odd = ", ".join(sorted(set(columns) ^ set(TABLES[name].names))) or "their order"
                 raise QualityFailed(
                     f"table {name}: its columns are not those it is documented with: {odd}",
-                    remedy="Nothing was published. Rebuild it with `pipeline run --anew`.",
+                    remedy="Nothing was published. Rebuild it with `pipeline run --rebuild`.",
                 )
         return TableFacts(
             rows, sum(each.stat().st_size for each in files), tuple(each.name for each in files)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType
 
 from tocsin.archive.catalog import Catalog, Foreign, Piece
 from tocsin.archive.ending import Ending
-from tocsin.archive.parquet import Footer, members_told, read_footer, read_through
+from tocsin.archive.parquet import Footer, members_present, read_footer, read_through
 from tocsin.archive.record import SCHEMA
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.pipeline.clean import NOTED
@@ -109,8 +109,8 @@ def land(spark: SparkSession, archive: str, found: Found, place: Path) -> Found:
     found.records.write.mode("overwrite").parquet(on_this_disk(out))
     files = list(out.glob("*.parquet"))
     ends = [read_metadata(each) for each in files]
-    told = frozenset[str]().union(*map(members_told, ends))
-    schema = _telling(found.records.schema, told)
+    members = frozenset[str]().union(*map(members_present, ends))
+    schema = _with_members(found.records.schema, members)
     records = spark.read.schema(schema).parquet(on_this_disk(out))
     size = sum(each.stat().st_size for each in files)
     if is_kafka(archive):
@@ -143,9 +143,11 @@ def _from_files(
         return None
     foreign = [BadFile(each.path, each.reason) for each in left_out]
     look = read_footer if is_directory(archive) else partial(_look_elsewhere, spark)
-    good, bad, told = _looked_at(pieces, without, look)
+    good, bad, members = _looked_at(pieces, without, look)
     return Found(
-        within(_records(spark, [each.path for each in good], told), window, after, pieces[0].first),
+        within(
+            _records(spark, [each.path for each in good], members), window, after, pieces[0].first
+        ),
         after + 1,
         pieces[-1].last,
         tuple(good),
@@ -257,8 +259,8 @@ def _looked_at(
     with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
         found = list(pool.map(judged, pieces))
     good = [piece for piece, end in zip(pieces, found, strict=True) if isinstance(end, Footer)]
-    told = frozenset[str]().union(*(end.told for end in found if isinstance(end, Footer)))
-    return good, [bad for bad in found if isinstance(bad, BadFile)], told
+    members = frozenset[str]().union(*(end.members for end in found if isinstance(end, Footer)))
+    return good, [bad for bad in found if isinstance(bad, BadFile)], members
 
 
 def unreadable(spark: SparkSession, archive: str, pieces: Sequence[Piece]) -> list[BadFile]:
@@ -290,23 +292,23 @@ def _may_be_in(piece: Piece, window: Window) -> bool:
     return piece.is_fresh or window.has_date(date)
 
 
-def _records(spark: SparkSession, paths: list[str], told: frozenset[str]) -> DataFrame:
+def _records(spark: SparkSession, paths: list[str], members: frozenset[str]) -> DataFrame:
     """What the files hold."""
     schema = spark_schema(SCHEMA)
     if not paths:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(_telling(schema, told)).parquet(*map(on_this_disk, paths))
+    return spark.read.schema(_with_members(schema, members)).parquet(*map(on_this_disk, paths))
 
 
-def _telling(schema: StructType, told: frozenset[str]) -> StructType:
-    """Of the hundred things that a message may tell, those that one does: each engine tells some,
-    and to read, sort and fold the others takes longer than the rest."""
-    members = schema["told"].dataType
-    assert isinstance(members, StructType)
-    kept = StructType([each for each in members if each.name in told or each.name in NOTED])
+def _with_members(schema: StructType, members: frozenset[str]) -> StructType:
+    """The schema with those members of `facts` that any message has: each workflow engine reports
+    some of the hundred, and reading, sorting and folding the others would take longest."""
+    facts = schema["facts"].dataType
+    assert isinstance(facts, StructType)
+    kept = StructType([each for each in facts if each.name in members or each.name in NOTED])
     return StructType(
         [
-            StructField(each.name, kept if each.name == "told" else each.dataType, each.nullable)
+            StructField(each.name, kept if each.name == "facts" else each.dataType, each.nullable)
             for each in schema
         ]
     )

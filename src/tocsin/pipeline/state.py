@@ -127,13 +127,13 @@ class State:
             if had.format != FORMAT:
                 raise BadPipelineOption(
                     f"what is kept for the tables in {self.tables} is of another version",
-                    remedy="Use --anew to rebuild them, or name another directory.",
+                    remedy="Use --rebuild to rebuild them, or name another directory.",
                 )
             if msgspec.structs.replace(had, id="") != window:
                 raise BadPipelineOption(
                     f"the tables in {self.tables} are made of {_told(had)}, "
                     f"and this asks for {_told(window)}",
-                    remedy="Name another directory with --tables, or use --anew to start over.",
+                    remedy="Name another directory with --tables, or use --rebuild to start over.",
                 )
             return
         id = uuid.uuid4().hex if had is None else had.id
@@ -163,7 +163,7 @@ class State:
             except (OSError, msgspec.DecodeError) as error:
                 raise NoTables(
                     f"{path} cannot be read: {error}",
-                    remedy="Rebuild the tables with `tocsin pipeline run --anew`.",
+                    remedy="Rebuild the tables with `tocsin pipeline run --rebuild`.",
                 ) from error
             found.append(Partial(path, facts))
         found.sort(key=lambda each: (each.facts.first, -each.facts.last))

@@ -97,7 +97,7 @@ class Streaming:
     def run(self) -> None:
         """Keep up until stopped; with `once`, until everything is done."""
         with told_plainly(), self._state.held():
-            if self._job.anew:
+            if self._job.rebuild:
                 start_over(self._spark, self._state, self._job)
             self._state.agree_on(self._job.window)
             if is_behind(self._spark, self._state, self._job):

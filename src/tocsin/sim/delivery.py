@@ -125,7 +125,7 @@ class Delivery:
             record.refused.update(stored.seq for stored in push.events)
         record.may_have_ended |= verdict is Verdict.GONE
 
-    def close_subscription(self, closed: do.TakeLeave) -> None:
+    def close_subscription(self, closed: do.CloseSubscription) -> None:
         """The simulated sinks speak HTTP, which has no message for it."""
         self._world.trace(f"{closed.subscription_id} leaves its sink")
 

@@ -122,7 +122,7 @@ class Machine:
         node = self._open_node(process, DIRECTORY, self.plan.options, self.checks)
         node.perform[do.Push] = self.delivery.push
         node.perform[do.Handshake] = self.delivery.shake_hands
-        node.perform[do.TakeLeave] = self.delivery.close_subscription
+        node.perform[do.CloseSubscription] = self.delivery.close_subscription
         process.services = Services(node, self.host, self.plan, lambda: self._open_boxes(process))
         if self.disk.has_files(BOXES_DIRECTORY):
             process.services.mailboxes.open()

@@ -288,8 +288,8 @@ class SimNode:
         self._world.seen[f"note: {message}"] += 1
 
     def _stop(self, effect: do.Stop) -> None:
-        kinds = (CrashKind.KILL, CrashKind.POWER_CUT)
-        self._process.crash(self._world.random.choice(kinds), "the disk failed")
+        kind = self._world.random.choice((CrashKind.KILL, CrashKind.POWER_CUT))
+        self._process.later(0, 0.5, lambda: self._process.crash(kind, "the disk failed"))
 
 
 def dead_letters(reader: StoreReader) -> list[DeadLetter]:

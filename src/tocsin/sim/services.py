@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from tocsin.access.session import anonymous
-from tocsin.broker.delivery.trust import Sink, SinkRules
+from tocsin.broker.delivery.address import SinkAddress
+from tocsin.broker.delivery.sinks import Sinks, url_sink
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
@@ -14,13 +16,13 @@ from tocsin.broker.runtime import HttpAnswer
 from tocsin.errors import Busy, TocsinError
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.subscribers import Subscribers
+from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
-from tocsin.services.soap.broker_dispatcher import broker_dispatcher
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
-from tocsin.services.soap.own_boxes import OwnBoxes
 from tocsin.services.soap.paths import is_soap_path
+from tocsin.services.soap_services import broker_dispatcher
 from tocsin.sim.network import Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.plan import BrokerPlan
@@ -69,7 +71,7 @@ class Services:
                 pull_wait_s_max=plan.options.pull_wait_s_max,
                 redeliver_s=plan.redeliver_s,
             ),
-            consumers=ConsumerRules(SinkRules(), _accept),
+            consumers=ConsumerRules(Sinks({"http"}, url_sink), SinkRules(), _accept),
             topics=SeenTopics(node.runtime, node.recent),
             latest=Latest(node.runtime, node.recent, node.read).on,
             on_ended=node.on_ended.append,
@@ -111,5 +113,5 @@ def _refused(error: TocsinError) -> Response:
     return Response(HttpAnswer(error.http_status, headers, error.problem.encode()))
 
 
-def _accept(sink: Sink, reached_as: str) -> None:
+def _accept(address: SinkAddress, reached_as: str) -> None:
     """Simulated brokers do not push to themselves."""

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -154,7 +154,7 @@ def nullable(schema: pa.Schema) -> pa.Schema:
 
 
 def with_nulls(
-    events: Sequence[tuple[str, Event]], first_seq: int, received_us: int, teller: Teller
+    events: Sequence[tuple[str, Event]], first_seq: int, received_us: int, facts_reader: FactsReader
 ) -> pa.RecordBatch:
     """The events, each with a null in the column that its kind of damage names."""
     batch = to_batch(
@@ -162,7 +162,7 @@ def with_nulls(
             Stored(seq, received_us * NS_PER_US, event)
             for seq, (_, event) in enumerate(events, first_seq)
         ],
-        teller,
+        facts_reader,
     )
     arrays = []
     for name, column in zip(SCHEMA.names, batch.columns, strict=True):

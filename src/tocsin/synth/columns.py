@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tocsin.archive.members import MOMENT, TOLD
+from tocsin.archive.facts import FACTS, MOMENT
 from tocsin.archive.record import SCHEMA
 from tocsin.monitor.fold import AHEAD_NS_MAX
 from tocsin.synth import messages, texts, unrelated
@@ -69,8 +69,8 @@ def batch_of(rows: Ints, seq: Ints, world: World, roster: Roster, salt: int) -> 
     received_us, time_us = rows[:, At.RECEIVED_US], rows[:, At.TIME_MS] * US_PER_MS
     ahead_us = time_us - received_us
     is_ahead = ahead_us > AHEAD_US_MAX
-    told = messages.told_of(words, count, ours)
-    told["ahead_us"] = pa.array(ahead_us, mask=~(is_ahead & is_message))
+    facts = messages.facts_of(words, count, ours)
+    facts["ahead_us"] = pa.array(ahead_us, mask=~(is_ahead & is_message))
     has_activity = is_message.copy()
     has_activity[ours[words.is_of_run]] = False
     arrays: dict[str, Any] = {
@@ -80,7 +80,7 @@ def batch_of(rows: Ints, seq: Ints, world: World, roster: Roster, salt: int) -> 
         "time": time,
         "at": pa.array(np.where(is_ahead, received_us, time_us)).cast(MOMENT),
         "attempt": pa.array(rows[:, At.ATTEMPT].astype(np.int32), mask=~has_activity),
-        "told": _told(told, is_message, count),
+        "facts": _facts(facts, is_message, count),
         "plan": plans.column(count, ours),
     }
     for name, parts in pieces.items():
@@ -120,8 +120,8 @@ def _same(text: str, count: int) -> pa.StringArray:
     return pa.repeat(text, count)
 
 
-def _told(members: Told, is_message: Any, count: int) -> pa.StructArray:
+def _facts(members: Told, is_message: Any, count: int) -> pa.StructArray:
     # What nobody says is null in all members of one type: they share one array.
-    nothing = {each.type: pa.nulls(count, each.type) for each in TOLD}
-    arrays = [members.get(each.name, nothing[each.type]) for each in TOLD]
-    return pa.StructArray.from_arrays(arrays, fields=list(TOLD), mask=pa.array(~is_message))
+    nothing = {each.type: pa.nulls(count, each.type) for each in FACTS}
+    arrays = [members.get(each.name, nothing[each.type]) for each in FACTS]
+    return pa.StructArray.from_arrays(arrays, fields=list(FACTS), mask=pa.array(~is_message))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.archive.members import MOMENT
+from tocsin.archive.facts import MOMENT
 from tocsin.synth import texts
 from tocsin.synth.faults import FAULTS
 from tocsin.synth.roster import Of, Roster
@@ -183,7 +183,7 @@ def _versions(world: World, workflow: Ints, version: Ints) -> pa.StringArray:
 # Told: what the same says, typed
 
 
-def told_of(words: Words, count: int, at: Ints) -> Told:
+def facts_of(words: Words, count: int, at: Ints) -> Told:
     """The members that are said, over all `count` rows of a file; `at` are the places of ours."""
     rows, world, roster = words.rows, words.world, words.roster
     put = _Placing(count, at)
@@ -195,8 +195,8 @@ def told_of(words: Words, count: int, at: Ints) -> Told:
     found["ActivityType"] = put.texts(pool(world.types), rows[of_activity, At.TYPE], of_activity)
     on_host = np.flatnonzero(np.isin(words.kind, (Kind.EXECUTING, Kind.SAMPLE, *ENDS)))
     found["Host"] = put.texts(pool(world.hosts), rows[on_host, At.HOST], on_host)
-    found |= _told_figures(words, put)
-    found |= _told_faults(words, put)
+    found |= _figure_facts(words, put)
+    found |= _fault_facts(words, put)
     began = np.flatnonzero(words.kind == Kind.STARTED)
     run, workflow = rows[began, At.RUN], words.workflow[began]
     found["WorkflowVersion"] = put.any(
@@ -210,7 +210,7 @@ def told_of(words: Words, count: int, at: Ints) -> Told:
     return found
 
 
-def _told_figures(words: Words, put: _Placing) -> Told:
+def _figure_facts(words: Words, put: _Placing) -> Told:
     rows, kind = words.rows, words.kind
     queued = np.flatnonzero(kind == Kind.QUEUED)
     sample = np.flatnonzero(kind == Kind.SAMPLE)
@@ -231,7 +231,7 @@ def _told_figures(words: Words, put: _Placing) -> Told:
     }
 
 
-def _told_faults(words: Words, put: _Placing) -> Told:
+def _fault_facts(words: Words, put: _Placing) -> Told:
     failed = np.flatnonzero(np.isin(words.kind, FAILURES))
     coded = np.flatnonzero(np.isin(words.kind, (Kind.SUCCEEDED, *FAILURES)))
     codes = np.where(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -41,7 +41,7 @@ class Telling:
     world: World
     roster: Roster
     salt: int
-    teller: Teller
+    facts_reader: FactsReader
 
 
 def batches_of(
@@ -63,21 +63,23 @@ def batches_of(
         here = np.flatnonzero(places == place)
         seqs = [int(place + before[each] - ordered[each].repeats) for each in here]
         yield _made_singly(
-            [ordered[each] for each in here], [first_seq + seq for seq in seqs], telling.teller
+            [ordered[each] for each in here],
+            [first_seq + seq for seq in seqs],
+            telling.facts_reader,
         )
     if done < len(rows):
         yield batch.slice(done)
 
 
 def _made_singly(
-    specials: Sequence[Special], seqs: Sequence[int], teller: Teller
+    specials: Sequence[Special], seqs: Sequence[int], facts_reader: FactsReader
 ) -> pa.RecordBatch:
     batch = to_batch(
         [
             Stored(seq, each.received_us * NS_PER_US, each.event)
             for seq, each in zip(seqs, specials, strict=True)
         ],
-        teller,
+        facts_reader,
     )
     if all(each.raw is None for each in specials):
         return batch

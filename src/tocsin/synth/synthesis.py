@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.naming import date_of
 from tocsin.errors.disk import DataDirectoryUnusable
 from tocsin.errors.settings import BadSetting
@@ -73,7 +73,7 @@ class _Synthesis:
         self.broken_in = self._broken_in_windows()
         self.making = Making(plan, self.world, self._beside())
         self.truth = Truth(self.world, self.making.roster)
-        self.telling = Telling(self.world, self.making.roster, plan.seed, Teller(built_in()))
+        self.telling = Telling(self.world, self.making.roster, plan.seed, FactsReader(built_in()))
         self.samples = Samples(directory, np.random.Generator(np.random.PCG64([plan.seed, 4])))
         self.next_seq = 1
 
@@ -184,7 +184,7 @@ class _Synthesis:
             return
         received_us = window.end_us - 1
         events = [(kind, self.breaking.event(kind, received_us)[0]) for kind in kinds]
-        batch = broken.with_nulls(events, self.next_seq, received_us, self.telling.teller)
+        batch = broken.with_nulls(events, self.next_seq, received_us, self.telling.facts_reader)
         self.writer.write([batch], date)
         self.next_seq += len(events)
         self.advance(len(events))

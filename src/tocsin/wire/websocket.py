@@ -1,4 +1,4 @@
-"""The heads of WebSocket frames (RFC 6455, 5.2), read ahead of their payload.
+"""WebSocket frames (RFC 6455, 5.2): text messages written, and heads read ahead of their payload.
 
 A frame says in its head how long it is, up to 2^63 bytes. The library that reads our sockets hands
 payload out as it comes, so a message that is announced too long is found here, before any of it is
@@ -12,6 +12,17 @@ from typing import Final
 _CONTROL: Final = 8  # opcodes from here on are those of control frames
 _MASKED: Final = 0x80
 _MEDIUM, _LONG = 126, 127
+_FINAL_TEXT: Final = 0x81
+
+
+def text_frame(payload: bytes) -> bytes:
+    """A whole text message; from a server, so without a mask."""
+    size = len(payload)
+    if size < _MEDIUM:
+        return bytes((_FINAL_TEXT, size)) + payload
+    if size < 1 << 16:
+        return bytes((_FINAL_TEXT, _MEDIUM)) + size.to_bytes(2, "big") + payload
+    return bytes((_FINAL_TEXT, _LONG)) + size.to_bytes(8, "big") + payload
 
 
 class FrameHeads:

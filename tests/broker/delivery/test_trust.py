@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.broker.delivery.trust import (
-    PORTS_REFUSED,
-    Sink,
-    check_trusted,
-    is_trusted,
-    parse_sink,
-    why_refused,
-)
+from tocsin.broker.delivery.address import PORTS, PORTS_REFUSED, SinkAddress
+from tocsin.broker.delivery.sinks import Sinks, url_sink
+from tocsin.broker.delivery.trust import check_trusted, is_trusted, why_refused
 from tocsin.errors import BadSetting, BadSubscription, SinkRefused, TocsinError
+
+SINKS = Sinks(PORTS, url_sink)
+Parts = tuple[str, int, bool, str]
+
+
+def parts(address: SinkAddress) -> Parts:
+    return (address.host, address.port, address.tls, address.target)
+
 
 SPELLINGS = (
     Path(__file__).parents[2]
@@ -29,44 +32,44 @@ SPELLINGS = (
 @pytest.mark.parametrize(
     ("url", "sink", "authority"),
     [
-        ("http://example.org", Sink("example.org", 80, False, "/"), "example.org"),
-        ("HTTPS://Example.ORG/a", Sink("example.org", 443, True, "/a"), "example.org"),
-        ("http://h:8080/a?b=c#d", Sink("h", 8080, False, "/a?b=c"), "h:8080"),
-        ("https://h:443/", Sink("h", 443, True, "/"), "h"),
-        ("http://h?q=1", Sink("h", 80, False, "/?q=1"), "h"),
-        ("http://[2001:DB8::1]:81/x", Sink("2001:db8::1", 81, False, "/x"), "[2001:db8::1]:81"),
-        ("http://h/%7Ea/ä", Sink("h", 80, False, "/%7Ea/%C3%A4"), "h"),
-        ("http://bücher.example/", Sink("xn--bcher-kva.example", 80, False, "/"), None),
-        ("http://①②⑦.⓪.⓪.①/", Sink("127.0.0.1", 80, False, "/"), "127.0.0.1"),
-        ("http://my_sink.lan./", Sink("my_sink.lan.", 80, False, "/"), "my_sink.lan."),
-        ('http://h/a"<b>\\', Sink("h", 80, False, "/a%22%3Cb%3E%5C"), "h"),
+        ("http://example.org", ("example.org", 80, False, "/"), "example.org"),
+        ("HTTPS://Example.ORG/a", ("example.org", 443, True, "/a"), "example.org"),
+        ("http://h:8080/a?b=c#d", ("h", 8080, False, "/a?b=c"), "h:8080"),
+        ("https://h:443/", ("h", 443, True, "/"), "h"),
+        ("http://h?q=1", ("h", 80, False, "/?q=1"), "h"),
+        ("http://[2001:DB8::1]:81/x", ("2001:db8::1", 81, False, "/x"), "[2001:db8::1]:81"),
+        ("http://h/%7Ea/ä", ("h", 80, False, "/%7Ea/%C3%A4"), "h"),
+        ("http://bücher.example/", ("xn--bcher-kva.example", 80, False, "/"), None),
+        ("http://①②⑦.⓪.⓪.①/", ("127.0.0.1", 80, False, "/"), "127.0.0.1"),
+        ("http://my_sink.lan./", ("my_sink.lan.", 80, False, "/"), "my_sink.lan."),
+        ('http://h/a"<b>\\', ("h", 80, False, "/a%22%3Cb%3E%5C"), "h"),
     ],
 )
-def test_an_address_is_taken_apart(url: str, sink: Sink, authority: str | None) -> None:
-    parsed = parse_sink(url)
+def test_an_address_is_taken_apart(url: str, sink: Parts, authority: str | None) -> None:
+    parsed = SINKS.parse(url)
 
-    assert parsed == sink
+    assert parts(parsed) == sink
     assert authority is None or parsed.authority() == authority
 
 
 @pytest.mark.parametrize(
     ("url", "sink", "authority"),
     [
-        ("soap.tcp://h/a", Sink("h", 8081, False, "/a", soap_tcp=True), "h"),
-        ("SOAP.TCP://[::1]:9", Sink("::1", 9, False, "/", soap_tcp=True), "[::1]:9"),
-        ("https://h/", Sink("h", 443, True, "/"), "h"),
+        ("soap.tcp://h/a", ("h", 8081, False, "/a"), "h"),
+        ("SOAP.TCP://[::1]:9", ("::1", 9, False, "/"), "[::1]:9"),
+        ("https://h/", ("h", 443, True, "/"), "h"),
     ],
 )
-def test_where_soap_is_sent_it_may_go_without_http(url: str, sink: Sink, authority: str) -> None:
-    parsed = parse_sink(url, soap_tcp=True)
+def test_where_soap_is_sent_it_may_go_without_http(url: str, sink: Parts, authority: str) -> None:
+    parsed = SINKS.parse(url, soap=True)
 
-    assert parsed == sink
+    assert parts(parsed) == sink
     assert parsed.authority() == authority
 
 
 def test_a_soap_tcp_address_is_no_sink_of_a_webhook() -> None:
-    with pytest.raises(BadSubscription, match="is not an http or https address"):
-        parse_sink("soap.tcp://example.org/")
+    with pytest.raises(BadSubscription, match="takes no events of the HTTP API"):
+        SINKS.parse("soap.tcp://example.org/")
 
 
 @pytest.mark.parametrize(
@@ -102,15 +105,22 @@ def test_a_soap_tcp_address_is_no_sink_of_a_webhook() -> None:
 )
 def test_what_is_no_web_address_is_no_sink(url: str) -> None:
     with pytest.raises(BadSubscription) as caught:
-        parse_sink(url)
+        SINKS.parse(url)
 
     assert caught.value.remedy
+
+
+def test_the_error_for_an_unknown_scheme_names_those_that_are_known() -> None:
+    with pytest.raises(BadSubscription, match="no sink has the scheme 'ftp'") as caught:
+        SINKS.parse("ftp://example.org/")
+
+    assert "gma, gmas, http, https, soap.tcp" in caught.value.remedy
 
 
 @pytest.mark.parametrize("port", [22, 25, 6379, 11211])
 def test_the_port_of_another_protocol_is_refused(port: int) -> None:
     with pytest.raises(SinkRefused, match=str(port)):
-        parse_sink(f"http://example.org:{port}/")
+        SINKS.parse(f"http://example.org:{port}/")
 
 
 def test_ports_of_web_servers_and_of_examples_are_not_refused() -> None:
@@ -120,7 +130,7 @@ def test_ports_of_web_servers_and_of_examples_are_not_refused() -> None:
 @given(st.text(max_size=80).map(lambda text: f"http://{text}") | st.text(max_size=80))
 def test_any_text_is_a_sink_that_is_safe_to_write_or_a_clear_error(text: str) -> None:
     try:
-        sink = parse_sink(text)
+        sink = SINKS.parse(text)
     except TocsinError:
         return
 
@@ -218,7 +228,7 @@ def test_no_known_spelling_of_a_hostile_address_breaks_the_reader() -> None:
 
     for url in urls:
         try:
-            sink = parse_sink(url)
+            sink = SINKS.parse(url)
         except (BadSubscription, SinkRefused):
             continue
         assert sink.host

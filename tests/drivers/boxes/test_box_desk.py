@@ -19,8 +19,8 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import MailboxNode, SoapServices, soap_context
 from tocsin.errors import DiskFailed
 from tocsin.services.mailbox.box_reader import Taken
-from tocsin.services.soap.broker_dispatcher import mailbox_dispatcher
 from tocsin.services.soap.call import SoapCall
+from tocsin.services.soap_services import mailbox_dispatcher
 from tocsin.store.store import Store
 from tocsin.wire.msgbox.content import BoxMessage, box_message
 from tocsin.wire.pullpoint import operations as pullpoint

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from tocsin.config import EventSettings, HttpSettings, LimitSettings
-from tocsin.drivers.http.streaming import HEARTBEAT_S, RETRY_MS
-from tocsin.drivers.http.websocket import PING_S, PONG_S_MAX
+from tocsin.services.streams.event_stream import HEARTBEAT_S, RETRY_MS
+from tocsin.services.streams.websocket import PING_S, PONG_S_MAX
 from tocsin.wire.api.openapi import description
 
 TEXT = (Path(__file__).parents[3] / "docs" / "http.md").read_text()

@@ -12,12 +12,12 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Ping, Request
 
 from tocsin.config import load
-from tocsin.drivers.http import streaming, websocket
 from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.services.directory.directory import Directory
+from tocsin.services.streams import event_stream, websocket
 from tocsin.store.store import Store
 
 PATIENCE_S = 10.0
@@ -47,7 +47,7 @@ def talk(directory: Path, script: Script) -> None:
 
 
 def test_a_silent_stream_has_a_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(event_stream, "HEARTBEAT_S", 0.1)
     beats = 0
 
     async def listen_for_beats(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

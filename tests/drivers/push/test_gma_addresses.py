@@ -10,8 +10,9 @@ import pytest
 from gma_consumers import TAKEN, Archive, event, push
 
 from conftest import World, here, trusting
+from tocsin.broker.delivery.address import PORTS, is_gma_address
 from tocsin.broker.delivery.outcome import Failed
-from tocsin.broker.delivery.trust import is_gma_address, parse_sink
+from tocsin.broker.delivery.sinks import Sinks, url_sink
 from tocsin.errors import BadSubscription
 
 
@@ -43,6 +44,9 @@ def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
     assert stranger.reason.startswith("the sink's TLS certificate is not trusted")
 
 
+SINKS = Sinks(PORTS, url_sink)
+
+
 @pytest.mark.parametrize(
     ("address", "host", "port", "tls"),
     [
@@ -52,14 +56,14 @@ def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
     ],
 )
 def test_a_gma_address_is_a_host_and_a_port(address: str, host: str, port: int, tls: bool) -> None:
-    sink = parse_sink(address, gma=True)
+    sink = SINKS.parse(address)
 
-    assert (sink.host, sink.port, sink.tls, sink.gma) == (host, port, tls, True)
+    assert (sink.host, sink.port, sink.tls) == (host, port, tls)
     assert is_gma_address(address)
-    with pytest.raises(BadSubscription, match="is not an http or https address"):
-        parse_sink(address)  # where only CloudEvents or SOAP can go
+    with pytest.raises(BadSubscription, match="takes no SOAP messages"):
+        SINKS.parse(address, soap=True)
 
 
 def test_an_address_with_a_path_is_no_gma_address() -> None:
     with pytest.raises(BadSubscription, match="has a path"):
-        parse_sink("gma://127.0.0.1:9/archive", gma=True)
+        SINKS.parse("gma://127.0.0.1:9/archive")

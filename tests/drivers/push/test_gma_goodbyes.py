@@ -14,6 +14,7 @@ from gma_consumers import TAKEN, Archive, Consumer, at, event, push, pushing
 from conftest import World, here, trusting
 from tocsin.broker.delivery.outcome import Failed
 from tocsin.broker.delivery.trust import SinkRules
+from tocsin.broker.effects import CloseSubscription
 from tocsin.drivers.push import gma_connection, gma_farewell
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.wire.gma import conversation as c
@@ -38,12 +39,12 @@ def test_leave_is_taken_of_each_name_and_the_connection_is_closed(
     archive = Archive(acknowledge=acknowledge)
     opened(world, archive, "Reading", "Alarm")
 
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(SOON_S)
 
     assert archive.ended == ["Reading", "Alarm"]
     assert archive.hung_up == ["in good order"]
-    assert (world.pusher.open, world.pusher.farewells) == (0, set())
+    assert (world.pusher.open, world.pusher.closing) == (0, set())
 
 
 def test_who_still_gets_something_keeps_its_connection(world: World) -> None:
@@ -51,7 +52,7 @@ def test_who_still_gets_something_keeps_its_connection(world: World) -> None:
     address = opened(world, archive, "Reading")
     assert push(world, address, event(2), seq=2, subscription="sub2") == TAKEN
 
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(SOON_S)
 
     assert archive.ended == ["Reading"]
@@ -62,7 +63,7 @@ def test_who_still_gets_something_keeps_its_connection(world: World) -> None:
 def test_a_subscription_that_comes_back_is_offered_again(world: World) -> None:
     archive = Archive()
     address = opened(world, archive, "Reading")
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
 
     assert push(world, address, event(2), seq=2) == TAKEN
 
@@ -74,8 +75,8 @@ def test_the_end_of_one_that_nothing_was_sent_for_is_not_told(world: World) -> N
     archive = Archive()
     opened(world, archive, "Reading")
 
-    world.pusher.take_leave(1, "sub2")
-    world.pusher.take_leave(2, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub2"))
+    world.pusher.close_subscription(CloseSubscription(2, "sub1"))
     world.wait(SOON_S)
 
     assert (archive.ended, archive.hung_up) == ([], [])
@@ -113,7 +114,7 @@ def test_events_that_are_not_acknowledged_do_not_delay_the_goodbye(
     world.wait(SOON_S)
     assert not under_way.done()
 
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     assert not under_way.done(), "answered before it returned"
     world.wait(SOON_S)
 
@@ -127,7 +128,7 @@ def test_an_offer_that_is_accepted_too_late_is_taken_back(world: World) -> None:
     under_way = pushing(world, at(world, silent), event(1), timeout_s=60.0)
     world.wait(SOON_S / 2)
 
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(3 * SOON_S)
 
     assert isinstance(under_way.result(), Failed)
@@ -143,7 +144,7 @@ def test_who_cannot_be_reached_needs_no_goodbye(world: World) -> None:
     under_way = pushing(world, "gma://collector.example:8401", event(1), timeout_s=60.0)
     world.wait(SOON_S / 2)
 
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(SOON_S / 2)
 
     assert isinstance(under_way.result(), Failed)
@@ -158,11 +159,11 @@ def test_who_does_not_answer_a_goodbye_is_hung_up_on(
     pushing(world, at(world, silent), event(1), timeout_s=60.0)
     world.wait(SOON_S)
 
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(3 * SOON_S)
 
     assert silent.heard[-1] in ("end", "reset")
-    assert world.pusher.farewells == set()
+    assert world.pusher.closing == set()
 
 
 def test_both_may_say_goodbye_at_once(world: World) -> None:
@@ -182,7 +183,7 @@ def test_both_may_say_goodbye_at_once(world: World) -> None:
         replies.append(read((await reader.read())[4:]))
 
     assert push(world, at(world, script), event(1)) == TAKEN
-    world.pusher.take_leave(1, "sub1")
+    world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(SOON_S)
 
     assert replies == [m.UnsubscribeReply("77", m.SUCCESS, "it has ended already")]
@@ -223,7 +224,7 @@ def test_when_the_broker_stops_all_are_told_and_nothing_new_is_sent(world: World
         assert push(world, address, event(1), lane=lane) == TAKEN
 
     async def stop() -> None:
-        leaving = asyncio.ensure_future(world.pusher.say_goodbye(5.0))
+        leaving = asyncio.ensure_future(world.pusher.drain(5.0))
         await asyncio.sleep(0)
         pushing(world, addresses[0], event(2), seq=2, lane=0)
         await leaving
@@ -246,7 +247,7 @@ def test_who_does_not_answer_cannot_keep_a_broker_from_stopping(world: World) ->
     pushing(world, at(world, silent), event(1), timeout_s=60.0)
     world.wait(SOON_S)
 
-    world.loop.run_until_complete(world.pusher.say_goodbye(SOON_S))
+    world.loop.run_until_complete(world.pusher.drain(SOON_S))
     world.pusher.close()
     world.wait(SOON_S)
 
@@ -264,8 +265,8 @@ def test_goodbye_is_said_by_tls_as_well(world: World, certificates: Path) -> Non
     address = f"gmas://sink.example:{port}"
     assert push(world, address, event(1)) == TAKEN
 
-    world.loop.run_until_complete(world.pusher.say_goodbye(5.0))
+    world.loop.run_until_complete(world.pusher.drain(5.0))
 
     assert archive.ended == ["Reading"]
     assert archive.hung_up == ["in good order"]
-    assert world.pusher.farewells == set()
+    assert world.pusher.closing == set()

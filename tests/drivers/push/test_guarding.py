@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from conftest import World
+from tocsin.broker.delivery.address import parse_address
 from tocsin.broker.delivery.outcome import Answered, Failed
-from tocsin.broker.delivery.trust import SinkRules, parse_sink
+from tocsin.broker.delivery.trust import SinkRules
 from tocsin.drivers.push.guard import LOOKUPS_KEPT_MAX, Guard
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.errors import SinkRefused, TocsinError
@@ -74,7 +75,7 @@ def test_no_spelling_of_the_corpus_leads_to_a_near_address(world: World) -> None
     judged = 0
     for url in sorted(set(re.findall(r"https?://[^\s`\"')]+", SPELLINGS.read_text(), re.I))):
         try:
-            allowed = world.loop.run_until_complete(guard.addresses(parse_sink(url)))
+            allowed = world.loop.run_until_complete(guard.addresses(parse_address(url)))
         except SinkRefused:
             judged += 1
         except (TocsinError, OSError):
@@ -202,7 +203,7 @@ def test_what_is_remembered_of_names_is_bounded(world: World) -> None:
 
     async def ask_many() -> None:
         for number in range(LOOKUPS_KEPT_MAX + 50):
-            await guard.addresses(parse_sink(f"http://h{number}.example/"))
+            await guard.addresses(parse_address(f"http://h{number}.example/"))
 
     world.loop.run_until_complete(ask_many())
 

@@ -16,13 +16,21 @@ from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.envelope_connection import EnvelopeConnection
 from tocsin.drivers.push.gma_connection import GmaConnection
 from tocsin.drivers.push.gma_farewell import Farewell
-from tocsin.drivers.push.letters import LetterLine, Letters
+from tocsin.drivers.push.http_client import HttpClient, RequestSender
 from tocsin.errors import PeerFailed
 from tocsin.wire.dime import Decoder
 from tocsin.wire.framing import FrameCutter
 
 LARGE = b"x" * 60_000
-KEPT = (Connection, EnvelopeConnection, GmaConnection, Farewell, LetterLine, Decoder, FrameCutter)
+KEPT = (
+    Connection,
+    EnvelopeConnection,
+    GmaConnection,
+    Farewell,
+    RequestSender,
+    Decoder,
+    FrameCutter,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +98,7 @@ def test_a_letter_that_was_answered_leaves_nothing_behind(
 
     async def write() -> None:
         with suppress(PeerFailed):
-            await Letters(world.pusher).post(address, b"<e/>", {}, timeout_s=5.0)
+            await HttpClient(world.pusher).post(address, b"<e/>", {}, timeout_s=5.0)
 
     world.loop.run_until_complete(write())
 
@@ -110,7 +118,7 @@ def test_a_lost_consumer_on_plain_tcp_leaves_nothing_behind(
 
     async def write() -> None:
         with suppress(PeerFailed):
-            await Letters(world.pusher).post(address, b"<e/>", {}, timeout_s=5.0)
+            await HttpClient(world.pusher).post(address, b"<e/>", {}, timeout_s=5.0)
 
     world.loop.run_until_complete(write())
 

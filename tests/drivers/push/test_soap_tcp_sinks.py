@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from conftest import World
+from tocsin.broker.delivery.address import parse_address
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
-from tocsin.broker.delivery.trust import parse_sink
 from tocsin.broker.effects import Push
 from tocsin.broker.runtime import HttpAnswer
-from tocsin.drivers.push.envelope_line import EnvelopeLine
-from tocsin.drivers.push.letters import Letters
+from tocsin.drivers.push.envelope_sender import EnvelopeSender
+from tocsin.drivers.push.http_client import HttpClient
 from tocsin.errors import PeerFailed
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -55,7 +55,7 @@ class Sender:
 
     def __init__(self, world: World, address: str) -> None:
         self._world = world
-        self.line = EnvelopeLine(world.pusher, 1, address, parse_sink(address, soap_tcp=True))
+        self.line = EnvelopeSender(world.pusher, 1, address, parse_address(address))
 
     def send(self, envelope: bytes, *, soap: str = "1.1", timeout_s: float = 5.0) -> Outcome:
         loop = self._world.loop
@@ -98,7 +98,7 @@ def test_messages_go_in_order_on_one_connection(world: World, got: list[bytes]) 
     assert outcomes == [TAKEN] * 20
     assert got == [b"<e>%d</e>" % n for n in range(20)]
     assert world.connections == 1
-    sender.line.hang_up()
+    sender.line.close()
 
 
 def test_the_record_is_what_wse_reads(world: World) -> None:
@@ -114,7 +114,7 @@ def test_the_record_is_what_wse_reads(world: World) -> None:
     world.wait(0.05)
 
     assert bytes(raw) == envelope_message("1.2", b"<e/>")
-    sender.line.hang_up()
+    sender.line.close()
 
 
 def test_a_large_message_counts_when_all_of_it_is_taken(world: World, got: list[bytes]) -> None:
@@ -129,7 +129,7 @@ def test_a_large_message_counts_when_all_of_it_is_taken(world: World, got: list[
     assert sender.send(large) == TAKEN
     world.wait(0.1)
     assert got == [large]
-    sender.line.hang_up()
+    sender.line.close()
 
 
 def test_a_consumer_that_takes_nothing_is_given_up_at_the_deadline(world: World) -> None:
@@ -213,7 +213,7 @@ def test_a_fault_about_an_earlier_message_is_noted_and_blames_no_other(world: Wo
 
     assert outcomes == [TAKEN, TAKEN]
     assert [level for level, _ in world.notes] == ["warning"]
-    sender.line.hang_up()
+    sender.line.close()
 
 
 @pytest.mark.parametrize("answer", [write_envelope("1.1", body=b"<thanks/>"), b"<no", b"<a/>"])
@@ -229,7 +229,7 @@ def test_an_answer_that_is_no_fault_changes_nothing(world: World, answer: bytes)
     assert [sender.send(b"<e/>") for _ in range(5)] == [TAKEN] * 5
     assert world.connections == 1
     assert world.notes == []
-    sender.line.hang_up()
+    sender.line.close()
 
 
 def test_an_http_server_at_a_soap_tcp_address_is_no_consumer_for_long(world: World) -> None:
@@ -261,7 +261,7 @@ def test_a_letter_may_go_to_a_soap_tcp_address(world: World, got: list[bytes], s
     url = world.sink(script).replace("http://", "soap.tcp://")
     kind = {"Content-Type": content_type(soap, "urn:end")}
 
-    answer = world.loop.run_until_complete(Letters(world.pusher).post(url, b"<over/>", kind))
+    answer = world.loop.run_until_complete(HttpClient(world.pusher).post(url, b"<over/>", kind))
     world.wait(0.05)
 
     assert answer == HttpAnswer(202, {}, b"")
@@ -272,7 +272,7 @@ def test_a_letter_may_go_to_a_soap_tcp_address(world: World, got: list[bytes], s
 def test_a_letter_to_nobody_is_told(world: World) -> None:
     with pytest.raises(PeerFailed):
         world.loop.run_until_complete(
-            Letters(world.pusher).post("soap.tcp://127.0.0.1:1/", b"<over/>", {})
+            HttpClient(world.pusher).post("soap.tcp://127.0.0.1:1/", b"<over/>", {})
         )
 
 
@@ -280,7 +280,7 @@ def test_only_what_is_soap_may_go_to_a_soap_tcp_address(world: World) -> None:
     outcome = world.push("soap.tcp://127.0.0.1:9/")
 
     assert isinstance(outcome, Failed)
-    assert "is not an http or https address" in outcome.reason
+    assert "takes no events of the HTTP API" in outcome.reason
 
 
 @pytest.mark.parametrize("spec", ["wse04", "wsn13"])

@@ -15,7 +15,7 @@ from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.services.soap import reliable_receiver, sequences
+from tocsin.services.reliable_messaging import receiver, sequences
 from tocsin.services.soap.call import SoapCall
 from tocsin.store.store import Store
 from tocsin.wire.soap.addressing import EndpointReference, anonymous
@@ -195,7 +195,7 @@ def test_there_is_no_room_without_end(tmp_path: Path) -> None:
 def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reliable_receiver, "SWEEP_S", 0.02)
+    monkeypatch.setattr(receiver, "SWEEP_S", 0.02)
     identifier = ""
 
     async def busy(node: Node, desk: SoapServices) -> None:
@@ -213,7 +213,7 @@ def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
         assert fault_name(read_envelope(answer)) == "SequenceTerminated"
 
     run(tmp_path, busy)
-    monkeypatch.setattr(reliable_receiver, "IDLE_NS_MAX", 0)
+    monkeypatch.setattr(receiver, "IDLE_NS_MAX", 0)
     run(tmp_path, silent)
 
     assert "a sequence ended" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from tocsin.broker.delivery.trust import SOAP_TCP
+from tocsin.broker.delivery.address import SOAP_TCP
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import SoapTerms, Subscription
 from tocsin.wire.soap.delivery import Face, Form, Pieces, face, form_of

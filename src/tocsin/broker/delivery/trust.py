@@ -1,8 +1,7 @@
-"""Where events may be pushed: reading a sink's address, and judging the network it leads to.
+"""Where events may be pushed: which networks are refused, and who is exempt.
 
-A sink is judged twice. `parse_sink` refuses what is no web address when somebody subscribes. The
-network address that a name leads to is judged each time a connection is made, because a name may
-lead elsewhere by then: `why_refused` is that judgement, and `SinkRules` says who is exempt.
+A sink is judged twice: when somebody subscribes, and each time a connection is made, because by
+then its name may lead elsewhere. `why_refused` is that judgement, `SinkRules` says who is exempt.
 """
 
 from __future__ import annotations
@@ -18,155 +17,10 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
-from urllib.parse import quote
 
-import msgspec
-
-from tocsin.errors import BadSetting, BadSubscription, SinkRefused
-
-SINK_CHARS_MAX = 2048
-HOST_CHARS_MAX = 253  # RFC 1035 section 2.3.4, without the root's dot
-SOAP_TCP = "soap.tcp"
-GMA = ("gma", "gmas")  # performance events by TCP, and by TLS
-PORTS = {
-    "http": 80,
-    "https": 443,
-    SOAP_TCP: 8081,  # as in Microsoft's WSE
-    "gma": 8401,
-    "gmas": 8401,
-}
-
-# A POST to one of these could be taken for commands of another protocol. Browsers refuse them too.
-PORTS_REFUSED = frozenset(
-    {
-        *(7, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 79),
-        *(110, 111, 113, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427),
-        *(465, 512, 513, 514, 515, 532, 540, 548, 554, 556, 563, 587, 601, 636),
-        *(873, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 2375, 3306, 3389, 3659, 4045, 4190),
-        *(5060, 5061, 5432, 6000, 6379, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697),
-        *(9042, 9092, 10080, 11211, 27017),
-    }
-)
+from tocsin.errors import BadSetting, SinkRefused
 
 Address = IPv4Address | IPv6Address
-
-_URL = re.compile(r"(?P<scheme>[a-z.]+)://(?P<authority>[^/?#]*)(?P<target>[^#]*)(#.*)?", re.I)
-_AUTHORITY = re.compile(
-    r"(\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(:(?P<port>[0-9]{0,5}))?", re.I
-)
-# What RFC 3986 lets a path or query hold, and the percent sign of what is encoded already.
-_TARGET_KEPT = "/?%:@!$&'()*+,;=[]~"
-
-REMEDY = "A sink is an address such as https://example.org/hook."
-
-
-class Sink(msgspec.Struct, frozen=True):
-    """A sink's address, taken apart. `host` is lower-case ASCII, without the brackets of IPv6."""
-
-    host: str
-    port: int
-    tls: bool
-    target: str
-    soap_tcp: bool = False  # takes SOAP in DIME messages, and no HTTP
-    gma: bool = False  # takes performance events in frames, and no HTTP
-
-    def authority(self) -> str:
-        """What the Host header says."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        if self.gma:
-            scheme = GMA[self.tls]
-        else:
-            scheme = SOAP_TCP if self.soap_tcp else "https" if self.tls else "http"
-        return host if self.port == PORTS[scheme] else f"{host}:{self.port}"
-
-
-def parse_sink(url: str, *, soap_tcp: bool = False, gma: bool = False) -> Sink:
-    """The sink that an address names; raises BadSubscription or SinkRefused.
-
-    `soap_tcp`: it may be a soap.tcp address too, because what goes there is SOAP. `gma`: it may be
-    a gma or gmas address, because what goes there may be told as performance events.
-    """
-    if len(url) > SINK_CHARS_MAX:
-        raise _bad(
-            f"the sink's address has {len(url)} characters", f"At most {SINK_CHARS_MAX} are taken."
-        )
-    if any(char.isspace() or not char.isprintable() for char in url):
-        raise _bad("the sink's address holds a space or control character", "Percent-encode it.")
-    parts = _URL.fullmatch(url)
-    scheme = parts["scheme"].lower() if parts else ""
-    allowed = ("http", "https", *((SOAP_TCP,) if soap_tcp else ()), *(GMA if gma else ()))
-    if parts is None or scheme not in allowed:
-        other = " Performance events may go to gma://host:port." if gma else ""
-        raise _bad(f"the sink {url!r} is not an http or https address", f"{REMEDY}{other}")
-    is_gma = scheme in GMA
-    if is_gma and parts["target"] not in ("", "/"):
-        raise _bad(f"the sink {url!r} has a path", f"Write {scheme}://host:port.")
-    host, port = _host_and_port(parts["authority"], url)
-    target = quote(parts["target"], safe=_TARGET_KEPT)
-    if not target.startswith("/"):
-        target = f"/{target}"
-    if port is None:
-        port = PORTS[scheme]
-    return Sink(host, port, scheme in ("https", "gmas"), target, scheme == SOAP_TCP, is_gma)
-
-
-def host_of(url: str) -> str:
-    """The host of a sink of any kind."""
-    return parse_sink(url, soap_tcp=True, gma=True).host
-
-
-def is_gma_address(url: str) -> bool:
-    """True if it begins as the address of a consumer of performance events does."""
-    return url.partition(":")[0].lower() in GMA
-
-
-def _host_and_port(authority: str, url: str) -> tuple[str, int | None]:
-    if "@" in authority:
-        raise _bad(
-            "the sink's address holds a user name or password",
-            "Leave it out, and set config.secret so that the sink can verify our requests.",
-        )
-    parts = _AUTHORITY.fullmatch(_in_ascii(authority, url))
-    if parts is None:
-        raise _bad(
-            f"the sink {url!r} has no valid host", f"{REMEDY} Put an IPv6 address in [brackets]."
-        )
-    port = int(parts["port"]) if parts["port"] else None
-    if port is not None and not 0 < port < 65536:
-        raise _bad(f"the sink {url!r} has an impossible port", "Ports go from 1 to 65535.")
-    if port in PORTS_REFUSED:
-        raise SinkRefused(
-            f"port {port} belongs to another protocol", remedy="Let the sink listen elsewhere."
-        )
-    if parts["v6"] is None:
-        return _name(parts["name"].lower(), url), port
-    try:
-        return str(IPv6Address(parts["v6"])), port
-    except ValueError:
-        raise _bad(f"the sink {url!r} has no valid IPv6 address", REMEDY) from None
-
-
-def _in_ascii(authority: str, url: str) -> str:
-    """International names in the form that is looked up, so that what we judge is what we ask."""
-    if authority.isascii():
-        return authority
-    name, colon, port = authority.partition(":")
-    try:
-        return name.encode("idna").decode("ascii") + colon + port
-    except UnicodeError:
-        raise _bad(f"the sink {url!r} has a host that is not a valid name", REMEDY) from None
-
-
-def _name(host: str, url: str) -> str:
-    labels = host.removesuffix(".").split(".")
-    if len(host) > HOST_CHARS_MAX or not all(0 < len(label) < 64 for label in labels):
-        raise _bad(f"the sink {url!r} has a host that is not a valid name", REMEDY)
-    return host
-
-
-def _bad(problem: str, remedy: str) -> BadSubscription:
-    return BadSubscription(problem, remedy=remedy)
-
 
 # Networks that are near us: fine for a broker that serves only its own machine, else refused.
 NEARBY: tuple[tuple[str, IPv4Network | IPv6Network], ...] = tuple(
@@ -245,6 +99,23 @@ def why_refused(address: Address, *, allow_private: bool) -> str | None:
     if isinstance(address, IPv6Address) and address not in GLOBAL_IPV6:
         return "reserved"
     return None
+
+
+def check_host(host: str, rules: SinkRules) -> None:
+    """Raise SinkRefused for an address, or this machine, if no event may go there. Another name is
+    judged when it is looked up, at each delivery."""
+    try:
+        number = ip_address("127.0.0.1" if is_this_machine(host) else host)
+    except ValueError:
+        return
+    if name_is_listed(host, rules.trusted) or address_is_listed(number, rules.trusted):
+        return
+    kind = why_refused(number, allow_private=rules.allow_private)
+    if kind is not None:
+        raise SinkRefused(
+            f"no event may be pushed to {host}: the address is {kind}",
+            remedy="Have the operator add it to delivery.trusted, or use a message box.",
+        )
 
 
 def check_trusted(entries: Iterable[str]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _add_input(parser: Parser) -> None:
         "--publish", metavar="PLACE", help="copy each version there: s3://..., kafka://HOST/PREFIX"
     )
     add_ca_file(parser)
-    option("--anew", action="store_true", help="delete the tables and make them again")
+    option("--rebuild", action="store_true", help="delete the tables and make them again")
     _add_spark(parser)
 
 

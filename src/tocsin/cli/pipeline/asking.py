@@ -158,7 +158,7 @@ def _job(arguments: Namespace) -> Job:
         tables_directory(arguments.tables).absolute(),
         since=since,
         until=until,
-        anew=arguments.anew,
+        rebuild=arguments.rebuild,
         silence_s=_settings().monitor.silence_s,
         moves=any(text is not None and is_ago(text) for text in asked.values()),
     )

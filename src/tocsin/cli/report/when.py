@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.archive.members import MOMENT
+from tocsin.archive.facts import MOMENT
 from tocsin.cli.report.scales import Period, period
 from tocsin.cli.report.source import Source
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tocsin.client.blackboard.kept_up import is_away
 from tocsin.client.blackboard.link import Delivered, Link, Subscription
+from tocsin.client.transport.retry import is_transient
 from tocsin.errors import BadSetting, TocsinError
 
 FILE_BYTES_MAX = 64 << 20
@@ -214,7 +214,7 @@ def _subscribed(
         try:
             return link.subscribe(concepts, after=place)
         except TocsinError as error:
-            if not is_away(error):
+            if not is_transient(error):
                 raise
             if not told:
                 on_away(error)

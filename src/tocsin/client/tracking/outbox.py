@@ -26,7 +26,7 @@ from weakref import ReferenceType, WeakSet, ref
 import msgspec
 
 from tocsin.client.blackboard.link import Link
-from tocsin.client.blackboard.opening import link_or_nowhere
+from tocsin.client.blackboard.open_link import link_or_unavailable
 from tocsin.client.blackboard.wanted import Wanted
 from tocsin.client.outgoing import new_id
 from tocsin.client.tracking.courier import Courier
@@ -78,7 +78,7 @@ class Outbox:
         self._queue_max = queue_max
         self._drain_s = drain_s
         self._teller = Teller()
-        way = link if link is not None else link_or_nowhere(broker)
+        way = link if link is not None else link_or_unavailable(broker)
         self._identity = in_use().below("Identity")
         self._courier = Courier(way, Spool(spool, way.name), self._teller, self._identity)
         self._begin()

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from tocsin.client.blackboard.link import Link
-from tocsin.client.blackboard.opening import open_link
+from tocsin.client.blackboard.open_link import open_link
 from tocsin.client.blackboard.wanted import Wanted, wanted
 from tocsin.client.tracking import spool_file
 from tocsin.client.tracking.handing_over import hand_over

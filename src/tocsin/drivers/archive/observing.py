@@ -6,8 +6,8 @@ import asyncio
 from typing import Any, Final
 
 from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
+from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
-from tocsin.broker.delivery.trust import is_gma_address
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.archive.house import House
 from tocsin.errors import NoSuchSubscription

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from tocsin.archive.catalog import Piece
 from tocsin.archive.ending import last_event
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.filling import Filler, SealLimits, Stretch, Waiting, stretches
 from tocsin.archive.letting_go import KeepLimits, let_go
-from tocsin.archive.members import Teller
 from tocsin.archive.naming import LOCK_NAME
 from tocsin.archive.record import to_batch
 from tocsin.archive.writing import make_folder
@@ -43,7 +43,7 @@ class Roller:
 
     def __init__(self, order: Order, vocabulary: Vocabulary) -> None:
         self._order = order
-        self._teller = Teller(vocabulary)
+        self._facts_reader = FactsReader(vocabulary)
         self._reader = open_reader(order.log)
         self._lock = lock_archive(order.directory)
         limits = SealLimits(order.seal_bytes, order.seal_age_s)
@@ -162,7 +162,7 @@ class Roller:
         if not events:
             return []
         try:
-            return [to_batch(events, self._teller)]
+            return [to_batch(events, self._facts_reader)]
         except Exception:  # whatever is the matter with it, it must not hold up the others
             if len(events) == 1:
                 return []

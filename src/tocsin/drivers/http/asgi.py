@@ -82,7 +82,7 @@ class AsgiExchange:
         self.ended_by_client()
         self.writable()
 
-    def tick(self, now_s: float) -> float:
+    def tick(self) -> float:
         return inf
 
     def stop(self) -> None:

@@ -308,7 +308,7 @@ class Connection(Transported):
         elif self._reading_for == NOBODY:
             self.abort()
         elif self._reading_for == EXCHANGE:
-            self.deadline_s = inf if self.active is None else self.active.tick(now_s)
+            self.deadline_s = inf if self.active is None else now_s + self.active.tick()
         elif self.reader.phase == IDLE:
             self.close()
         elif now_s < (until_s := self.reader.allowed_until_s(in_haste=self._in_haste)):

@@ -32,8 +32,8 @@ class Exchange(Protocol):
     def lost(self) -> None:
         """The connection is gone."""
 
-    def tick(self, now_s: float) -> float:
-        """The time asked for has come; returns when to be called next."""
+    def tick(self) -> float:
+        """Do what is due by now; returns in how many seconds to be called again."""
 
     def stop(self) -> None:
         """The broker is stopping: come to an end, politely and at once."""

@@ -14,16 +14,12 @@ from tocsin.drivers.http.door import Door
 from tocsin.drivers.http.request import Headers
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
-from tocsin.ontology import in_use
-from tocsin.wire.blackboard.normal import to_event
-from tocsin.wire.blackboard.read import read_messages
-from tocsin.wire.cloudevents.attributes import check_sent
+from tocsin.services.blackboard.messages import message_events
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
 
 _NONE: Mapping[str, str] = {}
 _NAMES_KEPT_MAX = 1_024
-BOARD_SOURCE = "/blackboard"  # of a message that names no other
 
 
 class _AttributeNames(dict[bytes, str]):
@@ -87,7 +83,11 @@ def messages_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -
     """The messages of the blackboard that a request publishes, as events."""
     if b"content-encoding" in headers:
         body = unpacked(body, headers[b"content-encoding"], bytes_max)
-    return message_events(body, limits)
+    return message_events(body, limits, _new_id)
+
+
+def _new_id() -> str:
+    return secrets.token_hex(12)
 
 
 def joined(first: bytes, in_flight: deque[Publication]) -> bytes:
@@ -97,18 +97,6 @@ def joined(first: bytes, in_flight: deque[Publication]) -> bytes:
         responses.append(response)
         in_flight.popleft()
     return b"".join(responses)
-
-
-def message_events(body: bytes, limits: Limits) -> list[Event]:
-    """As events, each held to what is asked of every event."""
-    vocabulary = in_use()
-    events: list[Event] = []
-    for message in read_messages(body, vocabulary, limits.batch_events_max):
-        new_id = message.id or secrets.token_hex(12)
-        event = to_event(message, id=new_id, source=BOARD_SOURCE, vocabulary=vocabulary)
-        check_sent(event, limits)
-        events.append(event)
-    return events
 
 
 ReadEvents = Callable[[Headers, bytes, Limits, int], list[Event]]

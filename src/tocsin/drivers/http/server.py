@@ -7,30 +7,35 @@ import ssl
 from collections.abc import Mapping
 from typing import Final
 
-from tocsin.access.decision import Action
 from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.http.asgi import AsgiExchange
-from tocsin.drivers.http.board_socket import BoardSocket
-from tocsin.drivers.http.board_stream import BoardFrames, board_stream
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.door import Door, MakeExchange
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.frame_stream import FrameStream, wants_stream
-from tocsin.drivers.http.frames import Frames, server_sent_event, socket_frame
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
-from tocsin.drivers.http.session import session_of
+from tocsin.drivers.http.session import session_of, socket_session
 from tocsin.drivers.http.soap_exchange import SoapExchange
-from tocsin.drivers.http.socketing import EventSocket
-from tocsin.drivers.http.streaming import EventStream
+from tocsin.drivers.http.streams import EventStreamOutlet, SocketOutlet
 from tocsin.drivers.node import Node
 from tocsin.errors import BadSetting
+from tocsin.services.blackboard.socket import BoardSocket
+from tocsin.services.blackboard.stream import ProfileCaches
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
+from tocsin.services.streams.event_socket import EventSocket
+from tocsin.services.streams.event_stream import EventStream
+from tocsin.services.streams.frame_cache import FrameCache
+from tocsin.services.streams.outlet import SocketLimits
+from tocsin.services.streams.websocket import UpgradeRequest
+from tocsin.wire.api.stream_request import read_board_request, read_stream_request
+from tocsin.wire.cloudevents.streamed import server_sent_event, socket_message
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
 CLOSING_S: Final = 0.7  # for answers under way; whoever is not done then is cut off
@@ -45,14 +50,16 @@ class HttpDoor:
         node: Node,
         soap: Answer,
         directory: Directory,
+        performance: PerformanceService,
         budget: ReceiveBudget | None = None,
     ) -> None:
         """Without the `budget` of other listeners it has one of its own."""
         self._node = node
         self._soap = soap
-        self._streams = Frames(server_sent_event)
-        self._sockets = Frames(socket_frame)
-        self._boards = BoardFrames()
+        self._performance = performance
+        self._streams = FrameCache(server_sent_event)
+        self._sockets = FrameCache(socket_message)
+        self._boards = ProfileCaches()
         self.lasting: Mapping[str, MakeExchange] = {  # by the path of a GET
             "/events/stream": self._event_stream,
             "/events/socket": self._event_socket,
@@ -72,7 +79,7 @@ class HttpDoor:
             per_peer_max=node.settings.limits.connections_per_peer_max,
             heard_from=node.heard_from,
         )
-        self._application = application(node, self.door, directory)
+        self._application = application(node, self.door, directory, performance)
         self._server: asyncio.Server | None = None
         self.host = ""
         self.port = 0
@@ -124,26 +131,42 @@ class HttpDoor:
             if is_soap_path(path):
                 return SoapExchange(connection, request, self._soap, self._base(request))
             if path == "/gma" and wants_stream(request):
-                self._check(connection, request, "gma")
-                return FrameStream(connection, request, self._node)
+                return FrameStream(connection, request, self._performance)
         return AsgiExchange(connection, request, self._application)
 
     def _event_stream(self, connection: Connection, request: Request) -> Exchange:
-        return EventStream(connection, request, self._node, self._streams)
-
-    def _event_socket(self, connection: Connection, request: Request) -> Exchange:
-        return EventSocket(connection, request, self._node, self._sockets)
+        asked = read_stream_request(request.query, _last_event_id(request))
+        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
+        return EventStream(self._node.port, session, outlet, asked, self._streams)
 
     def _board_stream(self, connection: Connection, request: Request) -> Exchange:
-        return board_stream(connection, request, self._node, self._boards)
+        asked = read_board_request(request.query, _last_event_id(request))
+        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
+        return EventStream(self._node.port, session, outlet, asked, self._boards.of(asked))
+
+    def _event_socket(self, connection: Connection, request: Request) -> Exchange:
+        return EventSocket(
+            self._node.port,
+            socket_session(connection, request.headers),
+            self._socket_limits(self.door.event_limits.event_bytes_max),
+            SocketOutlet(connection),
+            _upgrade(request),
+            self._sockets,
+        )
 
     def _board_socket(self, connection: Connection, request: Request) -> Exchange:
-        self._check(connection, request, "blackboard")  # it may ask for nothing but the profile
-        return BoardSocket(connection, request, self._node)
+        return BoardSocket(
+            self._node.port,
+            socket_session(connection, request.headers),
+            self._socket_limits(self.door.limits.body_bytes_max),  # a batch, as in a POST
+            SocketOutlet(connection),
+            _upgrade(request),
+            self._node.board,
+        )
 
-    def _check(self, connection: Connection, request: Request, resource: str) -> None:
-        session = session_of(connection, request.headers)
-        self._node.port.check(session, Action.READ, resource)
+    def _socket_limits(self, message_bytes_max: int) -> SocketLimits:
+        door = self.door
+        return SocketLimits(door.event_limits, message_bytes_max, door.limits.pipelined_max)
 
     def _base(self, request: Request) -> str:
         """How whoever asks reaches us: the start of the addresses that it is given."""
@@ -152,16 +175,25 @@ class HttpDoor:
         return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"
 
 
+def _last_event_id(request: Request) -> str | None:
+    return request.headers.get(b"last-event-id", b"").decode("latin-1") or None
+
+
+def _upgrade(request: Request) -> UpgradeRequest:
+    return UpgradeRequest(request.target.decode("latin-1"), list(request.headers.items()))
+
+
 async def listen(
     node: Node,
     address: str,
     soap: Answer,
     directory: Directory,
+    performance: PerformanceService,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
 ) -> HttpDoor:
     """Open the door of a node; `soap` answers what comes in as SOAP."""
-    door = HttpDoor(node, soap, directory, budget)
+    door = HttpDoor(node, soap, directory, performance, budget)
     await door.open(address, tls)
     return door

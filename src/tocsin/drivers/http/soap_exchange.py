@@ -103,7 +103,7 @@ class SoapExchange:
         if self._task is not None:
             self._task.cancel()
 
-    def tick(self, now_s: float) -> float:
+    def tick(self) -> float:
         return inf
 
     def stop(self) -> None:

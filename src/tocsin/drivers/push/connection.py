@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         """Let go of everything: what came must not wait for the garbage collector."""
         if not self.closed:
             self._lost()
-        # The parser has us, the transport and a letter's owner as well: each would be a cycle.
+        # The parser has us, the transport and a sender as well: each would be a cycle.
         del self._parser, self._transport, self._owner
 
     def _lost(self) -> None:

@@ -11,9 +11,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import IPv6Address, ip_address
 
+from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.trust import (
     Address,
-    Sink,
     SinkRules,
     address_is_listed,
     name_is_listed,
@@ -50,7 +50,7 @@ class Guard:
         self._resolve = resolve
         self._lookups: dict[str, tuple[float, asyncio.Task[list[str]]]] = {}
 
-    async def addresses(self, sink: Sink) -> list[str]:
+    async def addresses(self, sink: SinkAddress) -> list[str]:
         """Addresses that may be connected to, at least one; raises SinkRefused or OSError."""
         fine: list[str] = []
         refused: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Guard:
             return None
         return why_refused(address, allow_private=self._rules.allow_private)
 
-    async def _lookup(self, sink: Sink) -> list[str]:
+    async def _lookup(self, sink: SinkAddress) -> list[str]:
         now = self._loop.time()
         expires, task = self._lookups.get(sink.host, (0.0, None))
         if task is None or expires <= now:
@@ -88,7 +88,7 @@ class Guard:
         # Shielded: the one who waits may leave, and others may wait for the same answer.
         return await asyncio.shield(task)
 
-    async def _ask(self, sink: Sink) -> list[str]:
+    async def _ask(self, sink: SinkAddress) -> list[str]:
         try:
             return await self._resolve(sink.host, sink.port)
         except BaseException:

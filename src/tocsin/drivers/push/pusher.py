@@ -1,4 +1,4 @@
-"""Pusher: performs the broker's Push and Handshake effects, over the network and with TLS."""
+"""Pusher: performs the broker's Push and Handshake effects, by the sink of each address."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from tocsin.broker.delivery.address import host_of
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
-from tocsin.broker.delivery.soap_messages import SoapTemplate, envelope
-from tocsin.broker.delivery.trust import SinkRules, host_of, parse_sink
-from tocsin.broker.effects import Handshake, Push
+from tocsin.broker.delivery.sinks import Sinks
+from tocsin.broker.delivery.trust import SinkRules
+from tocsin.broker.effects import CloseSubscription, Handshake, Push
 from tocsin.drivers.peers import plain_address
+from tocsin.drivers.push.acked_sender import AckedSender
 from tocsin.drivers.push.answer import fields
-from tocsin.drivers.push.attentive import Attentive
-from tocsin.drivers.push.connection import Familiar
-from tocsin.drivers.push.envelope_line import EnvelopeLine
-from tocsin.drivers.push.gma_farewell import Farewell
-from tocsin.drivers.push.gma_line import GmaLine
 from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, system_resolver
-from tocsin.drivers.push.letterhead import Letterhead, Tails, handshake_request, letterhead, request
-from tocsin.drivers.push.letters import Letters
-from tocsin.drivers.push.line import LETTERHEADS_MAX, Done, Line, Note
+from tocsin.drivers.push.http_client import HttpClient
+from tocsin.drivers.push.http_sender import HttpSender
+from tocsin.drivers.push.request_template import handshake_request
+from tocsin.drivers.push.sender import Done, Note, PushSink, Sender, SoapSender
+from tocsin.drivers.push.sinks import built_in_sinks
+from tocsin.drivers.push.soap_pushes import SoapPushes
 from tocsin.errors import TocsinError
-from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused, read_handshake
 
 SWEEP_S = 0.25  # how exact deadlines are; one timer for all requests instead of one for each
-GOODBYE_LOOK_S = 0.005  # between looks at who has answered it
+DRAIN_LOOK_S = 0.005  # between looks at what is still open
 HANDSHAKE_S = 10.0
 HANDSHAKES_MAX = 64  # under way at once
 HANDSHAKES_WAITING_MAX = 10_000
 ASKERS_MAX = 10_000  # subscriptions that share one question
 
 HandshakeDone = Callable[[str, Allowed | Refused], None]
-Send = Callable[[Push, Done], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,7 @@ class Pusher:
         options: PushOptions,
         note: Note,
         *,
+        sinks: Sinks[PushSink] | None = None,
         resolve: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
@@ -65,81 +65,46 @@ class Pusher:
         self.guard = Guard(loop, options.rules, resolve or system_resolver(loop))
         self.note = note
         self.clock = clock
-        self.familiar: Familiar = {}
         self.open = 0  # connections, those being made among them
         self.turns: deque[asyncio.Future[None]] = deque()  # who waits to make one
-        self.farewells: set[Farewell] = set()  # connections that are as good as closed
-        self._leaves = False
+        self.closing: set[Any] = set()  # connections that are being closed in good order
+        self.shared: dict[str, Any] = {}
+        self.soap: SoapSender = SoapPushes(AckedSender(loop, HttpClient(self)))
+        self.sinks = built_in_sinks() if sinks is None else sinks
+        self._is_draining = False
         self._options = options
         self._tls = tls
-        self._tails = Tails()
-        self._attentive = Attentive(loop, Letters(self))
-        self.reliably: Send | None = None  # to consumers that acknowledge by number
-        self.into_boxes: Send | None = None  # to message boxes of this broker
-        self._lines: dict[int, Line] = {}
-        self._probes: set[Line] = set()
+        self._senders: dict[int, Sender] = {}
+        self._probes: set[Sender] = set()
         self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
         self._askers: dict[str, list[tuple[str, HandshakeDone]]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
-        self._idle: list[tuple[float, Line]] = []  # as last looked at, the longest idle one last
+        self._idle: list[tuple[float, Sender]] = []  # as last looked at, the longest idle one last
 
     def send(self, push: Push, done: Done) -> None:
-        """POST the events; `done(push.lane, outcome)` is called once, from a later callback."""
-        if self._leaves:
+        """Send the events; `done(push.lane, outcome)` is called once, from a later callback."""
+        if self._is_draining:
             return  # as what is under way at the end, it is not reported
-        line = self._lines.get(push.lane)
-        if line is None or line.address != push.sink:
+        sender = self._senders.get(push.lane)
+        if sender is None or sender.address != push.sink:
             try:
-                line = self._new_line(push)
+                sender = self._new_sender(push)
             except TocsinError as error:
                 self.loop.call_soon(done, push.lane, Failed(error.problem))
                 return
-        if isinstance(line, GmaLine):
-            line.used_at_s = self.loop.time()
-            line.ask_events(push, done)
-            return
-        head = line.letterheads.get(push.subscription.id)
-        if head is None or head.subscription is not push.subscription:
-            try:
-                head = _new_letterhead(line, push.subscription)
-            except TocsinError as error:
-                self.loop.call_soon(done, push.lane, Failed(error.problem))
-                return
-        now_s = self.loop.time()
-        line.used_at_s = now_s
-        soap = head.soap
-        if soap is not None and not soap.is_plain and self._sent_otherwise(line, soap, push, done):
-            return
-        asked = request(head, push.events, self._tails, self.clock)
-        line.ask(asked, done, now_s + push.timeout_s)
+        sender.used_at_s = self.loop.time()
+        sender.push(push, done)
 
-    def _sent_otherwise(self, line: Line, head: SoapTemplate, push: Push, done: Done) -> bool:
-        """True for consumers that want more than a POST whose status is the answer."""
-        numbered = head.terms.reliable and not isinstance(line, EnvelopeLine)
-        if head.terms.box and self.into_boxes is not None:
-            self.into_boxes(push, done)
-        elif numbered and self.reliably is not None:
-            self.reliably(push, done)
-        elif head.terms.form == "acked":
-            self._attentive.send(push, done)
-        elif isinstance(line, EnvelopeLine):
-            _, whole = envelope(head, push.events, self._tails.soap)
-            line.ask_envelope(whole, head.terms.soap, done, self.loop.time() + push.timeout_s)
-        else:
-            return False
-        return True
-
-    def _new_line(self, push: Push) -> Line:
-        """Raises BadSubscription or SinkRefused if the address is none that we push to."""
-        is_soap = push.subscription.soap is not None
-        sink = parse_sink(push.sink, soap_tcp=is_soap, gma=not is_soap)
-        former = self._lines.pop(push.lane, None)
+    def _new_sender(self, push: Push) -> Sender:
+        """Raises BadSubscription or SinkRefused if we do not push to the address."""
+        address = self.sinks.parse(push.sink, soap=push.subscription.soap is not None)
+        former = self._senders.pop(push.lane, None)
         if former is not None:
-            former.hang_up()
-        kind = GmaLine if sink.gma else EnvelopeLine if sink.soap_tcp else Line
-        line = self._lines[push.lane] = kind(self, push.lane, push.sink, sink)
+            former.close()
+        sink = self.sinks.of(push.sink)
+        sender = self._senders[push.lane] = sink.open_sender(self, push.lane, push.sink, address)
         self._start_sweeping()
-        return line
+        return sender
 
     def handshake(
         self, effect: Handshake, origin: str, callback: str | None, done: HandshakeDone
@@ -166,54 +131,56 @@ class Pusher:
 
     def _probe(self, address: str, origin: str, callback: str | None) -> None:
         try:
-            sink = parse_sink(address)
+            sink = self.sinks.parse(address)
         except TocsinError as error:
-            self._tell_askers(address, Refused(error.problem))
+            self._answer_askers(address, Refused(error.problem))
             return
-        line = Line(self, -1, address, sink)
+        if not self.sinks.of(address).has_handshake:
+            self._answer_askers(address, Refused(f"a {sink.scheme} sink cannot be asked"))
+            return
+        sender = HttpSender(self, -1, address, sink)
 
         def finished(_: int, outcome: Outcome) -> None:
-            self._probes.discard(line)
-            line.hang_up()
-            self._tell_askers(address, _consent(outcome, line.head, origin))
+            self._probes.discard(sender)
+            sender.close()
+            self._answer_askers(address, _consent(outcome, sender.head, origin))
             self._start_probes()
 
-        self._probes.add(line)
+        self._probes.add(sender)
         self._start_sweeping()
         asked = handshake_request(sink, origin, callback)
-        line.ask((asked, b""), finished, self.loop.time() + HANDSHAKE_S)
+        sender.ask((asked, b""), finished, self.loop.time() + HANDSHAKE_S)
 
-    def _tell_askers(self, address: str, answer: Allowed | Refused) -> None:
+    def _answer_askers(self, address: str, answer: Allowed | Refused) -> None:
         for subscription_id, done in self._askers.pop(address):
             done(subscription_id, answer)
 
-    def take_leave(self, lane: int, subscription_id: str) -> None:
-        """Nothing more of a subscription goes this way: say so, where there are words for it."""
-        line = self._lines.get(lane)
-        if isinstance(line, GmaLine):
-            line.take_leave(subscription_id)
+    def close_subscription(self, effect: CloseSubscription) -> None:
+        """Nothing more of a subscription goes this way: say so, where the protocol can."""
+        sender = self._senders.get(effect.lane)
+        if sender is not None:
+            sender.close_subscription(effect.subscription_id)
 
-    async def say_goodbye(self, within_s: float) -> None:
-        """Before `close`: send nothing new, and let those go in good order who can be told."""
-        self._leaves = True
-        for line in self._lines.values():
-            if isinstance(line, GmaLine):
-                line.hang_up()
+    async def drain(self, within_s: float) -> None:
+        """Before `close`: send nothing new, and close in good order where the protocol can."""
+        self._is_draining = True
+        for sender in self._senders.values():
+            sender.drain()
         deadline_s = self.loop.time() + within_s
-        while self.farewells and self.loop.time() < deadline_s:
-            await asyncio.sleep(GOODBYE_LOOK_S)
+        while self.closing and self.loop.time() < deadline_s:
+            await asyncio.sleep(DRAIN_LOOK_S)
 
     def close(self) -> None:
-        """Hang up everywhere, at once. What was under way is not reported: it is sent again."""
+        """Close everything at once. What was under way is not reported: it is sent again."""
         self._probes_waiting.clear()
         self._askers.clear()
-        for line in [*self._lines.values(), *self._probes]:
-            line.hang_up()
-        for farewell in list(self.farewells):
-            farewell.abort()
-        self._lines.clear()
+        for sender in [*self._senders.values(), *self._probes]:
+            sender.close()
+        for connection in list(self.closing):
+            connection.abort()
+        self._senders.clear()
         self._probes.clear()
-        self._attentive.close()
+        self.soap.close()
         self.guard.close()
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -227,7 +194,7 @@ class Pusher:
             return []  # no address that we push to
         return list(dict.fromkeys(map(plain_address, found)))[:ADDRESSES_TRIED_MAX]
 
-    # What the lines share.
+    # What the senders share.
 
     def tls(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -242,7 +209,7 @@ class Pusher:
             return
         turn = self.loop.create_future()
         self.turns.append(turn)
-        if len(self.turns) == 1:  # else none is idle: lines close by themselves while others wait
+        if len(self.turns) == 1:  # else none is idle: senders close by themselves while others wait
             self._close_longest_idle()
         try:
             await turn
@@ -261,18 +228,18 @@ class Pusher:
         self.open -= 1
 
     def _close_longest_idle(self) -> None:
-        """Those found by one look at all lines serve for many closings."""
+        """Those found by one look at all senders serve for many closings."""
         if not self._close_one_of_idle():
-            idle = [line for line in self._lines.values() if line.is_idle]
-            idle.sort(key=lambda line: -line.used_at_s)
-            self._idle = [(line.used_at_s, line) for line in idle]
+            idle = [sender for sender in self._senders.values() if sender.is_idle]
+            idle.sort(key=lambda sender: -sender.used_at_s)
+            self._idle = [(sender.used_at_s, sender) for sender in idle]
             self._close_one_of_idle()
 
     def _close_one_of_idle(self) -> bool:
         while self._idle:
-            used_at_s, line = self._idle.pop()
-            if line.is_idle and line.used_at_s == used_at_s:
-                line.hang_up()
+            used_at_s, sender = self._idle.pop()
+            if sender.is_idle and sender.used_at_s == used_at_s:
+                sender.close()
                 return True
         return False
 
@@ -282,25 +249,18 @@ class Pusher:
 
     def _sweep(self) -> None:
         now_s = self.loop.time()
-        for line in [*self._lines.values(), *self._probes]:
-            if line.is_busy:
-                line.used_at_s = now_s
-                if now_s >= line.deadline_s:
-                    line.expire()
-            elif not line.is_open or now_s - line.used_at_s >= self._options.idle_s:
-                line.hang_up()
-                if self._lines.get(line.number) is line:
-                    del self._lines[line.number]
+        for sender in [*self._senders.values(), *self._probes]:
+            if sender.is_busy:
+                sender.used_at_s = now_s
+                if now_s >= sender.deadline_s:
+                    sender.expire()
+            elif not sender.is_open or now_s - sender.used_at_s >= self._options.idle_s:
+                sender.close()
+                if self._senders.get(sender.number) is sender:
+                    del self._senders[sender.number]
         self._sweeper = None
-        if self._lines or self._probes:
+        if self._senders or self._probes:
             self._start_sweeping()
-
-
-def _new_letterhead(line: Line, subscription: Subscription) -> Letterhead:
-    if len(line.letterheads) >= LETTERHEADS_MAX:
-        line.letterheads.clear()
-    head = line.letterheads[subscription.id] = letterhead(line.sink, subscription)
-    return head
 
 
 def _consent(outcome: Outcome, head: bytes, origin: str) -> Allowed | Refused:

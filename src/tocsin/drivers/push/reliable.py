@@ -21,8 +21,8 @@ from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_tem
 from tocsin.broker.effects import Level, Push, Token
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.letters import Letters
-from tocsin.drivers.push.line import Done
+from tocsin.drivers.push.http_client import HttpClient
+from tocsin.drivers.push.sender import Done
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, anonymous, write_headers
@@ -55,7 +55,7 @@ class House(Protocol):
     """What pushes need of the node that they are a part of."""
 
     loop: asyncio.AbstractEventLoop
-    letters: Letters
+    http_client: HttpClient
     broker: Broker
 
     def now_ns(self) -> int: ...
@@ -195,7 +195,7 @@ class ReliablePushes:
             "tocsin-sequence": str(push.events[0].seq),
             **_fields(lines),
         }
-        answer = await self._node.letters.post(
+        answer = await self._node.http_client.post(
             push.sink, message, headers, timeout_s=push.timeout_s
         )
         said = _envelope(answer)
@@ -264,7 +264,7 @@ class ReliablePushes:
         header += terms.references.encode()
         message = write_envelope(terms.soap, header=header, body=write_content(content, wsa))
         headers = dict(http_headers(terms.soap, saying))
-        return await self._node.letters.post(sink, message, headers, timeout_s=timeout_s)
+        return await self._node.http_client.post(sink, message, headers, timeout_s=timeout_s)
 
     async def _keep(self, identity: str, sending: Sending) -> None:
         await self._put(identity, _encode(sending))

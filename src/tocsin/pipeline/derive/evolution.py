@@ -36,20 +36,20 @@ def evolution(runs: DataFrame, stats: DataFrame, messages: DataFrame) -> DataFra
 def _told(messages: DataFrame) -> DataFrame:
     """Messages about a version, as the monitor takes them: those that are of no run."""
     about = messages.where(
-        F.col("told.evolution").isNotNull()
+        F.col("facts.evolution").isNotNull()
         & F.col("run").isNull()
-        & (F.col("told.WorkflowName") != "")
+        & (F.col("facts.WorkflowName") != "")
     ).select(
         "source",
         "id",
         "seq",
         "at",
-        F.col("told.evolution").alias("concept"),
-        F.col("told.WorkflowName").alias("workflow"),
-        F.coalesce("told.WorkflowVersion", F.lit("")).alias("version"),
-        F.col("told.PreviousVersion").alias("previous"),
-        F.col("told.ChangeDetail").alias("detail"),
-        F.col("told.ActivityType").alias("activity"),
+        F.col("facts.evolution").alias("concept"),
+        F.col("facts.WorkflowName").alias("workflow"),
+        F.coalesce("facts.WorkflowVersion", F.lit("")).alias("version"),
+        F.col("facts.PreviousVersion").alias("previous"),
+        F.col("facts.ChangeDetail").alias("detail"),
+        F.col("facts.ActivityType").alias("activity"),
     )
     again = Window.partitionBy("source", "id").orderBy("seq")
     once = about.withColumn("time", F.row_number().over(again)).where(F.col("time") == 1)

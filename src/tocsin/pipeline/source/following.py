@@ -41,6 +41,6 @@ def must_be_those_read_before(options: Options, after: int, head: int) -> None:
         raise EventsGone(
             f"{options.path} ends at event {head}, and this query has already "
             f"read through {after}: these are other events than before",
-            remedy="Start on them with a new checkpoint (`pipeline stream --anew`), or name "
+            remedy="Start on them with a new checkpoint (`pipeline stream --rebuild`), or name "
             "the old place.",
         )

@@ -129,7 +129,7 @@ def _selected(columns: tuple[str, ...]) -> pa.Schema:
     except NoSuchColumn as error:
         raise BadSourceOption(
             f"columns: {error}",
-            remedy="Separate them by commas, members of told with a dot: seq, run, told.ExitCode.",
+            remedy="Separate them by commas, and name members of facts as facts.ExitCode.",
         ) from None
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
-from tocsin.broker.delivery.trust import host_of
+from tocsin.broker.delivery.address import host_of
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Task, Timer, Turns
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions

@@ -14,7 +14,7 @@ from tocsin.broker.effects import Token
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import NoSuchBox
 from tocsin.event.stored import Stored
-from tocsin.services.mailbox.receipt import Receipt
+from tocsin.services.soap.receipt import Receipt
 
 SWEEP_AT: Final = 1_000  # so many more parts than at the last sweep, and the gone are forgotten
 # What a box holds is in the log, and not yet in memory, after a start or a long time without being

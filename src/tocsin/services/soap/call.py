@@ -1,13 +1,18 @@
-"""A SOAP message on its way in and its answer on the way out, whatever carried them."""
+"""One SOAP call: the message as it came, as a service reads it, and the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+
+from lxml import etree
 
 from tocsin.access.session import Session
 from tocsin.errors import TocsinError
-from tocsin.services.mailbox.receipt import Receipt
+from tocsin.services.soap.receipt import Receipt
+from tocsin.wire.soap.addressing import Addressing
+from tocsin.wire.soap.envelope import Envelope
+from tocsin.wire.soap.speech import Speech
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +41,48 @@ class SoapAnswer:
 
 Answer = Callable[[SoapCall], Awaitable[SoapAnswer]]
 """Who answers calls. It raises nothing: what goes wrong is a fault in the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One message, read as far as every service needs it."""
+
+    call: SoapCall
+    envelope: Envelope
+    addressing: Addressing
+    speech: Speech
+    element: etree._Element  # the body's first element
+    name: tuple[str, str]  # its namespace and local name
+    resource: str | None  # what it is about: the id in the path, or in a header that we gave out
+    kind: str = ""  # of that path: subscriptions, boxes, registrations, or none of these
+    is_notification: bool = False  # no specification knows the body
+
+    @property
+    def session(self) -> Session:
+        """Who asks."""
+        return self.call.session
+
+    def address(self, kind: str, resource_id: str) -> str:
+        """Where a thing of ours is reached by whoever sent this: /soap/KIND/ID."""
+        return f"{self.call.base}/soap/{kind}/{resource_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: the body's content, and the action that names it.
+
+    `one_way`: nothing is said but that it was taken; the transport's own word for that is enough.
+    """
+
+    body: bytes = b""
+    action: str = ""
+    headers: bytes = b""
+    one_way: bool = False
+    receipt: Receipt | None = None  # if it took something out of a box
+
+
+ACCEPTED = Reply(one_way=True)
+
+Handler = Callable[[Request], Awaitable[Reply]]
+Handlers = Mapping[tuple[str, str], Handler]
+"""By the namespace and local name of the body's element."""

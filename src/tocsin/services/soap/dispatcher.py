@@ -3,18 +3,16 @@ caller's own SOAP and addressing versions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
 from tocsin.broker.runtime import Tasks
 from tocsin.errors import TocsinError, TooLarge
-from tocsin.services.soap.call import SoapAnswer, SoapCall
+from tocsin.services.soap.call import Handler, Handlers, Reply, Request, SoapAnswer, SoapCall
 from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.paths import identifier, place_of, takes_bare_notifications
 from tocsin.services.soap.publish import PublishService
-from tocsin.services.soap.reliable_receiver import ReliableReceiver
-from tocsin.services.soap.request import Handler, Handlers, Reply, Request
 from tocsin.services.soap.ws_security import UnverifiedSecurity
 from tocsin.wire.onvif.events import unknown_operation
 from tocsin.wire.soap.addressing import (
@@ -56,10 +54,25 @@ UNRELIABLE: Final = UNDERSTOOD - {WSRM10, WSRM11}  # where no sequences are kept
 ELSEWHERE_MAX: Final = 1_000  # answers under way to where ReplyTo points
 
 
+Process = Callable[[Request], Awaitable[Reply]]
+
+
 class Service(Protocol):
     """Some operations, by the name of the body's element."""
 
     handlers: Handlers
+
+
+class ReliableMessaging(Service, Protocol):
+    """What stands between the dispatcher and the services, for messages in sequences."""
+
+    def open(self, read: Callable[[SoapCall], Request], process: Process) -> None:
+        """Begin: `read` reads a stored message again, and `process` hands it on."""
+
+    async def through(self, request: Request, process: Process) -> Reply:
+        """Process a message now, later or never, and acknowledge it."""
+
+    def close(self) -> None: ...
 
 
 class Dispatcher:
@@ -71,7 +84,7 @@ class Dispatcher:
         services: Sequence[Service],
         *,
         publishes: bool = True,
-        reliable: ReliableReceiver | None = None,
+        reliable: ReliableMessaging | None = None,
     ) -> None:
         self._runtime = context.port.runtime
         self._consumers = context.consumers
@@ -79,17 +92,17 @@ class Dispatcher:
         self._reliable = reliable
         self._publishing = PublishService(context)
         self._unverified = UnverifiedSecurity(context.port)
-        self._handlers: dict[tuple[str, str], Handler] = {}
+        self.operations: dict[tuple[str, str], Handler] = {}  # by the name of the body's element
         self._kinds: dict[str, tuple[Handlers, Handler]] = {}
         self._publishes = publishes
         self._elsewhere = Tasks(self._runtime)
         for service in [self._publishing, *services] if publishes else services:
-            self._handlers.update(service.handlers)
+            self.operations.update(service.handlers)
             takers: dict[str, Handler] = getattr(service, "takes_all", {})
             for kind, taker in takers.items():
                 self._kinds[kind] = (service.handlers, taker)
         if reliable is not None:
-            self._handlers.update(reliable.handlers)
+            self.operations.update(reliable.handlers)
             reliable.open(self._read, self._process)
 
     async def answer(self, call: SoapCall) -> SoapAnswer:
@@ -151,7 +164,7 @@ class Dispatcher:
         if taken is not None and not is_of_sequence:
             handlers, taker = taken
             return await handlers.get(request.name, taker)(request)
-        handler = self._handlers.get(request.name)
+        handler = self.operations.get(request.name)
         if handler is not None:
             return await handler(request)
         if request.is_notification and self._publishes and not request.kind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import tocsin
-from tocsin.services.soap.request import Handlers, Reply, Request
+from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import MEX04, MEX11, WSMAN, WSMID
 from tocsin.wire.wsdl.exchange import GET_METADATA, metadata, read_get_metadata, response_action

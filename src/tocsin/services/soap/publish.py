@@ -11,9 +11,9 @@ from tocsin.broker.effects import Accepted
 from tocsin.broker.runtime import new_uuid
 from tocsin.errors import BadTopic
 from tocsin.event.event import Event
+from tocsin.services.soap.call import ACCEPTED, Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.paths import place_of
-from tocsin.services.soap.request import ACCEPTED, Handlers, Reply, Request
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.soap import names
 from tocsin.wire.soap.envelope import blocks, elements, split, text_of

@@ -65,6 +65,7 @@ class Subscribers:
                     self._renew,
                     self._unsubscribe,
                     self._redrive,
+                    self._redrive,
                     self._drop_dead,
                     partial(self._subscribe, Kind.PUSH),
                 )

@@ -19,6 +19,10 @@ class StreamRequest:
     filter: Filter
     after: int | None
 
+    def place(self, head: int) -> int:
+        """Where to go on if the connection breaks before the first event."""
+        return head if self.after is None else min(self.after, head)
+
 
 def read_stream_request(query: bytes, last_event_id: str | None) -> StreamRequest:
     """From the URL, and the header with which a browser resumes: that one wins, being newer."""

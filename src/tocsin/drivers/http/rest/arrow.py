@@ -26,7 +26,7 @@ from starlette.responses import Response, StreamingResponse
 from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.archive.catalog import Catalog, Piece, overlapping
-from tocsin.archive.members import Teller
+from tocsin.archive.facts import FactsReader
 from tocsin.archive.parquet import read_selected
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
@@ -84,7 +84,7 @@ class ArrowDesk:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tocsin-arrow")
         self._lock = threading.Lock()  # for the catalog
         self._catalog: Catalog | None = None
-        self._teller: Teller | None = None
+        self._facts_reader: FactsReader | None = None
         self._answers = 0
 
     async def answer(self, request: Request) -> Response:
@@ -223,9 +223,9 @@ class ArrowDesk:
                 yield await self._in_thread(partial(self._converted, page.events))
 
     def _converted(self, events: list[Stored]) -> pa.RecordBatch:
-        if self._teller is None:
-            self._teller = Teller(in_use())
-        return to_batch(events, self._teller)
+        if self._facts_reader is None:
+            self._facts_reader = FactsReader(in_use())
+        return to_batch(events, self._facts_reader)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await self._node.loop.run_in_executor(self._threads, work)
@@ -302,5 +302,5 @@ def _wanted(columns: str | None) -> pa.Schema:
     except NoSuchColumn as error:
         raise BadRequest(
             f"the query has an unknown column: {error}",
-            remedy="Separate them by commas, members of told with a dot: seq,run,told.ExitCode.",
+            remedy="Separate them by commas, and name members of facts as facts.ExitCode.",
         ) from None

@@ -92,7 +92,7 @@ def _publishers(node: Node) -> list[Endpoint]:
         asked = members.read_object(await request.body())
         members.only_known(asked, ("address",))
         address = members.text("address", asked.get("address"))
-        check_sink(node, address, soap=True)
+        check_sink(node, address, by_http=True)
         registered = await board.register(session_in(request), address)
         return answer(PublisherShown(registered.id, address, True, board.profile), 201)
 
@@ -135,7 +135,7 @@ def _subscribers(node: Node, subscribers: Subscribers) -> list[Endpoint]:
         asked = members.read_object(await request.body())
         members.only_known(asked, ("address", "concepts"))
         address = members.text("address", asked.get("address"))
-        check_sink(node, address, soap=True)
+        check_sink(node, address, by_http=True)
         concepts = _concepts(asked.get("concepts"))
         view, is_new = await subscribers.subscribe(session_in(request), address, concepts)
         return answer(_subscriber_shown(view), 201 if is_new else 200)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter
-from tocsin.broker.delivery.trust import is_gma_address
 from tocsin.broker.effects import Pulled
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.stored import Stored

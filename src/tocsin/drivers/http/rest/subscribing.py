@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from tocsin.access.session import Session
-from tocsin.broker.delivery.trust import address_is_listed, is_gma_address, parse_sink, why_refused
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.drivers.http.rest.gma_sinks import check_performance_consumer
 from tocsin.drivers.own_address import check_not_ourselves
-from tocsin.errors import BadSubscription, SinkRefused
-from tocsin.event.subscription import Config, Kind, Subscription
+from tocsin.errors import BadSubscription
+from tocsin.event.subscription import Kind, Subscription
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.subscription_request import (
     AfterTime,
@@ -63,9 +60,9 @@ async def changed(
         sink = asked.sink or was.sink
         assert sink is not None, "who pushes has a sink"
         if was.soap is None:
-            check_mediated(sink, asked.config or was.config)
+            node.sinks.check_config(sink, asked.config or was.config)
         if asked.sink is not None:
-            check_sink(node, asked.sink, soap=was.soap is not None)
+            check_sink(node, asked.sink, by_http=was.soap is not None)
     _check_batch(was, asked)
     change = Change(
         state=asked.state,
@@ -90,35 +87,17 @@ def _check_batch(was: Subscription, asked: SubscriptionChange) -> None:
     )
 
 
-def check_mediated(sink: str, config: Config) -> None:
-    """Refuse wishes about CloudEvents where something else is sent."""
-    if is_gma_address(sink) and (config.secret is not None or config.mode != Config().mode):
+def check_sink(node: Node, sink: str, *, by_http: bool = False) -> None:
+    """Refuse a sink at once that would be refused at every push; names are judged then. `by_http`
+    if what goes there is an HTTP request, whatever other sinks could take."""
+    address = node.sinks.parse(sink)
+    if by_http and not node.sinks.of(sink).has_handshake:
         raise BadSubscription(
-            "performance events are sent to gma sinks, not CloudEvents",
-            remedy="Leave config.secret and config.mode out; gmas://host:port is by TLS.",
+            f"{sink!r} is not an http or https address",
+            remedy="Name an address such as https://example.org/hook.",
         )
-
-
-def check_sink(node: Node, sink: str, *, soap: bool = False) -> None:
-    """Refuse a sink at once that would be refused at every push; names are judged then."""
-    parsed = parse_sink(sink, gma=not soap)
-    if parsed.gma:
-        check_performance_consumer(node, parsed)
-        return
-    check_not_ourselves(node, parsed)
-    host = parsed.host
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return
-    if address_is_listed(address, node.rules.trusted):
-        return
-    reason = why_refused(address, allow_private=node.rules.allow_private)
-    if reason is not None:
-        raise SinkRefused(
-            f"no event may be pushed to {host}: the address is {reason}",
-            remedy="Allow it with delivery.trusted, or use a message box.",
-        )
+    check_not_ourselves(node, address)
+    node.sinks.check(sink, node.rules)
 
 
 class Listing(msgspec.Struct, frozen=True):

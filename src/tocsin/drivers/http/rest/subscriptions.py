@@ -15,7 +15,6 @@ from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.shown import subscription_shown
 from tocsin.drivers.http.rest.subscribing import (
     changed,
-    check_mediated,
     check_sink,
     listed,
     subscribe,
@@ -36,7 +35,7 @@ def subscription_routes(node: Node) -> list[Endpoint]:
         asked = read_subscription(await request.body(), node.now_ns())
         assert asked.sink is not None
         check_sink(node, asked.sink)
-        check_mediated(asked.sink, asked.config)
+        node.sinks.check_config(asked.sink, asked.config)
         view = await subscribe(node, session_in(request), asked)
         headers = {"location": f"/subscriptions/{view.subscription.id}"}
         return answer(subscription_shown(view), 201, headers)

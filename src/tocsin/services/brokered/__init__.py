@@ -1,0 +1,1 @@
+"""WS-BrokeredNotification: registered publishers, and publishing on demand."""

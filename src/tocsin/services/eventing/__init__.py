@@ -1,0 +1,1 @@
+"""WS-Eventing and the modes of WS-Management: subscriptions, pulling, heartbeats, their end."""

@@ -1,0 +1,1 @@
+"""WS-ReliableMessaging: the receiving end, with the sequences that it keeps."""

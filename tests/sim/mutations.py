@@ -206,7 +206,9 @@ MUTATIONS: dict[Mutate, str] = {
     forget_repeats_at_a_restart: "was stored as",
     forget_one_event_too_many: "was stored as",
     remember_what_was_not_stored: "was not applied as it was sent",
-    skip_an_event_when_catching_up: "before event|and not event|has not got|its cursor is at|was trimmed",
+    skip_an_event_when_catching_up: (
+        "before event|and not event|has not got|its cursor is at|was trimmed"
+    ),
     trust_every_sink: "which has not agreed",
     keep_in_memory_only: "was acknowledged otherwise|is not on disk",
     ignore_retry_after: "asked for patience",

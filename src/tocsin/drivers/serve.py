@@ -20,12 +20,10 @@ from tocsin.drivers.archive.archiver import open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.disk import accept_losses, accept_the_clock, open_store
-from tocsin.drivers.frames.datagrams import DatagramDoor
+from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
-from tocsin.drivers.frames.desk import Doors as PerformanceDoors
-from tocsin.drivers.frames.door import FramesDoor
-from tocsin.drivers.frames.door import listen as listen_frames
-from tocsin.drivers.frames.session import ARCHIVE
+from tocsin.drivers.frames.listener import FramesListener, performance_service
+from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.admission import lasting_max
 from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
@@ -40,6 +38,8 @@ from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.services.directory.directory import Directory, Offering
+from tocsin.services.performance.service import Addresses, PerformanceService
+from tocsin.services.performance.session import ARCHIVE
 from tocsin.store.store import Store
 from tocsin.wire.directory.entry import Kind, Registration
 
@@ -61,7 +61,7 @@ PEGASUS_SHARE = 0.02
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
-Doors = dict[str, HttpDoor | FramesDoor | DatagramDoor | SoapTcpDoor | PegasusDoor]
+Doors = dict[str, HttpDoor | FramesListener | DatagramListener | SoapTcpDoor | PegasusDoor]
 
 
 def run(
@@ -145,11 +145,12 @@ async def _serve(
     node = Node(settings, store, notes)
     directory = Directory(node.port)
     soap = SoapServices(node)
+    performance = performance_service(node)
     doors: Doors = {}
     try:
         node.monitor = open_monitor(node)
         node.archiver = open_archiver(node, directory)
-        await _open(doors, node, soap, directory, tls)
+        await _open(doors, node, soap, directory, performance, tls)
     except BaseException:
         await _close(doors, node, soap)
         raise
@@ -167,17 +168,22 @@ async def _serve(
 
 
 async def _open(
-    doors: Doors, node: Node, soap: SoapServices, directory: Directory, tls: ssl.SSLContext | None
+    doors: Doors,
+    node: Node,
+    soap: SoapServices,
+    directory: Directory,
+    performance: PerformanceService,
+    tls: ssl.SSLContext | None,
 ) -> None:
     """Open the doors, and put each in its place as soon as it is open."""
     settings = node.settings
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
     doors["http"] = await listen(
-        node, settings.http.address, soap.answer, directory, tls=tls, budget=budget
+        node, settings.http.address, soap.answer, directory, performance, tls=tls, budget=budget
     )
     node.address = doors["http"].address
-    await _open_frames(doors, node, tls, budget)
-    _list_ourselves(node, directory)
+    await _open_frames(doors, node, performance, tls, budget)
+    _list_ourselves(node, performance.addresses, directory)
     if not settings.soap_tcp.is_off:
         doors["soap_tcp"] = await listen_soap_tcp(
             soap.answer,
@@ -196,22 +202,23 @@ async def _open(
 
 
 async def _open_frames(
-    doors: Doors, node: Node, tls: ssl.SSLContext | None, budget: ReceiveBudget
+    doors: Doors,
+    node: Node,
+    service: PerformanceService,
+    tls: ssl.SSLContext | None,
+    budget: ReceiveBudget,
 ) -> None:
     settings = node.settings.frames
-    desk = node.performance
     if not settings.is_off:
-        frames = await listen_frames(
-            desk, settings.address, flag="--frames", tls=tls, budget=budget
-        )
+        frames = await listen_frames(node, service, settings.address, tls=tls, budget=budget)
         doors["frames"] = frames
         if settings.udp and tls is None:  # where TLS is wanted, nothing is said in clear
-            doors["datagrams"] = await listen_datagrams(desk, frames.address)
+            doors["datagrams"] = await listen_datagrams(node, service, frames.address)
     if settings.archive != OFF:
         doors["archive"] = await listen_frames(
-            desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls, budget=budget
+            node, service, settings.archive, name="archive", roles=ARCHIVE, tls=tls, budget=budget
         )
-    desk.doors = PerformanceDoors(
+    service.addresses = Addresses(
         frames=_address(doors, "frames"),
         archive=_address(doors, "archive"),
         udp="datagrams" in doors,
@@ -219,13 +226,12 @@ async def _open_frames(
     )
 
 
-def _list_ourselves(node: Node, directory: Directory) -> None:
+def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> None:
     """The directory also says what the broker itself produces, and that it keeps everything."""
-    doors = node.performance.doors
-    scheme = "gmas" if doors.tls else "gma"
+    scheme = "gmas" if addresses.tls else "gma"
     offers: dict[Kind, tuple[str | None, Offering]] = {
-        "producer": (doors.frames, node.types.names),
-        "consumer": (doors.archive or doors.frames, tuple),
+        "producer": (addresses.frames, node.types.names),
+        "consumer": (addresses.archive or addresses.frames, tuple),
     }
     for kind, (address, events) in offers.items():
         if address is not None:

@@ -1,8 +1,8 @@
-"""Flow: the events of one subscription on their way from the log to a consumer."""
+"""EventStream: the events of one subscription on their way from the log to a consumer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from tocsin.errors import TocsinError
@@ -17,33 +17,37 @@ UNWRITABLE = "EventUnwritable"
 
 
 class Outlet(Protocol):
-    """Where messages go; what carries them is its own affair."""
+    """Where messages to a peer go: a connection, a datagram socket, the answer to a request."""
 
     def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
-        """Send these; False if no more should come until `node.stream_ready` is called.
+        """Send these; False if no more should come until `PerformanceSession.writable` is called.
 
         `paced` are those whose sender then waits: a page of large events may be any size.
         """
         ...
 
+    def wait_writable(self) -> Awaitable[None]:
+        """Wait until the peer has read what it was sent. Raises if it never will."""
+        ...
 
-class Flow:
-    """The far end of a stream of the broker, as `StreamSink` wants it."""
+
+class EventStream:
+    """A `StreamSink` of the broker's port."""
 
     def __init__(
         self,
         outlet: Outlet,
         consumer_id: str,
         *,
-        tells_context: bool,
+        with_context: bool,
         thinning: Thinning | None,
-        ended: Callable[[Flow, str], None],
+        on_end: Callable[[EventStream], None],
     ) -> None:
         self._outlet = outlet
         self._consumer_id = consumer_id
-        self._tells_context = tells_context
+        self._with_context = with_context
         self._thinning = thinning
-        self._ended = ended
+        self._on_end = on_end
 
     def write(self, events: list[Stored]) -> bool:
         if self._thinning is not None:
@@ -56,13 +60,13 @@ class Flow:
         self._outlet.send([self._error(DROPPED, detail)])
 
     def end(self, reason: str) -> None:
-        self._ended(self, reason)
+        self._on_end(self)
 
     def _message(self, stored: Stored) -> bytes:
         event = stored.event
         try:
             content = performance_element(stored)
-            if not self._tells_context:
+            if not self._with_context:
                 return event_message(self._consumer_id, content)
             context = Context(stored.seq, event.id, event.source, event.topic)
             return event_message(self._consumer_id, content, context)

@@ -1,7 +1,7 @@
-"""Doorstep: who has come to a door that speaks TLS, and has not shown yet that it does.
+"""PendingTls: connections whose TLS handshake is under way.
 
-A server that does this by itself says nothing of those who fail, and does not count them. Here they
-are connections, and why one was sent away is told.
+A server that does this by itself reports nothing of those that fail, and does not count them. Here
+they are connections, and why one was closed is in the log.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ Warn = Callable[..., None]
 """Writes to the broker's own log what a peer did wrong: a message, then fields by name."""
 
 
-class Doorstep:
-    """Takes connections at some sockets, and brings in those that speak TLS."""
+class PendingTls:
+    """Accepts connections at some sockets, and passes on those that speak TLS."""
 
     def __init__(
         self,
         tls: ssl.SSLContext,
-        arrive: Callable[[], asyncio.Protocol],
+        connection: Callable[[], asyncio.Protocol],
         has_room: Callable[[], bool],
         warn: Warn,
     ) -> None:
         self._tls = tls
-        self._arrive = arrive
+        self._connection = connection
         self._has_room = has_room
         self._warn = warn
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self.guests: set[asyncio.Task[None]] = set()  # whose handshake is under way
+        self.handshakes: set[asyncio.Task[None]] = set()
 
     async def open(self, host: str, port: int) -> int:
-        """Listen, and return the port that it became; OSError if that cannot be."""
+        """Listen, and return the port; OSError if that cannot be."""
         found = await self._loop.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
@@ -54,7 +54,7 @@ class Doorstep:
         return opened
 
     def close(self) -> None:
-        for task in (*self._tasks, *self.guests):
+        for task in (*self._tasks, *self.handshakes):
             task.cancel()
         for listening in self._listening:
             listening.close()
@@ -62,20 +62,20 @@ class Doorstep:
     async def _accept(self, listening: socket.socket) -> None:
         while True:
             try:
-                guest, address = await self._loop.sock_accept(listening)
+                accepted, address = await self._loop.sock_accept(listening)
             except OSError:
                 await asyncio.sleep(OUT_OF_DESCRIPTORS_S)
                 continue
             if self._has_room():
                 peer = f"{address[0]}:{address[1]}"
-                self._begin(self.guests, self._shake_hands(guest, peer))
+                self._begin(self.handshakes, self._shake_hands(accepted, peer))
             else:
-                guest.close()
+                accepted.close()
 
-    async def _shake_hands(self, guest: socket.socket, peer: str) -> None:
+    async def _shake_hands(self, accepted: socket.socket, peer: str) -> None:
         try:
             await self._loop.connect_accepted_socket(
-                self._arrive, guest, ssl=self._tls, ssl_handshake_timeout=TLS_HANDSHAKE_S
+                self._connection, accepted, ssl=self._tls, ssl_handshake_timeout=TLS_HANDSHAKE_S
             )
         except OSError as error:  # so are those of TLS, and the time that ran out
             why = getattr(error, "reason", None) or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""The frames door on TCP and TLS: connections come in here, and are looked after while they are."""
+"""The frames listener on TCP and TLS: accepts connections, counts them, keeps their deadlines."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import traceback
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tocsin.broker.effects import Level
 from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.connection import Connection
-from tocsin.drivers.frames.doorstep import Doorstep
-from tocsin.drivers.frames.session import BROKER
-from tocsin.drivers.frames.sparing import Sparing
+from tocsin.drivers.frames.pending_tls import PendingTls
 from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
+from tocsin.services.performance.limited_log import LimitedLog
+from tocsin.services.performance.service import PerformanceOptions, PerformanceService
+from tocsin.services.performance.session import BROKER
 
 if TYPE_CHECKING:
-    from tocsin.drivers.frames.desk import PerformanceDesk
+    from tocsin.drivers.node import Node
 
 BACKLOG: Final = 1_024
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
@@ -27,15 +27,24 @@ CLOSING_S: Final = 0.7  # for what is under way; whoever is not done then is cut
 _POLL_S: Final = 0.01
 
 
-class FramesDoor:
-    """An open door. `plays` is what the broker is to those who come in here."""
+class FramesListener:
+    """An open listener. `roles` is what the broker is to those who connect here."""
 
     def __init__(
-        self, desk: PerformanceDesk, flag: str, plays: frozenset[str], budget: ReceiveBudget
+        self,
+        node: Node,
+        service: PerformanceService,
+        name: str,
+        roles: frozenset[str],
+        budget: ReceiveBudget,
     ) -> None:
-        self.desk = desk
-        self.plays = plays
-        self.loop = desk.node.loop
+        self.name = name
+        self.service = service
+        self.settings = node.settings.frames
+        self.roles = roles
+        self.note = node.note
+        self.warn = LimitedLog(node.runtime).warn
+        self.loop = node.loop
         self.now_s = self.loop.time()
         self.turned_away = 0
         self.budget = budget
@@ -43,12 +52,11 @@ class FramesDoor:
         self.is_secure = False
         self.host = ""
         self.port = 0
-        self._flag = flag
-        self._sparing = Sparing(self.note)
+        self._heard_from = node.heard_from
         self._connections: set[Connection] = set()
-        limits = desk.node.settings.limits
-        self._peers = Peers(limits.connections_per_peer_max, desk.limits.connections_max)
-        self._doorstep: Doorstep | None = None  # of a door that speaks TLS
+        per_peer_max = node.settings.limits.connections_per_peer_max
+        self._peers = Peers(per_peer_max, self.settings.connections_max)
+        self._pending_tls: PendingTls | None = None
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._closing = False
@@ -61,9 +69,9 @@ class FramesDoor:
 
     @property
     def connections(self) -> int:
-        """Those who are in, and those on the doorstep."""
-        steps = 0 if self._doorstep is None else len(self._doorstep.guests)
-        return len(self._connections) + steps
+        """Those that are open, and those whose handshake is under way."""
+        pending = 0 if self._pending_tls is None else len(self._pending_tls.handshakes)
+        return len(self._connections) + pending
 
     async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
         self.host, port = host_and_port(address)
@@ -75,14 +83,14 @@ class FramesDoor:
                 )
                 self.port = self._server.sockets[0].getsockname()[1]
             else:
-                arrive = partial(Connection, self)
-                self._doorstep = Doorstep(tls, arrive, self._is_room, self.warn)
-                self.port = await self._doorstep.open(self.host, port)
+                connection = partial(Connection, self)
+                self._pending_tls = PendingTls(tls, connection, self._has_room, self.warn)
+                self.port = await self._pending_tls.open(self.host, port)
         except (OSError, UnicodeError) as error:
             raise BadSetting(
                 f"cannot listen on {address}: {why_not(error)}",
-                remedy=f"Choose another address with {self._flag} HOST:PORT; port 0 takes any free "
-                f"one, and {self._flag} off disables this listener.",
+                remedy=f"Choose another address with --{self.name} HOST:PORT; port 0 takes any "
+                f"free one, and --{self.name} off disables this listener.",
             ) from None
         self._sweep = self.loop.call_later(SWEEP_S, self._turn)
 
@@ -91,8 +99,8 @@ class FramesDoor:
         self._closing = True
         if self._server is not None:
             self._server.close()
-        if self._doorstep is not None:
-            self._doorstep.close()
+        if self._pending_tls is not None:
+            self._pending_tls.close()
         for connection in list(self._connections):
             connection.stop()
         deadline_s = self.loop.time() + CLOSING_S
@@ -106,18 +114,18 @@ class FramesDoor:
 
     def admit(self, connection: Connection) -> bool:
         """False if there are as many connections as there may be."""
-        self.desk.node.heard_from(connection.host)
-        if not self.is_secure and not self._is_room():  # else it was asked on the doorstep
+        self._heard_from(connection.host)
+        if not self.is_secure and not self._has_room():  # else asked before TLS
             return False
         if not self._peers.enter(connection.host):
             self._turn_away("limits.connections_per_peer_max")
             return False
         self._connections.add(connection)
-        self.desk.connections += 1
+        self.service.connections += 1
         return True
 
-    def _is_room(self) -> bool:
-        if self._closing or self.connections >= self.desk.limits.connections_max:
+    def _has_room(self) -> bool:
+        if self._closing or self.connections >= self.settings.connections_max:
             self._turn_away("frames.connections_max")
             return False
         return True
@@ -125,7 +133,7 @@ class FramesDoor:
     def _turn_away(self, setting: str) -> None:
         self.turned_away += 1
         if not self._full and not self._closing:
-            self._full = True  # told once, and again when there was room in between
+            self._full = True  # logged once, and again when there was room in between
             self.note(
                 "warning",
                 f"the frames listener has as many connections as {setting} allows",
@@ -136,22 +144,15 @@ class FramesDoor:
         if connection in self._connections:
             self._connections.discard(connection)
             self._peers.leave(connection.host)
-            self.desk.connections -= 1
+            self.service.connections -= 1
             self._full = False
-
-    def note(self, level: Level, message: str, **fields: object) -> None:
-        self.desk.node.note(level, message, **fields)
-
-    def warn(self, message: str, **fields: object) -> None:
-        """Tell what a peer did wrong; anybody can do any number of such things."""
-        self._sparing.warn(self.loop.time(), message, **fields)
 
     def note_failure(self, cause: Exception, peer: str) -> None:
         """Write a failure of ours to the log, with the place where it happened."""
         frames = traceback.extract_tb(cause.__traceback__)[-4:]
         where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
-        told = f"{type(cause).__name__}: {cause}"
-        self.note("error", "a frames connection failed", error=told, where=where, peer=peer)
+        text = f"{type(cause).__name__}: {cause}"
+        self.note("error", "a frames connection failed", error=text, where=where, peer=peer)
 
     def _turn(self) -> None:
         self._sweep = self.loop.call_later(SWEEP_S, self._turn)
@@ -160,19 +161,31 @@ class FramesDoor:
             connection.tick(now_s)
 
 
+def performance_service(node: Node) -> PerformanceService:
+    """The service of a node, with its settings."""
+    frames = node.settings.frames
+    options = PerformanceOptions(
+        event_limits=node.settings.event_limits(),
+        subscriptions_max=frames.subscriptions_max,
+        lease_s=frames.datagram_lease_s,
+        leased_peers_max=frames.datagram_subscriptions_max,
+    )
+    return PerformanceService(node.port, options, node.types, node.latest_of)
+
+
 async def listen(
-    desk: PerformanceDesk,
+    node: Node,
+    service: PerformanceService,
     address: str,
     *,
-    flag: str,
-    plays: frozenset[str] = BROKER,
+    name: str = "frames",
+    roles: frozenset[str] = BROKER,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
-) -> FramesDoor:
-    """Open the door; `flag` is the option that says where it is. Without the `budget` of other
+) -> FramesListener:
+    """Listen; `name` is the option and the setting for the address. Without the `budget` of other
     listeners it has one of its own."""
-    node = desk.node
     own = budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note)
-    door = FramesDoor(desk, flag, plays, own)
-    await door.open(address, tls)
-    return door
+    listener = FramesListener(node, service, name, roles, own)
+    await listener.open(address, tls)
+    return listener

@@ -1,4 +1,4 @@
-"""Attendant: sees to it that what somebody asked for is measured around each activity."""
+"""MonitorScheduler: starts and stops, for each activity, the monitors that somebody asked for."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, Protocol
 
+from tocsin.client.tracking.log_once import LogOnce
 from tocsin.client.tracking.monitors import registry
 from tocsin.client.tracking.monitors.built_in import built_in_monitors
 from tocsin.client.tracking.monitors.kinds import Inline, Monitor
-from tocsin.client.tracking.monitors.process import Camera, Snapshot
+from tocsin.client.tracking.monitors.process import Snapshot, SnapshotReader
 from tocsin.client.tracking.monitors.runner import DEADLINE_S, Runner
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.client.tracking.run import Pairs, Step, value_text
-from tocsin.client.tracking.telling import Teller
 
-LOOK_EVERY_S = 0.1
+POLL_S = 0.1
 CLOSE_S = 1.0
 
-Tell = Callable[[Step, str, Pairs], None]
+Send = Callable[[Step, str, Pairs], None]
 
 
 # The monitors and the snapshots from which the sender's thread makes pairs.
 Read = tuple[tuple[tuple[str, Inline], ...], Snapshot, Snapshot]
 
 
-class Attended(Protocol):
+class Monitored(Protocol):
     """An activity, as far as its monitors are concerned."""
 
     step: Step
     started_ns: int
     before: Snapshot | None
-    attended_by: tuple[Any, ...]
+    runners: tuple[Any, ...]
 
 
 class _Plan(NamedTuple):
     """What to do for each activity under one profile."""
 
-    wanted: object
+    filter: object
     is_settled: bool
     version: int
     process: int
@@ -48,63 +48,63 @@ class _Plan(NamedTuple):
     later: tuple[Runner, ...]
 
 
-class Attendant:
-    """One for each run. Monitors that need a while to be worth it are begun by a thread that looks
-    around ten times a second, so that a thousand short activities cost them nothing."""
+class MonitorScheduler:
+    """One for each run. Monitors that are worth it for long activities only are started by a thread
+    that looks ten times a second, so that a thousand short activities cost them nothing."""
 
-    def __init__(self, outbox: Outbox, tell: Tell, *, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, outbox: Outbox, send: Send, *, deadline_s: float = DEADLINE_S) -> None:
         self._outbox = outbox
-        self._tell = tell
+        self._send = send
         self._deadline_s = deadline_s
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        self._teller = Teller()
+    def _reset(self) -> None:
+        self._log = LogOnce()
         self._own = built_in_monitors()
-        self._camera = Camera()
+        self._snapshot = SnapshotReader()
         self._runners: dict[str, Runner] = {}
-        self._running: dict[Attended, None] = {}
+        self._running: dict[Monitored, None] = {}
         self._wake = Event()
         self._closed = False
         self._lock = Lock()
         self._thread: Thread | None = None
         self._plan_now: _Plan | None = None
 
-    def begin(self, activity: Attended) -> None:
+    def begin(self, activity: Monitored) -> None:
         """The activity runs from now on."""
         plan = self._plan()
         if plan.inline:
-            activity.before = self._camera()
+            activity.before = self._snapshot()
         if plan.at_once:
             if plan.is_settled:
-                self._attend(activity, plan.at_once)
+                self._start_runners(activity, plan.at_once)
             else:
-                self._look_later(activity)
+                self._start_later(activity)
         if plan.later:
-            self._look_later(activity)
+            self._start_later(activity)
 
-    def end(self, activity: Attended) -> Read | None:
+    def end(self, activity: Monitored) -> Read | None:
         """It is over; what could be read at once. The rest is told when it is known."""
         self._running.pop(activity, None)
-        for runner in activity.attended_by:
+        for runner in activity.runners:
             runner.end(activity)
-        activity.attended_by = ()
+        activity.runners = ()
         inline = self._plan().inline
         if not inline or activity.before is None:
             return None
-        return inline, activity.before, self._camera()
+        return inline, activity.before, self._snapshot()
 
-    def measure(self, activity: Attended, concept: str) -> None:
+    def measure(self, activity: Monitored, concept: str) -> None:
         """Now, because the activity itself asks for it, and only if somebody wants to know."""
         if not self._outbox.wants(concept):
             return
         monitor = self._monitors().get(concept)
         if monitor is None:
-            self._teller.once(f"no {concept}", f"Nothing here measures {concept}.")
+            self._log.warn(f"no {concept}", f"Nothing here measures {concept}.")
         elif isinstance(monitor, Inline):
-            now = self._camera()
+            now = self._snapshot()
             read = (((concept, monitor),), activity.before or now, now)
-            self._tell(activity.step, "UserResourceRequest", pairs_read(read))
+            self._send(activity.step, "UserResourceRequest", pairs_read(read))
         else:
             self._runner(concept, monitor).measure(activity, activity.step)
 
@@ -123,7 +123,7 @@ class Attendant:
         plan = self._plan_now
         if (
             plan is not None
-            and plan.wanted is self._outbox.wanted
+            and plan.filter is self._outbox.filter
             and plan.version == registry.version()
             and plan.process == os.getpid()
             and (plan.is_settled or not self._outbox.is_settled)
@@ -131,17 +131,17 @@ class Attendant:
             return plan
         if plan is not None and plan.process != os.getpid():
             # A forked child: the threads of our runners are not here.
-            self._begin()
+            self._reset()
         return self._new_plan()
 
     def _new_plan(self) -> _Plan:
-        wanted, is_settled = self._outbox.wanted, self._outbox.is_settled
+        current, is_settled = self._outbox.filter, self._outbox.is_settled
         version = registry.version()
         inline: list[tuple[str, Inline]] = []
         at_once: list[Runner] = []
         later: list[Runner] = []
         for concept, monitor in self._monitors().items():
-            if wanted is not None and concept not in wanted:
+            if current is not None and concept not in current:
                 continue
             if isinstance(monitor, Inline):
                 inline.append((concept, monitor))
@@ -149,7 +149,7 @@ class Attendant:
             runner = self._runner(concept, monitor)
             (later if runner.settle_s > 0 else at_once).append(runner)
         self._plan_now = plan = _Plan(
-            wanted,
+            current,
             is_settled,
             version,
             os.getpid(),
@@ -165,17 +165,17 @@ class Attendant:
             runner = self._runners.get(concept)
             if runner is None or runner.monitor is not monitor:
                 runner = self._runners[concept] = Runner(
-                    concept, monitor, self._tell, self._teller, deadline_s=self._deadline_s
+                    concept, monitor, self._send, self._log, deadline_s=self._deadline_s
                 )
             return runner
 
-    def _attend(self, activity: Attended, runners: tuple[Runner, ...]) -> None:
-        new = tuple(runner for runner in runners if runner not in activity.attended_by)
-        activity.attended_by += new
+    def _start_runners(self, activity: Monitored, runners: tuple[Runner, ...]) -> None:
+        new = tuple(runner for runner in runners if runner not in activity.runners)
+        activity.runners += new
         for runner in new:
             runner.begin(activity, activity.step)
 
-    def _look_later(self, activity: Attended) -> None:
+    def _start_later(self, activity: Monitored) -> None:
         self._running[activity] = None
         if not self._wake.is_set():
             self._wake.set()
@@ -183,20 +183,20 @@ class Attendant:
                 with self._lock:
                     if self._thread is None:
                         self._thread = Thread(
-                            target=self._look, name="tocsin-monitors", daemon=True
+                            target=self._poll, name="tocsin-monitors", daemon=True
                         )
                         self._thread.start()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         while not self._closed:
             self._wake.wait()
             self._wake.clear()
             while self._running and not self._closed:
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(POLL_S)
                 if self._outbox.is_settled:
-                    self._look_around(self._plan())
+                    self._start_due(self._plan())
 
-    def _look_around(self, plan: _Plan) -> None:
+    def _start_due(self, plan: _Plan) -> None:
         now_ns = time.time_ns()
         for runner in (*plan.at_once, *plan.later):
             runner.check()
@@ -204,7 +204,7 @@ class Attendant:
             age_s = (now_ns - activity.started_ns) / 1e9
             due = [r for r in (*plan.at_once, *plan.later) if age_s >= r.settle_s]
             if activity in self._running:
-                self._attend(activity, tuple(due))
+                self._start_runners(activity, tuple(due))
             if len(due) == len(plan.at_once) + len(plan.later):
                 self._running.pop(activity, None)
 

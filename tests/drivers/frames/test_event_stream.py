@@ -1,4 +1,4 @@
-"""Parts of the frames door for which no socket is needed: a flow of events, and their checks."""
+"""Parts of the service for which no socket is needed: a stream of events, and their checks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from frames_peer import EVENTS, Said
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.drivers.frames.checks import KNOWN_MAX, Checks
-from tocsin.drivers.frames.flow import Flow
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
+from tocsin.services.performance.event_stream import EventStream
+from tocsin.services.performance.service import CHECKED_MAX, EventChecks
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.gma.messages import Element, PerformanceEvent
@@ -34,10 +34,14 @@ class Outlet:
         self.sent += map(Said, messages)
         return self.takes_more
 
+    async def wait_writable(self) -> None: ...
 
-def flow_to(outlet: Outlet, *, context: bool = False, period_s: float | None = None) -> Flow:
+
+def stream_to(
+    outlet: Outlet, *, context: bool = False, period_s: float | None = None
+) -> EventStream:
     thinning = None if period_s is None else Thinning(period_s)
-    return Flow(outlet, "12", tells_context=context, thinning=thinning, ended=lambda _, __: None)
+    return EventStream(outlet, "12", with_context=context, thinning=thinning, on_end=lambda _: None)
 
 
 def performance(load5: float = 1.5, host: str = "foo.gov", name: str = "UptimeCPULoad") -> Event:
@@ -61,8 +65,8 @@ def loads(outlet: Outlet) -> list[str | None]:
 def test_events_carry_the_consumer_s_id_and_their_place_only_if_asked() -> None:
     plain, told = Outlet(), Outlet()
 
-    flow_to(plain).write([stored(7)])
-    flow_to(told, context=True).write([stored(7)])
+    stream_to(plain).write([stored(7)])
+    stream_to(told, context=True).write([stored(7)])
 
     assert [said.subscription for said in plain.sent + told.sent] == ["12", "12"]
     assert plain.sent[0].context == {}
@@ -78,14 +82,14 @@ def test_an_outlet_that_is_full_is_told_to_the_broker() -> None:
     outlet = Outlet()
     outlet.takes_more = False
 
-    assert flow_to(outlet).write([stored(1)]) is False
+    assert stream_to(outlet).write([stored(1)]) is False
 
 
 def test_a_period_goes_by_when_events_were_received_not_by_when_they_are_sent() -> None:
     outlet = Outlet()
     events = [stored(1, 0), stored(2, 1, "bar.gov"), stored(3, 4), stored(4, 10), stored(5, 11)]
 
-    flow_to(outlet, period_s=10).write(events)
+    stream_to(outlet, period_s=10).write(events)
 
     assert loads(outlet) == ["1.0", "2.0", "4.0"]
 
@@ -93,7 +97,7 @@ def test_a_period_goes_by_when_events_were_received_not_by_when_they_are_sent() 
 def test_events_that_were_gone_are_told_as_an_error_of_the_subscription() -> None:
     outlet = Outlet()
 
-    flow_to(outlet).dropped(42)
+    stream_to(outlet).dropped(42)
 
     (said,) = outlet.sent
     assert (said.kind, said.subscription) == ("Event", "12")
@@ -134,7 +138,7 @@ def test_checking_only_what_differs_finds_the_same_as_checking_everything(
     events: list[Event], text_max: int
 ) -> None:
     limits = Limits(event_bytes_max=20, attribute_text_max=8_192 + text_max)
-    checks = Checks(limits)
+    checks = EventChecks(limits)
 
     for event in events:
         assert refused(lambda event=event: checks.check(event)) == refused(
@@ -143,7 +147,7 @@ def test_checking_only_what_differs_finds_the_same_as_checking_everything(
 
 
 def test_attributes_are_held_to_a_limit_that_is_below_the_usual_one() -> None:
-    checks = Checks(Limits(attribute_text_max=100))
+    checks = EventChecks(Limits(attribute_text_max=100))
     checks.check(performance())
     event = performance()
     event.attributes["Note"] = "x" * 101
@@ -153,8 +157,8 @@ def test_attributes_are_held_to_a_limit_that_is_below_the_usual_one() -> None:
 
 
 def test_names_and_hosts_that_are_known_are_forgotten_in_time() -> None:
-    checks = Checks(Limits())
-    for number in range(KNOWN_MAX + 10):
+    checks = EventChecks(Limits())
+    for number in range(CHECKED_MAX + 10):
         checks.check(Event(f"{number}", f"gma://h{number}", "t", time="2000-11-09T21:51:45Z"))
 
-    assert len(checks._known) <= KNOWN_MAX
+    assert len(checks._checked) <= CHECKED_MAX

@@ -1,9 +1,9 @@
-"""Messages made by the sender's thread, from what the workflow's threads only wrote down."""
+"""Builds messages, in the sender's thread, from what the workflow's threads queued."""
 
 from __future__ import annotations
 
 from tocsin.client.tracking.files import total_bytes, workflow_file
-from tocsin.client.tracking.monitors.attendant import Read, pairs_read
+from tocsin.client.tracking.monitors.scheduler import Read, pairs_read
 from tocsin.client.tracking.run import (
     Pairs,
     Run,
@@ -19,7 +19,7 @@ from tocsin.wire.blackboard.messages import Message
 PATHS_MAX = 1_000  # listed in a message; sizes are added up over all
 
 
-class Produced:
+class ProducedFiles:
     """The files that activities of a run make; what else they read comes from outside."""
 
     __slots__ = ("paths",)
@@ -28,7 +28,7 @@ class Produced:
         self.paths: set[str] = set()
 
 
-def happening(
+def run_event(
     run: Run, concept: str, at_ns: int, number: str, whole: bool, pairs: Pairs
 ) -> Message:
     """An event of the whole run."""
@@ -42,15 +42,15 @@ def sample(
     return sample_message(run, step, at_ns, number=number, event=event, pairs=pairs)
 
 
-def file(run: Run, path: str, at_ns: int, number: str) -> Message | None:
+def workflow_file_message(run: Run, path: str, at_ns: int, number: str) -> Message | None:
     """A file of the workflow."""
-    told = workflow_file(path)
-    if told is None:
+    listed = workflow_file(path)
+    if listed is None:
         return None
-    return sample_message(run, None, at_ns, number=number, pairs={"WorkflowFile": told})
+    return sample_message(run, None, at_ns, number=number, pairs={"WorkflowFile": listed})
 
 
-def beginning(
+def activity_started(
     run: Run,
     step: Step,
     at_ns: int,
@@ -58,7 +58,7 @@ def beginning(
     inputs: tuple[object, ...],
     outputs: tuple[object, ...],
     command: str,
-    produced: Produced,
+    produced: ProducedFiles,
 ) -> Message:
     """An activity that runs from now on."""
     events = {"ActivityExecuting": at_ns, "ActivityInitialized": created_ns}
@@ -76,7 +76,7 @@ def beginning(
     return activity_message(run, step, events, pairs=pairs)
 
 
-def ending(
+def activity_ended(
     run: Run,
     step: Step,
     concept: str,
@@ -84,21 +84,21 @@ def ending(
     pairs: Pairs | None,
     read: Read | None,
     outputs: tuple[object, ...],
-    produced: Produced,
+    produced: ProducedFiles,
 ) -> Message:
     """An activity that is over."""
-    told: Pairs = {}
+    all_pairs: Pairs = {}
     if pairs:
-        told.update(pairs)
+        all_pairs.update(pairs)
     if outputs:
-        told.update(_files("Output", outputs))
+        all_pairs.update(_files("Output", outputs))
         produced.paths.update(map(str, outputs))
     if read is not None:
-        told.update(pairs_read(read))
-    return activity_message(run, step, {concept: at_ns}, pairs=told)
+        all_pairs.update(pairs_read(read))
+    return activity_message(run, step, {concept: at_ns}, pairs=all_pairs)
 
 
-def step_event(
+def activity_event(
     run: Run, step: Step, concept: str, at_ns: int, number: str, pairs: Pairs | None
 ) -> Message:
     """Anything else that happens to an activity."""

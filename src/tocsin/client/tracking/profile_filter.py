@@ -1,4 +1,4 @@
-"""Wanted: an aggregate profile made ready to leave out what nobody asked for. Pure."""
+"""ProfileFilter: leaves out of messages what nobody subscribed to. Pure."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from tocsin.wire.blackboard.messages import Message, Profile
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """`telling` is what makes a message worth sending: all that is wanted but plain identity.
+class ProfileFilter:
+    """`relevant` are the concepts that make a message worth sending: all but those of identity.
 
     Who a message is about is in every message, so it alone says nothing.
     """
 
     concepts: frozenset[str]
-    telling: frozenset[str]
+    relevant: frozenset[str]
     everything: bool = False
 
     def __contains__(self, concept: str) -> bool:
         return self.everything or concept in self.concepts
 
-    def __or__(self, other: Wanted) -> Wanted:
-        return Wanted(
+    def __or__(self, other: ProfileFilter) -> ProfileFilter:
+        return ProfileFilter(
             self.concepts | other.concepts,
-            self.telling | other.telling,
+            self.relevant | other.relevant,
             self.everything or other.everything,
         )
 
-    def thinned(self, message: Message) -> Message | None:
-        """The message with the pairs that are wanted, or None if it is not worth sending."""
+    def apply(self, message: Message) -> Message | None:
+        """The message with the pairs that were asked for, or None if it is not worth sending."""
         if self.everything:
             return message
         pairs = message.pairs
-        if self.telling.isdisjoint(pairs):
+        if self.relevant.isdisjoint(pairs):
             return None
         concepts = self.concepts
         if concepts.issuperset(pairs):
@@ -45,7 +45,7 @@ class Wanted:
         return msgspec.structs.replace(message, pairs=kept)
 
 
-def wanted(profile: Profile, identity: Iterable[str]) -> Wanted:
-    """The profile, ready to use; `identity` are the concepts that only say who or what."""
+def profile_filter(profile: Profile, identity: Iterable[str]) -> ProfileFilter:
+    """The filter of an aggregate profile; `identity` are the concepts that only say who or what."""
     concepts = frozenset(profile.concepts)
-    return Wanted(concepts, concepts.difference(identity), profile.everything)
+    return ProfileFilter(concepts, concepts.difference(identity), profile.everything)

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import prepared
 import pytest
+
+import prepared
 from served import served
 
 pytestmark = pytest.mark.skipif(
@@ -56,9 +57,5 @@ def test_it_is_waited_for_and_killed_as_usual() -> None:
 @pytest.mark.parametrize("name", ["PYTHONHASHSEED", "LC_ALL", "TZ"])
 def test_whoever_asks_something_of_the_interpreter_gets_one(name: str) -> None:
     environment = {**os.environ, name: "1" if name == "PYTHONHASHSEED" else "C"}
-    command = [*TOCSIN, "sub", "a", "--broker", "http://127.0.0.1:9"]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as started:
-        said = command_line(started.pid)
-        started.kill()
-
-    assert "-m tocsin sub" in said
+    with served(env=environment) as broker:
+        assert "-m tocsin serve" in command_line(broker.pid)

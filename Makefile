@@ -57,9 +57,12 @@ demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (ST
 # Tests wait mostly for something else: Java, a command, a clock. Three processes keep two cores busy
 # (JOBS=1 for none beside another), and the checks run beside them.
 JOBS ?= 3
+CODE := src tests bench examples
+CHECKS := $(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check --quiet $(CODE) && $(BIN)/mypy \
+  && PYTHONPATH=src $(BIN)/lint-imports --no-cache
 PYTEST := $(BIN)/python -m pytest -m 'not slow' --numprocesses $(JOBS) --dist loadgroup --durations 20
 test: $(ENV) ## what CI runs: checks and all tests but the long ones
-	@mkdir -p out; $(MAKE) --no-print-directory check >out/check.log 2>&1 & checks=$$!; \
+	@mkdir -p out; { $(CHECKS); } >out/check.log 2>&1 & checks=$$!; \
 	$(PYTEST); tests=$$?; wait $$checks; checks=$$?; cat out/check.log; exit $$((tests | checks))
 
 # What everything else stands on, in a few minutes: for a second Python, or before a commit.
@@ -72,14 +75,11 @@ test-all: check ## also the long proofs: 1,000 kills, 10,000 seeds
 	@$(MAKE) --no-print-directory crash sim
 
 check: $(ENV) ## ruff, mypy --strict and the import contracts
-	@$(BIN)/ruff check src tests bench examples
-	@$(BIN)/ruff format --check --quiet src tests bench examples
-	@$(BIN)/mypy
-	@PYTHONPATH=src $(BIN)/lint-imports --no-cache
+	@$(CHECKS)
 
 format: $(ENV) ## let ruff mend what it can
-	@$(BIN)/ruff check --fix src tests bench examples
-	@$(BIN)/ruff format src tests bench examples
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
 
 bench: $(ENV) ## every benchmark beside its peer; tables, JSON and plots in out/ (QUICK=1 for a short one)
 	@$(BIN)/python bench/all.py $(if $(QUICK),--quick)

@@ -91,7 +91,7 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
     with patch.object(node_module, "Readers", RecordingReaders):
         node = Node(settings, Store.open(directory), Notes(), decide=decide_now)
     soap = SoapServices(node)
-    node.monitor = open_monitor(node)
+    node.monitor = open_monitor(node.port, node.settings)
     entries = Directory(node.port)
     performance = performance_service(node)
     http = await listen(node, settings.http.address, soap.answer, entries, performance)

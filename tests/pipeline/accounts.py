@@ -37,12 +37,12 @@ def compare(kept: Kept, runs: Iterable[Row], activities: Iterable[Row], now_ns: 
         named = tries.setdefault(row["run"], {}).setdefault(row["id"], {})
         assert row["attempt"] not in named
         named[row["attempt"]] = row
-    records, more = kept.asked.runs(now_ns, limit=PAGE)
+    records, more = kept.asked.runs.runs(now_ns, limit=PAGE)
     assert more is None
     assert {each.id for each in records} == run_of.keys()
     for each in records:
-        check_run(kept.asked.run(each.id, now_ns), run_of[each.id])
-        found, _ = kept.asked.activities(each.id, now_ns, limit=PAGE)
+        check_run(kept.asked.runs.run(each.id, now_ns), run_of[each.id])
+        found, _ = kept.asked.runs.activities(each.id, now_ns, limit=PAGE)
         assert {one.id for one in found} == tries.get(each.id, {}).keys()
         for activity in found:
             rows = tries[each.id][activity.id]
@@ -63,7 +63,7 @@ def compare(kept: Kept, runs: Iterable[Row], activities: Iterable[Row], now_ns: 
 
 def faults_in(kept: Kept) -> dict[tuple[str, str, int], int]:
     """By which number the monitor knows each failure again."""
-    found = kept.asked.rows(
+    found = kept.asked.index.rows(
         "SELECT r.id, a.activity, a.attempt, a.fault FROM attempts AS a "
         "JOIN runs AS r ON r.no = a.run WHERE a.fault IS NOT NULL"
     )

@@ -131,7 +131,7 @@ def test_live_and_here_every_column_is_the_same(told: Told) -> None:
 
 
 def test_quantiles_are_those_of_the_durations_that_the_monitor_has(told: Told) -> None:
-    found = told.kept.asked.rows(
+    found = told.kept.asked.index.rows(
         "SELECT r.workflow, CASE WHEN a.type = '' THEN a.activity ELSE a.type END, "
         "CASE WHEN a.version = '' THEN r.version ELSE a.version END, a.state, a.duration_s "
         "FROM attempts AS a JOIN runs AS r ON r.no = a.run "

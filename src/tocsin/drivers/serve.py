@@ -148,7 +148,7 @@ async def _serve(
     performance = performance_service(node)
     doors: Doors = {}
     try:
-        node.monitor = open_monitor(node)
+        node.monitor = open_monitor(node.port, node.settings)
         node.archiver = open_archiver(node, directory)
         await _open(doors, node, soap, directory, performance, tls)
     except BaseException:

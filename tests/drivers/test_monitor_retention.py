@@ -12,7 +12,7 @@ import pytest
 from monitor.beside_a_node import say, watch
 from monitor.kept import OPTIONS, Kept
 from monitor.runs import activity_pairs, at, heard, ns, run_pairs
-from tocsin.drivers.monitor import forgetting, service
+from tocsin.drivers.monitor import follower, retention
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.schema import FILE_NAME, SCHEMA_VERSION
 from tocsin.drivers.node import Node
@@ -32,18 +32,18 @@ def test_many_small_runs_go_at_once(tmp_path: Path) -> None:
     kept.fold(ended(1_100))
 
     calls = 1
-    while kept.store.forget(NOW_NS):
+    while kept.store.prune(NOW_NS):
         calls += 1
 
-    assert kept.asked.rows("SELECT count(*) FROM runs") == [(100,)]
-    assert calls == 1 + 1_000 // forgetting.RUNS_AT_ONCE
+    assert kept.asked.index.rows("SELECT count(*) FROM runs") == [(100,)]
+    assert calls == 1 + 1_000 // retention.RUNS_AT_ONCE
     kept.close()
 
 
 def test_one_call_takes_only_so_many_rows_and_stops_when_it_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(retention, "ROWS_AT_ONCE", 50)
     kept = Kept(tmp_path, replace(OPTIONS, runs_max=1))
     activities = [activity_pairs(f"a-{n}", "ActivitySucceeded", 1, run="r0") for n in range(120)]
     kept.fold(heard(run_pairs("WorkflowCompleted", 1, run="r0"), *activities, received_ns=ns(0)))
@@ -51,7 +51,7 @@ def test_one_call_takes_only_so_many_rows_and_stops_when_it_is_enough(
 
     gone = []
     while gone[-1:] != [0]:
-        gone.append(kept.store.forget(NOW_NS, lambda: True))
+        gone.append(kept.store.prune(NOW_NS, lambda: True))
 
     # r0 has 120 attempts, 121 events and itself; of the three others one goes a call.
     assert max(gone) == 50
@@ -62,23 +62,23 @@ def test_one_call_takes_only_so_many_rows_and_stops_when_it_is_enough(
 def test_new_runs_are_seen_at_once_while_thousands_of_old_ones_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "FORGET_EVERY_S", 0.0)
-    monkeypatch.setattr(service, "FORGET_S_MAX", 0.0)  # one run at a time: the slowest there is
-    monkeypatch.setattr(service, "PAUSE_S", 0.01)
+    monkeypatch.setattr(follower, "PRUNE_EVERY_S", 0.0)
+    monkeypatch.setattr(follower, "PRUNE_S_MAX", 0.0)  # one run at a time: the slowest there is
+    monkeypatch.setattr(follower, "PAUSE_S", 0.01)
     options = replace(OPTIONS, runs_max=10, look_every_s=0.01)
     kept = Kept(tmp_path, options)
     kept.fold(ended(3_000))
-    kept.store.begin_anew()
+    kept.store.restart()
     kept.close()
 
     async def script(node: Node, monitor: Monitor) -> None:
         def count() -> int:
-            return int(monitor.past.rows("SELECT count(*) FROM runs")[0][0])
+            return int(monitor.recorder.queries.index.rows("SELECT count(*) FROM runs")[0][0])
 
         while count() == 3_000:
             await asyncio.sleep(0.01)
         await say(node, run_pairs("WorkflowStarted", 0, run="new"))
-        run = await monitor.ask(lambda past, now_ns: past.run("new", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("new", now_ns))
         assert run.id == "new"
         assert monitor.behind == 0
         assert count() > 1_000  # there was much left to do
@@ -92,16 +92,16 @@ def version(workflow: str, number: int, seq: int, received_ns: int) -> RunMessag
 
 
 def kept_versions(kept: Kept) -> list[tuple[str, str]]:
-    while kept.store.forget(NOW_NS):
+    while kept.store.prune(NOW_NS):
         pass
-    return kept.asked.rows("SELECT workflow, version FROM versions ORDER BY seq")
+    return kept.asked.index.rows("SELECT workflow, version FROM versions ORDER BY seq")
 
 
 def test_versions_of_ever_new_names_go_before_those_of_workflows_that_ran(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "VERSIONS_IN_ALL_MAX", 4)
-    monkeypatch.setattr(forgetting, "VERSIONS_MAX", 2)
+    monkeypatch.setattr(retention, "VERSIONS_IN_ALL_MAX", 4)
+    monkeypatch.setattr(retention, "VERSIONS_MAX", 2)
     kept = Kept(tmp_path)
     kept.fold(heard(run_pairs("WorkflowStarted", 0, WorkflowName="ran")))
     kept.fold([version("ran", n, 10 + n, ns(0)) for n in range(3)])
@@ -114,7 +114,7 @@ def test_versions_of_ever_new_names_go_before_those_of_workflows_that_ran(
 def test_old_versions_go_with_the_last_run_and_changes_have_a_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "CHANGES_IN_ALL_MAX", 5)
+    monkeypatch.setattr(retention, "CHANGES_IN_ALL_MAX", 5)
     kept = Kept(tmp_path, replace(OPTIONS, retain_age_s=5_000))
     kept.fold(heard(run_pairs("WorkflowStarted", 0, WorkflowName="ran")))
     kept.fold([version("ran", 1, 10, ns(0)), version("old", 1, 11, ns(0))])
@@ -123,7 +123,7 @@ def test_old_versions_go_with_the_last_run_and_changes_have_a_limit(
     kept.fold([RunMessage(change, 20 + n, ns(9_000)) for n in range(9)])
 
     assert kept_versions(kept) == [("ran", "v1"), ("young", "v1")]
-    assert [each["seq"] for each in kept.asked.changes_of("x")] == [24, 25, 26, 27, 28]
+    assert [each["seq"] for each in kept.asked.changes.changes_of("x")] == [24, 25, 26, 27, 28]
     kept.close()
 
 
@@ -137,7 +137,7 @@ def test_tables_of_the_version_before_are_brought_up_to_date(tmp_path: Path) -> 
 
     kept = Kept(tmp_path)
 
-    assert kept.asked.rows("PRAGMA user_version") == [(SCHEMA_VERSION,)]
-    assert len(kept.asked.runs(NOW_NS)[0]) == 3
-    assert "versions_in_order" in str(kept.asked.rows("SELECT name FROM sqlite_schema"))
+    assert kept.asked.index.rows("PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    assert len(kept.asked.runs.runs(NOW_NS)[0]) == 3
+    assert "versions_in_order" in str(kept.asked.index.rows("SELECT name FROM sqlite_schema"))
     kept.close()

@@ -1,13 +1,12 @@
-"""Past: what runs and versions have in common, and what sets them apart."""
+"""Queries that compare: two runs, the versions of a workflow, and what changed between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
-from tocsin.drivers.monitor.histories import Histories
-from tocsin.drivers.monitor.queries import Page, event_record
+from tocsin.drivers.monitor.index import Page, RunIndex, event_record
+from tocsin.monitor.comparison import changed_files, differences, differing, type_compared
 from tocsin.monitor.records import RunRecord
 from tocsin.monitor.times import shown
 from tocsin.monitor.views import activity_record, run_record, whole_run
@@ -15,10 +14,8 @@ from tocsin.monitor.views import activity_record, run_record, whole_run
 CHAIN_MAX: Final = 100  # versions between two runs
 CHANGES_MAX: Final = 1_000
 FAULTS_MAX: Final = 50
-
 VERSIONS_PAGE: Final = 20
 VERSIONS_BYTES_MAX: Final = 8 << 20  # a page of them; each brings the text of its files
-
 _VERSION = (
     "SELECT v.previous, v.fork_of, v.at_ns, v.seq, v.message, (SELECT count(*) FROM changes AS c "
     "WHERE c.workflow = v.workflow AND c.version = v.version) "
@@ -27,18 +24,21 @@ _VERSION = (
 SEQ_MAX: Final = 2**63 - 1
 
 
-class Past(Histories):
-    """Questions that look across runs."""
+class ChangeQueries:
+    """What runs and versions have in common, and what differs."""
 
-    # Two runs side by side
+    def __init__(self, index: RunIndex) -> None:
+        self._index = index
+
+    # Two runs
 
     def compare(self, one: str, other: str, now_ns: int) -> dict[str, Any]:
         """What differs between two runs."""
-        with self._turn:
-            (no_a, a), (no_b, b) = self.facts(one), self.facts(other)
+        with self._index.locked():
+            (no_a, a), (no_b, b) = self._index.facts(one), self._index.facts(other)
             by_type = self._by_type(no_a), self._by_type(no_b)
             faults = self._faults(no_a), self._faults(no_b)
-        silence_s = self.options.silence_s
+        silence_s = self._index.options.silence_s
         run_a = whole_run(run_record(a, now_ns, silence_s), a)
         run_b = whole_run(run_record(b, now_ns, silence_s), b)
         return {
@@ -48,7 +48,7 @@ class Past(Histories):
             "parameters": differing(run_a.parameters, run_b.parameters),
             "files": changed_files(run_a, run_b),
             "activities": [
-                _side_by_side(kind, by_type[0].get(kind), by_type[1].get(kind))
+                type_compared(kind, by_type[0].get(kind), by_type[1].get(kind))
                 for kind in sorted(by_type[0].keys() | by_type[1].keys())
             ],
             "new_failures": [text for fault, text in faults[1].items() if fault not in faults[0]],
@@ -57,7 +57,7 @@ class Past(Histories):
 
     def _by_type(self, run_no: int) -> dict[str, dict[str, Any]]:
         names = ("type", "count", "failed", "mean_s", "longest_s", "total_s")
-        found = self.rows(
+        found = self._index.rows(
             "SELECT type, count(*), sum(state = 'failed'), avg(duration_s), max(duration_s), "
             "total(duration_s) FROM attempts WHERE run = ? AND last GROUP BY type",
             run_no,
@@ -65,7 +65,7 @@ class Past(Histories):
         return {each[0]: dict(zip(names, each, strict=True)) for each in found}
 
     def _faults(self, run_no: int) -> dict[int, dict[str, Any]]:
-        found = self.rows(
+        found = self._index.rows(
             "SELECT fault, activity, type, row FROM attempts WHERE run = ? AND fault IS NOT NULL "
             "ORDER BY ended_ns LIMIT ?",
             run_no,
@@ -85,7 +85,7 @@ class Past(Histories):
             )
         return faults
 
-    # What changed in a workflow
+    # Versions of a workflow
 
     def versions(
         self, workflow: str, *, limit: int = VERSIONS_PAGE, after: int | None = None
@@ -97,8 +97,8 @@ class Past(Histories):
         """
         found: list[dict[str, Any]] = []
         taken_bytes = 0
-        with self._turn:
-            names = self.rows(
+        with self._index.locked():
+            names = self._index.rows(
                 "SELECT version FROM versions WHERE workflow = ? AND seq < ? "
                 "ORDER BY seq DESC LIMIT ?",
                 workflow,
@@ -106,7 +106,7 @@ class Past(Histories):
                 limit + 1,
             )
             for (version,) in names:
-                (columns,) = self.rows(_VERSION, workflow, version)
+                (columns,) = self._index.rows(_VERSION, workflow, version)
                 taken_bytes += len(columns[4])
                 if len(found) == limit or (found and taken_bytes > VERSIONS_BYTES_MAX):
                     return found, str(found[-1]["seq"])
@@ -115,7 +115,7 @@ class Past(Histories):
 
     def lineage(self, workflow: str) -> list[tuple[str, str, str, int]]:
         """Every version with the one before, the workflow that was another's, and when."""
-        return self.rows(
+        return self._index.rows(
             "SELECT version, previous, fork_of, at_ns FROM versions WHERE workflow = ? "
             "ORDER BY seq DESC LIMIT ?",
             workflow,
@@ -126,7 +126,7 @@ class Past(Histories):
         """What was recorded as changed, of one version or of all, in the order of the log."""
         clause = "" if version is None else " AND version = ?"
         values = (workflow,) if version is None else (workflow, version)
-        found = self.rows(
+        found = self._index.rows(
             "SELECT seq, at_ns, at_ns, message FROM (SELECT * FROM changes "
             f"WHERE workflow = ?{clause} ORDER BY seq DESC LIMIT ?) ORDER BY seq",
             *values,
@@ -137,9 +137,9 @@ class Past(Histories):
 
     def changes(self, run_id: str, now_ns: int) -> dict[str, Any]:
         """What changed in the workflow since the run of it before."""
-        with self._turn:
-            _, facts = self.facts(run_id)
-            record = whole_run(run_record(facts, now_ns, self.options.silence_s), facts)
+        with self._index.locked():
+            _, facts = self._index.facts(run_id)
+            record = whole_run(run_record(facts, now_ns, self._index.options.silence_s), facts)
             before = self._run_before(record, now_ns)
             recorded = self._between(record, before)
         return {
@@ -156,21 +156,23 @@ class Past(Histories):
     def _run_before(self, record: RunRecord, now_ns: int) -> RunRecord | None:
         if not record.workflow:
             return None
-        found = self.rows(
+        found = self._index.rows(
             "SELECT b.id FROM runs AS a JOIN runs AS b ON b.workflow = a.workflow AND "
             "(b.sort_ns, b.id) < (a.sort_ns, a.id) WHERE a.id = ? "
             "ORDER BY b.sort_ns DESC, b.id DESC LIMIT 1",
             record.id,
         )
         for (run_id,) in found:
-            _, facts = self.facts(run_id)
-            return whole_run(run_record(facts, now_ns, self.options.silence_s), facts)
+            _, facts = self._index.facts(run_id)
+            return whole_run(run_record(facts, now_ns, self._index.options.silence_s), facts)
         return None
 
     def _between(self, record: RunRecord, before: RunRecord | None) -> list[dict[str, Any]]:
         """The recorded changes on the way from the version of one run to that of the other."""
         previous = dict(
-            self.rows("SELECT version, previous FROM versions WHERE workflow = ?", record.workflow)
+            self._index.rows(
+                "SELECT version, previous FROM versions WHERE workflow = ?", record.workflow
+            )
         )
         end = "" if before is None else before.version
         version, way = record.version, list[str]()
@@ -194,58 +196,3 @@ def _version_shown(
         "changes": changes,
         "pairs": decode_message(message)[1],
     }
-
-
-def differences(a: RunRecord, b: RunRecord) -> list[dict[str, Any]]:
-    """What two runs do not have in common, by name."""
-    names = (
-        *("workflow", "version", "engine", "engine_version", "user", "host", "state"),
-        *("duration_s", "error", "command", "working_directory"),
-    )
-    found = [
-        {"what": name, "a": getattr(a, name), "b": getattr(b, name)}
-        for name in names
-        if getattr(a, name) != getattr(b, name)
-    ]
-    for name in sorted(a.resources.keys() | b.resources.keys()):
-        one, other = a.resources.get(name), b.resources.get(name)
-        if one != other:
-            found.append({"what": name, "a": one, "b": other})
-    return found
-
-
-def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The parameters that are not the same, each with both values."""
-    return {
-        name: {"a": a.get(name), "b": b.get(name)}
-        for name in sorted(a.keys() | b.keys())
-        if a.get(name) != b.get(name) or (name in a) != (name in b)
-    }
-
-
-def changed_files(a: RunRecord, b: RunRecord) -> list[dict[str, str]]:
-    """The files of the definition that were added, removed or changed."""
-    old = {each.path: each.sha256 or each.text for each in a.files}
-    new = {each.path: each.sha256 or each.text for each in b.files}
-    found: list[dict[str, str]] = []
-    for path in sorted(old.keys() | new.keys()):
-        if path not in old:
-            found.append({"path": path, "change": "added"})
-        elif path not in new:
-            found.append({"path": path, "change": "removed"})
-        elif old[path] != new[path]:
-            found.append({"path": path, "change": "changed"})
-    return found
-
-
-def _side_by_side(kind: str, a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any]:
-    mean_a = None if a is None else a["mean_s"]
-    mean_b = None if b is None else b["mean_s"]
-    ratio = round(mean_b / mean_a, 4) if mean_a and mean_b is not None else None
-    return {"type": kind, "a": _plain(a), "b": _plain(b), "ratio": ratio}
-
-
-def _plain(side: dict[str, Any] | None) -> dict[str, Any] | None:
-    if side is None:
-        return None
-    return {name: value for name, value in side.items() if name != "type"}

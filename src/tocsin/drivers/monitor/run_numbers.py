@@ -1,4 +1,4 @@
-"""Numbering: which of the runs with one id a message belongs to, kept from batch to batch."""
+"""RunNumbers: which of the runs with one id a message belongs to, kept from batch to batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM generations WHERE id = ? ORDER BY numb
 _PUT: Final = "INSERT OR REPLACE INTO generations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class Numbering:
+class RunNumbers:
     """The runs of the ids that a batch speaks of. One object for each batch: see `write`."""
 
     def __init__(self, connection: apsw.Connection) -> None:

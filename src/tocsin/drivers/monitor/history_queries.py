@@ -1,16 +1,16 @@
-"""Histories: how activities went over all runs, by the pipeline's tables and by what came since."""
+"""Queries about activities over all runs: by the pipeline's tables, and by what came since."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.learned import learned_shown
-from tocsin.drivers.monitor.queries import Questions
+from tocsin.drivers.monitor.index import RunIndex
+from tocsin.drivers.monitor.tables import tables_view
 from tocsin.monitor.history.summary import HistoryPart, HistoryRecord, summary
-from tocsin.monitor.history.tables import LearnedTables, StatsRow
+from tocsin.monitor.history.tables import LearnedTables, StatsRow, TablesStatus
 from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.times import shown_or_none
 from tocsin.monitor.views import activity_record
@@ -21,7 +21,6 @@ TYPES_MAX: Final = 10_000
 BY_VERSION_MAX: Final = 100  # rows of the tables that are shown one by one, the latest
 COST_MODELS_MAX: Final = 500
 NAMES_MAX: Final = 10_000  # of the tables, that are looked through for one that is meant
-
 _RAN = "('succeeded', 'failed', 'retrying', 'cancelled')"  # what was skipped or cached did not run
 _VERSION = "(CASE WHEN a.version = '' THEN r.version ELSE a.version END)"
 
@@ -40,13 +39,17 @@ class _Ended:
     heard_ns: int | None = None
 
 
-class Histories(Questions):
-    """Questions about activities over all runs."""
+class HistoryQueries:
+    """How activities went."""
+
+    def __init__(self, index: RunIndex, tables_status: Callable[[], TablesStatus]) -> None:
+        self._index = index
+        self._tables_status = tables_status
 
     def types(self, *, workflow: str | None = None) -> list[dict[str, Any]]:
         """Every type of activity, with how often it ran and how many of its tries failed."""
         where, values = ("", ()) if workflow is None else (" WHERE r.workflow = ?", (workflow,))
-        found = self.rows(
+        found = self._index.rows(
             "SELECT t.type, r.workflow, sum(t.count), count(DISTINCT t.run), "
             "(SELECT count(*) FROM attempts AS a JOIN runs AS b ON b.no = a.run "
             "WHERE a.type = t.type AND a.ended_ns IS NOT NULL AND a.fault IS NOT NULL "
@@ -61,7 +64,7 @@ class Histories(Questions):
 
     def names(self) -> list[str]:
         """The types of activities that are known here or to the tables."""
-        learned = self.standing().learned
+        learned = self._tables_status().learned
         told = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
         return [*dict.fromkeys([*(each["type"] for each in self.types()), *told])]
 
@@ -69,19 +72,19 @@ class Histories(Questions):
         self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
     ) -> HistoryRecord:
         """How activities of this type went: by the tables, and over the latest attempts since."""
-        standing = self.standing()
+        status = self._tables_status()
         rows: list[StatsRow] = []
-        if standing.learned is not None:
-            rows = standing.learned.rows(kind, workflow=workflow, version=version)
+        if status.learned is not None:
+            rows = status.learned.rows(kind, workflow=workflow, version=version)
         ended, recent = self._ended(kind, workflow, version, with_place=bool(rows))
-        if standing.learned is not None and rows:
-            ended = _not_in(rows, standing.learned, ended)
+        if status.learned is not None and rows:
+            ended = _not_in(rows, status.learned, ended)
         found = _summed_up(kind, ended, recent)
-        if standing.learned is not None and rows:
-            found = _with_tables(found, ended, rows, standing.learned)
-        old_s = self.options.tables_old_s
+        if status.learned is not None and rows:
+            found = _with_tables(found, ended, rows, status.learned)
+        old_s = self._index.options.tables_old_s
         attempts = sum(row.count for row in rows)
-        return replace(found, learned=learned_shown(standing, now_ns, old_s, attempts=attempts))
+        return replace(found, learned=tables_view(status, now_ns, old_s, attempts=attempts))
 
     def _ended(
         self, kind: str, workflow: str | None, version: str | None, *, with_place: bool
@@ -93,14 +96,14 @@ class Histories(Questions):
                 where.append(clause)
                 values.append(value)
         source = f"FROM attempts AS a JOIN runs AS r ON r.no = a.run WHERE {' AND '.join(where)}"
-        with self._turn:
-            found = self.rows(
+        with self._index.locked():
+            found = self._index.rows(
                 f"SELECT a.state, a.duration_s, r.workflow, {_VERSION}, a.ended_ns, "
                 f"{'a.row' if with_place else 'NULL'} {source} ORDER BY a.ended_ns DESC LIMIT ?",
                 *values,
                 HISTORY_MAX,
             )
-            recent = self.rows(
+            recent = self._index.rows(
                 f"SELECT r.id, a.activity, a.attempt, r.state, a.row {source} "
                 "ORDER BY a.ended_ns DESC LIMIT ?",
                 *values,

@@ -1,4 +1,4 @@
-"""The monitor's writer: a batch of messages is folded into the rows it touches, and no others."""
+"""RunWriter: a batch of messages is folded into the rows it touches, and no others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tocsin.drivers.monitor.attempt_rows import (
     use,
 )
 from tocsin.drivers.monitor.file_index import FileUse, new_files, put_files
-from tocsin.drivers.monitor.forgetting import forget, in_one
-from tocsin.drivers.monitor.numbering import Numbering
 from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.drivers.monitor.retention import in_one, prune
+from tocsin.drivers.monitor.run_numbers import RunNumbers
 from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
 from tocsin.monitor.fold import (
@@ -116,7 +116,7 @@ class _Run:
     state: str = ""
 
 
-class MonitorStore:
+class RunWriter:
     """What was folded, on disk. One thread writes; each reader has a connection of its own."""
 
     def __init__(self, directory: Path, options: MonitorOptions, vocabulary: Vocabulary) -> None:
@@ -142,36 +142,36 @@ class MonitorStore:
     def write(self, messages: Sequence[RunMessage], through: int, *, missed: int = 0) -> None:
         """Fold these, all or none, and note that the log was read up to `through`."""
         groups: dict[str, _Group] = {}
-        numbering = Numbering(self._connection)
+        numbers = RunNumbers(self._connection)
         for message in messages:
             parsed = parse_message(message, self._rules)
             if parsed is not None:
-                run_id = numbering.run_of(parsed, message)
+                run_id = numbers.run_of(parsed, message)
                 self._gather(groups.setdefault(run_id, _Group()), parsed, message)
         place, missed = max(through, self.place), self.missed + missed
         with in_one(self._connection):
             for run_id, group in groups.items():
                 self._write_run(run_id, group)
-            numbering.write()
+            numbers.write()
             for message in messages:
                 if not self._evolution.isdisjoint(message.pairs):
                     self._write_evolution(message)
             self._connection.execute("UPDATE place SET seq = ?, missed = ?", (place, missed))
         self.place, self.missed = place, missed
 
-    def forget(self, now_ns: int, is_enough: Callable[[], bool] = lambda: False) -> int:
+    def prune(self, now_ns: int, is_enough: Callable[[], bool] = lambda: False) -> int:
         """Remove some of what is too old or too much; call again if that was not nothing."""
-        return forget(self._connection, self.options, now_ns, is_enough)
+        return prune(self._connection, self.options, now_ns, is_enough)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """The log is not the one that was read: read it from its beginning."""
         self._connection.execute("UPDATE place SET seq = 0, missed = 0")
         self.place = self.missed = 0
 
-    def remember_alerts(self, told: Sequence[tuple[int, str, int]]) -> None:
-        """These (run, activity, attempt) were told of, and are not to be told of again."""
+    def remember_alerts(self, keys: Sequence[tuple[int, str, int]]) -> None:
+        """Alerts about these (run, activity, attempt) were published, and are not to be again."""
         with in_one(self._connection):
-            self._connection.executemany(_REMEMBER_ALERT, told)
+            self._connection.executemany(_REMEMBER_ALERT, keys)
 
     def _gather(self, group: _Group, parsed: ParsedMessage, message: RunMessage) -> None:
         if message.derived:

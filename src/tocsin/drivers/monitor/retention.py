@@ -1,4 +1,4 @@
-"""Forgetting: runs go when they are too old or too many, a bounded number of rows at a time.
+"""Retention: runs that are too old or too many are removed, a bounded number of rows at a time.
 
 How old a run is goes by when it was last heard of. One that is under way stays, however old; of
 those there are at most twice as many as runs may be kept. Versions of a workflow go when there are
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import apsw
 
-from tocsin.drivers.monitor.file_index import forget_files
+from tocsin.drivers.monitor.file_index import remove_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.monitor.times import NS_PER_S
 
@@ -44,7 +44,7 @@ _OLD_CHANGES = (
     "(SELECT workflow, version, seq FROM changes ORDER BY seq LIMIT ?)"
 )
 # Of an id that was used again the last use is remembered, so that the next one has its number.
-_FORGET_GENERATION = (
+_REMOVE_GENERATION = (
     "DELETE FROM generations WHERE run = (SELECT id FROM runs WHERE no = ?) AND NOT (number > 1 "
     "AND number = (SELECT max(number) FROM generations AS g WHERE g.id = generations.id))"
 )
@@ -64,7 +64,7 @@ def in_one(connection: apsw.Connection) -> Iterator[None]:
         raise
 
 
-def forget(
+def prune(
     connection: apsw.Connection,
     options: MonitorOptions,
     now_ns: int,
@@ -78,10 +78,10 @@ def forget(
     gone = 0
     with in_one(connection):
         for run_no in _superfluous(connection, options.runs_max, before_ns, now_ns):
-            gone += _forget_run(connection, run_no, ROWS_AT_ONCE - gone)
+            gone += _remove_run(connection, run_no, ROWS_AT_ONCE - gone)
             if gone >= ROWS_AT_ONCE or is_enough():
                 break
-        return gone or _forget_versions(connection, before_ns)
+        return gone or _remove_versions(connection, before_ns)
 
 
 def _superfluous(
@@ -104,7 +104,7 @@ def _superfluous(
     return found
 
 
-def _forget_run(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
+def _remove_run(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
     """Remove so many rows of a run; the run itself when no others are left."""
     gone = 0
     for table, key in (("attempts", "no"), ("events", "seq")):
@@ -114,17 +114,17 @@ def _forget_run(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
             (run_no, rows_max - gone),
         )
         gone += connection.changes()
-    gone += forget_files(connection, run_no, max(0, rows_max - gone))
+    gone += remove_files(connection, run_no, max(0, rows_max - gone))
     if gone >= rows_max:
         return gone
     for table in ("tally", "used", "alerts"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_no,))
-    connection.execute(_FORGET_GENERATION, (run_no,))
+    connection.execute(_REMOVE_GENERATION, (run_no,))
     connection.execute("DELETE FROM runs WHERE no = ?", (run_no,))
     return gone + 1
 
 
-def _forget_versions(connection: apsw.Connection, before_ns: int) -> int:
+def _remove_versions(connection: apsw.Connection, before_ns: int) -> int:
     def ask(statement: str, *values: int) -> list[Any]:
         return connection.execute(statement, values).fetchall()
 

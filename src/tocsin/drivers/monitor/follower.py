@@ -1,13 +1,14 @@
-"""The service: it follows the log as one more reader, and folds what it hears in its own thread.
+"""LogFollower: reads the log as one more stream, and folds what is about runs in its own thread.
 
 Nobody waits for it. When it is slower than the publishers, the broker holds its place in the log
 and lets it catch up; its own place is written with what was folded, so that after a crash it goes
-on where that was. It listens to everything and looks itself for what tells of runs: a filter on the
-content would have the broker open every payload on the way of an event.
+on from there. It follows every event and looks itself for those about runs: a filter on the content
+would have the broker open every payload on the way of an event.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import traceback
@@ -17,22 +18,23 @@ from typing import Final
 
 import apsw
 
-from tocsin.drivers.monitor.damage import is_damage, is_of_the_disk
-from tocsin.drivers.monitor.house import SESSION, House
-from tocsin.drivers.monitor.lookout import Lookout
-from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.access.session import Session
+from tocsin.broker.port import BrokerPort
+from tocsin.drivers.monitor.database_errors import DamagedRow, is_damage, is_of_the_disk
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.run_messages import BadRunId, run_message
 from tocsin.ontology import Vocabulary
+from tocsin.services.alerts.publisher import AlertPublisher
 from tocsin.store.faults import is_full, reason
 
 WAITING_MAX: Final = 4_096  # events that were handed over and not folded yet
 BATCH_MAX: Final = 1_000  # events in one transaction
 PLACE_EVERY: Final = 20_000  # events of others, before the place is written for their sake alone
 PLACE_EVERY_S: Final = 10.0
-FORGET_EVERY_S: Final = 60.0
+PRUNE_EVERY_S: Final = 60.0
 TRY_AGAIN_S: Final = 5.0  # after the disk refused a batch
 # Python runs one thread at a time, and publishers come first. After a batch they have the
 # interpreter to themselves for as long as that took. When they need all of it, they have it for far
@@ -43,32 +45,37 @@ REST_SHARE: Final = 1.0
 REST_SHARE_BUSY: Final = 12.0
 REST_S_MAX: Final = 0.5  # a batch that waited for the disk took nobody's time
 BUSY_EVENTS_PER_S: Final = 15_000
-FORGET_S_MAX: Final = 0.1  # of letting old runs go, before it is looked whether there are events
+PRUNE_S_MAX: Final = 0.1  # of letting old runs go, before it is looked whether there are events
 PAUSE_S: Final = 0.1  # and after it, if there are none
 CLOSING_S: Final = 10.0
 NAME: Final = "the monitor"
 
-_TOLD_OF: Final = frozenset(10**n for n in range(12))
+_NOTED_AT: Final = frozenset(10**n for n in range(12))
 
 
-class Service:
-    """The far end of the monitor's stream, and the thread behind it."""
+class LogFollower:
+    """The sink of the monitor's stream, and the thread behind it."""
 
     def __init__(
         self,
-        node: House,
-        store: MonitorStore,
+        port: BrokerPort,
+        session: Session,
+        loop: asyncio.AbstractEventLoop,
+        writer: RunWriter,
         vocabulary: Vocabulary,
         asks: frozenset[str],
-        lookout: Lookout,
+        alerts: AlertPublisher,
         on_damage: Callable[[Exception], None],
     ) -> None:
         """`on_damage` is called on the loop when the tables turn out to be damaged."""
-        self._node = node
-        self._lookout = lookout
+        self._port = port
+        self._session = session
+        self._loop = loop
+        self._note = port.runtime.note
+        self._alerts = alerts
         self._on_damage = on_damage
         self._asks = asks
-        self._store = store
+        self._writer = writer
         self._vocabulary = vocabulary
         self._turn = threading.Condition()
         self._waiting: list[Stored] = []
@@ -78,25 +85,25 @@ class Service:
         self.left_out = 0
         self._stopping = False
         self._stream: int | None = None
-        self._through = store.place
-        self._forget_every_s = FORGET_EVERY_S
+        self._through = writer.place
+        self._prune_every_s = PRUNE_EVERY_S
         self._folded = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="tocsin-monitor", daemon=True)
 
     def start(self) -> None:
         """Follow the log from where the last fold was. On the loop."""
-        head = self._node.broker.head
-        if self._store.place > head:
-            self._node.note(
+        head = self._port.head
+        if self._writer.place > head:
+            self._note(
                 "warning",
                 "the monitor has read further than the log goes: it reads this log from its start",
-                read=self._store.place,
+                read=self._writer.place,
                 head=head,
             )
-            self._store.begin_anew()
-        self._through = self._store.place
-        self._stream = self._node.port.open_stream(
-            SESSION, self, EVERYTHING, self._through, NAME, asks=self._asks
+            self._writer.restart()
+        self._through = self._writer.place
+        self._stream = self._port.open_stream(
+            self._session, self, EVERYTHING, self._through, NAME, asks=self._asks
         )
         self._thread.start()
 
@@ -122,7 +129,7 @@ class Service:
             return not self._blocked
 
     def dropped(self, count: int) -> None:
-        self._node.note(
+        self._note(
             "warning",
             "the log no longer had what the monitor wanted to read: some runs are incomplete",
             missed=count,
@@ -137,7 +144,7 @@ class Service:
         """Fold what is here, and no more. On the loop."""
         if self._stream is not None:
             stream, self._stream = self._stream, None
-            self._node.port.close_stream(stream)
+            self._port.close_stream(stream)
         with self._turn:
             self._stopping = True
             self._turn.notify()
@@ -160,29 +167,45 @@ class Service:
                 return
             # A reader that no longer reads would hold back the log for ever.
             trace = "".join(traceback.format_exception(error))
-            self._node.note(
-                "error", "the monitor failed and no longer follows the log", trace=trace
-            )
+            self._note("error", "the monitor failed and no longer follows the log", trace=trace)
             self._on_loop(self.stop)
 
     def _follow(self) -> None:
-        placed_s = forgot_s = time.monotonic()
+        placed_s = pruned_s = time.monotonic()
         while True:
             events = self._take()
             if events is None:
                 break
-            begun_s, head = time.monotonic(), self._node.broker.head
+            begun_s, head = time.monotonic(), self._port.head
             if events:
                 self._fold(events, begun_s - placed_s)
-                if self._through == self._store.place:
+                if self._through == self._writer.place:
                     placed_s = begun_s
-            if begun_s - forgot_s >= self._forget_every_s:
-                forgot_s = begun_s
-                self._forget()
-            self._lookout.turn(self._through, lambda: self._stopping)
-            self._give_way(self._node.broker.head - head, time.monotonic() - begun_s)
-        if self._through > self._store.place:
-            self._try(lambda: self._store.write([], self._through))
+            if begun_s - pruned_s >= self._prune_every_s:
+                pruned_s = begun_s
+                self._prune()
+            self._scan_for_alerts()
+            self._give_way(self._port.head - head, time.monotonic() - begun_s)
+        if self._through > self._writer.place:
+            self._try(lambda: self._writer.write([], self._through))
+
+    def _scan_for_alerts(self) -> None:
+        now_ns = self._alerts.due(self._through)
+        if now_ns is None:
+            return
+        try:
+            events = self._alerts.scan(now_ns, lambda: self._stopping)
+        except (apsw.Error, DamagedRow) as error:
+            if is_damage(error):
+                raise
+            self._note("error", "the monitor could not look for alerts", why=repr(error))
+        except Exception as error:
+            trace = "".join(traceback.format_exception(error))
+            self._note("error", "alerts failed and are switched off", trace=trace)
+            self._alerts.switch_off()
+        else:
+            if events:  # after the next start they are found again, if the loop is closed
+                self._on_loop(partial(self._alerts.publish, events))
 
     def _give_way(self, published: int, took_s: float) -> None:
         """Rest, if somebody published while a batch was folded."""
@@ -195,7 +218,7 @@ class Service:
         """The next events, or none if it is time for other things; None at the end."""
         with self._turn:
             if not self._waiting and not self._stopping:
-                self._turn.wait(min(self._forget_every_s, self._lookout.every_s))
+                self._turn.wait(min(self._prune_every_s, self._alerts.every_s))
             if not self._waiting and self._stopping:
                 return None
             events, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
@@ -209,22 +232,22 @@ class Service:
 
     def _ready(self) -> None:
         if self._stream is not None:
-            self._node.port.stream_ready(self._stream)
+            self._port.stream_ready(self._stream)
 
     def _on_loop(self, call: Callable[[], None]) -> None:
         try:
-            self._node.loop.call_soon_threadsafe(call)
+            self._loop.call_soon_threadsafe(call)
         except RuntimeError:
             return  # the loop is closed, and nobody waits
 
     def _fold(self, events: list[Stored], since_place_s: float) -> None:
-        told = [each for each in map(self._heard, events) if each is not None]
+        messages = [each for each in map(self._message, events) if each is not None]
         through = events[-1].seq
         with self._turn:
             missed, self._missed = self._missed, 0
-        unplaced = through - self._store.place
-        if told or missed or unplaced >= PLACE_EVERY or since_place_s >= PLACE_EVERY_S:
-            while not self._try(lambda: self._write(told, through, missed)):
+        unplaced = through - self._writer.place
+        if messages or missed or unplaced >= PLACE_EVERY or since_place_s >= PLACE_EVERY_S:
+            while not self._try(lambda: self._write(messages, through, missed)):
                 if self._stopping:
                     return
                 self._rest(TRY_AGAIN_S)
@@ -232,39 +255,39 @@ class Service:
             self._through = through
             self._folded.notify_all()
 
-    def _heard(self, stored: Stored) -> RunMessage | None:
+    def _message(self, stored: Stored) -> RunMessage | None:
         """What the event says in concepts, if it may be about a run or a workflow's version."""
         try:
             return run_message(stored, self._vocabulary)
         except BadRunId as error:
-            self._leave_out(stored.seq, str(error))
+            self._skip(stored.seq, str(error))
         except Exception as error:  # a payload that nobody foresaw costs itself
-            self._node.note("warning", "an event could not be read", seq=stored.seq, why=error)
+            self._note("warning", "an event could not be read", seq=stored.seq, why=error)
         return None
 
-    def _write(self, heard: list[RunMessage], through: int, missed: int) -> None:
+    def _write(self, messages: list[RunMessage], through: int, missed: int) -> None:
         try:
-            self._store.write(heard, through, missed=missed)
+            self._writer.write(messages, through, missed=missed)
         except Exception as error:
             if is_damage(error) or is_of_the_disk(error):
                 raise
-            self._one_by_one(heard, through, missed, error)
+            self._one_by_one(messages, through, missed, error)
 
     def _one_by_one(
-        self, heard: list[RunMessage], through: int, missed: int, why: Exception
+        self, messages: list[RunMessage], through: int, missed: int, why: Exception
     ) -> None:
         """A message that the fold cannot take must not stop those after it."""
-        if len(heard) == 1:
-            self._leave_out(heard[0].seq, repr(why))
-        for each in heard if len(heard) > 1 else ():
+        if len(messages) == 1:
+            self._skip(messages[0].seq, repr(why))
+        for each in messages if len(messages) > 1 else ():
             self._write([each], each.seq, 0)
-        self._store.write([], through, missed=missed)
+        self._writer.write([], through, missed=missed)
 
-    def _leave_out(self, seq: int, why: str) -> None:
-        """Count it, and tell of the first, the tenth and so on: a publisher may send many."""
+    def _skip(self, seq: int, why: str) -> None:
+        """Count it, and note the first, the tenth and so on: a publisher may send many."""
         self.left_out += 1
-        if self.left_out in _TOLD_OF:
-            self._node.note(
+        if self.left_out in _NOTED_AT:
+            self._note(
                 "error",
                 "the monitor skipped a message",
                 seq=seq,
@@ -272,20 +295,20 @@ class Service:
                 left_out=self.left_out,
             )
 
-    def _forget(self) -> None:
+    def _prune(self) -> None:
         """Let some of what is too old go. If there is more, it goes after the next events."""
         begun_s = time.monotonic()
         gone = 0
 
         def some() -> None:
             nonlocal gone
-            gone = self._store.forget(
-                self._node.sure_ns(),
-                lambda: self._stopping or time.monotonic() - begun_s > FORGET_S_MAX,
+            gone = self._writer.prune(
+                self._port.sure_ns,
+                lambda: self._stopping or time.monotonic() - begun_s > PRUNE_S_MAX,
             )
 
         self._try(some)
-        self._forget_every_s = PAUSE_S if gone else FORGET_EVERY_S
+        self._prune_every_s = PAUSE_S if gone else PRUNE_EVERY_S
 
     def _try(self, work: Callable[[], object]) -> bool:
         try:
@@ -293,14 +316,14 @@ class Service:
         except apsw.Error as error:
             if is_damage(error):
                 raise
-            self._tell_of_refusal(error)
+            self._note_refusal(error)
             return False
         if self._is_refused:
             self._is_refused = False
-            self._node.note("info", "the monitor can write again")
+            self._note("info", "the monitor can write again")
         return True
 
-    def _tell_of_refusal(self, error: apsw.Error) -> None:
+    def _note_refusal(self, error: apsw.Error) -> None:
         """Once, however often it is tried again."""
         if self._is_refused:
             return
@@ -309,7 +332,7 @@ class Service:
             words = "the disk is full: the monitor waits until there is room"
         else:
             words = "the monitor could not write; it tries again"
-        self._node.note("error", words, why=reason(error))
+        self._note("error", words, why=reason(error))
 
     def _rest(self, seconds: float) -> None:
         with self._turn:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.queries import Page, Questions
+from tocsin.drivers.monitor.index import Page, RunIndex, bad_page_token
 from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import LAST_CHARACTER, AskedName, asked_name, base_of, resolved
 from tocsin.monitor.fold import Row, latest
@@ -59,11 +59,11 @@ class _Step:
     activity: str
 
 
-class Files:
+class FileSearch:
     """Answers one question; what it has looked up is remembered until then."""
 
-    def __init__(self, past: Questions, now_ns: int) -> None:
-        self._past = past
+    def __init__(self, index: RunIndex, now_ns: int) -> None:
+        self._index = index
         self._now_ns = now_ns
         self._runs: dict[int, _Run] = {}
         self._activities: dict[_Step, ActivityRecord | None] = {}
@@ -116,7 +116,7 @@ class Files:
         else:
             tail = ends[::-1]
             clause, values = "tail >= ? AND tail < ?", [tail, tail + LAST_CHARACTER]
-        rows = self._past.rows(
+        rows = self._index.rows(
             f"SELECT no, name FROM paths WHERE {clause} ORDER BY no DESC LIMIT ?",
             *values,
             LOOKED_AT_MAX,
@@ -127,13 +127,13 @@ class Files:
         self, paths: list[int], wrote: bool, place: tuple[int, int, str]
     ) -> Iterator[tuple[int, int, str, str]]:
         numbers = f"[{','.join(map(str, paths))}]"
-        yield from self._past.rows(_TELLINGS, numbers, int(wrote), *place, LOOKED_AT_MAX)
+        yield from self._index.rows(_TELLINGS, numbers, int(wrote), *place, LOOKED_AT_MAX)
 
     # Where it comes from, and what came of it
 
     def lineage(self, record: FileRecord, depth: int) -> FileLineage:
         """Up: what the file was made from. Down: what was made from it. Nearest first."""
-        run_no, _ = self._past.facts(record.run)
+        run_no, _ = self._index.facts(record.run)
         start = _Step(run_no, record.activity)
         up, more_up = self._walk(start, depth, self._sources) if depth else ([], False)
         down, more_down = (
@@ -174,7 +174,7 @@ class Files:
         activity = self._activity(step)
         for name in activity.outputs if activity else ():
             path = self._path(step, name)
-            rows = self._past.rows(_SAME_BASE, base_of(name), 0, step.run, READERS_MAX)
+            rows = self._index.rows(_SAME_BASE, base_of(name), 0, step.run, READERS_MAX)
             for run, reader, told in [*rows, *self._read_under(name, path, step.run)]:
                 other = _Step(run, reader)
                 there = self._path(other, told)
@@ -186,7 +186,7 @@ class Files:
         """Who read what lies in a directory, by its name and by its whole path."""
         for place in dict.fromkeys((name.rstrip("/"), path)):
             begin, end = f"{place}/", f"{place}/{LAST_CHARACTER}"
-            yield from self._past.rows(_READ_UNDER, begin, end, run, READERS_MAX)
+            yield from self._index.rows(_READ_UNDER, begin, end, run, READERS_MAX)
 
     def _writer(self, name: str, reader: _Step) -> _Step | None:
         """Who wrote the file that an activity read: in its own run, or else the last one before."""
@@ -196,7 +196,7 @@ class Files:
         """The first who wrote the file, or else a directory that it lies in, and the name given."""
         path, by = self._path(reader, name), self._activity(reader)
         for whole in _and_above(path):
-            rows = self._past.rows(_SAME_BASE, base_of(whole), 1, reader.run, READERS_MAX)
+            rows = self._index.rows(_SAME_BASE, base_of(whole), 1, reader.run, READERS_MAX)
             for run, activity, told in rows:
                 other = _Step(run, activity)
                 if other == reader or self._path(other, told) != whole:
@@ -256,16 +256,16 @@ class Files:
     def _run(self, run_no: int) -> _Run:
         found = self._runs.get(run_no)
         if found is None:
-            ((run_id, packed),) = self._past.rows("SELECT id, row FROM runs WHERE no = ?", run_no)
+            ((run_id, packed),) = self._index.rows("SELECT id, row FROM runs WHERE no = ?", run_no)
             row = decode_row(packed)
-            state = state_at(row, self._now_ns, self._past.options.silence_s)
+            state = state_at(row, self._now_ns, self._index.options.silence_s)
             found = self._runs[run_no] = _Run(run_id, row, state)
         return found
 
     def _activity(self, step: _Step) -> ActivityRecord | None:
         if step not in self._activities:
             run = self._run(step.run)
-            attempts = self._past.attempts_of(step.run, [step.activity]).get(step.activity)
+            attempts = self._index.attempts(step.run, [step.activity]).get(step.activity)
             self._activities[step] = (
                 activity_record(run.id, step.activity, attempts, run.state) if attempts else None
             )
@@ -285,15 +285,12 @@ def _place(token: str) -> tuple[int, int, str]:
     run, _, rest = token.partition(".")
     path, dot, activity = rest.partition(".")
     if not dot or not run.isdigit() or not path.isdigit() or max(len(run), len(path)) > 18:
-        raise BadRequest(
-            f"the query has after={token[:60]}, which is not a page token",
-            remedy="Pass `next` of the last response unchanged.",
-        )
+        raise bad_page_token(token)
     return int(run), int(path), activity
 
 
 def find_files(
-    past: Questions,
+    index: RunIndex,
     now_ns: int,
     name: str,
     *,
@@ -303,8 +300,8 @@ def find_files(
     depth: int = 0,
 ) -> dict[str, Any]:
     """Who wrote, or read, the files of this name; and the lineage of the first that is listed."""
-    with past.turn():
-        asked = Files(past, now_ns)
+    with index.locked():
+        asked = FileSearch(index, now_ns)
         found, following = asked.find(name, wrote=wrote, limit=limit, after=after)
         lineage = asked.lineage(found[0], depth) if found and depth else None
     return {"files": found, "next": following, "lineage": lineage}

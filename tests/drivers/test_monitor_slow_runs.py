@@ -10,8 +10,8 @@ import pytest
 
 from monitor.runs import activity_pairs, heard, ns, run_pairs
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.drivers.monitor.watch import Watch
+from tocsin.drivers.monitor.queries import Queries, open_queries
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.ontology import built_in
 
 OPTIONS = MonitorOptions()
@@ -31,16 +31,16 @@ def past_runs(runs: int, each: int) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[tuple[MonitorStore, Watch]]:
-    store = MonitorStore(tmp_path, OPTIONS, built_in())
-    watch = Watch(tmp_path, OPTIONS)
+def watched(tmp_path: Path) -> Iterator[tuple[RunWriter, Queries]]:
+    store = RunWriter(tmp_path, OPTIONS, built_in())
+    watch = open_queries(tmp_path, OPTIONS)
     yield store, watch
     watch.close()
     store.close()
 
 
 def test_an_activity_that_takes_longer_than_its_kind_ever_did_is_told_of(
-    watched: tuple[MonitorStore, Watch],
+    watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
     now = [
@@ -52,7 +52,7 @@ def test_an_activity_that_takes_longer_than_its_kind_ever_did_is_told_of(
     messages = heard(*past_runs(5, 40), *now, received_ns=ns(9_000))
     store.write(messages, len(messages))
 
-    early, late = watch.run("r", ns(9_008)), watch.run("r", ns(9_040))
+    early, late = watch.runs.run("r", ns(9_008)), watch.runs.run("r", ns(9_040))
 
     assert early.alerts == ()
     (alert,) = late.alerts
@@ -62,10 +62,10 @@ def test_an_activity_that_takes_longer_than_its_kind_ever_did_is_told_of(
         40.0,
     )
     assert 9 < alert["usual_s"] < 11
-    assert watch.run("p0", ns(9_040)).alerts == ()  # it is over
+    assert watch.runs.run("p0", ns(9_040)).alerts == ()  # it is over
 
 
-def test_with_little_history_nothing_is_called_slow(watched: tuple[MonitorStore, Watch]) -> None:
+def test_with_little_history_nothing_is_called_slow(watched: tuple[RunWriter, Queries]) -> None:
     store, watch = watched
     now = [
         run_pairs("WorkflowStarted", 9_000, WorkflowName="w"),
@@ -74,11 +74,11 @@ def test_with_little_history_nothing_is_called_slow(watched: tuple[MonitorStore,
     messages = heard(*past_runs(2, 3), *now, received_ns=ns(9_000))
     store.write(messages, len(messages))
 
-    assert watch.run("r", ns(9_900)).alerts == ()
+    assert watch.runs.run("r", ns(9_900)).alerts == ()
 
 
 def test_what_waited_without_reading_anything_is_a_hint(
-    watched: tuple[MonitorStore, Watch],
+    watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
     messages = heard(
@@ -93,7 +93,7 @@ def test_what_waited_without_reading_anything_is_a_hint(
     )
     store.write(messages, len(messages))
 
-    (hint,), reason = watch.hints("r", ns(200))
+    (hint,), reason = watch.estimates.hints("r", ns(200))
 
     assert (hint.first, hint.second) == ("plot", "sum")
     assert hint.saves_s == pytest.approx(60)
@@ -101,7 +101,7 @@ def test_what_waited_without_reading_anything_is_a_hint(
 
 
 def test_what_reads_what_was_made_before_it_is_no_hint(
-    watched: tuple[MonitorStore, Watch],
+    watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
     messages = heard(
@@ -113,11 +113,11 @@ def test_what_reads_what_was_made_before_it_is_no_hint(
     )
     store.write(messages, len(messages))
 
-    assert watch.hints("r", ns(200)) == ([], None)
+    assert watch.estimates.hints("r", ns(200)) == ([], None)
 
 
 def test_a_second_attempt_waits_for_what_the_first_was_planned_after(
-    watched: tuple[MonitorStore, Watch],
+    watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
     plan = '[{"id": "make-1", "type": "make", "parents": []}, {"id": "sum-1", "type": "sum",'
@@ -135,16 +135,16 @@ def test_a_second_attempt_waits_for_what_the_first_was_planned_after(
     )
     store.write(messages, len(messages))
 
-    assert watch.hints("r", ns(200)) == ([], None)
-    run_no, _ = watch.facts("r")
-    tasks = {task.name: task for task in watch.tasks(run_no, "running")}
+    assert watch.estimates.hints("r", ns(200)) == ([], None)
+    run_no, _ = watch.index.facts("r")
+    tasks = {task.name: task for task in watch.index.tasks(run_no, "running")}
     assert tasks["sum-1"].parents == ("make-1",)
     assert tasks["sum-1"].times.duration_s == 50
-    assert watch.run("r", ns(200)).retried == 1
+    assert watch.runs.run("r", ns(200)).retried == 1
 
 
 def test_a_run_that_tells_no_dependence_says_so_instead_of_hints(
-    watched: tuple[MonitorStore, Watch],
+    watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
     messages = heard(
@@ -155,7 +155,7 @@ def test_a_run_that_tells_no_dependence_says_so_instead_of_hints(
     )
     store.write(messages, len(messages))
 
-    found, reason = watch.hints("r", ns(200))
+    found, reason = watch.estimates.hints("r", ns(200))
 
     assert found == []
     assert reason == "the engine does not report which activity depends on which"

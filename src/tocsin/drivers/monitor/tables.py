@@ -86,27 +86,27 @@ class Tables:
         self._read: tuple[Path, datetime] | None = None
         self._refused: tuple[Path, datetime] | None = None
         self._again_s = math.inf  # when to try those that were refused once more
-        self._standing = TablesStatus()
+        self._status = TablesStatus()
 
-    def standing(self) -> TablesStatus:
+    def status(self) -> TablesStatus:
         """What there is now. Reads a version that is new, which takes time: not on the loop."""
         with self._turn:
             now_s = time.monotonic()
             if self._looked_s is None or now_s - self._looked_s >= self._look_every_s:
                 self._look()
                 self._looked_s = time.monotonic()
-            return self._standing
+            return self._status
 
     def _look(self) -> None:
         try:
-            self._read_anew()
+            self._read_new()
         except TocsinError as error:
-            self._cannot(self._standing.learned, error.problem, error.remedy)
+            self._cannot(self._status.learned, error.problem, error.remedy)
         except Exception as error:  # what a file that somebody else wrote makes of a reader
             problem = f"the tables in {self._directory} cannot be read: {error!r}"
-            self._cannot(self._standing.learned, problem, REMEDY)
+            self._cannot(self._status.learned, problem, REMEDY)
 
-    def _read_anew(self) -> None:
+    def _read_new(self) -> None:
         found = None
         if self._directory.exists():  # mostly not: where nobody runs the pipeline
             from tocsin.archive.published import published
@@ -127,7 +127,7 @@ class Tables:
         mark = found.directory, found.made
         if mark == self._refused and time.monotonic() < self._again_s:
             return
-        if mark != self._read or self._standing.learned is None:
+        if mark != self._read or self._status.learned is None:
             self._refused, self._again_s = mark, math.inf  # until it was read
             try:
                 learned = _learned(found)
@@ -137,21 +137,21 @@ class Tables:
                 raise
             self._read, self._refused = mark, None
         else:
-            learned = self._standing.learned
-        if self._standing.problem is not None:
+            learned = self._status.learned
+        if self._status.problem is not None:
             self._note("info", "the tables can be read again", version=learned.version)
-        self._standing = TablesStatus(learned)
+        self._status = TablesStatus(learned)
 
     def _none(self) -> None:
         if self._is_named:
             problem = f"there are no tables in {self._directory}"
             self._cannot(None, problem, "Make them with `tocsin pipeline run`.")
         else:
-            self._standing = TablesStatus()
+            self._status = TablesStatus()
 
     def _cannot(self, used: LearnedTables | None, problem: str, remedy: str) -> None:
         """Go on with what was read before, if it may be, and say once what is wrong."""
-        told, self._standing = self._standing.problem, TablesStatus(used, problem)
+        told, self._status = self._status.problem, TablesStatus(used, problem)
         if told != problem:
             version = None if used is None else used.version
             self._note("warning", f"{problem}; the monitor goes on", used=version, remedy=remedy)
@@ -291,8 +291,8 @@ def _bins(histograms: pa.ChunkedArray, place: int) -> tuple[Bin, ...]:
     return tuple(found)
 
 
-def learned_shown(
-    standing: TablesStatus,
+def tables_view(
+    status: TablesStatus,
     now_ns: int,
     old_s: float,
     *,
@@ -300,7 +300,7 @@ def learned_shown(
     other_versions: Sequence[str] = (),
 ) -> dict[str, Any] | None:
     """What an answer says of the tables that it comes from; None if there are none."""
-    learned, problem = standing.learned, standing.problem
+    learned, problem = status.learned, status.problem
     if learned is None and problem is None:
         return None
     age_s = None if learned is None else round(learned.age_s(now_ns), 1)

@@ -18,7 +18,7 @@ import pytest
 from monitor.made_tables import line, publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
 from served import Served
-from tocsin.drivers.monitor.learned import Tables
+from tocsin.drivers.monitor.tables import Tables
 
 THROUGH = 3  # the tables hold what the first three messages tell
 FIRST = [
@@ -61,15 +61,15 @@ def test_a_new_version_is_read_and_a_damaged_one_leaves_the_one_before(tmp_path:
     heard = Heard()
     tables = heard.tables(tmp_path)
     publish_tables(tmp_path, 1, [stats("align")], [line("align")])
-    first = tables.standing()
+    first = tables.status()
     second = publish_tables(tmp_path, 2, [stats("align", version="2", p50_s=20.0)])
-    then = tables.standing()
+    then = tables.status()
     broken = publish_tables(tmp_path, 3, [stats("align")])
     (broken / "activity_stats" / "part-0.parquet").write_bytes(b"PAR1 nonsense")
-    kept = [tables.standing() for _ in range(3)]
+    kept = [tables.status() for _ in range(3)]
     (tmp_path / "_current").unlink()
     (tmp_path / "_current").symlink_to(second)
-    again = tables.standing()
+    again = tables.status()
 
     assert first.learned is not None
     usually = first.learned.usually("blast", "align", "")
@@ -117,7 +117,7 @@ def test_tables_that_cannot_be_used_are_told_of_once_and_left_alone(tmp_path: Pa
         spoil(publish_tables(directory, 1, [stats("align")], [line("align")]))
         tables = heard.tables(directory)
 
-        found = [tables.standing() for _ in range(3)]
+        found = [tables.status() for _ in range(3)]
 
         assert [each.learned for each in found] == [None] * 3, spoil
         assert all(each.problem for each in found), spoil
@@ -139,8 +139,8 @@ def test_what_the_machine_did_not_read_is_tried_again_later(
 
     with monkeypatch.context() as outage:
         outage.setattr(pq, "read_table", failing)
-        then = tables.standing()
-    now = tables.standing()
+        then = tables.status()
+    now = tables.status()
 
     assert then.learned is None
     assert then.problem is not None
@@ -155,16 +155,16 @@ def test_tables_of_another_log_or_none_at_all_are_not_used(tmp_path: Path) -> No
     named = heard.tables(tmp_path / "none", is_named=True)
     (tmp_path / "half" / ".versions" / "000001").mkdir(parents=True)
 
-    beyond = [other.standing() for _ in range(2)]
+    beyond = [other.status() for _ in range(2)]
     heard.head = 101
-    grown = other.standing()
+    grown = other.status()
 
     assert beyond[1].learned is None
     assert "another log" in (beyond[1].problem or "")
     assert grown.learned is not None
-    assert none.standing() == heard.tables(tmp_path / "half").standing()
-    assert (none.standing().learned, none.standing().problem) == (None, None)
-    assert "no tables" in (named.standing().problem or "")
+    assert none.status() == heard.tables(tmp_path / "half").status()
+    assert (none.status().learned, none.status().problem) == (None, None)
+    assert "no tables" in (named.status().problem or "")
     assert [level for level, _ in heard.notes] == ["warning", "info", "warning"]
 
 
@@ -180,7 +180,7 @@ def test_numbers_that_cannot_be_are_taken_as_not_told(tmp_path: Path) -> None:
         [line("align", slope=nonsense)],
     )
 
-    learned = Heard().tables(tmp_path).standing().learned
+    learned = Heard().tables(tmp_path).status().learned
 
     assert learned is not None
     (row,) = learned.rows("align")

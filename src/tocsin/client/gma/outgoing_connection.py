@@ -1,4 +1,4 @@
-"""Call: one connection to a peer that we called up, and all that is under way on it."""
+"""OutgoingConnection: one that we opened, and all that is under way on it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Final, Protocol
 
 from tocsin.client.gma.address import PeerAddress
 from tocsin.client.gma.connection import PeerConnection
-from tocsin.client.gma.dialing import refused
-from tocsin.client.gma.wording import one_line
+from tocsin.client.gma.peer_errors import one_line, refused
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -19,7 +18,7 @@ FLIGHTS_MAX: Final = 700  # events that wait for their answer; a conversation ke
 _END_OF_EVENT: Final = b"</Event>"
 
 
-class Member(Protocol):
+class SubscriptionOwner(Protocol):
     """Whose subscription it is."""
 
     comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
@@ -30,11 +29,11 @@ class Member(Protocol):
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
         """What is asked of the peer on each connection; plainly, without the filter."""
 
-    def agreed(self, place: Place) -> None:
+    def agreed(self, remote: RemoteSubscription) -> None:
         """The peer agreed: events may flow."""
 
     def arrived(self, message: m.EventMessage) -> None:
-        """An event, or an error in its place."""
+        """An event, or an error in its remote."""
 
     def answered(self, reply: m.EventReply) -> None:
         """An answer to an event of ours."""
@@ -49,15 +48,19 @@ class Member(Protocol):
         """It is over, and nothing is tried again."""
 
 
-class Place:
+class RemoteSubscription:
     """One subscription on one connection, from the request for it to its end."""
 
     def __init__(
-        self, call: Call, member: Member, request_id: str, subscription: c.Subscription
+        self,
+        outgoing: OutgoingConnection,
+        subscriber: SubscriptionOwner,
+        request_id: str,
+        subscription: c.Subscription,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self._call = call
-        self.member = member
+        self._outgoing = outgoing
+        self.subscriber = subscriber
         self.request_id = request_id
         self.subscription = subscription
         self.flights: set[str] = set()
@@ -75,48 +78,48 @@ class Place:
     @property
     def is_alone(self) -> bool:
         """True if nobody else has anything to do with the connection."""
-        return self._call.users <= 1
+        return self._outgoing.users <= 1
 
     @property
     def may_send(self) -> bool:
         """True if there is room for an event, without taking that of the others."""
-        return self.is_open and self._call.has_room_for(self)
+        return self.is_open and self._outgoing.has_room_for(self)
 
     @property
     def unread_bytes(self) -> int:
-        return self._call.connection.unread_bytes
+        return self._outgoing.connection.unread_bytes
 
     @property
     def message_bytes(self) -> int:
         """Of the message that is being told."""
-        return self._call.connection.message_bytes
+        return self._outgoing.connection.message_bytes
 
     def send_event(self, content: bytes, number: str | None) -> None:
         """Bring the peer an event; with a number it is answered."""
-        self._call.send_event(self, content, number)
+        self._outgoing.send_event(self, content, number)
 
     def send_error(self, error: str, detail: str) -> None:
         """Tell of an error in place of an event now, or not at all."""
-        if self.is_open and not self._call.connection.is_clogged:
+        if self.is_open and not self._outgoing.connection.is_clogged:
             assert self.subscription.peer_id is not None, "it is open"
             message = m.EventMessage(self.subscription.peer_id, error=error, error_detail=detail)
-            self._call.connection.send(message)
+            self._outgoing.connection.send(message)
 
     def hold(self) -> None:
         """Read no more: for this one there is no room."""
-        self._call.connection.hold(self.subscription.own_id)
+        self._outgoing.connection.hold(self.subscription.own_id)
 
     def release(self) -> None:
         """There is room again."""
-        self._call.connection.release(self.subscription.own_id)
+        self._outgoing.connection.release(self.subscription.own_id)
 
     def drop(self, why: str) -> None:
         """Give the connection up."""
-        self._call.connection.abort(why)
+        self._outgoing.connection.abort(why)
 
     def leave(self) -> asyncio.Future[m.Reply | None] | None:
         """Take leave; the reply to it, if the peer has to be told."""
-        return self._call.part(self)
+        return self._outgoing.part(self)
 
     def end(self, why: str, outcome: bool | BrokerRefused = False) -> None:
         """It is over."""
@@ -132,17 +135,17 @@ class Home(Protocol):
     address: PeerAddress
     keeps: bool  # it is kept when nothing is under way on it
 
-    def hung_up(self, call: Call) -> None:
+    def hung_up(self, outgoing: OutgoingConnection) -> None:
         """It is closed."""
 
 
-class Call:
+class OutgoingConnection:
     """Of the loop's thread alone. `is_plain`: no filter is said on it."""
 
     def __init__(self, home: Home, conversation: c.Conversation, *, is_plain: bool) -> None:
         self._home = home
-        self._places: dict[str, Place] = {}  # by our ids
-        self._flights: dict[str, Place] = {}  # by the numbers of events
+        self._subscriptions: dict[str, RemoteSubscription] = {}  # by our ids
+        self._flights: dict[str, RemoteSubscription] = {}  # by the numbers of events
         self._replies: dict[str, asyncio.Future[m.Reply | None]] = {}
         self.is_plain = is_plain
         self.was_agreed = False  # to anything
@@ -155,20 +158,20 @@ class Call:
     @property
     def users(self) -> int:
         """Subscriptions and questions that are under way."""
-        return len(self._places) + len(self._replies)
+        return len(self._subscriptions) + len(self._replies)
 
     # What this side does
 
-    def ask(self, member: Member, *, is_plain: bool) -> Place:
+    def ask(self, subscriber: SubscriptionOwner, *, is_plain: bool) -> RemoteSubscription:
         """Ask for a subscription."""
-        request, subscription = member.asks(self.connection.conversation, is_plain=is_plain)
-        place = Place(self, member, request.request_id, subscription)
+        request, subscription = subscriber.asks(self.connection.conversation, is_plain=is_plain)
+        remote = RemoteSubscription(self, subscriber, request.request_id, subscription)
         if self.connection.is_open:
-            self._places[subscription.own_id] = place
+            self._subscriptions[subscription.own_id] = remote
             self.connection.send(request)
         else:
-            place.end("the connection was closed")
-        return place
+            remote.end("the connection was closed")
+        return remote
 
     def inquire(self, request: m.Request) -> asyncio.Future[m.Reply | None]:
         """Ask something; None comes if the connection is closed first. To cancel it is to give up:
@@ -187,35 +190,35 @@ class Call:
             self.connection.conversation.give_up(request_id)
             self.close_if_idle()
 
-    def part(self, place: Place) -> asyncio.Future[m.Reply | None] | None:
+    def part(self, remote: RemoteSubscription) -> asyncio.Future[m.Reply | None] | None:
         """Take leave of a subscription."""
-        if place.gone.done():
+        if remote.gone.done():
             return None
         conversation = self.connection.conversation
         goodbye = None
-        if place.subscription.peer_id is None:
-            conversation.give_up(place.request_id)
+        if remote.subscription.peer_id is None:
+            conversation.give_up(remote.request_id)
         else:
-            goodbye = self.inquire(conversation.unsubscribe(place.subscription))
-        self._end(place, "this side ended the subscription")
+            goodbye = self.inquire(conversation.unsubscribe(remote.subscription))
+        self._end(remote, "this side ended the subscription")
         return goodbye
 
-    def has_room_for(self, place: Place) -> bool:
-        share = max(1, FLIGHTS_MAX // max(1, len(self._places)))
+    def has_room_for(self, remote: RemoteSubscription) -> bool:
+        share = max(1, FLIGHTS_MAX // max(1, len(self._subscriptions)))
         return (
             self.connection.is_open
             and not self.connection.is_clogged
             and len(self._flights) < FLIGHTS_MAX
-            and len(place.flights) < share
+            and len(remote.flights) < share
         )
 
-    def send_event(self, place: Place, content: bytes, number: str | None) -> None:
-        message = self.connection.conversation.event(place.subscription, None, number)
+    def send_event(self, remote: RemoteSubscription, content: bytes, number: str | None) -> None:
+        message = self.connection.conversation.event(remote.subscription, None, number)
         if number is None:
             self.connection.send_bytes(event_message(message.subscription_id, content))
             return
-        self._flights[number] = place
-        place.flights.add(number)
+        self._flights[number] = remote
+        remote.flights.add(number)
         head = write(message).removesuffix(_END_OF_EVENT)
         self.connection.send_bytes(b"%b%b%b" % (head, content, _END_OF_EVENT))
 
@@ -224,15 +227,17 @@ class Call:
         if not self.users and not self._home.keeps:
             self.connection.close("nothing is left to say")
 
-    def _end(self, place: Place, why: str, outcome: bool | BrokerRefused = False) -> None:
-        self._places.pop(place.subscription.own_id, None)
-        for number in place.flights:
+    def _end(
+        self, remote: RemoteSubscription, why: str, outcome: bool | BrokerRefused = False
+    ) -> None:
+        self._subscriptions.pop(remote.subscription.own_id, None)
+        for number in remote.flights:
             # It may be sent again on this connection: then the first answer to it counts.
             self.connection.conversation.give_up(number)
             self._flights.pop(number, None)
-        freed, place.flights = place.flights, set()
-        place.release()
-        place.end(why, outcome)
+        freed, remote.flights = remote.flights, set()
+        remote.release()
+        remote.end(why, outcome)
         if freed:
             self.has_room()
         self.close_if_idle()
@@ -244,45 +249,45 @@ class Call:
 
     def has_room(self) -> None:
         # Whoever was first the last time is last now.
-        places = list(self._places.items())
-        for own_id, place in places[:1]:
-            del self._places[own_id]
-            self._places[own_id] = place
-        for _, place in places:
-            if place.is_open:
-                place.member.has_room()
+        subscriptions = list(self._subscriptions.items())
+        for own_id, remote in subscriptions[:1]:
+            del self._subscriptions[own_id]
+            self._subscriptions[own_id] = remote
+        for _, remote in subscriptions:
+            if remote.is_open:
+                remote.subscriber.has_room()
 
     def closed(self, why: str) -> None:
         self.why = why
-        places, self._places = self._places, {}
+        subscriptions, self._subscriptions = self._subscriptions, {}
         replies, self._replies = self._replies, {}
         self._flights.clear()
-        for place in places.values():
-            place.end(why)
+        for remote in subscriptions.values():
+            remote.end(why)
         for future in replies.values():
             if not future.done():
                 future.set_result(None)
         self._home.hung_up(self)
 
-    def happened(self, happening: c.Happening) -> None:
+    def received(self, received: c.Received) -> None:
         connection = self.connection
-        match happening:
+        match received:
             case c.Subscribed(subscription, detail):
-                self._agreed(self._places[subscription.own_id], detail)
+                self._agreed(self._subscriptions[subscription.own_id], detail)
             case c.Refused(subscription, detail):
                 error = refused(self._home.address, detail)
-                self._end(self._places[subscription.own_id], error.problem, error)
+                self._end(self._subscriptions[subscription.own_id], error.problem, error)
             case c.EventArrived(subscription, message):
-                self._places[subscription.own_id].member.arrived(message)
+                self._subscriptions[subscription.own_id].subscriber.arrived(message)
             case c.Answered(_, m.EventReply() as reply):
                 self._answered(reply)
             case c.Answered(_, reply):
                 self._replied(reply)
             case c.Ended(subscription, reply):
                 connection.send(reply)
-                place = self._places[subscription.own_id]
-                place.was_ended = True
-                self._end(place, f"{self._home.address} ended the subscription")
+                remote = self._subscriptions[subscription.own_id]
+                remote.was_ended = True
+                self._end(remote, f"{self._home.address} ended the subscription")
             case c.Refusal(reply):
                 connection.send(reply)
             case c.SubscribeAsked(request) | c.Asked(request):
@@ -292,19 +297,19 @@ class Call:
                 if answer is not None:
                     connection.send(answer)
 
-    def _agreed(self, place: Place, detail: str | None) -> None:
+    def _agreed(self, remote: RemoteSubscription, detail: str | None) -> None:
         self.was_agreed = True
-        place.detail = one_line(detail) if detail else None
-        if not place.replied.done():
-            place.replied.set_result(True)
-        place.member.agreed(place)
+        remote.detail = one_line(detail) if detail else None
+        if not remote.replied.done():
+            remote.replied.set_result(True)
+        remote.subscriber.agreed(remote)
 
     def _answered(self, reply: m.EventReply) -> None:
         was_full = len(self._flights) >= FLIGHTS_MAX
-        place = self._flights.pop(reply.request_id, None)
-        if place is not None:
-            place.flights.discard(reply.request_id)
-            place.member.answered(reply)
+        remote = self._flights.pop(reply.request_id, None)
+        if remote is not None:
+            remote.flights.discard(reply.request_id)
+            remote.subscriber.answered(reply)
         if was_full:
             self.has_room()
 

@@ -1,4 +1,4 @@
-"""Numbering: the ids that one producer or consumer gives, each once, on whichever connection.
+"""IdSource: the ids that one producer or consumer gives, each once, on whichever connection.
 
 The paper wants them unique for whoever gives them (sections 4.2.1, 4.2.2); a conversation by itself
 makes them unique on its connection.
@@ -11,7 +11,7 @@ from itertools import count
 from tocsin.wire.gma.conversation import Conversation
 
 
-class Numbering:
+class IdSource:
     """Of the loop's thread alone."""
 
     def __init__(self) -> None:
@@ -19,10 +19,10 @@ class Numbering:
         self._subscriptions = count(1)
         self._events = count(1)
 
-    def conversation(self, plays: str) -> Conversation:
+    def conversation(self, roles: str) -> Conversation:
         """One side of a new conversation, in that role."""
         return Conversation(
-            frozenset({plays}),
+            frozenset({roles}),
             lambda: str(next(self._subscriptions)),
             lambda: str(next(self._requests)),
         )

@@ -1,4 +1,4 @@
-"""Thinning: at most one event per period and source, and all of a source that keeps to it."""
+"""PeriodFilter: at most one event per period and source, and all of a source that keeps to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.event.event import Event
-from tocsin.wire.gma.thinning import SLACK, SOURCES_MAX, THINGS_MAX, Thinning
+from tocsin.wire.gma.period_filter import SLACK, SOURCES_MAX, THINGS_MAX, PeriodFilter
 
 PERIOD_S = 10.0
 NS = 1_000_000_000
@@ -16,9 +16,11 @@ def made(source: str, stamp: str | None = None, **texts: str) -> Event:
     return Event("1", source, "t", time=stamp, attributes={"Load": 1.5, **texts})
 
 
-def passed(*times_s: float, thinning: Thinning | None = None, source: str = "a") -> list[float]:
-    thinning = thinning or Thinning(PERIOD_S)
-    return [time_s for time_s in times_s if thinning.passes(made(source), int(time_s * NS))]
+def passed(
+    *times_s: float, period_filter: PeriodFilter | None = None, source: str = "a"
+) -> list[float]:
+    period_filter = period_filter or PeriodFilter(PERIOD_S)
+    return [time_s for time_s in times_s if period_filter.passes(made(source), int(time_s * NS))]
 
 
 def test_the_first_of_a_source_passes_and_then_none_until_its_period_is_over() -> None:
@@ -26,10 +28,10 @@ def test_the_first_of_a_source_passes_and_then_none_until_its_period_is_over() -
 
 
 def test_sources_do_not_stand_in_each_other_s_way() -> None:
-    thinning = Thinning(PERIOD_S)
+    period_filter = PeriodFilter(PERIOD_S)
 
-    assert passed(0, 1, thinning=thinning, source="a") == [0]
-    assert passed(0, 1, thinning=thinning, source="b") == [0]
+    assert passed(0, 1, period_filter=period_filter, source="a") == [0]
+    assert passed(0, 1, period_filter=period_filter, source="b") == [0]
 
 
 def test_a_source_with_the_same_period_gets_all_through_though_never_quite_on_time() -> None:
@@ -48,20 +50,20 @@ def test_a_clock_that_goes_back_stops_nobody_for_long() -> None:
 
 
 def test_of_too_many_sources_those_silent_for_longest_are_forgotten() -> None:
-    thinning = Thinning(PERIOD_S)
+    period_filter = PeriodFilter(PERIOD_S)
     for number in range(SOURCES_MAX + 1):
-        assert thinning.passes(made(f"s{number}"), 0)
+        assert period_filter.passes(made(f"s{number}"), 0)
 
-    assert not thinning.passes(made(f"s{SOURCES_MAX}"), NS)
-    assert not thinning.passes(made("s1"), NS)
-    assert thinning.passes(made("s0"), NS)
+    assert not period_filter.passes(made(f"s{SOURCES_MAX}"), NS)
+    assert not period_filter.passes(made("s1"), NS)
+    assert period_filter.passes(made("s0"), NS)
 
 
 @given(st.lists(st.floats(0, 8), min_size=1, max_size=200), st.floats(0.01, 20))
 def test_never_more_than_one_per_period_over_any_time(gaps: list[float], period_s: float) -> None:
     times = [sum(gaps[: n + 1]) for n in range(len(gaps))]
 
-    got = passed(*times, thinning=Thinning(period_s))
+    got = passed(*times, period_filter=PeriodFilter(period_s))
 
     for begin in range(len(got)):
         for end in range(begin + 1, len(got)):
@@ -84,10 +86,10 @@ def test_nothing_is_held_back_for_longer_than_its_period(gaps: list[float]) -> N
 
 
 def test_events_about_different_things_with_one_time_stamp_are_one_sample() -> None:
-    thinning = Thinning(10.0)
+    period_filter = PeriodFilter(10.0)
 
     def passes(disk: str, stamp: str | None, now_s: float) -> bool:
-        return thinning.passes(made("h", stamp, Device=disk), int(now_s * NS))
+        return period_filter.passes(made("h", stamp, Device=disk), int(now_s * NS))
 
     assert passes("sda", "first", 0)
     assert passes("sdb", "first", 0.1)
@@ -100,10 +102,10 @@ def test_events_about_different_things_with_one_time_stamp_are_one_sample() -> N
 
 
 def test_a_text_that_changes_with_each_event_lets_no_more_through() -> None:
-    thinning = Thinning(3600.0)
+    period_filter = PeriodFilter(3600.0)
 
     passed = [
-        thinning.passes(made("h", f"stamp {number}", Text=f"step {number}"), number * NS)
+        period_filter.passes(made("h", f"stamp {number}", Text=f"step {number}"), number * NS)
         for number in range(50)
     ]
 
@@ -111,10 +113,10 @@ def test_a_text_that_changes_with_each_event_lets_no_more_through() -> None:
 
 
 def test_a_sample_has_so_many_things_and_no_more() -> None:
-    thinning = Thinning(10.0)
+    period_filter = PeriodFilter(10.0)
 
     passed = [
-        thinning.passes(made("h", "now", Device=f"d{number}"), 0)
+        period_filter.passes(made("h", "now", Device=f"d{number}"), 0)
         for number in range(THINGS_MAX + 10)
     ]
 

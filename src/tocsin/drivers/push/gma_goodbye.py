@@ -1,4 +1,4 @@
-"""Farewell: the last a consumer of performance events hears of us on a connection.
+"""Goodbye: the last a consumer of performance events hears of us on a connection.
 
 Each name that was open gets its UnsubscribeRequest. The connection is closed when the consumer has
 answered them all: had we hung up before, its answers would meet a closed socket, and the reset that
@@ -21,7 +21,7 @@ GOODBYE_S: Final = 2.0  # for the consumer's answers, and for what we wrote to l
 REPLIES_MAX: Final = 1_000  # to a consumer that ends things at the same time
 
 
-class Farewell(asyncio.Protocol):
+class Goodbye(asyncio.Protocol):
     """Takes a connection over and ends it, in good order or soon; it is in `others` till then."""
 
     def __init__(
@@ -29,7 +29,7 @@ class Farewell(asyncio.Protocol):
         transport: Any,
         conversation: c.Conversation,
         cutter: FrameCutter,
-        others: set[Farewell],
+        others: set[Goodbye],
     ) -> None:
         self._transport = transport
         self._conversation = conversation

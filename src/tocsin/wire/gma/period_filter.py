@@ -1,4 +1,4 @@
-"""Thinning: of the events that pass by, at most one sample per period and source.
+"""PeriodFilter: of the events that pass by, at most one sample per period and source.
 
 Who makes events to order makes one per period for each who asks. Who passes on what others made
 can only leave some out: the first goes through, then none until the period is over. Events of one
@@ -29,7 +29,7 @@ class _Source:
     things: frozenset[int] = frozenset()  # that it had an event about
 
 
-class Thinning:
+class PeriodFilter:
     """For one subscription with a Period."""
 
     def __init__(self, period_s: float, count: Callable[[], int] = lambda: 1) -> None:

@@ -1,4 +1,4 @@
-"""Made: an event ready to be sent, written once for however many want it."""
+"""EncodedEvent: an event ready to be sent, written once for however many want it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Failed(NamedTuple):
     detail: str
 
 
-class Made:
+class EncodedEvent:
     """An event with its bytes; how filters see it is worked out when the first one asks."""
 
     __slots__ = ("_seen", "content", "event")
@@ -67,7 +67,7 @@ def read_filter(text: str | None) -> Filter | None:
     return parse_filter(text) if text is not None and text.strip() else None
 
 
-def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Made]:
+def encode_events(name: EventName, result: Result, *, host: str, now: str) -> list[EncodedEvent]:
     """What a call made, whichever of the forms it came in; BadEvent if it is none of them."""
     several = _several(result)
     if len(several) > EVENTS_MAX:
@@ -75,7 +75,7 @@ def made_of(name: EventName, result: Result, *, host: str, now: str) -> list[Mad
             f"{len(several)} events were made in one call", remedy=f"Make at most {EVENTS_MAX}."
         )
     try:
-        return [_checked(Made(_event(name, each, host, now))) for each in several]
+        return [_checked(EncodedEvent(_event(name, each, host, now))) for each in several]
     except BadMessage as error:
         raise BadEvent(error.problem, remedy=error.remedy) from None
 
@@ -86,7 +86,7 @@ def _several(result: Result) -> Sequence[One]:
     return [result]  # a text is refused as what it is, not as its letters
 
 
-def _checked(made: Made) -> Made:
+def _checked(made: EncodedEvent) -> EncodedEvent:
     if len(made.content) > EVENT_BYTES_MAX:
         raise BadEvent(
             f"the event {made.event.name} has {len(made.content)} bytes",

@@ -1,19 +1,19 @@
-"""Where a broker speaks the protocol: what it says at GET /gma, as an address that we can use."""
+"""Where a broker speaks the protocol: its answer to GET /gma, as an address that we can use."""
 
 from __future__ import annotations
 
 from tocsin.client.gma.address import PeerAddress, is_loopback, read_address
-from tocsin.client.gma.wording import one_line
+from tocsin.client.gma.peer_errors import one_line
 from tocsin.client.transport.address import Address
 from tocsin.errors import BadSetting, BrokerRefused
 
-WHERE = "/gma"
+GMA_PATH = "/gma"
 
 
-def frames_address(broker: Address, told: object) -> str:
+def frames_address(broker: Address, answer: object) -> str:
     """Where the broker takes and gives performance events; BrokerRefused if nowhere we can go."""
-    said = told if isinstance(told, dict) else {}
-    frames = said.get("frames")
+    found = answer if isinstance(answer, dict) else {}
+    frames = found.get("frames")
     if not isinstance(frames, str) or ":" not in frames:
         raise BrokerRefused(
             f"the broker at {broker} takes no performance events",
@@ -27,7 +27,7 @@ def frames_address(broker: Address, told: object) -> str:
             "programs on its own machine can reach",
             remedy="Start it with --frames HOST:PORT for others, as --frames 0.0.0.0:8401.",
         )
-    return str(address._replace(tls=bool(said.get("tls"))))
+    return str(address._replace(tls=bool(found.get("tls"))))
 
 
 def _read(broker: Address, frames: str) -> PeerAddress:

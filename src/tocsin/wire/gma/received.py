@@ -83,7 +83,7 @@ class Stale(msgspec.Struct, frozen=True):
     answer: m.UnsubscribeRequest | None = None
 
 
-Happening = (
+Received = (
     SubscribeAsked
     | Subscribed
     | Refused

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.gma import Consumer, Producer
-from tocsin.client.gma.wording import CHARS_MAX, error_words, one_line
+from tocsin.client.gma.peer_errors import CHARS_MAX, error_words, one_line
 from tocsin.errors import BrokerRefused, CannotReachBroker
 
 # ESC cannot be in XML 1.0; a C1 control and the direction marks can.

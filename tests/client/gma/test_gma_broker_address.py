@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.client.gma.broker_door import frames_address
+from tocsin.client.gma.broker_address import frames_address
 from tocsin.client.transport.address import broker_address
 from tocsin.errors import BrokerRefused
 

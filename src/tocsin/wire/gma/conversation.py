@@ -93,9 +93,7 @@ class Conversation:
         self._former: OrderedDict[str, None] = OrderedDict()  # our ids of what ended
         # Requests that wait no longer, with the subscription that was asked for.
         self._given_up: OrderedDict[str, Subscription | None] = OrderedDict()
-        self._forgot = (
-            False  # one of these: a reply to it looks like one to no request
-        )
+        self._forgot = False  # one of these: a reply to it looks like one to no request
 
     @property
     def subscriptions(self) -> list[Subscription]:

@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 import report
-from tocsin.monitor.estimate import Done, Moment, PastRun, Plan, Planned, estimate, learn
-from tocsin.monitor.estimate.evaluation import moment_at, with_times
+from tocsin.monitor.estimate import Done, PastRun, Plan, Planned, RunProgress, estimate, learn
+from tocsin.monitor.evaluation.estimates import progress_at, with_times
 
 SEED = 20_050_711
 TASKS = 2_000
@@ -69,7 +69,7 @@ def measure(past_runs: int, repeats: int) -> list[dict[str, object]]:
     run = past_run(TASKS, dice)
     rows: list[dict[str, object]] = []
     for percent in (0, 25, 50):
-        moment: Moment = moment_at(run, run.makespan_s * percent / 100)
+        moment: RunProgress = progress_at(run, run.makespan_s * percent / 100)
         took_s = []
         for _ in range(repeats):
             started = time.perf_counter()

@@ -19,9 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tocsin.monitor.estimate import PastRun, estimate, learn
-from tocsin.monitor.estimate.evaluation import moment_at, with_times
-from tocsin.monitor.estimate.recorded import parse_run
-from tocsin.monitor.learned import DURATION, CostModel, Learned, StatsRow, TablesFor
+from tocsin.monitor.evaluation.estimates import progress_at, with_times
+from tocsin.monitor.evaluation.recorded_runs import parse_run
+from tocsin.monitor.history.tables import (
+    DURATION,
+    CostModel,
+    LearnedTables,
+    StatsRow,
+    WorkflowTables,
+)
 
 RUNS_MIN = 10
 OWN = (0, 1, 3, 9)
@@ -39,7 +45,7 @@ def as_heard(run: PastRun) -> PastRun:
     return replace(with_times(run), done=done)
 
 
-def tables_of(runs: Sequence[PastRun]) -> TablesFor:
+def tables_of(runs: Sequence[PastRun]) -> WorkflowTables:
     """What the pipeline would make of these runs."""
     durations: dict[str, list[float]] = defaultdict(list)
     sizes: dict[str, list[int | None]] = defaultdict(list)
@@ -56,7 +62,7 @@ def tables_of(runs: Sequence[PastRun]) -> TablesFor:
         known = [size for size in sizes[name] if size is not None]
         if len(known) == len(values) and len(values) > 2 and len(set(known)) > 1:
             models["", name] = [_line(name, np.array(values), np.array(known, dtype=float))]
-    return TablesFor(Learned(1, 0, 1, stats, models, {}), "", 0)
+    return WorkflowTables(LearnedTables(1, 0, 1, stats, models, {}), "", 0)
 
 
 def _row(name: str, values: Floats, runs: int) -> StatsRow:
@@ -107,7 +113,7 @@ def errors_of(runs: Sequence[PastRun], own: int, stage: float) -> tuple[list[flo
         others = [each for each in runs if each is not run]
         chosen = np.random.default_rng(number).permutation(len(others))[:own]
         known = learn([others[each] for each in sorted(chosen.tolist())])
-        moment = moment_at(run, stage * run.makespan_s)
+        moment = progress_at(run, stage * run.makespan_s)
         for errors, tables in ((without, None), (with_tables, tables_of(others))):
             said = estimate(known, moment, tables)
             if said is not None:

@@ -22,8 +22,7 @@ import duckdb
 import pipeline_fold_sql as fold
 from tocsin.archive.tables import RUNS, TABLES, USE, USED
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.faults import WORDS_CHARS_MAX
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.records import ACTIVITY_STATES
 from tocsin.monitor.rules import ENDING, EXPECTED, PEAKS, SUMMED
 from tocsin.monitor.states import (
@@ -31,11 +30,12 @@ from tocsin.monitor.states import (
     DELAY_S_MAX,
     HEARTBEAT_S_MAX,
     HEARTBEATS_MISSED_MAX,
+    WORDS_CHARS_MAX,
     ZONE_SLACK_S,
     ZONE_STEP_S,
     ZONE_STEPS,
 )
-from tocsin.monitor.unions import BYTES_MAX, ITEMS_MAX
+from tocsin.monitor.values import BYTES_MAX, ITEMS_MAX
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 SQL: Final = Path(__file__).parent / "pipeline_sql"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tocsin.archive.facts import MEMBERS
-from tocsin.monitor.fold import AHEAD_NS_MAX, Reading
+from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.monitor.rules import (
     ANY,
@@ -76,7 +76,7 @@ def rules(entity: Entity) -> tuple[list[Moved], dict[str, list[Moved]]]:
     for rule in FIELD_RULES:
         if rule.entity == entity and rule.concept == ANY:
             fields.setdefault(rule.field, []).append(Moved(ANY, rule))
-    for concept, (states, sets) in Reading(built_in()).rules[entity].items():
+    for concept, (states, sets) in ConceptRules(built_in()).of[entity].items():
         moves += (Moved(concept, state) for state in states)
         for rule in sets:
             fields.setdefault(rule.field, []).append(Moved(concept, rule))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tocsin.monitor.anomalies import of_attempt, of_run
-from tocsin.monitor.fold import Heard, Reading, Row, latest, merge_into, told
+from tocsin.monitor.fold import ConceptRules, Row, RunMessage, latest, merge_into, parse_message
 from tocsin.monitor.states import attempt_state, attempt_times, in_run, run_state
 from tocsin.ontology import built_in
 from tocsin.wire.blackboard.messages import Message
@@ -27,7 +27,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "data" / "workflows"
 RECEIVED = "2026-11-16T06:40:00.000Z"
 RECEIVED_NS = 1_794_811_200 * 10**9
 
-_READING = Reading(built_in())
+_READING = ConceptRules(built_in())
 
 
 def shared(*parts: str) -> Path:
@@ -94,7 +94,7 @@ def fold(messages: Iterable[Message]) -> dict[str, RunSeen]:
     for seq, message in enumerate(messages, 1):
         check(message)
         assert all(concept in vocabulary for concept in message.pairs), message
-        found = told(Heard(message.pairs, seq, RECEIVED_NS, message.time), _READING)
+        found = parse_message(RunMessage(message.pairs, seq, RECEIVED_NS, message.time), _READING)
         assert found is not None, message
         seen = runs.setdefault(found.run, RunSeen())
         merge_into(seen.row, found.run_row)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tocsin.access.decision import Decide, deny_all
-from tocsin.access.session import internal
+from tocsin.access.decision import Action, Decide, allow_all, deny_all
+from tocsin.access.session import Session, internal
 from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.disk import Readers
+from tocsin.drivers.frames.datagrams import DatagramListener
+from tocsin.drivers.frames.datagrams import listen as listen_datagrams
+from tocsin.drivers.frames.listener import FramesListener, performance_service
+from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.http.server import HttpDoor, listen
@@ -26,6 +30,8 @@ from tocsin.drivers.pegasus.door import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
+from tocsin.services.performance.session import ARCHIVE
 from tocsin.store.store import Store
 
 
@@ -37,10 +43,24 @@ class Refusing:
     http: HttpDoor
     pegasus: PegasusDoor
     directory: Directory
+    performance: PerformanceService
+    frames: FramesListener
+    archive: FramesListener
+    datagrams: DatagramListener
+    decisions: list[Decide]
     reads: list[object] = field(default_factory=list)
 
     def endpoints(self) -> list[Endpoint]:
-        return app.endpoints(self.node, self.http.door, self.directory)
+        return app.endpoints(self.node, self.http.door, self.directory, self.performance)
+
+    @contextlib.contextmanager
+    def allowing(self) -> Iterator[None]:
+        """Meanwhile everybody may do everything."""
+        self.decisions.append(allow_all)
+        try:
+            yield
+        finally:
+            self.decisions.pop()
 
     def stored(self) -> tuple[object, ...]:
         """What changes if anything is stored or subscribed."""
@@ -57,6 +77,10 @@ Walk = Callable[[Refusing], Awaitable[list[str]]]
 async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[Refusing]:
     """It runs in this process, and has one event in its log."""
     reads: list[object] = []
+    decisions = [decide]
+
+    def decide_now(session: Session, action: Action, resource: str) -> None:
+        decisions[-1](session, action, resource)
 
     class RecordingReaders(Readers):
         async def ask(self, work: Callable[[Any], Any]) -> Any:
@@ -65,20 +89,36 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
 
     settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
     with patch.object(node_module, "Readers", RecordingReaders):
-        node = Node(settings, Store.open(directory), Notes(), decide=decide)
+        node = Node(settings, Store.open(directory), Notes(), decide=decide_now)
     soap = SoapServices(node)
     node.monitor = open_monitor(node)
     entries = Directory(node.port)
-    http = await listen(node, settings.http.address, soap.answer, entries)
+    performance = performance_service(node)
+    http = await listen(node, settings.http.address, soap.answer, entries, performance)
     node.address = http.address
     pegasus = await listen_pegasus(node, "127.0.0.1:0")
+    frames = await listen_frames(node, performance, "127.0.0.1:0")
+    archive = await listen_frames(node, performance, "127.0.0.1:0", name="archive", roles=ARCHIVE)
+    datagrams = await listen_datagrams(node, performance, frames.address)
     try:
         await node.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
         reads.clear()
-        yield Refusing(node, http, pegasus, entries, reads)
+        yield Refusing(
+            node,
+            http,
+            pegasus,
+            entries,
+            performance,
+            frames,
+            archive,
+            datagrams,
+            decisions,
+            reads,
+        )
     finally:
         node.stopping = True
-        await asyncio.gather(http.close(), pegasus.close())
+        listeners = http, pegasus, frames, archive, datagrams
+        await asyncio.gather(*(each.close() for each in listeners))
         await soap.close()
         if node.monitor is not None:
             await node.monitor.close()

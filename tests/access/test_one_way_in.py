@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from frames_walk import walk_frames
 from http_walk import BODIES, OPEN, ask, walk_http
 from pegasus_walk import walk_pegasus
 from refusing import Refusing, Walk, refusing
@@ -20,13 +21,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.access.decision import Action, Decide, deny_all, not_allowed
-from tocsin.access.session import Principal, Session
+from tocsin.access.session import Principal, Session, internal
 from tocsin.drivers.http import connection as connection_module
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
+from tocsin.event.event import Event
+from tocsin.services.performance import subscribe_rules
+from tocsin.services.performance.service import PerformanceService
+from tocsin.services.performance.session import PerformanceSession
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.names import EventName
+from tocsin.wire.gma.write import write
 
 REST = Path(app.__file__).parent
-WALKS: dict[str, Walk] = {"http": walk_http, "pegasus": walk_pegasus}
+WALKS: dict[str, Walk] = {"http": walk_http, "pegasus": walk_pegasus, "frames": walk_frames}
 
 
 def run(
@@ -67,6 +75,44 @@ def test_an_endpoint_that_does_not_ask_is_found(
 
         assert wrong
         assert all("/forgotten" in each for each in wrong)
+
+    run(tmp_path, script)
+
+
+async def _names_for_anybody(self: object, request: m.EventNamesRequest, caller: object) -> bytes:
+    return write(m.EventNamesReply(request.request_id, names=(EventName("A"),)))
+
+
+async def _event_for_anybody(self: object, request: m.QueryRequest, caller: object) -> bytes:
+    return write(m.QueryReply(request.request_id))
+
+
+def _publish_for_anybody(self: PerformanceSession, events: list[Event], caller: object) -> object:
+    return self._port.publish(internal("performance"), events)
+
+
+FORGETFUL = {
+    "EventNamesRequest": (PerformanceService, "names", _names_for_anybody),
+    "QueryRequest": (PerformanceService, "query", _event_for_anybody),
+    "UnsubscribeRequest": (PerformanceSession, "_may_end", lambda *_: True),
+    "SubscribeRequest": (subscribe_rules, "check_caller", lambda *_: None),
+    "EventMessage": (PerformanceSession, "_publish", _publish_for_anybody),
+}
+
+
+@pytest.mark.parametrize("kind", [kind.__name__ for kind in m.REPLY_TO])
+def test_a_frame_message_that_does_not_ask_is_found(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*FORGETFUL[kind])
+
+    async def script(broker: Refusing) -> None:
+        before = broker.stored()
+        wrong = await walk_frames(broker)
+
+        assert all(kind in each for each in wrong)
+        assert {each.split(":")[0] for each in wrong} >= {"frames", "udp", "POST /gma"}
+        assert (broker.stored() != before) == (kind == "EventMessage")
 
     run(tmp_path, script)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.agent.history import AGE_S_MAX, INTERVAL_S_MIN, READINGS_MAX, History, Taken
-from tocsin.client.host_readings.counting import WORDS, growth, rate, shares
+from tocsin.client.host_readings.counters import WORDS, growth, rate, shares
 
 counts = st.integers(0, 2**64 - 1)
 states = st.dictionaries(

@@ -25,8 +25,8 @@ from tocsin.archive.verifying import verify
 from tocsin.cli import main as cli
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.settings import BadSetting
-from tocsin.monitor.fold import Row, merge_into, told
-from tocsin.monitor.run_messages import heard
+from tocsin.monitor.fold import Row, merge_into, parse_message
+from tocsin.monitor.run_messages import run_message
 from tocsin.monitor.states import attempt_state, attempt_times, run_state
 from tocsin.ontology import built_in
 from tocsin.synth import broken
@@ -119,8 +119,8 @@ def test_the_monitor_folds_the_events_to_what_the_truth_says(made: Made) -> None
     attempts: dict[tuple[str, str, int], Row] = {}
     rows = once(made.events)
     for stored in to_events(rows):
-        message = heard(stored, facts_reader.reading.vocabulary)
-        said = told(message, facts_reader.reading) if message else None
+        message = run_message(stored, facts_reader.reading.vocabulary)
+        said = parse_message(message, facts_reader.reading) if message else None
         if said is None:
             continue
         merge_into(runs.setdefault(said.run, {}), said.run_row)

@@ -16,12 +16,11 @@ import pytest
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.record import to_events
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.monitor.faults import fault_of
-from tocsin.monitor.fold import Heard, Reading, Row, merge_into, told
-from tocsin.monitor.run_messages import NotAName, heard
-from tocsin.monitor.showing import RunFacts, activity_record, run_record
-from tocsin.monitor.states import attempt_times
+from tocsin.monitor.fold import ConceptRules, Row, RunMessage, merge_into, parse_message
+from tocsin.monitor.run_messages import BadRunId, run_message
+from tocsin.monitor.states import attempt_times, fault_of
 from tocsin.monitor.times import NS_PER_US
+from tocsin.monitor.views import RunFacts, activity_record, run_record
 from tocsin.ontology import built_in
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
@@ -73,7 +72,7 @@ class _Live:
     attempts: dict[str, dict[str, dict[int, Row]]] = field(default_factory=dict)
 
 
-def _messages(made: Made) -> Iterator[Heard]:
+def _messages(made: Made) -> Iterator[RunMessage]:
     """Those that can be used: what was set aside is not for the monitor."""
     aside = {seq for (seq,) in _query(made, "SELECT seq FROM $quarantine WHERE seq IS NOT NULL")}
     kept: dict[int, tuple[Any, ...]] = {}
@@ -91,17 +90,17 @@ def _messages(made: Made) -> Iterator[Heard]:
         if seq in aside:
             continue
         try:
-            message = heard(stored, built_in())
-        except NotAName:
+            message = run_message(stored, built_in())
+        except BadRunId:
             continue
         if message is not None and not message.derived:
             yield message
 
 
 def _folded(made: Made) -> _Live:
-    live, reading = _Live(), Reading(built_in())
+    live, reading = _Live(), ConceptRules(built_in())
     for message in _messages(made):
-        said = told(message, reading)
+        said = parse_message(message, reading)
         if said is None:
             continue
         merge_into(live.runs.setdefault(said.run, {}), said.run_row)

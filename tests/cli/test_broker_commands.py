@@ -17,7 +17,7 @@ import pytest
 
 from served import served
 from tocsin.cli.main import run
-from tocsin.client.asking import filter_text
+from tocsin.client.requests import filter_text
 from tocsin.store.directory import LOG_NAME
 
 ROOT = Path(__file__).parents[2]

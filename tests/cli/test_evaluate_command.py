@@ -127,7 +127,7 @@ def test_a_damaged_gzip_file_is_told(tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"app": 7}, "app is no name"),
+        ({"app": 7}, "app is not a name"),
         ({"makespan": None}, "makespan is missing"),
         ({"makespan": -5}, "makespan is -5"),
         ({"makespan": 0}, "makespan is 0"),
@@ -135,16 +135,16 @@ def test_a_damaged_gzip_file_is_told(tmp_path: Path, capsys) -> None:
         ({"machines": 1.5}, "machines must be a whole number"),
         ({"cores": "many"}, "cores must be a whole number"),
         ({"type": []}, "type is empty"),
-        ({"type": "trim"}, "type is no list"),
+        ({"type": "trim"}, "type is not a list"),
         ({"runtime": [1.0]}, "runtime has 1 entries"),
         ({"runtime": [-1.0] * 7}, "runtime[0] is -1"),
         ({"runtime": [float("nan")] * 7}, "runtime[0] is nan"),
-        ({"runtime": ["1"] * 7}, "runtime[0] is no number"),
+        ({"runtime": ["1"] * 7}, "runtime[0] is not a number"),
         ({"parents": [[9]] * 7}, "parents[0] names a task that is not there"),
         ({"parents": [[0]] * 7}, "parents[0] names the task itself"),
         ({"parents": [[1], [0], [], [], [], [], []]}, "parents[0] leads back to the task itself"),
-        ({"parents": [None] * 7}, "parents[0] is no list"),
-        ({"external_bytes": [-1] * 7}, "external_bytes[0] is no number of bytes"),
+        ({"parents": [None] * 7}, "parents[0] is not a list"),
+        ({"external_bytes": [-1] * 7}, "external_bytes[0] is not a number of bytes"),
         ({"external_bytes": None}, "external_bytes is missing"),
     ],
 )
@@ -170,7 +170,7 @@ def test_a_line_that_is_no_json_is_named(text: bytes, tmp_path: Path, capsys) ->
 def test_a_line_that_is_no_object_is_named(tmp_path: Path, capsys) -> None:
     path = written(tmp_path / "runs.jsonl", [[1, 2]], packed=False)
 
-    assert "line 1 of runs.jsonl is no JSON object" in told(path, capsys)
+    assert "line 1 of runs.jsonl is not a JSON object" in told(path, capsys)
 
 
 def test_a_file_with_too_few_runs_says_how_many_are_needed(tmp_path: Path, capsys) -> None:

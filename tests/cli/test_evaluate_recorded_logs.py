@@ -15,7 +15,7 @@ from tocsin.cli.main import run
 from tocsin.cli.recorded_log import LogCase, case_of
 from tocsin.integrations.snakemake_recorded import sent_by_plugin
 from tocsin.monitor.estimate import estimate, learn
-from tocsin.monitor.estimate.evaluation import STAGES
+from tocsin.monitor.evaluation.estimates import STAGES
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

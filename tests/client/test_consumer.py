@@ -12,7 +12,7 @@ import pytest
 
 from served import served
 from tocsin.client import AsyncConsumer, AsyncPublisher, Consumer, Publisher
-from tocsin.client.incoming.listener import Listener
+from tocsin.client.incoming.push import Listener
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker
 
@@ -165,7 +165,7 @@ def test_a_pushed_event_is_answered_only_when_it_was_taken() -> None:
         sending.join(0.5)
         assert answers == []
 
-        event = listener.take(5)
+        event = listener.arrivals.take(5)
         sending.join(5)
         assert event is not None
         assert answers == [204]
@@ -234,7 +234,7 @@ def test_an_async_consumer_can_be_cancelled_while_it_waits(broker, topic, via) -
 def test_what_is_kept_for_a_consumer_expires_unless_it_is_renewed(
     broker, topic, via, path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("tocsin.client.incoming.lease.RENEW_AFTER_S", 0.0)
+    monkeypatch.setattr("tocsin.client.incoming.box.RENEW_AFTER_S", 0.0)
     with Consumer(topic, via=via, broker=broker.url, timeout_s=0.3) as events:
         (made,) = listing(broker, path, path, topic)
         assert list(events) == []

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from tocsin.client import Message, WseClient, WsntClient
 from tocsin.client.soap.addresses import reached_from
-from tocsin.client.soap.http_listener import HttpAnswer, HttpListener
-from tocsin.client.soap.inbox import Inbox, Taken
+from tocsin.client.soap.inbox import Inbox
+from tocsin.client.transport.arrivals import Taken
 from tocsin.client.transport.http1 import MessageReader
+from tocsin.client.transport.http_listener import HttpAnswer, HttpListener
 from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker, SoapRefused
 from tocsin.wire.soap.addressing import EndpointReference, read_addressing
 from tocsin.wire.soap.envelope import blocks, read_envelope, split, text_of, write_envelope
@@ -207,7 +208,7 @@ class Service(HttpListener):
     """Where what the answering raises is not answered: the connection just closes."""
 
     def _answer(self, reader: MessageReader, body: bytes) -> HttpAnswer:
-        return self._answering("POST", reader.start_line.split(" ")[1], reader.headers, body)
+        return self._handler("POST", reader.start_line.split(" ")[1], reader.headers, body)
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from wsproto.events import Request
 from live_objects import LiveObjects, without_collector
 from tocsin.config import Settings, load
 from tocsin.drivers.frames.connection import Connection as FramesConnection
-from tocsin.drivers.frames.door import listen as listen_frames
-from tocsin.drivers.frames.session import Session as FramesSession
+from tocsin.drivers.frames.listener import listen as listen_frames
+from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.reader import RequestReader
@@ -31,6 +31,7 @@ from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.drivers.soap_tcp.session import Session as SoapTcpSession
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.session import PerformanceSession
 from tocsin.services.streams.event_socket import EventSocket
 from tocsin.services.streams.event_stream import EventStream
 from tocsin.store.store import Store
@@ -50,7 +51,7 @@ KEPT = (
     EventSocket,
     BoardSocket,
     FramesConnection,
-    FramesSession,
+    PerformanceSession,
     FrameCutter,
     SoapTcpSession,
     Decoder,
@@ -163,9 +164,10 @@ async def play(
     """Send, hang up, and see what the broker holds on to once it has noticed."""
     node = Node(settings, Store.open(directory), Notes())
     desk = SoapServices(node)
+    performance = performance_service(node)
     doors = {
-        "http": await listen(node, "127.0.0.1:0", desk.answer, Directory(node.port)),
-        "frames": await listen_frames(node.performance, "127.0.0.1:0", flag="--frames"),
+        "http": await listen(node, "127.0.0.1:0", desk.answer, Directory(node.port), performance),
+        "frames": await listen_frames(node, performance, "127.0.0.1:0"),
         "soap_tcp": await listen_soap_tcp(desk.answer, "127.0.0.1:0", settings.soap_tcp, node.note),
         "pegasus": await listen_pegasus(node, "127.0.0.1:0"),
     }

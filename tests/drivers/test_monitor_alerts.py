@@ -25,8 +25,8 @@ from tocsin.errors import DiskFull
 from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.alerts.messages import SOURCE
+from tocsin.monitor.fold import RunMessage
 from tocsin.store.store import Store
 
 OPTIONS = MonitorOptions(look_every_s=0.02)
@@ -131,7 +131,7 @@ def test_each_look_is_bounded_and_the_next_goes_on_where_it_was(kept: Kept, alar
     waiting = [f"other-{n:05}" for n in range(ACTIVITIES_AT_ONCE + 5)]
     kept.fold(heard(*past_runs(20, 6), *begun(*waiting, "z-1"), received_ns=ns(9_000)))
     slow = activity_pairs("z-1", "ActivityExecuting", 9_000, ActivityType="align", Attempt="2")
-    kept.fold([Heard(slow, 10_000, ns(9_000))])
+    kept.fold([RunMessage(slow, 10_000, ns(9_000))])
 
     looks = [[each.straggler.activity for each in alarms.look(NOW_NS)] for _ in range(2)]
 
@@ -162,8 +162,10 @@ def test_an_alert_changes_no_state_and_a_silent_run_stays_lost(kept: Kept) -> No
     alert = {**activity_pairs("align-1", "ActivityStraggling", 30_000), "Attempt": "2"}
     whole = run_pairs("WorkflowStraggling", 30_000, WorkflowName="other")
 
-    kept.fold([Heard(alert, 90, later, derived=True), Heard(whole, 91, later, derived=True)])
-    kept.fold([Heard({**alert, "RunId": "unheard of"}, 92, later, derived=True)])
+    kept.fold(
+        [RunMessage(alert, 90, later, derived=True), RunMessage(whole, 91, later, derived=True)]
+    )
+    kept.fold([RunMessage({**alert, "RunId": "unheard of"}, 92, later, derived=True)])
 
     assert (kept.asked.run("r", later), kept.asked.activities("r", later)) == before
     assert before[0].state == "lost"

@@ -16,12 +16,12 @@ from tocsin.drivers.monitor import forgetting, service
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.schema import FILE_NAME, SCHEMA_VERSION
 from tocsin.drivers.node import Node
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 
 NOW_NS = ns(10_000)
 
 
-def ended(count: int) -> list[Heard]:
+def ended(count: int) -> list[RunMessage]:
     return heard(
         *(run_pairs("WorkflowCompleted", n, run=f"r{n}") for n in range(count)), received_ns=ns(0)
     )
@@ -47,7 +47,7 @@ def test_one_call_takes_only_so_many_rows_and_stops_when_it_is_enough(
     kept = Kept(tmp_path, replace(OPTIONS, runs_max=1))
     activities = [activity_pairs(f"a-{n}", "ActivitySucceeded", 1, run="r0") for n in range(120)]
     kept.fold(heard(run_pairs("WorkflowCompleted", 1, run="r0"), *activities, received_ns=ns(0)))
-    kept.fold([Heard(each.pairs, each.seq + 200, ns(1)) for each in ended(5)[1:]])
+    kept.fold([RunMessage(each.pairs, each.seq + 200, ns(1)) for each in ended(5)[1:]])
 
     gone = []
     while gone[-1:] != [0]:
@@ -86,9 +86,9 @@ def test_new_runs_are_seen_at_once_while_thousands_of_old_ones_go(
     watch(tmp_path, script, options)
 
 
-def version(workflow: str, number: int, seq: int, received_ns: int) -> Heard:
+def version(workflow: str, number: int, seq: int, received_ns: int) -> RunMessage:
     pairs = {"WorkflowName": workflow, "WorkflowVersion": f"v{number}", "VersionSaved": at(0)}
-    return Heard(pairs, seq, received_ns)
+    return RunMessage(pairs, seq, received_ns)
 
 
 def kept_versions(kept: Kept) -> list[tuple[str, str]]:
@@ -120,7 +120,7 @@ def test_old_versions_go_with_the_last_run_and_changes_have_a_limit(
     kept.fold([version("ran", 1, 10, ns(0)), version("old", 1, 11, ns(0))])
     kept.fold([version("young", 1, 12, ns(9_000))])
     change = {"WorkflowName": "x", "WorkflowVersion": "v", "ActivityAdded": at(0)}
-    kept.fold([Heard(change, 20 + n, ns(9_000)) for n in range(9)])
+    kept.fold([RunMessage(change, 20 + n, ns(9_000)) for n in range(9)])
 
     assert kept_versions(kept) == [("ran", "v1"), ("young", "v1")]
     assert [each["seq"] for each in kept.asked.changes_of("x")] == [24, 25, 26, 27, 28]

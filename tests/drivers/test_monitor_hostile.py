@@ -20,7 +20,7 @@ from tocsin.drivers.monitor.attempt_rows import ATTEMPTS_MAX
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import NothingToEstimate
 from tocsin.monitor.anomalies import TOO_MUCH
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
 from tocsin.wire.api.run_views import ActivitiesPage, ChangesShown, Comparison, WholeRunShown
@@ -78,7 +78,9 @@ def test_every_question_about_any_run_is_answered(
         kept = Kept(Path(directory))
         done = [{"RunId": "s", "WorkflowName": "w", "WorkflowStarted": shown(ns(0))}]
         done += [{"RunId": "s", "WorkflowCompleted": shown(ns(9))}]
-        heard = [Heard(pairs, seq, ns(5 * seq)) for seq, pairs in enumerate(messages + done, 1)]
+        heard = [
+            RunMessage(pairs, seq, ns(5 * seq)) for seq, pairs in enumerate(messages + done, 1)
+        ]
         kept.fold(heard, batch=5)
         _ask_everything(kept, ns(now_s))
         kept.close()

@@ -14,7 +14,7 @@ from monitor.runs import ns
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.monitor.watch import Watch
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
 
@@ -22,7 +22,7 @@ BATCH = 2_000
 GROWTH_MIB_MAX = 400  # the cache of the tables is 64 of them
 
 
-def messages(activities: int) -> Iterator[Heard]:
+def messages(activities: int) -> Iterator[RunMessage]:
     """Each begins and succeeds, in no order that an index would like; every 100,000th fails."""
     seq = 0
     for number in range(activities):
@@ -33,14 +33,14 @@ def messages(activities: int) -> Iterator[Heard]:
             time_text = shown(ns(number * 0.01 + later_s))
             pairs = {"RunId": "r", "ActivityId": name, "ActivityType": f"type-{number % 7}"}
             pairs |= {concept: time_text, "CpuSeconds": "1"}
-            yield Heard(pairs, seq, ns(number * 0.01 + 6), time_text)
+            yield RunMessage(pairs, seq, ns(number * 0.01 + 6), time_text)
 
 
 def fold_and_ask(directory: Path, activities: int) -> None:
     store = MonitorStore(directory, MonitorOptions(), built_in())
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun_s = time.perf_counter()
-    batch: list[Heard] = []
+    batch: list[RunMessage] = []
     for heard in messages(activities):
         batch.append(heard)
         if len(batch) == BATCH:

@@ -13,7 +13,7 @@ from starlette.routing import Match, Route
 from monitor.runs import activity_pairs, run_pairs
 from served import served
 from tocsin.drivers.http.rest.run_paths import NamedRoute
-from tocsin.monitor.run_messages import may_be_asked_for
+from tocsin.monitor.run_messages import is_valid_run_id
 
 NAMES = ("r1", "r1/events", "r1/events/events", "a b/ü?#%2F", "/", "r1/compare/r2", "..", "é\u00a0")
 
@@ -34,7 +34,7 @@ def asked(route: Route, path: str) -> str | None:
     return found["path_params"]["id"] if match is Match.FULL else None
 
 
-@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).filter(may_be_asked_for))
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=30).filter(is_valid_run_id))
 def test_every_name_that_is_quoted_is_the_name_that_is_asked_for(name: str) -> None:
     quoted = quote(name, safe="")
 

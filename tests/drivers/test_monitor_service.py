@@ -24,7 +24,7 @@ from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.node import Node
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 from tocsin.store.store import Store
 from tocsin.wire.blackboard.messages import Message
@@ -104,7 +104,7 @@ def test_tables_of_another_log_are_told_of_and_the_log_is_read_from_its_start(
     tmp_path: Path,
 ) -> None:
     store = MonitorStore(tmp_path, MonitorOptions(), built_in())
-    store.write([Heard(run_pairs("WorkflowStarted", 0, run="old"), 99, 1)], 99)
+    store.write([RunMessage(run_pairs("WorkflowStarted", 0, run="old"), 99, 1)], 99)
     store.close()
 
     async def script(node: Node, monitor: Monitor) -> None:
@@ -143,7 +143,7 @@ def test_a_monitor_slower_than_the_publishers_holds_nobody_up_and_misses_nothing
     async def script(node: Node, monitor: Monitor) -> None:
         fold = monitor._store.write
 
-        def slowly(messages: list[Heard], through: int, **more: int) -> None:
+        def slowly(messages: list[RunMessage], through: int, **more: int) -> None:
             gate.wait(PATIENCE_S)
             fold(messages, through, **more)
 
@@ -167,7 +167,7 @@ def test_a_message_that_cannot_be_folded_is_left_out_alone(tmp_path: Path) -> No
     async def script(node: Node, monitor: Monitor) -> None:
         fold = monitor._store.write
 
-        def picky(messages: list[Heard], through: int, **more: int) -> None:
+        def picky(messages: list[RunMessage], through: int, **more: int) -> None:
             if any(each.pairs["RunId"] == "bad" for each in messages):
                 raise ValueError("a bug in the fold")
             fold(messages, through, **more)
@@ -187,7 +187,7 @@ import sys
 from pathlib import Path
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 
 store = MonitorStore(Path(sys.argv[1]), MonitorOptions(), built_in())
@@ -199,7 +199,7 @@ while True:
         seq += 1
         pairs = {"RunId": "r", "ActivityId": f"a-{seq // 2}", "CpuSeconds": "1"}
         pairs["ActivityExecuting" if seq % 2 else "ActivitySucceeded"] = "2026-11-16T06:40:00Z"
-        batch.append(Heard(pairs, seq, 1_790_000_000_000_000_000 + seq))
+        batch.append(RunMessage(pairs, seq, 1_790_000_000_000_000_000 + seq))
     store.write(batch, seq)
 """
 

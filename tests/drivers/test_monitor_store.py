@@ -20,7 +20,7 @@ from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.provenance import provenance
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.records import ActivityCounts
 from tocsin.ontology import built_in
 
@@ -182,15 +182,15 @@ def test_runs_are_listed_latest_first_and_page_by_page(kept: Kept) -> None:
 
 
 def test_a_silent_run_is_lost_and_comes_back_by_itself(kept: Kept) -> None:
-    kept.fold([Heard(run_pairs("WorkflowStarted", 0, HeartbeatSeconds="10"), 1, ns(0))])
-    kept.fold([Heard(activity_pairs("a", "ActivityExecuting", 1), 2, ns(1))])
+    kept.fold([RunMessage(run_pairs("WorkflowStarted", 0, HeartbeatSeconds="10"), 1, ns(0))])
+    kept.fold([RunMessage(activity_pairs("a", "ActivityExecuting", 1), 2, ns(1))])
 
     assert kept.asked.run("r", ns(30)).state == "running"
     lost = kept.asked.run("r", ns(32))
     assert (lost.state, lost.duration_s, lost.activities.lost) == ("lost", 1.0, 1)
     assert [run.id for run in kept.asked.runs(ns(32), state="lost")[0]] == ["r"]
     assert kept.asked.runs(ns(32), state="running")[0] == []
-    kept.fold([Heard(run_pairs("WorkflowHeartbeat", 40), 3, ns(40))])
+    kept.fold([RunMessage(run_pairs("WorkflowHeartbeat", 40), 3, ns(40))])
     assert kept.asked.run("r", ns(41)).state == "running"
 
 
@@ -317,7 +317,7 @@ def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> N
 
     kept.fold(heard(*(version(n) for n in range(5))))
     small = all_pages(2)
-    kept.fold([Heard(version(n, "x" * (5 << 20)), 10 + n, NOW_NS) for n in range(2)])
+    kept.fold([RunMessage(version(n, "x" * (5 << 20)), 10 + n, NOW_NS) for n in range(2)])
 
     assert small == [["4", "3"], ["2", "1"], ["0"]]
     assert all_pages(9) == [["1"], ["0", "4", "3", "2"]]
@@ -350,7 +350,7 @@ def test_a_version_that_was_forked_says_from_which_workflow(kept: Kept) -> None:
 def test_a_run_s_types_are_counted_by_state_and_only_so_many_are_told(kept: Kept) -> None:
     kept.fold(heard(*FAILING))
     many = [activity_pairs(f"t{n:04}-1", "ActivitySucceeded", n, run="s") for n in range(1_005)]
-    kept.fold([Heard(pairs, 100 + n, NOW_NS) for n, pairs in enumerate(many)])
+    kept.fold([RunMessage(pairs, 100 + n, NOW_NS) for n, pairs in enumerate(many)])
 
     types = kept.asked.run("r", NOW_NS).types
     assert types == {"align": {"failed": 1, "lost": 1}, "split": {"succeeded": 1}}
@@ -398,7 +398,7 @@ def test_old_runs_and_too_many_are_let_go_a_few_rows_at_a_time(tmp_path: Path) -
     for n in range(4):
         pairs = [run_pairs("WorkflowCompleted", n, run=f"r{n}")]
         pairs += [activity_pairs(f"a-{k}", "ActivitySucceeded", n, run=f"r{n}") for k in range(9)]
-        kept.fold([Heard(each, n * 10 + k, ns(n * 400)) for k, each in enumerate(pairs, 1)])
+        kept.fold([RunMessage(each, n * 10 + k, ns(n * 400)) for k, each in enumerate(pairs, 1)])
 
     while kept.store.forget(ns(1_300)):
         pass
@@ -418,7 +418,7 @@ def test_a_run_under_way_is_kept_however_old_and_however_many_there_are(tmp_path
         run_pairs("WorkflowStarted", 0, run="beats", HeartbeatSeconds="10"),
     ]
     kept.fold(heard(*begun, received_ns=ns(0)))
-    kept.fold([Heard(run_pairs("WorkflowCompleted", 2_500, run="ended"), 9, ns(2_500))])
+    kept.fold([RunMessage(run_pairs("WorkflowCompleted", 2_500, run="ended"), 9, ns(2_500))])
 
     def left(seconds: float) -> set[str]:
         while kept.store.forget(ns(seconds)):
@@ -429,7 +429,7 @@ def test_a_run_under_way_is_kept_however_old_and_however_many_there_are(tmp_path
     assert left(3_600) == {"waits", "goes on"}
     assert left(6_000) == {"waits"}  # the other is lost
     many = [run_pairs("WorkflowSuspended", n, run=f"r{n}") for n in range(9)]
-    kept.fold([Heard(each, 10 + n, ns(6_000 + n)) for n, each in enumerate(many)])
+    kept.fold([RunMessage(each, 10 + n, ns(6_000 + n)) for n, each in enumerate(many)])
     assert left(6_100) == {f"r{n}" for n in range(3, 9)}  # there is a limit to everything
     kept.close()
 

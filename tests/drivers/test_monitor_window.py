@@ -17,8 +17,8 @@ from tocsin.drivers.monitor.learned import Tables
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.monitor.watch import Watch
-from tocsin.monitor.fold import Heard
-from tocsin.monitor.records import HistoryRecord
+from tocsin.monitor.fold import RunMessage
+from tocsin.monitor.history.summary import HistoryRecord
 from tocsin.monitor.times import NS_PER_S
 from tocsin.ontology import built_in
 
@@ -29,7 +29,7 @@ DAYS = 10  # in each of which one attempt ended
 EVENTS = 2 * DAYS + 1
 
 
-def told() -> list[Heard]:
+def told() -> list[RunMessage]:
     """A run of many days: each day an attempt starts and ends, at its beginning."""
     messages = [run_pairs("WorkflowStarted", 0, run="r1", WorkflowName="blast")]
     for day in range(DAYS):
@@ -40,7 +40,7 @@ def told() -> list[Heard]:
         ]
     began_ns, day_ns = int(BEGAN.timestamp()) * NS_PER_S, 86_400 * NS_PER_S
     return [
-        Heard(pairs, place + 1, began_ns + max(place - 1, 0) // 2 * day_ns)
+        RunMessage(pairs, place + 1, began_ns + max(place - 1, 0) // 2 * day_ns)
         for place, pairs in enumerate(messages)
     ]
 

@@ -11,7 +11,7 @@ import pytest
 from tocsin.integrations.files import DiskFiles
 from tocsin.integrations.snakemake_plan import Facts
 from tocsin.integrations.snakemake_sources import NAMED_MAX, Sources, sources_of
-from tocsin.monitor.named_files import named_files
+from tocsin.monitor.command_files import named_files
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.drivers.monitor.watch import Watch
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 
 OPTIONS = MonitorOptions()
@@ -21,7 +21,7 @@ class Kept:
         self.store = MonitorStore(directory, options, built_in())
         self.asked = Watch(directory, options)
 
-    def fold(self, messages: Sequence[Heard], *, batch: int = 1_000) -> None:
+    def fold(self, messages: Sequence[RunMessage], *, batch: int = 1_000) -> None:
         for start in range(0, len(messages), batch):
             some = messages[start : start + batch]
             self.store.write(some, max(each.seq for each in some))

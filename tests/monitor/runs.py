@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tocsin.monitor.fold import Heard, Reading, Row, merge_into, told
+from tocsin.monitor.fold import ConceptRules, Row, RunMessage, merge_into, parse_message
 from tocsin.monitor.times import NS_PER_S, shown
 from tocsin.ontology import built_in
 
 DAY_NS = 1_790_000_000 * NS_PER_S
 RECEIVED_NS = DAY_NS + 86_400 * NS_PER_S  # late enough for everything here to have happened
 
-READING = Reading(built_in())
+READING = ConceptRules(built_in())
 
 
 def at(seconds: float) -> str:
@@ -39,19 +39,19 @@ def activity_pairs(
     }
 
 
-def heard(*messages: dict[str, str], received_ns: int = RECEIVED_NS) -> list[Heard]:
-    return [Heard(pairs, seq, received_ns) for seq, pairs in enumerate(messages, 1)]
+def heard(*messages: dict[str, str], received_ns: int = RECEIVED_NS) -> list[RunMessage]:
+    return [RunMessage(pairs, seq, received_ns) for seq, pairs in enumerate(messages, 1)]
 
 
 Folded = tuple[dict[str, Row], dict[tuple[str, str, int], Row]]
 
 
-def folded(messages: Iterable[Heard]) -> Folded:
+def folded(messages: Iterable[RunMessage]) -> Folded:
     """Every run and attempt that the messages tell of."""
     runs: dict[str, Row] = {}
     attempts: dict[tuple[str, str, int], Row] = {}
     for message in messages:
-        said = told(message, READING)
+        said = parse_message(message, READING)
         if said is None:
             continue
         merge_into(runs.setdefault(said.run, {}), said.run_row)

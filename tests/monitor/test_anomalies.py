@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 
 from monitor.runs import activity_pairs, at, folded, heard, ns, run_pairs
 from tocsin.monitor.anomalies import find_cycle, of_attempt, of_cycle, of_run
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.states import attempt_times
 
 
-def kinds_of_attempt(*messages: Heard) -> set[str]:
+def kinds_of_attempt(*messages: RunMessage) -> set[str]:
     row = folded(messages)[1]["r", "a", 1]
     return {anomaly.kind for anomaly in of_attempt(row, attempt_times(row), "a")}
 
 
-def kinds_of_run(*messages: Heard, known: int = 0, total: int | None = None) -> set[str]:
+def kinds_of_run(*messages: RunMessage, known: int = 0, total: int | None = None) -> set[str]:
     return {anomaly.kind for anomaly in of_run(folded(messages)[0]["r"], known=known, total=total)}
 
 
@@ -41,7 +41,7 @@ def test_what_is_odd_about_an_attempt_is_named() -> None:
         activity_pairs("a", "ActivityExecuting", 0),
         activity_pairs("a", "ActivityExecuting", 8 * 3_600 + 1),
     )
-    early = [Heard(activity_pairs("a", "ActivityExecuting", 9_000), 1, ns(0))]
+    early = [RunMessage(activity_pairs("a", "ActivityExecuting", 9_000), 1, ns(0))]
 
     assert kinds_of_attempt(*backwards) == {"end before start"}
     assert kinds_of_attempt(*torn) == {"ended in two ways"}
@@ -102,7 +102,7 @@ def test_an_id_that_two_runs_share_is_told_of_for_good() -> None:
 
 
 def test_how_far_a_clock_is_ahead_is_told_as_people_say_it() -> None:
-    row = folded([Heard(run_pairs("WorkflowStarted", 130_176_432), 1, ns(0))])[0]["r"]
+    row = folded([RunMessage(run_pairs("WorkflowStarted", 130_176_432), 1, ns(0))])[0]["r"]
 
     (anomaly,) = of_run(row, known=0, total=None)
 

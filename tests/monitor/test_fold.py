@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.runs import READING, RECEIVED_NS, activity_pairs, at, folded, heard, ns, run_pairs
-from tocsin.monitor.fold import Heard, merge, told
+from tocsin.monitor.fold import RunMessage, merge, parse_message
 from tocsin.monitor.rules import FIELD_RULES, MERGES, STATE_RULES, WANTED
 from tocsin.monitor.states import (
     attempt_state,
@@ -49,7 +49,7 @@ def test_every_concept_and_every_field_of_the_table_is_known() -> None:
 
 @given(st.randoms(use_true_random=False), st.lists(st.sampled_from(WHOLE_RUN)))
 def test_no_order_and_no_repetition_makes_a_difference(
-    chance: random.Random, again: list[Heard]
+    chance: random.Random, again: list[RunMessage]
 ) -> None:
     messages = [*WHOLE_RUN, *again]
     chance.shuffle(messages)
@@ -72,8 +72,8 @@ _PAIRS = st.dictionaries(_CONCEPTS, _VALUES, max_size=4).map(
     lambda pairs: {"RunId": "r", "ActivityId": "a", **pairs}
 )
 _ROWS = st.builds(
-    Heard, _PAIRS, st.integers(1, 9), st.integers(0, 60).map(ns), st.none() | st.just(at(5))
-).map(lambda message: told(message, READING))
+    RunMessage, _PAIRS, st.integers(1, 9), st.integers(0, 60).map(ns), st.none() | st.just(at(5))
+).map(lambda message: parse_message(message, READING))
 
 
 @given(_ROWS, _ROWS, _ROWS)
@@ -97,7 +97,7 @@ def test_a_row_that_was_on_disk_equals_one_that_was_not(one) -> None:  # type: i
 
 @given(st.dictionaries(st.sampled_from(sorted(built_in().concepts)), st.text(max_size=30)))
 def test_no_message_whatever_it_says_makes_the_fold_fail(pairs: dict[str, str]) -> None:
-    said = told(Heard({**pairs, "RunId": "r"}, 1, RECEIVED_NS, "nonsense"), READING)
+    said = parse_message(RunMessage({**pairs, "RunId": "r"}, 1, RECEIVED_NS, "nonsense"), READING)
 
     assert said is not None
     run_state(said.run_row)
@@ -179,9 +179,9 @@ def test_what_only_ended_failed_if_its_exit_code_says_so() -> None:
 def test_a_time_from_the_future_does_not_pin_the_state() -> None:
     year_s = 365 * 86_400.0
     messages = [
-        Heard(run_pairs("WorkflowStarted", 0), 1, ns(1)),
-        Heard(run_pairs("WorkflowSuspended", year_s), 2, ns(5)),
-        Heard(run_pairs("WorkflowResumed", 9), 3, ns(10)),
+        RunMessage(run_pairs("WorkflowStarted", 0), 1, ns(1)),
+        RunMessage(run_pairs("WorkflowSuspended", year_s), 2, ns(5)),
+        RunMessage(run_pairs("WorkflowResumed", 9), 3, ns(10)),
     ]
 
     row = folded(messages)[0]["r"]
@@ -220,8 +220,8 @@ def test_an_event_of_an_activity_that_is_not_named_is_told_of_its_run() -> None:
 
 
 def test_a_message_without_a_run_says_nothing() -> None:
-    assert told(Heard({"WorkflowName": "blast"}, 1, RECEIVED_NS), READING) is None
-    assert told(Heard({"RunId": "x" * 10_000}, 1, RECEIVED_NS), READING) is None
+    assert parse_message(RunMessage({"WorkflowName": "blast"}, 1, RECEIVED_NS), READING) is None
+    assert parse_message(RunMessage({"RunId": "x" * 10_000}, 1, RECEIVED_NS), READING) is None
 
 
 def test_an_end_before_its_start_has_no_duration() -> None:

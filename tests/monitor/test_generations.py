@@ -10,8 +10,8 @@ import pytest
 from monitor.kept import Kept
 from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.monitor.fold import Heard
-from tocsin.monitor.generations import Generations, Turn, named
+from tocsin.monitor.fold import RunMessage
+from tocsin.monitor.generations import Boundary, Generations, named
 
 NOW_NS = RECEIVED_NS
 DAY_S = 86_400
@@ -35,12 +35,12 @@ def one_run(start_s: float, *, depth: str = "1") -> list[dict[str, str]]:
     ]
 
 
-def at_once(*messages: dict[str, str], first_seq: int = 1) -> list[Heard]:
+def at_once(*messages: dict[str, str], first_seq: int = 1) -> list[RunMessage]:
     """Each received when it happened."""
     found = []
     for seq, pairs in enumerate(messages, first_seq):
         times = [value for value in pairs.values() if value.startswith("20")]
-        found.append(Heard(pairs, seq, ns(0) + _ns_of(max(times))))
+        found.append(RunMessage(pairs, seq, ns(0) + _ns_of(max(times))))
     return found
 
 
@@ -176,8 +176,12 @@ def test_what_a_run_shares_its_id_with_is_told(kept: Kept) -> None:
 
 
 def test_a_message_that_is_read_twice_opens_no_other_run() -> None:
-    turns = [Turn(0, None, None, 1), Turn(None, 5, None, 2), Turn(None, None, 90, 3)]
-    again = [Turn(100, None, None, 4), Turn(None, 105, None, 5), Turn(None, None, 190, 6)]
+    turns = [Boundary(0, None, None, 1), Boundary(None, 5, None, 2), Boundary(None, None, 90, 3)]
+    again = [
+        Boundary(100, None, None, 4),
+        Boundary(None, 105, None, 5),
+        Boundary(None, None, 190, 6),
+    ]
     known = Generations()
 
     first = [known.take(each) for each in (*turns, *again)]

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import snakemake_runs
 from tocsin.cli.recorded_log import case_of, known_from
-from tocsin.monitor.hints import Ran, hints, unknown_because
-from tocsin.monitor.moments import Task, ran_of
+from tocsin.monitor.estimate.inputs import Task, executed_tasks
+from tocsin.monitor.hints import TaskSpan, hints, why_no_hints
 from tocsin.monitor.states import AttemptTimes
 
 
 def test_two_that_need_not_wait_for_each_other_are_hinted_at() -> None:
-    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 40), Ran("align", 40, 100, data=(0,))]
+    tasks = [
+        TaskSpan("fetch", 0, 10),
+        TaskSpan("index", 10, 40),
+        TaskSpan("align", 40, 100, data=(0,)),
+    ]
 
     found = hints(tasks, slots=2)
 
@@ -30,30 +34,43 @@ def test_two_that_need_not_wait_for_each_other_are_hinted_at() -> None:
 
 
 def test_who_reads_the_other_s_data_has_to_wait() -> None:
-    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 40, data=(0,)), Ran("align", 40, 90, data=(1,))]
+    tasks = [
+        TaskSpan("fetch", 0, 10),
+        TaskSpan("index", 10, 40, data=(0,)),
+        TaskSpan("align", 40, 90, data=(1,)),
+    ]
 
     assert hints(tasks, slots=8) == []
 
 
 def test_data_of_data_is_waited_for_too() -> None:
     tasks = [
-        Ran("fetch", 0, 10),
-        Ran("split", 10, 20, data=(0,)),
-        Ran("align", 20, 50, data=(0, 1)),
+        TaskSpan("fetch", 0, 10),
+        TaskSpan("split", 10, 20, data=(0,)),
+        TaskSpan("align", 20, 50, data=(0, 1)),
     ]
 
     assert hints(tasks, slots=8) == []
 
 
 def test_without_a_free_slot_there_is_no_hint() -> None:
-    tasks = [Ran("a", 0, 50), Ran("b", 50, 100), Ran("c", 100, 110, data=(0, 1))]
+    tasks = [
+        TaskSpan("a", 0, 50),
+        TaskSpan("b", 50, 100),
+        TaskSpan("c", 100, 110, data=(0, 1)),
+    ]
 
     assert hints(tasks, slots=1) == []
     assert [hint.saves_s for hint in hints(tasks, slots=2)] == [50.0]
 
 
 def test_only_the_time_with_a_free_slot_counts() -> None:
-    tasks = [Ran("a", 0, 50), Ran("other", 0, 30), Ran("b", 50, 100), Ran("c", 100, 110, (0, 1, 2))]
+    tasks = [
+        TaskSpan("a", 0, 50),
+        TaskSpan("other", 0, 30),
+        TaskSpan("b", 50, 100),
+        TaskSpan("c", 100, 110, (0, 1, 2)),
+    ]
 
     found = hints(tasks, slots=2)
 
@@ -61,7 +78,7 @@ def test_only_the_time_with_a_free_slot_counts() -> None:
 
 
 def test_a_declared_order_is_named_as_the_cause() -> None:
-    tasks = [Ran("clean", 0, 20), Ran("plot", 20, 60, control=(0,))]
+    tasks = [TaskSpan("clean", 0, 20), TaskSpan("plot", 20, 60, control=(0,))]
 
     found = hints(tasks, slots=4)
 
@@ -70,14 +87,14 @@ def test_a_declared_order_is_named_as_the_cause() -> None:
 
 
 def test_a_run_that_tells_no_dependence_gets_no_hint() -> None:
-    tasks = [Ran("a", 0, 50), Ran("b", 50, 100), Ran("c", 100, 150)]
+    tasks = [TaskSpan("a", 0, 50), TaskSpan("b", 50, 100), TaskSpan("c", 100, 150)]
 
     assert hints(tasks, slots=4) == []
 
 
 def test_who_stood_in_a_queue_before_the_other_ended_did_not_wait_for_it() -> None:
-    queued = Ran("align", 40, 100, data=(0,), asked_s=11)
-    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 40, data=(0,)), queued]
+    queued = TaskSpan("align", 40, 100, data=(0,), asked_s=11)
+    tasks = [TaskSpan("fetch", 0, 10), TaskSpan("index", 10, 40, data=(0,)), queued]
 
     assert hints(tasks, slots=4) == []
     assert [hint.second for hint in hints([*tasks[:2], replace(queued, asked_s=40)], 4)] == [
@@ -86,40 +103,48 @@ def test_who_stood_in_a_queue_before_the_other_ended_did_not_wait_for_it() -> No
 
 
 def test_a_try_that_failed_is_no_time_to_be_saved() -> None:
-    again = Ran("align", 60, 100, data=(0,), asked_s=10)  # failed from 10 to 55
-    tasks = [Ran("fetch", 0, 10), Ran("index", 10, 50, data=(0,)), again]
+    again = TaskSpan("align", 60, 100, data=(0,), asked_s=10)  # failed from 10 to 55
+    tasks = [TaskSpan("fetch", 0, 10), TaskSpan("index", 10, 50, data=(0,)), again]
 
     assert hints(tasks, slots=4) == []
 
 
 def test_of_whom_nobody_told_what_it_reads_nothing_is_said() -> None:
-    tasks = [Ran("a", 0, 50), Ran("b", 50, 100, linked=False), Ran("c", 100, 110, data=(0,))]
+    tasks = [
+        TaskSpan("a", 0, 50),
+        TaskSpan("b", 50, 100, linked=False),
+        TaskSpan("c", 100, 110, data=(0,)),
+    ]
 
     assert [hint.second for hint in hints(tasks, slots=4)] == ["c"]
 
 
 def test_why_there_are_no_hints_is_told() -> None:
-    loose = [Ran("a", 0, 50), Ran("b", 50, 100)]
+    loose = [TaskSpan("a", 0, 50), TaskSpan("b", 50, 100)]
 
-    assert "does not report" in (unknown_because(loose) or "")
-    assert unknown_because([*loose, Ran("c", 100, 110, data=(0,))]) is None
+    assert "does not report" in (why_no_hints(loose) or "")
+    assert why_no_hints([*loose, TaskSpan("c", 100, 110, data=(0,))]) is None
 
 
 def test_who_waited_for_the_very_first_task_is_hinted_at() -> None:
-    tasks = [Ran("first", 0, 30), Ran("second", 30, 60), Ran("last", 60, 70, data=(0, 1))]
+    tasks = [
+        TaskSpan("first", 0, 30),
+        TaskSpan("second", 30, 60),
+        TaskSpan("last", 60, 70, data=(0, 1)),
+    ]
 
     assert [(hint.first, hint.second) for hint in hints(tasks, slots=2)] == [("first", "second")]
 
 
 def test_hints_are_per_pair_of_types_and_the_largest_is_first() -> None:
     tasks = [
-        Ran("a", 0, 10),
-        Ran("b", 10, 20),
-        Ran("a", 20, 30),
-        Ran("b", 30, 40),
-        Ran("c", 40, 140),
-        Ran("d", 140, 150),
-        Ran("e", 150, 160, data=(0, 1, 2, 3, 4, 5)),
+        TaskSpan("a", 0, 10),
+        TaskSpan("b", 10, 20),
+        TaskSpan("a", 20, 30),
+        TaskSpan("b", 30, 40),
+        TaskSpan("c", 40, 140),
+        TaskSpan("d", 140, 150),
+        TaskSpan("e", 150, 160, data=(0, 1, 2, 3, 4, 5)),
     ]
 
     found = hints(tasks, slots=2)
@@ -134,7 +159,7 @@ def test_a_run_that_kept_its_slots_busy_gets_no_hint() -> None:
     for one in snakemake_runs():
         done = one.done
         tasks = [
-            Ran(task.type, done[i].started_s or 0.0, done[i].ended_s or 0.0, task.parents)
+            TaskSpan(task.type, done[i].started_s or 0.0, done[i].ended_s or 0.0, task.parents)
             for i, task in enumerate(one.plan.tasks)
         ]
 
@@ -144,7 +169,7 @@ def test_a_run_that_kept_its_slots_busy_gets_no_hint() -> None:
 
 
 def test_of_a_very_large_run_the_first_tasks_are_looked_at() -> None:
-    many = [Ran("t", 2.0 * n, 2.0 * n + 2, control=(n - 1, 5_999)) for n in range(6_000)]
+    many = [TaskSpan("t", 2.0 * n, 2.0 * n + 2, control=(n - 1, 5_999)) for n in range(6_000)]
 
     found = hints(many, slots=2)
 
@@ -152,7 +177,7 @@ def test_of_a_very_large_run_the_first_tasks_are_looked_at() -> None:
 
 
 ran = st.builds(
-    lambda start, lasts, data, control, asked: Ran(
+    lambda start, lasts, data, control, asked: TaskSpan(
         "t" + str(int(start) % 3), start, start + lasts, tuple(data), tuple(control), asked
     ),
     st.floats(0, 100),
@@ -164,7 +189,7 @@ ran = st.builds(
 
 
 @given(tasks=st.lists(ran, max_size=10), slots=st.integers(-1, 4))
-def test_no_hint_saves_more_than_the_run_took(tasks: list[Ran], slots: int) -> None:
+def test_no_hint_saves_more_than_the_run_took(tasks: list[TaskSpan], slots: int) -> None:
     found = hints(tasks, slots)
 
     length_s = max((task.ended_s for task in tasks), default=0.0)
@@ -195,7 +220,7 @@ def reading(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> list[Task]:
 def test_who_reads_a_file_in_a_directory_that_another_made_waits_for_data(
     inputs: tuple[str, ...], outputs: tuple[str, ...], is_data: bool
 ) -> None:
-    _, second = ran_of(reading(inputs, outputs))
+    _, second = executed_tasks(reading(inputs, outputs))
 
     assert second.data == ((0,) if is_data else ())
     assert second.control == (() if is_data else (0,))
@@ -206,7 +231,7 @@ def test_a_recorded_run_with_a_checkpoint_gets_no_hint_about_its_directory() -> 
     case = case_of([json.loads(line) for line in path.read_text().splitlines()], "checkpoint")
     assert case is not None
 
-    ran = ran_of(known_from(case.messages).tasks)
+    ran = executed_tasks(known_from(case.messages).tasks)
 
     assert ran
     assert all(not each.control for each in ran)

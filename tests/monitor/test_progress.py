@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from monitor.runs import NS_PER_S, activity_pairs, folded, heard, ns, run_pairs
 from tocsin.cli.wf.words import counted
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES, done_count
-from tocsin.monitor.showing import RunFacts, run_record
 from tocsin.monitor.states import attempt_state
+from tocsin.monitor.views import RunFacts, run_record
 
 SUCCEEDED = [activity_pairs(f"a-{n}", "ActivitySucceeded", 2) for n in range(11)]
 SKIPPED = [activity_pairs(f"s-{n}", "ActivitySkipped", 3) for n in range(6)]

@@ -14,8 +14,8 @@ from tocsin.archive.tables import USE
 from tocsin.event.stored import Stored
 from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
 from tocsin.monitor.rules import CURRENT, GROWING
-from tocsin.monitor.run_messages import heard
-from tocsin.monitor.showing import read_object
+from tocsin.monitor.run_messages import run_message
+from tocsin.monitor.views import read_object
 from tocsin.ontology import built_in
 
 Row = dict[str, Any]
@@ -24,7 +24,7 @@ PAGE = 10_000  # more activities than any run here has
 
 def in_the_monitor(directory: Path, events: Sequence[Stored], *, batch: int = 37) -> Kept:
     kept = Kept(directory)
-    told = (heard(stored, built_in()) for stored in events)
+    told = (run_message(stored, built_in()) for stored in events)
     kept.fold([each for each in told if each], batch=batch)
     return kept
 

@@ -11,8 +11,8 @@ import msgspec
 from engine_streams import RECEIVED, SHARED, trace_rows, weblog
 from tocsin.cli.demo.history import recorded
 from tocsin.cli.runs_file import read_runs
-from tocsin.monitor.estimate.evaluation import with_times
-from tocsin.monitor.estimate.facts import PastRun
+from tocsin.monitor.estimate.types import PastRun
+from tocsin.monitor.evaluation.estimates import with_times
 from tocsin.monitor.times import NS_PER_S, read_ns, shown
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.nextflow import Names, read_weblog

@@ -26,7 +26,7 @@ from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.published import read_table
 from tocsin.archive.record import to_batch
 from tocsin.event.stored import Stored
-from tocsin.monitor.estimate.facts import PastRun
+from tocsin.monitor.estimate.types import PastRun
 from tocsin.ontology import built_in
 from tocsin.pipeline.job import Done, Job, run
 from tocsin.wire.blackboard.messages import Message

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from tocsin.client.host_readings import readings as r
-from tocsin.client.host_readings.counting import growth, rate, shares
+from tocsin.client.host_readings.counters import growth, rate, shares
 from tocsin.event.xml_form import FORBIDDEN
 from tocsin.wire.gma.messages import Element
 from tocsin.wire.gma.values import INT64_MAX

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tocsin.monitor.fold import Heard, Reading, Stamps, is_nameless
+from tocsin.monitor.fold import ConceptRules, MessageTimes, RunMessage, is_nameless
 from tocsin.monitor.rules import FIELD_RULES, Kind
 from tocsin.monitor.times import NS_PER_US, read_ns
 from tocsin.monitor.values import JSON_CHARS_MAX, READERS, is_cut
@@ -56,17 +56,15 @@ def member_name(concept: str, kind: str, *, first: bool = True) -> str:
 
 
 def _all_members() -> tuple[Member, ...]:
-    reading = Reading(built_in())
-    concepts = sorted(set(reading.rules["run"]) | set(reading.rules["activity"]))
+    reading = ConceptRules(built_in())
+    concepts = sorted(set(reading.of["run"]) | set(reading.of["activity"]))
     found: list[Member] = []
     for concept in concepts:
         if concept in reading.events:
             found.append(Member(concept, concept, "moment"))
             continue
         kinds = dict.fromkeys(
-            rule.kind
-            for entity in reading.rules.values()
-            for rule in entity.get(concept, ((), ()))[1]
+            rule.kind for entity in reading.of.values() for rule in entity.get(concept, ((), ()))[1]
         )
         for number, kind in enumerate(kinds):
             found.append(Member(member_name(concept, kind, first=not number), concept, kind))
@@ -109,7 +107,7 @@ class FactsReader:
     """Reads messages into members, for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.reading = Reading(vocabulary)
+        self.reading = ConceptRules(vocabulary)
         self._evolution = vocabulary.below("EvolutionEvent")
         self._steps: dict[str, _Step] = {}  # one for each concept of the vocabulary at most
 
@@ -153,9 +151,9 @@ class FactsReader:
         self._steps[concept] = step
         return step
 
-    def read(self, heard: Heard) -> tuple[dict[str, Any], int]:
+    def read(self, heard: RunMessage) -> tuple[dict[str, Any], int]:
         """What the message says, by member; and when it happened, in microseconds."""
-        stamps = Stamps(heard, self.reading)
+        stamps = MessageTimes(heard, self.reading)
         found: dict[str, Any] = {}
         pairs = heard.pairs
         steps = self._steps
@@ -180,7 +178,7 @@ class FactsReader:
     def _is_over(self, concept: str, text: str, found: dict[str, Any]) -> None:
         fields = {
             rule.field
-            for entity in self.reading.rules.values()
+            for entity in self.reading.of.values()
             for rule in entity.get(concept, ((), ()))[1]
             if rule.kind == "text"
         }
@@ -193,7 +191,7 @@ def _add_more(
     step: _Step,
     concept: str,
     text: str,
-    stamps: Stamps,
+    stamps: MessageTimes,
     pairs: Mapping[str, str],
 ) -> None:
     """Add what is no matter of the text alone: when, as what else, and of which evolution."""

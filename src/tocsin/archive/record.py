@@ -16,8 +16,8 @@ from tocsin.archive.facts import FACTS, MOMENT, FactsReader
 from tocsin.event.event import Event, Value
 from tocsin.event.stored import Stored
 from tocsin.event.value import Scalar
-from tocsin.monitor.fold import Heard, attempt_number, believed_ns, planned_tasks
-from tocsin.monitor.run_messages import NS_PER_US, NotAName, heard
+from tocsin.monitor.fold import RunMessage, attempt_number, believed_ns, planned_tasks
+from tocsin.monitor.run_messages import NS_PER_US, BadRunId, run_message
 from tocsin.monitor.times import read_ns
 from tocsin.monitor.values import NAME_CHARS_MAX
 
@@ -182,10 +182,10 @@ def _messages(events: Sequence[Stored], facts_reader: FactsReader) -> dict[str, 
     }
 
 
-def _heard(stored: Stored, facts_reader: FactsReader) -> Heard | None:
+def _heard(stored: Stored, facts_reader: FactsReader) -> RunMessage | None:
     try:
-        return heard(stored, facts_reader.reading.vocabulary)
-    except NotAName:
+        return run_message(stored, facts_reader.reading.vocabulary)
+    except BadRunId:
         return None
 
 

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 from typing import NamedTuple
 
-from tocsin.client.async_consumer import AsyncConsumer
-from tocsin.client.async_publisher import AsyncPublisher
+from tocsin.client.consumer import AsyncConsumer
+from tocsin.client.publisher import AsyncPublisher
 
 OPENING_S = 0.2  # for the stream to be open
 SETTLE_S = 5.0  # how long the last events may take to arrive

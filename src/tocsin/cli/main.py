@@ -55,9 +55,9 @@ _OTHERS_SAY = {
 
 def main(arguments: list[str] | None = None) -> None:
     """The entry point of the `tocsin` command."""
-    from tocsin.client.transport import patience
+    from tocsin.client.transport import startup_wait
 
-    patience.begin()
+    startup_wait.begin()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

@@ -13,19 +13,19 @@ from typing import Any
 
 from tocsin.errors import BadRunsFile
 from tocsin.integrations.snakemake_recorded import sent_by_plugin
-from tocsin.monitor.estimate.evaluation import Case
-from tocsin.monitor.estimate.facts import Moment, PastRun
-from tocsin.monitor.fold import Heard, Reading, Row, latest, merge_into, told
-from tocsin.monitor.moments import (
+from tocsin.monitor.estimate.inputs import (
     Growth,
     Task,
     cores_of,
     growth_of,
-    moment_of,
     past_run,
     plan_of,
+    progress_of,
     task_of,
 )
+from tocsin.monitor.estimate.types import PastRun, RunProgress
+from tocsin.monitor.evaluation.estimates import Case
+from tocsin.monitor.fold import ConceptRules, Row, RunMessage, latest, merge_into, parse_message
 from tocsin.monitor.states import run_started_ns, run_state
 from tocsin.monitor.times import NS_PER_S, seconds_between
 from tocsin.ontology import built_in
@@ -41,13 +41,13 @@ class Known:
     tasks: tuple[Task, ...]
 
 
-def known_from(messages: Sequence[Heard]) -> Known:
+def known_from(messages: Sequence[RunMessage]) -> Known:
     """Fold messages as the monitor does, each activity in the order in which it was heard of."""
-    reading = Reading(built_in())
+    reading = ConceptRules(built_in())
     row: Row = {}
     attempts: dict[str, dict[int, Row]] = {}
     for heard in messages:
-        found = told(heard, reading)
+        found = parse_message(heard, reading)
         if found is None:
             continue
         merge_into(row, found.run_row)
@@ -67,12 +67,12 @@ def _task(name: str, tries: dict[int, Row], run_is: str) -> Task:
 class LogCase:
     """A completed run in a recorded log."""
 
-    messages: tuple[Heard, ...]
+    messages: tuple[RunMessage, ...]
     began_ns: int
     run: PastRun
     growth: Growth | None
 
-    def at(self, elapsed_s: float, past: Sequence[Case]) -> Moment:
+    def at(self, elapsed_s: float, past: Sequence[Case]) -> RunProgress:
         """What was known when so many seconds were over; at 0 the plan, and no job has begun."""
         others = [each for each in past if isinstance(each, LogCase)]
         known = self._known(elapsed_s)
@@ -80,7 +80,7 @@ class LogCase:
         cores = cores_of(known.row, known.tasks, usual)
         growths = [each.growth for each in others if each.growth is not None]
         plan = plan_of(known.tasks, known.row, cores=cores, ended=False, past=growths)
-        return moment_of(plan, known.tasks, self.began_ns, max(elapsed_s, 0.0))
+        return progress_of(plan, known.tasks, self.began_ns, max(elapsed_s, 0.0))
 
     def _known(self, elapsed_s: float) -> Known:
         if elapsed_s <= 0:
@@ -89,7 +89,7 @@ class LogCase:
         return known_from([each for each in self.messages if each.received_ns <= now_ns])
 
     @cached_property
-    def _before_the_first_job(self) -> list[Heard]:
+    def _before_the_first_job(self) -> list[RunMessage]:
         jobs = [number for number, each in enumerate(self.messages) if "ActivityId" in each.pairs]
         return list(self.messages[: jobs[0]]) if jobs else list(self.messages)
 
@@ -97,7 +97,7 @@ class LogCase:
 def case_of(records: Sequence[dict[str, Any]], where: str) -> LogCase | None:
     """The run that a log tells of; None if it did not come to a good end."""
     messages = tuple(
-        Heard(message.pairs, seq, round(at_s * NS_PER_S), message.time)
+        RunMessage(message.pairs, seq, round(at_s * NS_PER_S), message.time)
         for seq, (at_s, message) in enumerate(sent_by_plugin(records, APPLICATION), 1)
     )
     known = known_from(messages)

@@ -14,8 +14,7 @@ from tocsin.errors import NoSuchRun
 from tocsin.integrations.workflow_files.reading import ReadWorkflow, read_workflow
 from tocsin.integrations.workflow_files.telling import Occasion, SavedVersion, told
 from tocsin.integrations.workflow_files.versions import last_saved
-from tocsin.monitor.evolution.brevity import brief
-from tocsin.monitor.evolution.changes import Change
+from tocsin.monitor.evolution.changes import Change, brief
 from tocsin.wire.blackboard.messages import Message
 
 BATCH_MAX = 1_000  # messages in one request

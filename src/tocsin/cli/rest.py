@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from tocsin.client.asking import JSON_HEADERS, query
+from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.connection import Connection
 
 PAGE_MAX = 1_000

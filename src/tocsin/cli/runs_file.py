@@ -15,8 +15,8 @@ from typing import IO, Any, cast
 from tocsin.cli.recorded_log import APPLICATION, LogCase, case_of
 from tocsin.errors import BadRunsFile
 from tocsin.integrations.snakemake_recorded import is_recorded_log
-from tocsin.monitor.estimate.evaluation import Case, Replayed, with_times
-from tocsin.monitor.estimate.recorded import Recorded, parse_run
+from tocsin.monitor.evaluation.estimates import Case, Replayed, with_times
+from tocsin.monitor.evaluation.recorded_runs import Recorded, parse_run
 
 LINE_BYTES_MAX = 64 * 1024 * 1024  # a run of 200,000 tasks is about half of it
 FILE_BYTES_MAX = 2 * 1024**3  # unpacked: a small file may unpack to more than a machine has

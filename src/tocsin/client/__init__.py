@@ -15,11 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tocsin.client.async_consumer import AsyncConsumer
-    from tocsin.client.async_publisher import AsyncPublisher
-    from tocsin.client.consumer import Consumer
+    from tocsin.client.consumer import AsyncConsumer, Consumer
     from tocsin.client.incoming.consumed import ConsumedEvent
-    from tocsin.client.publisher import Publisher
+    from tocsin.client.publisher import AsyncPublisher, Publisher
     from tocsin.client.soap.message import Message
     from tocsin.client.wse import WseClient
     from tocsin.client.wsnt import WsntClient
@@ -36,8 +34,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AsyncConsumer": "async_consumer",
-    "AsyncPublisher": "async_publisher",
+    "AsyncConsumer": "consumer",
+    "AsyncPublisher": "publisher",
     "ConsumedEvent": "incoming.consumed",
     "Consumer": "consumer",
     "Message": "soap.message",

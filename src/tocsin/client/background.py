@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from threading import Condition, Thread
 
-from tocsin.client.batching import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Pipeline, Stored
-from tocsin.client.tally import Tally
+from tocsin.client.batching import (
+    BATCH_BYTES_MAX,
+    BATCH_EVENTS_MAX,
+    Batch,
+    BatchResults,
+    Pipeline,
+    Stored,
+)
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import TocsinError
 
@@ -26,7 +32,7 @@ class Background:
         self._number = 0
         self._error: TocsinError | None = None
         self._closing = False
-        self._tally = Tally()
+        self._results = BatchResults()
         self._pipeline = Pipeline(connection, self._settle, patience_s=patience_s)
         self._thread = Thread(target=self._run, name="tocsin-publisher", daemon=True)
         self._thread.start()
@@ -50,7 +56,7 @@ class Background:
             while self._in_flight and self._error is None:
                 self._changed.wait()
             self._raise_error()
-            self._tally.raise_failures()
+            self._results.raise_failures()
 
     def close(self) -> None:
         """Flush, and end the thread."""
@@ -70,7 +76,7 @@ class Background:
 
     def _settle(self, batch: Batch, result: Stored | TocsinError) -> None:
         with self._changed:
-            self._tally.settle(batch, result)
+            self._results.settle(batch, result)
             self._in_flight -= len(batch.events)
             self._changed.notify_all()
 

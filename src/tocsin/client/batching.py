@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
-from tocsin.client.transport.connection import Connection
+from tocsin.client.transport.connection import Connection, HttpConnection
 from tocsin.client.transport.http1 import request_bytes
 from tocsin.client.transport.refusal import Response, refusal
-from tocsin.errors import BrokerRefused, CannotReachBroker, TlsFailed, TocsinError
+from tocsin.client.transport.retry import is_transient, pauses_s, retry
+from tocsin.client.transport.runtime import run
+from tocsin.errors import BrokerRefused, CannotReachBroker, SomeFailed, TocsinError
 
 BATCH_EVENTS_MAX = 500
 BATCH_BYTES_MAX = 1 << 20
-PAUSE_S_MAX = 2.0
+FAILURES_KEPT_MAX = 100
 
 # Answers that speak about one of the events, not about the broker.
 _ABOUT_AN_EVENT = frozenset({400, 413, 415, 422})
-COME_BACK = frozenset({429, 503})
 
 
 class Batch(NamedTuple):
@@ -43,15 +44,6 @@ class Stored(NamedTuple):
 Settled = Callable[[Batch, "Stored | TocsinError"], None]
 
 
-def pauses_s(patience_s: float) -> Iterator[float]:
-    """How long to wait before each next attempt, until `patience_s` is used up."""
-    pause_s, spent_s = 0.05, 0.0
-    while spent_s < patience_s:
-        yield min(pause_s, patience_s - spent_s)
-        spent_s += pause_s
-        pause_s = min(pause_s * 2, PAUSE_S_MAX)
-
-
 def stored(response: Response) -> Stored:
     """The broker's acknowledgement; raises its refusal."""
     answer = response.value()
@@ -60,27 +52,20 @@ def stored(response: Response) -> Stored:
     return Stored(int(answer["accepted"]), int(answer["first"]), int(answer["last"]))
 
 
-def publish_event(connection: Connection, event: bytes, patience_s: float) -> Stored:
-    """Publish one structured CloudEvent; sent again while patience lasts, and stored once."""
-    pauses = pauses_s(patience_s)
-    while True:
-        try:
-            kind = [("Content-Type", EVENT_MEDIA_TYPE)]
-            return stored(connection.request("POST", "/events", body=event, headers=kind))
-        except TocsinError as error:
-            if not worth_another_try(error):
-                raise
-            pause_s = next(pauses, None)
-            if pause_s is None:
-                raise
-            time.sleep(pause_s)
+async def post_events(connection: HttpConnection, events: list[bytes], retry_s: float) -> Stored:
+    """Publish structured CloudEvents in one request; sent again for `retry_s`, and stored once."""
+    body, kind = _body(events)
+
+    async def attempt() -> Stored:
+        headers = [("Content-Type", kind)]
+        return stored(await connection.request("POST", "/events", body=body, headers=headers))
+
+    return await retry(connection.runtime, attempt, retry_s)
 
 
-def worth_another_try(error: TocsinError) -> bool:
-    """True if the same request may succeed a little later; a certificate stays what it is."""
-    if isinstance(error, BrokerRefused):
-        return error.status in COME_BACK
-    return not isinstance(error, TlsFailed)
+def publish_event(connection: Connection, event: bytes, retry_s: float) -> Stored:
+    """Publish one structured CloudEvent; sent again for `retry_s`, and stored once."""
+    return run(post_events(connection.http, [event], retry_s))
 
 
 class Pipeline:
@@ -132,7 +117,7 @@ class Pipeline:
             except (CannotReachBroker, BrokerRefused) as error:  # and not what `settled` raises
                 self._connection.close()
                 self._under_way = False
-                if not worth_another_try(error):
+                if not is_transient(error):
                     raise
                 pause_s = next(pauses, None)
                 if pause_s is None:
@@ -142,7 +127,7 @@ class Pipeline:
     def _send(self) -> None:
         if self._under_way or not self._waiting:
             return
-        body, kind = _body(self._waiting[0])
+        body, kind = _body(self._waiting[0].events)
         headers = [("Content-Type", kind)]
         address = self._connection.address
         self._connection.send(
@@ -170,11 +155,11 @@ class Pipeline:
             self._settled(batch, result)
 
 
-def _body(batch: Batch) -> tuple[bytes, str]:
-    """A batch as it is sent; an event alone is no batch, and is not called number 0 of one."""
-    if len(batch.events) == 1:
-        return batch.events[0], EVENT_MEDIA_TYPE
-    return b"[" + b",".join(batch.events) + b"]", BATCH_MEDIA_TYPE
+def _body(events: list[bytes]) -> tuple[bytes, str]:
+    """Events as they are sent; one alone is no batch, so that no error calls it number 0 of one."""
+    if len(events) == 1:
+        return events[0], EVENT_MEDIA_TYPE
+    return b"[" + b",".join(events) + b"]", BATCH_MEDIA_TYPE
 
 
 def halves(batch: Batch) -> list[Batch]:
@@ -184,3 +169,33 @@ def halves(batch: Batch) -> list[Batch]:
         Batch(batch.events[:middle], batch.numbers[:middle]),
         Batch(batch.events[middle:], batch.numbers[middle:]),
     ]
+
+
+class BatchResults:
+    """How many events were stored, and the first of those that were not."""
+
+    def __init__(self) -> None:
+        self.accepted = 0
+        self.failed = 0
+        self.failures: list[tuple[int, TocsinError]] = []
+
+    def settle(self, batch: Batch, result: Stored | TocsinError) -> None:
+        """Count what became of a batch."""
+        if isinstance(result, Stored):
+            self.accepted += result.accepted
+            return
+        self.failed += len(batch.events)
+        if len(self.failures) < FAILURES_KEPT_MAX:
+            self.failures.append((batch.numbers[0], result))
+
+    def raise_failures(self) -> None:
+        """Raises SomeFailed if something failed since the last time."""
+        if not self.failed:
+            return
+        number, first = self.failures[0]
+        failed, self.failed, self.failures = self.failed, 0, []
+        raise SomeFailed(
+            f"the broker refused {failed} of the events; the first, number {number}: "
+            f"{first.problem}",
+            remedy=first.remedy,
+        )

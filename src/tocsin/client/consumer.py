@@ -1,7 +1,11 @@
-"""Consumer: the events that pass a filter, one after the other, for as long as you like.
+"""Consumer and AsyncConsumer: the events that pass a filter, for as long as you like.
 
     for event in Consumer("topic lead/**"):
         print(event)
+
+    async with AsyncConsumer("topic lead/**") as events:
+        async for event in events:
+            print(event)
 
 Three ways to get them. `stream` follows the log live, and resumes where it was if the connection
 breaks. `box` is durable: the broker keeps events while nobody consumes, and what was taken but not
@@ -11,22 +15,94 @@ finished comes again. `push` listens on a port of its own and has the broker sen
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import Literal, Self, get_args
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Literal, Protocol, Self, get_args
 
-from tocsin.client.asking import filter_text
-from tocsin.client.incoming.consumed import ConsumedEvent
-from tocsin.client.incoming.sources import BoxSource, PushSource, Source, StreamSource
+from tocsin.client.incoming.consumed import ConsumedEvent, from_structured
+from tocsin.client.requests import filter_text
 from tocsin.client.transport.address import broker_address
+from tocsin.client.transport.runtime import BLOCKING, Runtime, run
+from tocsin.client.transport.sse import Message
 from tocsin.errors import BadSetting
 
 Via = Literal["stream", "box", "push"]
 
 
-def no_such_way(via: object) -> BadSetting:
-    """Events do not come like that."""
-    known = ", ".join(get_args(Via))
-    return BadSetting(f"via={via!r} is not known", remedy=f"Choose one of {known}.")
+class Source(Protocol):
+    """One way for events to come."""
+
+    async def start(self) -> None:
+        """Ask the broker for them; once is enough."""
+
+    async def read(self, deadline: float | None) -> Sequence[Message | ConsumedEvent]:
+        """What came next; nothing if none came by the deadline or for a while."""
+
+    async def close(self, *, finished: bool) -> None:
+        """Give everything back; with `finished`, what was handed out counts as done."""
+
+
+class _Events:
+    """What both consumers are made of."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        filter: str,
+        via: Via,
+        after: int | None,
+        broker: str | None,
+        box: str | None,
+        listen: str,
+        ca_file: str | None,
+    ) -> None:
+        self.closed = False
+        self._ready: deque[ConsumedEvent] = deque()
+        text, address = filter_text(filter), broker_address(broker, ca_file)
+        self.source: Source
+        if via == "stream":
+            from tocsin.client.incoming.live import LiveStream
+
+            self.source = LiveStream(runtime, text, after, address)
+        elif via == "box":
+            from tocsin.client.incoming.box import BoxReader
+
+            self.source = BoxReader(runtime, text, after, address, box)
+        elif via == "push":
+            from tocsin.client.incoming.push import PushReceiver
+
+            self.source = PushReceiver(runtime, text, after, address, listen)
+        else:
+            known = ", ".join(get_args(Via))
+            raise BadSetting(f"via={via!r} is not known", remedy=f"Choose one of {known}.")
+
+    @property
+    def box(self) -> str | None:
+        return getattr(self.source, "box", None)
+
+    def pop(self) -> ConsumedEvent | None:
+        """The next of those that have come already."""
+        return self._ready.popleft() if self._ready and not self.closed else None
+
+    async def next(self, timeout_s: float | None) -> ConsumedEvent | None:
+        """The next event; None if none came in time, or it was closed."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._ready:
+            if self.closed:
+                return None
+            for each in await self.source.read(deadline):
+                if isinstance(each, Message):
+                    self._ready.append(from_structured(each.data, each.seq))
+                else:
+                    self._ready.append(each)
+            if not self._ready and deadline is not None and time.monotonic() >= deadline:
+                return None
+        return self.pop()
+
+    async def close(self, *, finished: bool) -> None:
+        if not self.closed:
+            self.closed = True
+            await self.source.close(finished=finished and not self._ready)
 
 
 class Consumer:
@@ -50,48 +126,75 @@ class Consumer:
         ca_file: str | None = None,
     ) -> None:
         self._timeout_s = timeout_s
-        self._closed = False
-        text = filter_text(filter)
-        address = broker_address(broker, ca_file)
-        self._source: Source
-        if via == "stream":
-            self._source = StreamSource(text, after, address)
-        elif via == "box":
-            self._source = BoxSource(text, after, address, box)
-        elif via == "push":
-            self._source = PushSource(text, after, address, listen)
-        else:
-            raise no_such_way(via)
+        self._events = _Events(BLOCKING, filter, via, after, broker, box, listen, ca_file)
+        run(self._events.source.start())
 
     @property
     def box(self) -> str | None:
         """The id of the box, to go on with it another time."""
-        return self._source.box if isinstance(self._source, BoxSource) else None
+        return self._events.box
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self._end(finished=kind is None)
+        run(self._events.close(finished=kind is None))
 
     def __iter__(self) -> Iterator[ConsumedEvent]:
         return self
 
     def __next__(self) -> ConsumedEvent:
-        deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
-        while not self._closed:
-            event = self._source.next(deadline)
-            if event is not None:
-                return event
-            if deadline is not None and time.monotonic() >= deadline:
-                break
-        raise StopIteration
+        event = self._events.pop() or run(self._events.next(self._timeout_s))
+        if event is None:
+            raise StopIteration
+        return event
 
     def close(self) -> None:
         """Stop; nothing stays open, and the broker forgets what it kept for this consumer."""
-        self._end(finished=True)
+        run(self._events.close(finished=True))
 
-    def _end(self, *, finished: bool) -> None:
-        if not self._closed:
-            self._closed = True
-            self._source.close(finished=finished)
+
+class AsyncConsumer:
+    """The same for asyncio. Iterate over it, in one task; use it as a context manager, or
+    `await close()` it."""
+
+    def __init__(
+        self,
+        filter: str = "",
+        *,
+        via: Via = "stream",
+        after: int | None = None,
+        broker: str | None = None,
+        box: str | None = None,
+        listen: str = "127.0.0.1:0",
+        ca_file: str | None = None,
+    ) -> None:
+        from tocsin.client.transport.async_runtime import ASYNC
+
+        self._events = _Events(ASYNC, filter, via, after, broker, box, listen, ca_file)
+
+    @property
+    def box(self) -> str | None:
+        """The id of the box, once there is one."""
+        return self._events.box
+
+    async def __aenter__(self) -> Self:
+        await self._events.source.start()
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        await self._events.close(finished=kind is None)
+
+    def __aiter__(self) -> AsyncIterator[ConsumedEvent]:
+        return self
+
+    async def __anext__(self) -> ConsumedEvent:
+        await self._events.source.start()
+        event = await self._events.next(None)
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def close(self) -> None:
+        """Stop; nothing stays open, and the broker forgets what it kept for this consumer."""
+        await self._events.close(finished=True)

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tocsin.client.asking import JSON_HEADERS, query
+from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import Response, refusal

@@ -1,6 +1,9 @@
-"""Publisher: hands events to a broker and returns when they are on its disk.
+"""Publisher and AsyncPublisher: hand events to a broker, and return when they are on its disk.
 
     Publisher().publish("lead/ohio/radar", {"load5": 7})
+
+    async with AsyncPublisher() as publisher:
+        await publisher.publish("lead/ohio/radar", {"load5": 7})
 
 If the connection is lost on the way, the same event is sent again with the same id, for
 `patience_s` at most; the broker stores it once.
@@ -9,23 +12,21 @@ If the connection is lost on the way, the same event is sent again with the same
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from tocsin.client.batching import (
     BATCH_BYTES_MAX,
     BATCH_EVENTS_MAX,
     Batch,
+    BatchResults,
     Pipeline,
+    post_events,
     publish_event,
 )
-from tocsin.client.outgoing import (
-    DEFAULT_TYPE,
-    default_source,
-    make_event,
-)
-from tocsin.client.tally import Tally
+from tocsin.client.outgoing import DEFAULT_TYPE, default_source, make_event
 from tocsin.client.transport.address import broker_address
-from tocsin.client.transport.connection import Connection
+from tocsin.client.transport.connection import Connection, HttpConnection
 
 if TYPE_CHECKING:
     from tocsin.client.background import Background
@@ -96,8 +97,8 @@ class Publisher:
 
         Raises SomeFailed, after everything was sent, if the broker refused some of them.
         """
-        tally = Tally()
-        pipeline = Pipeline(self._connection, tally.settle, patience_s=self._patience_s)
+        results = BatchResults()
+        pipeline = Pipeline(self._connection, results.settle, patience_s=self._patience_s)
         batch, size = Batch([], []), 0
         for number, (topic, data) in enumerate(events):
             event = make_event(topic, data, source=self.source)
@@ -110,8 +111,8 @@ class Publisher:
         if batch.events:
             pipeline.offer(batch)
         pipeline.drain()
-        tally.raise_failures()
-        return tally.accepted
+        results.raise_failures()
+        return results.accepted
 
     def flush(self) -> None:
         """Wait until everything is on the broker's disk; raises if something is not."""
@@ -125,3 +126,73 @@ class Publisher:
                 self._background.close()
         finally:
             self._connection.close()
+
+
+class AsyncPublisher:
+    """The same for asyncio. Keeps one connection; many tasks may publish through it."""
+
+    def __init__(
+        self,
+        broker: str | None = None,
+        *,
+        source: str | None = None,
+        patience_s: float = PATIENCE_S,
+        ca_file: str | None = None,
+    ) -> None:
+        import asyncio
+
+        from tocsin.client.transport.async_runtime import ASYNC
+
+        address = broker_address(broker, ca_file)
+        self._connection = HttpConnection(ASYNC, address, lock=asyncio.Lock())
+        self._patience_s = patience_s
+        self.source = source or default_source("python")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def publish(
+        self,
+        topic: str,
+        data: object = None,
+        *,
+        type: str = DEFAULT_TYPE,
+        source: str | None = None,
+        id: str | None = None,
+        subject: str | None = None,
+        time: str | None = None,
+        content_type: str | None = None,
+        **extensions: str | int | bool,
+    ) -> int:
+        """Publish one event; its place in the log."""
+        event = make_event(
+            topic,
+            data,
+            source=source or self.source,
+            type=type,
+            id=id,
+            subject=subject,
+            time=time,
+            content_type=content_type,
+            extensions=extensions,
+        )
+        return (await post_events(self._connection, [event], self._patience_s)).last
+
+    async def publish_many(self, events: Iterable[tuple[str, object]]) -> int:
+        """Publish pairs of topic and data in batches; how many are stored.
+
+        A batch is stored as a whole or refused as a whole, with the broker's error.
+        """
+        accepted = 0
+        rest = iter(events)
+        while some := list(islice(rest, BATCH_EVENTS_MAX)):
+            batch = [make_event(topic, data, source=self.source) for topic, data in some]
+            accepted += (await post_events(self._connection, batch, self._patience_s)).accepted
+        return accepted
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()

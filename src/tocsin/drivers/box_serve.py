@@ -22,6 +22,7 @@ from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.disk import accept_losses, accept_the_clock
+from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.request import Request
@@ -45,7 +46,7 @@ class BoxDoor(HttpDoor):
 
     def __init__(self, boxes: MailboxNode, soap: Answer) -> None:
         node = boxes.open()
-        super().__init__(node, soap, Directory(node.port))
+        super().__init__(node, soap, Directory(node.port), performance_service(node))
         self.door.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:

@@ -15,9 +15,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.config import OFF, Settings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
-from tocsin.drivers.frames.desk import Doors as PerformanceDoors
-from tocsin.drivers.frames.door import listen as listen_frames
-from tocsin.drivers.frames.session import ARCHIVE
+from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.server import listen as listen_http
 from tocsin.drivers.node import Node
 from tocsin.drivers.pegasus.door import door_limits
@@ -27,6 +25,8 @@ from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.errors import BadSetting
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import Addresses, PerformanceService
+from tocsin.services.performance.session import ARCHIVE
 
 
 class Listener(Protocol):
@@ -48,6 +48,7 @@ class BuiltIn:
     node: Node
     soap: SoapServices
     directory: Directory
+    performance: PerformanceService
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ async def open_http(context: DialectContext) -> Mapping[str, Listener]:
         settings.http.address,
         ours.soap.answer,
         ours.directory,
+        ours.performance,
         tls=context.tls,
         budget=context.budget,
     )
@@ -111,20 +113,18 @@ async def open_http(context: DialectContext) -> Mapping[str, Listener]:
 
 async def open_frames(context: DialectContext) -> Mapping[str, Listener]:
     settings, tls, budget = context.settings.frames, context.tls, context.budget
-    desk = context.built_in.node.performance
+    node, service = context.built_in.node, context.built_in.performance
     opened = context.listeners  # at once: if a later one fails, the earlier ones are closed
     if not settings.is_off:
-        frames = await listen_frames(
-            desk, settings.address, flag="--frames", tls=tls, budget=budget
-        )
+        frames = await listen_frames(node, service, settings.address, tls=tls, budget=budget)
         opened["frames"] = frames
         if settings.udp and tls is None:  # where TLS is wanted, nothing is said in clear
-            opened["datagrams"] = await listen_datagrams(desk, frames.address)
+            opened["datagrams"] = await listen_datagrams(node, service, frames.address)
     if settings.archive != OFF:
         opened["archive"] = await listen_frames(
-            desk, settings.archive, flag="--archive", plays=ARCHIVE, tls=tls, budget=budget
+            node, service, settings.archive, name="archive", roles=ARCHIVE, tls=tls, budget=budget
         )
-    desk.doors = PerformanceDoors(
+    service.addresses = Addresses(
         frames=opened["frames"].address if "frames" in opened else None,
         archive=opened["archive"].address if "archive" in opened else None,
         udp="datagrams" in opened,

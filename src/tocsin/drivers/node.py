@@ -33,7 +33,6 @@ from tocsin.drivers.callers import (
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.disk import Readers, Writer, retention_reach
-from tocsin.drivers.frames.desk import PerformanceDesk
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
@@ -102,7 +101,6 @@ class Node(NodeStreams):
         self.latest, self.latest_of = latest.on, latest.of_type
         self.topics = SeenTopics(self.runtime, self._recent)
         self.types = SeenTypes(self.runtime, self.broker.head)
-        self.performance = PerformanceDesk(self)
         self.board = Board(self.port)
         self.on_interest.append(self.board.interest_changed)
         self.monitor: Monitor | None = None  # set before the doors open, if there shall be one

@@ -22,6 +22,7 @@ from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.disk import accept_losses, accept_the_clock
+from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.admission import lasting_max
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
@@ -32,6 +33,7 @@ from tocsin.drivers.stores import SQLITE, open_store, store_name
 from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.services.directory.directory import Directory, Offering
+from tocsin.services.performance.service import Addresses
 from tocsin.wire.directory.entry import Kind, Registration
 
 # The writer's thread gets the interpreter back after at most this long, not after the default
@@ -135,17 +137,18 @@ async def _serve(
     node = Node(settings, store, notes)
     directory = Directory(node.port)
     soap = SoapServices(node)
+    performance = performance_service(node)
     listeners: Listeners = {}
     try:
         node.monitor = open_monitor(node)
         if store_name(settings.log) == SQLITE:  # it is written by a process that opens the files
             node.archiver = open_archiver(node, directory)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-        ours = BuiltIn(node, soap, directory)
+        ours = BuiltIn(node, soap, directory, performance)
         await open_dialects(
             DialectContext(node.port, settings, tls, budget, node.note, ours, listeners=listeners)
         )
-        _list_ourselves(node, directory)
+        _list_ourselves(node, performance.addresses, directory)
     except BaseException:
         await _close(listeners, node, soap)
         raise
@@ -162,13 +165,12 @@ async def _serve(
     return _exit_code(node.failure)
 
 
-def _list_ourselves(node: Node, directory: Directory) -> None:
+def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> None:
     """The directory also says what the broker itself produces, and that it keeps everything."""
-    doors = node.performance.doors
-    scheme = "gmas" if doors.tls else "gma"
+    scheme = "gmas" if addresses.tls else "gma"
     offers: dict[Kind, tuple[str | None, Offering]] = {
-        "producer": (doors.frames, node.types.names),
-        "consumer": (doors.archive or doors.frames, tuple),
+        "producer": (addresses.frames, node.types.names),
+        "consumer": (addresses.archive or addresses.frames, tuple),
     }
     for kind, (address, events) in offers.items():
         if address is not None:

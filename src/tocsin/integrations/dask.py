@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
+from tocsin.client.tracking.heartbeat import HEARTBEAT_S
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.integrations.dask_records import ENGINE, DaskRuns, GraphTask, Per
 from tocsin.integrations.files import DiskFiles, main_script, told_script
-from tocsin.integrations.heart import HEARTBEAT_S
 from tocsin.integrations.telling import Pairs
 from tocsin.wire.blackboard.messages import Message
 

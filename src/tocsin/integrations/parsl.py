@@ -15,9 +15,9 @@ from parsl.logconfigs.base import LogConfig
 from parsl.monitoring.monitoring import MonitoringHub
 from parsl.multiprocessing import SpawnQueue
 
+from tocsin.client.tracking.heartbeat import HEARTBEAT_S, Heartbeat
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.integrations.files import DiskFiles, main_script
-from tocsin.integrations.heart import HEARTBEAT_S, Heart
 from tocsin.integrations.parsl_records import ENGINE, ParslRun
 from tocsin.wire.blackboard.messages import Message
 
@@ -88,8 +88,8 @@ class TocsinMonitoring(MonitoringHub):
         self._outbox = Outbox(self.broker, source=f"/engines/{ENGINE}", spool=spool)
         self._reader = threading.Thread(target=self._read, name="tocsin-parsl", daemon=True)
         self._reader.start()
-        self._heart = Heart(self._beat)
-        self._heart.start()
+        self._heartbeat = Heartbeat(self._beat)
+        self._heartbeat.start()
 
     def close(self) -> None:
         """Tell the end; wait for what is queued, and for the broker, only so long."""
@@ -97,7 +97,7 @@ class TocsinMonitoring(MonitoringHub):
             return  # a child that was forked off has only a copy
         self.monitoring_hub_active = False
         raised = sys.exc_info()[1] or _left_unhandled()
-        self._heart.stop()
+        self._heartbeat.stop()
         messages: Queue[Any] = self.resource_msgs
         messages.put(None)
         self._reader.join(READER_END_S)

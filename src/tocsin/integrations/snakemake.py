@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from tocsin.client.tracking.heartbeat import HEARTBEAT_S, Heartbeat
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.integrations.files import DiskFiles, tails_of
-from tocsin.integrations.heart import HEARTBEAT_S, Heart
 from tocsin.integrations.snakemake_numbers import NumbersOfJobs
 from tocsin.integrations.snakemake_plan import facts_of, jobs_of, touches, workflow_that_logs
 from tocsin.integrations.snakemake_records import ENGINE, SnakemakeRun
@@ -92,14 +92,14 @@ class SnakemakeHook:
         self._lock = threading.Lock()
         self._run = SnakemakeRun(DiskFiles, name, run_id, heartbeat_s)
         self._sink = sink or Outbox(broker, source=f"/engines/{ENGINE}", spool=spool)
-        self._heart = Heart(self._beat, heartbeat_s)
+        self._heartbeat = Heartbeat(self._beat, heartbeat_s)
         self._seer = Seer()
         self._open = True
 
     def watch(self) -> None:
         """From here on, records carry what the workflow knows and does not log."""
         logging.getLogger(SNAKEMAKE_LOGGER).addFilter(self._seer)
-        self._heart.start()
+        self._heartbeat.start()
 
     def saw(self, record: logging.LogRecord) -> None:
         if os.getpid() != self._process:
@@ -121,7 +121,7 @@ class SnakemakeHook:
             if not self._open:
                 return
             self._open = False
-            self._heart.stop()
+            self._heartbeat.stop()
             logging.getLogger(SNAKEMAKE_LOGGER).removeFilter(self._seer)
             self._seer.workflow = None
             try:

@@ -19,7 +19,7 @@ from typing import Any
 
 from tocsin.integrations.snakemake_numbers import Numbers, NumbersOfJobs, differing
 from tocsin.integrations.telling import content_hash
-from tocsin.monitor.named_files import is_program, named_files
+from tocsin.monitor.command_files import is_program, named_files
 
 FRAMES_MAX = 16  # between a log record and the workflow that wrote it; Snakemake 9 has five
 JOBS_MAX = 200_000

@@ -11,7 +11,7 @@ from tocsin.integrations.files import Files
 from tocsin.integrations.snakemake_plan import Facts
 from tocsin.integrations.snakemake_words import path_within, version_of
 from tocsin.integrations.telling import content_hash
-from tocsin.monitor.named_files import is_program
+from tocsin.monitor.command_files import is_program
 
 TEXTS_CHARS_MAX = 384 << 10  # of all files; a message has a megabyte at most, and this is quoted
 NAMED_MAX = 100  # files that commands name

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
-from tocsin.client.tracking.times import time_text
+from tocsin.client.tracking.run import time_text
 from tocsin.wire.blackboard.messages import Message
 
 TEXT_CHARS_MAX = 4_096  # of a command, an error, a log's end

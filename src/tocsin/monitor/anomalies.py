@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from tocsin.monitor.durations import rough_duration_text
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import Anomaly
 from tocsin.monitor.states import (
@@ -17,7 +18,6 @@ from tocsin.monitor.states import (
     was_restarted,
 )
 from tocsin.monitor.times import NS_PER_S, read_ns, seconds_between, shown
-from tocsin.monitor.words import about
 
 CYCLE_SHOWN_MAX: Final = 8
 
@@ -126,7 +126,9 @@ def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anom
         return [_skew(first_ns, second_ns, None)]
     if apart_s <= CLOCKS_APART_S_MAX:
         return []
-    return [Anomaly(kind, f"by {about(apart_s)} ({shown(first_ns)}, {shown(second_ns)})")]
+    return [
+        Anomaly(kind, f"by {rough_duration_text(apart_s)} ({shown(first_ns)}, {shown(second_ns)})")
+    ]
 
 
 def _skew(first_ns: int, second_ns: int, activity: str | None) -> Anomaly:
@@ -147,7 +149,9 @@ def _furthest(row: Row) -> tuple[int, int]:
 
 
 def _ahead(row: Row, activity: str | None) -> Anomaly:
-    detail = f"a time was {about(row['ahead'] / NS_PER_S)} ahead of when it was received"
+    detail = (
+        f"a time was {rough_duration_text(row['ahead'] / NS_PER_S)} ahead of when it was received"
+    )
     return Anomaly(FROM_THE_FUTURE, detail, activity, seq=row.get("ahead_at"))
 
 

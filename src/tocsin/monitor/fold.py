@@ -24,11 +24,11 @@ from tocsin.monitor.rules import (
     StateRule,
 )
 from tocsin.monitor.times import NS_PER_S, read_ns
-from tocsin.monitor.unions import united
 from tocsin.monitor.values import (
     NAME_CHARS_MAX,
     READERS,
     WHOLE_MAX,
+    bounded_union,
     is_cut,
     numbers_by_name,
     objects,
@@ -39,8 +39,8 @@ from tocsin.ontology import Vocabulary
 Row = dict[str, Any]
 _Rules = tuple[tuple[StateRule, ...], tuple[FieldRule, ...]]
 
-# By so much a clock may be ahead of ours before its time is doubted. Machines with NTP differ by
-# far less; a wrong zone differs by at least half an hour.
+# A clock may be ahead of ours by so much and is still believed. Machines with NTP differ by far
+# less; a wrong zone differs by at least half an hour.
 AHEAD_NS_MAX: Final = 300 * NS_PER_S
 PLAN_TASKS_MAX: Final = 100_000  # in one message
 ATTEMPT_MAX: Final = 1_000_000
@@ -48,10 +48,10 @@ _PLANS: Final = frozenset({"ActivityPlan", "PlannedActivities", "PlannedCounts"}
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A message, where it stands in the log, and when it came.
+class RunMessage:
+    """A message about a run: its pairs, its place in the log, and when it was received.
 
-    `derived`: we said it ourselves. It is kept among the events of its run and is no news of it.
+    `derived`: the monitor published it. It is kept with the events of its run and changes no state.
     """
 
     pairs: Mapping[str, str]
@@ -62,8 +62,8 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Told:
-    """What a message says: of its run, and of activities by (id, attempt)."""
+class ParsedMessage:
+    """What a message says of its run, and of activities by (id, attempt)."""
 
     run: str
     run_row: Row
@@ -72,19 +72,19 @@ class Told:
     """When it happened, as far as that can be believed."""
 
 
-class Reading:
-    """The table, looked up by concept, for one vocabulary."""
+class ConceptRules:
+    """The rules of `rules.py` by concept, for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self.activity_events = vocabulary.below("ActivityEvent")
         self.events = vocabulary.below("Event")
-        self.rules: dict[str, dict[str, _Rules]] = {
+        self.of: dict[str, dict[str, _Rules]] = {
             entity: self._rules_of(entity) for entity in ("run", "activity")
         }
         self.moves = frozenset(
             concept
-            for rules in self.rules.values()
+            for rules in self.of.values()
             for concept, (states, _) in rules.items()
             if states
         )
@@ -131,52 +131,52 @@ def _nearest(concept: str, ruled: Iterable[str], vocabulary: Vocabulary) -> list
     return []
 
 
-def told(heard: Heard, reading: Reading) -> Told | None:
+def parse_message(message: RunMessage, rules: ConceptRules) -> ParsedMessage | None:
     """What the message says of its run; None if it does not say of which."""
-    pairs = heard.pairs
+    pairs = message.pairs
     run = pairs.get("RunId", "")
     if not run or len(run) > NAME_CHARS_MAX:
         return None
-    stamps = Stamps(heard, reading)
+    times = MessageTimes(message, rules)
     activity = pairs.get("ActivityId", "")[:NAME_CHARS_MAX]
-    found = Told(run, {}, order_ns=stamps.order_ns)
-    _fill(found.run_row, "run", stamps, reading, alone=not activity)
+    found = ParsedMessage(run, {}, order_ns=times.order_ns)
+    _fill(found.run_row, "run", times, rules, alone=not activity)
     if activity:
         row: Row = {}
-        _fill(row, "activity", stamps, reading, alone=False)
+        _fill(row, "activity", times, rules, alone=False)
         found.activities[activity, attempt_number(pairs.get("Attempt"))] = row
-    elif is_nameless(pairs, reading):
-        found.run_row["nameless_at"] = heard.seq
-    if stamps.ahead_ns:
+    elif is_nameless(pairs, rules):
+        found.run_row["nameless_at"] = message.seq
+    if times.ahead_ns:
         target = found.run_row if not activity else row
-        target["ahead"] = stamps.ahead_ns
-        target["ahead_at"] = heard.seq
-    if stamps.undated:
-        found.run_row["undated_at"] = heard.seq
+        target["ahead"] = times.ahead_ns
+        target["ahead_at"] = message.seq
+    if times.undated:
+        found.run_row["undated_at"] = message.seq
     if "ActivityPlan" in pairs:
-        _add_plan(found, pairs["ActivityPlan"], stamps)
+        _add_plan(found, pairs["ActivityPlan"], times)
     return found
 
 
-def is_nameless(pairs: Mapping[str, str], reading: Reading) -> bool:
+def is_nameless(pairs: Mapping[str, str], rules: ConceptRules) -> bool:
     """True if something happened to an activity and nobody says to which; a plan is of many."""
-    happened = reading.activity_events.intersection(pairs)
+    happened = rules.activity_events.intersection(pairs)
     return bool(happened) and (happened != {"ActivityPlanned"} or _PLANS.isdisjoint(pairs))
 
 
-class Stamps:
+class MessageTimes:
     """The times of one message: of each of its events, and the one that orders it."""
 
-    __slots__ = ("ahead_ns", "heard", "of", "order_ns", "undated")
+    __slots__ = ("ahead_ns", "message", "of", "order_ns", "undated")
 
-    def __init__(self, heard: Heard, reading: Reading) -> None:
-        self.heard = heard
+    def __init__(self, message: RunMessage, rules: ConceptRules) -> None:
+        self.message = message
         self.of: dict[str, int] = {}
         self.undated = False
-        base_ns = read_ns(heard.time)
+        base_ns = read_ns(message.time)
         waiting: list[str] = []
-        for concept, value in heard.pairs.items():
-            if concept not in reading.events:
+        for concept, value in message.pairs.items():
+            if concept not in rules.events:
                 continue
             moment_ns = read_ns(value)
             if moment_ns is None:
@@ -186,20 +186,20 @@ class Stamps:
         if base_ns is None:
             base_ns = max(self.of.values(), default=None)
         latest_ns = max(self.of.values(), default=base_ns or 0)
-        received_ns = heard.received_ns
+        received_ns = message.received_ns
         ahead_ns = max(latest_ns, base_ns or 0) - received_ns
         self.ahead_ns = ahead_ns if ahead_ns > AHEAD_NS_MAX else 0
         if base_ns is None:
             base_ns = received_ns
         for concept in waiting:
             self.of[concept] = base_ns
-            self.undated |= concept in reading.moves and bool(heard.pairs[concept])
+            self.undated |= concept in rules.moves and bool(message.pairs[concept])
         self.order_ns = believed_ns(base_ns, received_ns)
 
     def order_of(self, concept: str) -> int:
         moment_ns = self.of.get(concept)
         return (
-            self.order_ns if moment_ns is None else believed_ns(moment_ns, self.heard.received_ns)
+            self.order_ns if moment_ns is None else believed_ns(moment_ns, self.message.received_ns)
         )
 
 
@@ -208,47 +208,46 @@ def believed_ns(moment_ns: int, received_ns: int) -> int:
     return received_ns if moment_ns - received_ns > AHEAD_NS_MAX else moment_ns
 
 
-def _fill(row: Row, entity: str, stamps: Stamps, reading: Reading, *, alone: bool) -> None:
-    heard = stamps.heard
-    seq = heard.seq
-    rules = reading.rules[entity]
-    row["last_event"] = stamps.order_ns
-    row["last_received"] = heard.received_ns
+def _fill(row: Row, entity: str, times: MessageTimes, rules: ConceptRules, *, alone: bool) -> None:
+    message = times.message
+    seq = message.seq
+    row["last_event"] = times.order_ns
+    row["last_received"] = message.received_ns
     if entity == "run":
-        row["first_received"] = heard.received_ns
-    for concept, text in heard.pairs.items():
-        found = rules.get(concept)
+        row["first_received"] = message.received_ns
+    for concept, text in message.pairs.items():
+        found = rules.of[entity].get(concept)
         if found is None:
             continue
         for state in found[0]:
-            put(row, "state", [state.phase, stamps.order_of(concept), seq, state.state])
+            put(row, "state", [state.phase, times.order_of(concept), seq, state.state])
             if state.phase > ENDING:
                 put(row, "ends", [state.state])
         for rule in found[1]:
             if rule.alone and not alone:
                 continue
-            value = _value(rule.kind, text, concept, stamps)
+            value = _value(rule.kind, text, concept, times)
             if value is not None:
                 latest = rule.merge == "latest"
-                put(row, rule.field, [stamps.order_ns, seq, value] if latest else value)
+                put(row, rule.field, [times.order_ns, seq, value] if latest else value)
                 if rule.kind == "text" and is_cut(text):
                     put(row, "over", [rule.field])
 
 
-def _value(kind: Kind, text: str, concept: str, stamps: Stamps) -> Any:
+def _value(kind: Kind, text: str, concept: str, times: MessageTimes) -> Any:
     if kind == "time":
-        return stamps.of.get(concept)
+        return times.of.get(concept)
     if kind == "order":
-        return stamps.order_of(concept)
+        return times.order_of(concept)
     if kind == "received":
-        return stamps.heard.received_ns
+        return times.message.received_ns
     return READERS[kind](text)
 
 
-def _add_plan(found: Told, text: str, stamps: Stamps) -> None:
+def _add_plan(found: ParsedMessage, text: str, times: MessageTimes) -> None:
     """Each task that was announced is an activity from then on."""
     found.run_row["plan"] = 1
-    seq, order_ns = stamps.heard.seq, stamps.order_ns
+    seq, order_ns = times.message.seq, times.order_ns
     for task in planned_tasks(text):
         if task is None:
             found.run_row["nameless_at"] = seq
@@ -324,7 +323,7 @@ def put(row: Row, name: str, cell: Any) -> None:
 
 
 def merge_into(row: Row, other: Row) -> None:
-    """Make the row what both rows say."""
+    """Merge the other row into this one."""
     for name, cell in other.items():
         had = row.get(name)
         if had is None:
@@ -338,13 +337,13 @@ def merge_into(row: Row, other: Row) -> None:
 
 
 def _unite(row: Row, name: str, one: list[str], other: list[str]) -> None:
-    row[name], is_over = united(name, one, other)
+    row[name], is_over = bounded_union(name, one, other)
     if is_over:
         put(row, "over", [name])
 
 
 def merge(row: Row, other: Row) -> Row:
-    """What both rows say."""
+    """Both rows merged into one."""
     both = dict(row)
     merge_into(both, other)
     return both

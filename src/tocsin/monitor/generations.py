@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tocsin.monitor.fold import Heard, Told, believed_ns
+from tocsin.monitor.fold import ParsedMessage, RunMessage, believed_ns
 from tocsin.monitor.states import CLOCKS_APART_S_MAX, is_zone_apart
 from tocsin.monitor.times import seconds_between
 
@@ -28,7 +28,7 @@ def named(run_id: str, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Boundary:
     """A message that says that a run was created, was started, or ended; and when."""
 
     created_ns: int | None
@@ -42,16 +42,16 @@ class Turn:
         return min(times, default=None)
 
 
-def turn_of(said: Told, heard: Heard) -> Turn | None:
+def boundary_of(parsed: ParsedMessage, message: RunMessage) -> Boundary | None:
     """Whether the message says that its run was created, was started or ended, and when."""
-    row, received_ns = said.run_row, heard.received_ns
+    row, received_ns = parsed.run_row, message.received_ns
     created_ns, started_ns, ended_ns = (
         believed_ns(row[name], received_ns) if name in row else None
         for name in ("created", "started", "ended")
     )
     if created_ns is None and started_ns is None and ended_ns is None:
         return None
-    return Turn(created_ns, started_ns, ended_ns, received_ns)
+    return Boundary(created_ns, started_ns, ended_ns, received_ns)
 
 
 @dataclass(slots=True)
@@ -66,18 +66,18 @@ class Generation:
     started_ns: int | None = None
     """The latest start."""
     ended_ns: int | None = None
-    heard_ns: int = 0
+    received_ns: int = 0
     """When its last beginning was received."""
 
-    def add(self, turn: Turn) -> None:
-        opened_ns = turn.opened_ns
+    def add(self, boundary: Boundary) -> None:
+        opened_ns = boundary.opened_ns
         if opened_ns is not None:
             self.opened_ns = _least(self.opened_ns, opened_ns)
             self.opened_last_ns = _greatest(self.opened_last_ns, opened_ns)
-            self.heard_ns = max(self.heard_ns, turn.received_ns)
-        self.created_ns = _least(self.created_ns, turn.created_ns)
-        self.started_ns = _greatest(self.started_ns, turn.started_ns)
-        self.ended_ns = _greatest(self.ended_ns, turn.ended_ns)
+            self.received_ns = max(self.received_ns, boundary.received_ns)
+        self.created_ns = _least(self.created_ns, boundary.created_ns)
+        self.started_ns = _greatest(self.started_ns, boundary.started_ns)
+        self.ended_ns = _greatest(self.ended_ns, boundary.ended_ns)
 
 
 class Generations:
@@ -86,16 +86,16 @@ class Generations:
     def __init__(self, known: Iterable[Generation] = ()) -> None:
         self.known = list(known)
 
-    def take(self, turn: Turn) -> int:
+    def take(self, boundary: Boundary) -> int:
         """The number of the run that the message belongs to; it may be the first word of it."""
-        opened_ns = turn.opened_ns
-        at_ns = opened_ns if opened_ns is not None else turn.ended_ns
+        opened_ns = boundary.opened_ns
+        at_ns = opened_ns if opened_ns is not None else boundary.ended_ns
         found = self._at(at_ns or 0)
-        if found is None or self._is_another(found, turn):
+        if found is None or self._is_another(found, boundary):
             number = 1 + max((each.number for each in self.known), default=0)
             found = Generation(number)
             self.known.append(found)
-        found.add(turn)
+        found.add(boundary)
         return found.number
 
     def number_at(self, at_ns: int) -> int:
@@ -112,13 +112,13 @@ class Generations:
             return max(begun, key=lambda each: (_begin(each), each.number))
         return min(self.known, key=lambda each: (_begin(each), each.number))
 
-    def _is_another(self, found: Generation, turn: Turn) -> bool:
-        if turn.opened_ns is None or len(self.known) >= GENERATIONS_MAX:
+    def _is_another(self, found: Generation, boundary: Boundary) -> bool:
+        if boundary.opened_ns is None or len(self.known) >= GENERATIONS_MAX:
             return False
-        return is_another(found, turn, turn.opened_ns)
+        return is_another(found, boundary, boundary.opened_ns)
 
 
-def is_another(run: Generation, turn: Turn, at_ns: int) -> bool:
+def is_another(run: Generation, boundary: Boundary, at_ns: int) -> bool:
     """True if this beginning cannot be that of the run: it is another run with the same id.
 
     It came after the run's end; or, where no end was told, so long after or before the beginning
@@ -131,15 +131,15 @@ def is_another(run: Generation, turn: Turn, at_ns: int) -> bool:
     if run.opened_ns <= at_ns <= last_ns:
         return False
     apart_s = seconds_between(last_ns if at_ns > last_ns else run.opened_ns, at_ns)
-    received_s = seconds_between(run.heard_ns, turn.received_ns)
+    received_s = seconds_between(run.received_ns, boundary.received_ns)
     if is_zone_apart(apart_s) and received_s < abs(apart_s) / 2:
         return False
     if at_ns > last_ns:
         if run.ended_ns is not None and run.ended_ns < at_ns:
             return True
         return run.started_ns is not None and apart_s > CLOCKS_APART_S_MAX
-    is_told_already = run.started_ns if turn.started_ns is not None else run.created_ns
-    return is_told_already is not None and -apart_s > CLOCKS_APART_S_MAX
+    known_ns = run.started_ns if boundary.started_ns is not None else run.created_ns
+    return known_ns is not None and -apart_s > CLOCKS_APART_S_MAX
 
 
 def _begin(run: Generation) -> int:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tocsin.monitor.words import lasting
+from tocsin.monitor.durations import duration_text
 
 TASKS_MAX = 5_000  # of a larger run, the first so many are looked at
 LOOK_BACK_MAX = 64  # tasks ended before one started, latest first, that it may have waited for
@@ -19,7 +19,7 @@ WAIT_SHARE_MIN = 0.1  # of the shorter of the two
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class TaskSpan:
     """A task that ran: whose output it reads (`data`), whom it was told to wait for (`control`).
 
     `asked_s` is when it was handed to a queue, or tried for the first time: what it waited for
@@ -50,7 +50,7 @@ class Hint:
     why: str
 
 
-def unknown_because(tasks: Sequence[Ran]) -> str | None:
+def why_no_hints(tasks: Sequence[TaskSpan]) -> str | None:
     """Why nothing can be said of who need not have waited; None if something can."""
     if not tasks:
         return "nothing has run to its end yet"
@@ -59,7 +59,7 @@ def unknown_because(tasks: Sequence[Ran]) -> str | None:
     return None
 
 
-def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
+def hints(tasks: Sequence[TaskSpan], slots: int) -> list[Hint]:
     """What could have run at once, by pairs of types, the most time saved first.
 
     A task could have started as soon as its data was there and a slot was free. Whatever it waited
@@ -68,7 +68,7 @@ def hints(tasks: Sequence[Ran], slots: int) -> list[Hint]:
     nobody has told of any dependence, who needs whom is not known, and nothing is said.
     """
     ran = tasks[:TASKS_MAX]
-    if unknown_because(ran) is not None:
+    if why_no_hints(ran) is not None:
         return []
     by_end = sorted(_sound(ran), key=lambda place: ran[place].ended_s)
     ends_s = [ran[place].ended_s for place in by_end]
@@ -101,18 +101,18 @@ class _Wait:
     was_told: bool
 
 
-def _sound(ran: Sequence[Ran]) -> list[int]:
+def _sound(ran: Sequence[TaskSpan]) -> list[int]:
     """Tasks with times that can be; comparing with what is no number is false."""
     return [
         place for place, task in enumerate(ran) if 0 <= task.started_s <= task.ended_s < TIME_S_MAX
     ]
 
 
-def _there(places: Sequence[int], ran: Sequence[Ran], itself: int) -> list[int]:
+def _there(places: Sequence[int], ran: Sequence[TaskSpan], itself: int) -> list[int]:
     return [place for place in places if 0 <= place < len(ran) and place != itself]
 
 
-def _ancestors(ran: Sequence[Ran], place: int) -> set[int]:
+def _ancestors(ran: Sequence[TaskSpan], place: int) -> set[int]:
     """All tasks whose data it reads, directly or by others."""
     waiting = _there(ran[place].data, ran, place)
     seen = set(waiting)
@@ -125,7 +125,7 @@ def _ancestors(ran: Sequence[Ran], place: int) -> set[int]:
 
 
 def _waited_for(
-    ran: Sequence[Ran],
+    ran: Sequence[TaskSpan],
     place: int,
     by_end: Sequence[int],
     ends_s: Sequence[float],
@@ -144,7 +144,7 @@ def _waited_for(
     return None
 
 
-def _free_times(tasks: Sequence[Ran], slots: int) -> list[tuple[float, float]]:
+def _free_times(tasks: Sequence[TaskSpan], slots: int) -> list[tuple[float, float]]:
     """When at least one slot was free, as spans of time in order."""
     changes = sorted(
         [(task.started_s, 1) for task in tasks] + [(task.ended_s, -1) for task in tasks]
@@ -185,6 +185,6 @@ def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> Hint:
     count = f"{len(waits)} times" if len(waits) > 1 else "once"
     why = (
         f"{second} waited for {first} {count}, though it reads none of its data and there was "
-        f"room for both; {cause}. Side by side they would save up to {lasting(saves_s)}."
+        f"room for both; {cause}. Side by side they would save up to {duration_text(saves_s)}."
     )
     return Hint(first, second, saves_s, why)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from tocsin.monitor.learned import CostModel, StatsRow
-
 RunState = Literal[
     "created", "running", "idle", "suspended", "completed", "failed", "aborted", "lost"
 ]
@@ -259,45 +257,3 @@ class FileLineage:
     down: tuple[LineageStep, ...]
     more: bool
     """True if there is more than was asked for, or than is told at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPart:
-    """A part of a history; from when to when its attempts ended."""
-
-    count: int = 0
-    failed: int = 0
-    mean_s: float | None = None
-    p50_s: float | None = None
-    p90_s: float | None = None
-    p99_s: float | None = None
-    first: str | None = None
-    last: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRecord:
-    """How an activity went in the past: over the durations of attempts that succeeded.
-
-    With the pipeline's tables it has two parts, and no attempt is in both.
-    """
-
-    type: str
-    count: int
-    failed: int
-    mean_s: float | None
-    p50_s: float | None
-    p90_s: float | None
-    p99_s: float | None
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    versions: tuple[str, ...]
-    recent: tuple[ActivityRecord, ...]
-    is_exact: bool = True
-    """False where quantiles and bins were put together from those of parts."""
-    tables: HistoryPart | None = None
-    since: HistoryPart | None = None
-    learned: Mapping[str, Any] | None = None
-    """Which tables, and how old they are."""
-    by_version: tuple[StatsRow, ...] = ()
-    cost_models: tuple[CostModel, ...] = ()

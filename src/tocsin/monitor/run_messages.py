@@ -1,6 +1,6 @@
-"""Hearing: which events tell of runs, and what they say in concepts.
+"""Which events are about runs, and what they say in concepts.
 
-The live monitor and the archive both listen through here, so that they hear the same.
+The live monitor and the archive both read events here, so that they agree.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import msgspec
 
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.fold import Heard
+from tocsin.monitor.alerts.messages import SOURCE
+from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.ontology import Vocabulary
 from tocsin.wire.blackboard.normal import TYPE_PREFIX, pairs_of
@@ -25,31 +25,31 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _read_pairs = msgspec.json.Decoder(dict[str, str]).decode
 
 
-class NotAName(ValueError):
-    """The message says of which run it is in a way that nobody could ask for."""
+class BadRunId(ValueError):
+    """The RunId of a message is too long or not printable."""
 
 
-def heard(stored: Stored, vocabulary: Vocabulary) -> Heard | None:
+def run_message(stored: Stored, vocabulary: Vocabulary) -> RunMessage | None:
     """What the event says in concepts, if it may be about a run or a workflow's version.
 
-    Raises NotAName if its RunId is no name.
+    Raises BadRunId.
     """
     event = stored.event
-    if not tells_of_runs(event):
+    if not mentions_runs(event):
         return None
     pairs = _pairs(event, vocabulary)
     run_id = pairs.get("RunId")
     if run_id is None and "WorkflowName" not in pairs:
         return None
-    if run_id and not may_be_asked_for(run_id):
-        raise NotAName(f"RunId is too long or not printable: {run_id[:80]!r}")
+    if run_id and not is_valid_run_id(run_id):
+        raise BadRunId(f"RunId is too long or not printable: {run_id[:80]!r}")
     # To the microsecond, as the archive keeps it: what is folded from there must be the same.
     received_ns = stored.received_ns // NS_PER_US * NS_PER_US
-    return Heard(pairs, stored.seq, received_ns, event.time, derived=event.source == SOURCE)
+    return RunMessage(pairs, stored.seq, received_ns, event.time, derived=event.source == SOURCE)
 
 
-def tells_of_runs(event: Event) -> bool:
-    """False if the event cannot say anything of runs; a quick look that opens nothing."""
+def mentions_runs(event: Event) -> bool:
+    """False if the event cannot be about a run; a quick check that parses nothing."""
     data = event.data
     if data and (b"RunId" in data or b"WorkflowName" in data):
         return True
@@ -57,8 +57,8 @@ def tells_of_runs(event: Event) -> bool:
 
 
 @lru_cache(maxsize=1_024)  # messages of a few runs come one after another
-def may_be_asked_for(run_id: str) -> bool:
-    """False if the id is no name: a line break in it has no place in an address or a table."""
+def is_valid_run_id(run_id: str) -> bool:
+    """False for an id that is too long or has a control character: it goes into URLs and tables."""
     return len(run_id) <= NAME_CHARS_MAX and not _CONTROL.search(run_id)
 
 

@@ -8,10 +8,15 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tocsin.archive.tables import USED
-from tocsin.monitor.faults import WORDS_CHARS_MAX
 from tocsin.monitor.rules import ENDING
-from tocsin.monitor.showing import INHERITED
-from tocsin.monitor.states import SAME_MOMENT_S_MAX, ZONE_SLACK_S, ZONE_STEP_S, ZONE_STEPS
+from tocsin.monitor.states import (
+    SAME_MOMENT_S_MAX,
+    WORDS_CHARS_MAX,
+    ZONE_SLACK_S,
+    ZONE_STEP_S,
+    ZONE_STEPS,
+)
+from tocsin.monitor.views import INHERITED
 from tocsin.pipeline.fold import cell_is_stamped, unpacked
 
 US_PER_S: Final = 1_000_000

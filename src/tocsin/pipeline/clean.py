@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tocsin.archive.tables import EVENTS, QUARANTINE
-from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.states import CLOCK_OFF_S_MIN, DELAY_S_MAX
 from tocsin.pipeline.attempts import is_zone_apart, seconds_between
 from tocsin.pipeline.derive.usage import WATCHED

@@ -20,8 +20,8 @@ from pyspark.sql.types import StructType
 from tocsin.archive.facts import MEMBERS
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.tables import USE
-from tocsin.monitor.alerts import SOURCE
-from tocsin.monitor.fold import AHEAD_NS_MAX, Reading
+from tocsin.monitor.alerts.messages import SOURCE
+from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
 from tocsin.monitor.rules import (
     ANY,
     CURRENT,
@@ -37,7 +37,7 @@ from tocsin.monitor.rules import (
     StateRule,
 )
 from tocsin.monitor.times import NS_PER_US
-from tocsin.monitor.unions import BYTES_MAX, BYTES_MAX_OF, ITEMS_MAX
+from tocsin.monitor.values import BYTES_MAX, BYTES_MAX_OF, ITEMS_MAX
 from tocsin.ontology import built_in
 
 RUN_KEY: Final = ("run",)
@@ -104,7 +104,7 @@ def _rules(entity: Entity) -> tuple[tuple[Moved, ...], dict[str, list[Moved]]]:
     for rule in FIELD_RULES:
         if rule.entity == entity and rule.concept == ANY:
             fields.setdefault(rule.field, []).append(Moved(ANY, rule))
-    for concept, (states, sets) in Reading(built_in()).rules[entity].items():
+    for concept, (states, sets) in ConceptRules(built_in()).of[entity].items():
         moves += (Moved(concept, state) for state in states)
         for rule in sets:
             fields.setdefault(rule.field, []).append(Moved(concept, rule))
@@ -349,7 +349,7 @@ def _flat(column: str) -> Column:
 
 
 def _fitting(column: str) -> Column:
-    """The texts; of too many the shortest, as `monitor.unions` keeps them."""
+    """The texts; of too many the shortest, as `monitor.values` keeps them."""
     texts = F.col(column)
     bytes_max = BYTES_MAX_OF.get(column, BYTES_MAX)
     sized = F.sort_array(

@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from tocsin.monitor.fold import Reading
-from tocsin.monitor.generations import MARK, Generations, Turn
+from tocsin.monitor.fold import ConceptRules
+from tocsin.monitor.generations import MARK, Boundary, Generations
 from tocsin.monitor.times import NS_PER_US
 from tocsin.ontology import built_in
 from tocsin.pipeline.fold import AHEAD_US, is_telling
@@ -48,7 +48,7 @@ def turns_of(messages: DataFrame) -> DataFrame:
 
 def _believed(name: str, members: set[str], received_us: Column) -> Column:
     """When the message says that it happened, as `monitor.fold.believed_ns` has it."""
-    rules = Reading(built_in()).rules["run"]
+    rules = ConceptRules(built_in()).of["run"]
     concepts = [
         concept
         for concept, (_, sets) in rules.items()
@@ -145,8 +145,8 @@ def _uses(run: str, rows: Iterable[Any]) -> _Uses:
     return found
 
 
-def _turn(row: Any) -> Turn:
+def _turn(row: Any) -> Boundary:
     created_ns, started_ns, ended_ns = (
         None if row[name] is None else row[name] * NS_PER_US for name in _TIMES
     )
-    return Turn(created_ns, started_ns, ended_ns, row.received_us * NS_PER_US)
+    return Boundary(created_ns, started_ns, ended_ns, row.received_us * NS_PER_US)

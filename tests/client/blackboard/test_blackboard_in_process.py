@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.blackboard import InProcessBlackboard, Message, Profile
-from tocsin.client.blackboard.wanted import wanted
+from tocsin.client.tracking.profile_filter import profile_filter
 from tocsin.errors import UnknownConcept
 from tocsin.ontology import built_in
 
@@ -96,7 +96,7 @@ def test_leaving_out_what_nobody_asked_for_changes_nothing_for_a_subscriber(
     asked: frozenset[str], pairs: dict[str, str]
 ) -> None:
     message = Message(pairs, id="1")
-    thin = wanted(Profile(1, tuple(asked)), IDENTITY).thinned(message)
+    thin = profile_filter(Profile(1, tuple(asked)), IDENTITY).apply(message)
 
     tells = asked & pairs.keys() - IDENTITY
     if thin is None:
@@ -109,4 +109,4 @@ def test_leaving_out_what_nobody_asked_for_changes_nothing_for_a_subscriber(
 def test_when_everything_is_wanted_nothing_is_left_out() -> None:
     message = Message({"RunId": "r", "Host": "h"})
 
-    assert wanted(Profile(1, (), everything=True), IDENTITY).thinned(message) is message
+    assert profile_filter(Profile(1, (), everything=True), IDENTITY).apply(message) is message

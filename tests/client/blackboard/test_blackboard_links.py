@@ -11,7 +11,7 @@ import pytest
 
 from served import Served, served
 from tocsin.client.blackboard import Delivered, HttpLink, Link, Message, Subscription, WebSocketLink
-from tocsin.client.blackboard.opening import open_link
+from tocsin.client.blackboard.open_link import open_link
 from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker
 
 AT = "2026-11-16T06:40:00.000Z"
@@ -128,8 +128,8 @@ def test_a_link_to_where_nobody_is_says_so(opened: Opened) -> None:
 def test_a_broker_that_takes_a_subscription_without_a_word_is_given_up(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("kept_up.BEGIN_S_MAX", "socket_line.HANDSHAKE_S_MAX"):
-        monkeypatch.setattr(f"tocsin.client.blackboard.{module}", 0.05)
+    for module in ("blackboard.remote.START_S_MAX", "transport.websocket.HANDSHAKE_S_MAX"):
+        monkeypatch.setattr(f"tocsin.client.{module}", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         link = opened(f"http://127.0.0.1:{silent.getsockname()[1]}")
 

@@ -118,7 +118,7 @@ def test_it_waits_for_a_broker_that_is_not_there_yet(tmp_path: Path) -> None:
         writer = threading.Thread(
             target=keep_log,
             args=(link, ["RunId"], journal),
-            kwargs={"after": 0, "count_max": 1, "on_away": lambda error: waits.set()},
+            kwargs={"after": 0, "count_max": 1, "on_unreachable": lambda error: waits.set()},
         )
         writer.start()
         assert waits.wait(30)

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 from tracked import Heard, eventually
 
-from tocsin.client.tracking import BeforeAfter, Periodic, Told, register_monitor, unregister_monitor
+from tocsin.client.tracking import (
+    Aggregation,
+    BeforeAfter,
+    Periodic,
+    register_monitor,
+    unregister_monitor,
+)
 from tocsin.client.tracking.monitors import built_in as built_in_module
 from tocsin.client.tracking.monitors import gpu
 from tocsin.client.tracking.monitors.built_in import built_in_monitors, counted_uj, used_uj
@@ -110,12 +116,14 @@ def test_a_periodic_monitor_runs_beside_the_activity_in_a_thread_of_its_own(tmp_
     assert threads == {"tocsin-Cost"}
 
 
-@pytest.mark.parametrize(("told", "value"), [(Told.AVERAGE, "2"), (Told.PEAK, "3")])
+@pytest.mark.parametrize(
+    ("aggregation", "value"), [(Aggregation.AVERAGE, "2"), (Aggregation.PEAK, "3")]
+)
 def test_a_periodic_monitor_may_tell_one_value_at_the_end(
-    tmp_path: Path, told: Told, value: str
+    tmp_path: Path, aggregation: Aggregation, value: str
 ) -> None:
     values = iter([1, 3])
-    register_monitor("Cost", Periodic(lambda: next(values), every_s=100, told=told))
+    register_monitor("Cost", Periodic(lambda: next(values), every_s=100, aggregation=aggregation))
     heard = Heard("Cost")
     with heard.workflow(tmp_path) as run, run.activity("align"):
         pass

@@ -18,7 +18,7 @@ from tocsin.access.session import anonymous
 from tocsin.config import load
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import MailboxNode
-from tocsin.errors import DataDirectoryInUse, NoSuchBox, TooLarge, TooManySubscriptions
+from tocsin.errors import DataDirectoryInUse, NoSuchBox
 from tocsin.services.mailbox.box_reader import Taken
 from tocsin.services.mailbox.mailboxes import Mailboxes
 from tocsin.wire.msgbox.content import BoxMessage, box_message
@@ -75,40 +75,6 @@ def test_nothing_is_on_disk_before_the_first_box(tmp_path: Path) -> None:
     run(tmp_path, script)
 
 
-def test_what_was_sent_to_a_box_is_taken_once_in_order_and_from_that_box_alone(
-    tmp_path: Path,
-) -> None:
-    async def script(office: Mailboxes) -> None:
-        mine, yours = await office.create(OWNER), await office.create(OWNER)
-        await office.store(OWNER, mine, numbered(1, 2))
-        await office.store(OWNER, yours, numbered(7))
-        await office.store(OWNER, mine, numbered(3))
-
-        assert bodies(await take(office, mine, 2)) == expected(1, 2)
-        assert bodies(await take(office, mine, 2)) == expected(3)
-        assert bodies(await take(office, mine, 2)) == []
-        assert bodies(await take(office, yours, 2)) == expected(7)
-
-    run(tmp_path, script)
-
-
-def test_a_destroyed_box_takes_nothing_and_gives_nothing(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        box = await office.create(OWNER)
-        await office.store(OWNER, box, numbered(1))
-        await office.destroy(OWNER, box)
-
-        for ask in (
-            take(office, box, 1),
-            office.store(OWNER, box, numbered(2)),
-            office.destroy(OWNER, box),
-        ):
-            with pytest.raises(NoSuchBox):
-                await ask
-
-    run(tmp_path, script)
-
-
 def test_what_the_last_answer_handed_out_comes_again_after_a_restart_and_nothing_is_lost(
     tmp_path: Path,
 ) -> None:
@@ -127,88 +93,6 @@ def test_what_the_last_answer_handed_out_comes_again_after_a_restart_and_nothing
     run(tmp_path, first)
     _last.clear()
     run(tmp_path, second)
-
-
-def test_the_same_message_sent_again_is_in_the_box_once(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        box, other = await office.create(OWNER), await office.create(OWNER)
-        message = BoxMessage(b"<m/>", message_id="urn:1")
-        for sent in (message, message, BoxMessage(b"<n/>", message_id="urn:1")):
-            await office.store(OWNER, box, [sent])
-        await office.store(OWNER, other, [message])
-
-        assert bodies(await take(office, box, 10)) == [b"<m/>", b"<n/>"]
-        assert bodies(await take(office, other, 10)) == [b"<m/>"]
-
-    run(tmp_path, script)
-
-
-def test_past_its_limit_a_box_gives_up_the_oldest_and_says_so_once(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        box = await office.create(OWNER)
-        await office.store(OWNER, box, numbered(*range(8)))
-
-        first = await take(office, box, 2)
-        second = await take(office, box, 10)
-
-        assert (bodies(first), first.dropped) == (expected(3, 4), 3)
-        assert (bodies(second), second.dropped) == (expected(5, 6, 7), 0)
-
-    run(tmp_path, script, backlog=5)
-
-
-def test_what_was_handed_out_already_is_not_missed_when_it_goes(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        box = await office.create(OWNER)
-        await office.store(OWNER, box, numbered(1, 2, 3))
-        await take(office, box, 10)
-
-        await office.store(OWNER, box, numbered(4, 5))
-        kept = await take(office, box, 10)
-        await office.store(OWNER, box, numbered(*range(10, 17)))
-        lossy = await take(office, box, 10)
-
-        assert (bodies(kept), kept.dropped) == (expected(4, 5), 0)
-        assert (bodies(lossy), lossy.dropped) == (expected(14, 15, 16), 4)
-
-    run(tmp_path, script, backlog=3)
-
-
-def test_a_box_lives_as_long_as_it_is_taken_from(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        taken_from, left_alone = await office.create(OWNER), await office.create(OWNER)
-        for _ in range(6):
-            await asyncio.sleep(0.25)
-            await take(office, taken_from, 1)
-
-        with pytest.raises(NoSuchBox):
-            office.view(OWNER, left_alone)
-        await asyncio.sleep(1.2)
-        with pytest.raises(NoSuchBox):
-            office.view(OWNER, taken_from)
-
-    run(tmp_path, script, lease_s=1.0)
-
-
-def test_there_is_a_limit_to_boxes_and_one_that_goes_makes_room(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        first, _ = await office.create(OWNER), await office.create(OWNER)
-        with pytest.raises(TooManySubscriptions, match=r"boxes\.boxes_max|2 message boxes"):
-            await office.create(OWNER)
-        await office.destroy(OWNER, first)
-        await office.create(OWNER)
-
-    run(tmp_path, script, boxes_max=2)
-
-
-def test_a_message_too_large_for_a_box_is_refused_and_nothing_of_it_kept(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        box = await office.create(OWNER)
-        with pytest.raises(TooLarge):
-            await office.store(OWNER, box, [*numbered(1), BoxMessage(b"<m>" + b"x" * (1 << 20))])
-        assert bodies(await take(office, box, 10)) == []
-
-    run(tmp_path, script)
 
 
 def test_two_offices_on_one_directory_would_spoil_each_other(tmp_path: Path) -> None:

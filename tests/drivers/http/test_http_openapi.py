@@ -62,7 +62,7 @@ def routes() -> list[Route]:
         *dead_letter_routes(nobody),
         *directory_routes(nobody, nobody),
         *performance_routes(nobody),
-        *operation_routes(nobody, nobody),
+        *operation_routes(nobody, nobody, nobody),
         *status_routes(nobody, nobody),
     ]
     return routes_of(endpoints, nobody)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tocsin.cli.recorded_log import APPLICATION
 from tocsin.cli.runs_file import read_cases
 from tocsin.monitor.estimate import Done, PastRun, Plan, Planned
-from tocsin.monitor.estimate.evaluation import Case, with_times
+from tocsin.monitor.evaluation.estimates import Case, with_times
 
 HERE = Path(__file__).parent
 SNAKEMAKE_LOGS = sorted((HERE.parents[1] / "recordings/snakemake_repeats").glob("*.jsonl.gz"))

@@ -9,18 +9,18 @@ import pytest
 
 from monitor.estimate.estimate_runs import SHARED_RUNS, plan, run, snakemake_runs
 from tocsin.cli.runs_file import read_runs
-from tocsin.monitor.estimate import Done, Moment, PastRun, estimate, learn
-from tocsin.monitor.estimate.evaluation import (
+from tocsin.monitor.estimate import Done, PastRun, RunProgress, estimate, learn
+from tocsin.monitor.estimate.run_digest import digest
+from tocsin.monitor.evaluation.estimates import (
     BASELINES,
     STAGES,
     Application,
     as_report,
     evaluate,
     median_of,
-    moment_at,
+    progress_at,
     with_times,
 )
-from tocsin.monitor.estimate.experience import digest
 
 needs_data = pytest.mark.skipif(not SHARED_RUNS.exists(), reason="the recorded runs are not here")
 
@@ -48,7 +48,7 @@ def test_a_moment_holds_nothing_that_came_later(stage: float) -> None:
     one = run(1, 8)
     now_s = stage * one.makespan_s
 
-    moment = moment_at(one, now_s)
+    moment = progress_at(one, now_s)
 
     assert moment.elapsed_s == now_s
     assert all((task.ended_s or 0) <= now_s for task in moment.done.values())
@@ -86,8 +86,8 @@ def test_no_estimate_and_no_baseline_depends_on_what_comes_later(stage: float) -
     one = run(99, 9)
     now_s = stage * one.makespan_s
 
-    told = moment_at(one, now_s)
-    told_otherwise = moment_at(with_another_future(one, now_s), now_s)
+    told = progress_at(one, now_s)
+    told_otherwise = progress_at(with_another_future(one, now_s), now_s)
 
     assert told == told_otherwise
     assert estimate(known, told) == estimate(known, told_otherwise)
@@ -108,12 +108,14 @@ class Unread(dict[int, Done]):
 def test_nobody_asks_for_a_task_that_has_not_ended() -> None:
     known = learn([run(seed, samples) for seed, samples in enumerate([4, 6, 8, 10, 12])])
     one = run(99, 9)
-    moment = moment_at(one, one.makespan_s / 2)
+    moment = progress_at(one, one.makespan_s / 2)
     later = set(one.done) - set(moment.done)
 
     said = estimate(
         known,
-        Moment(moment.plan, moment.elapsed_s, Unread(dict(moment.done), later), moment.running),
+        RunProgress(
+            moment.plan, moment.elapsed_s, Unread(dict(moment.done), later), moment.running
+        ),
     )
 
     assert said == estimate(known, moment)
@@ -125,7 +127,7 @@ def test_a_past_run_looked_at_on_its_way_is_what_it_was_then() -> None:
     assert digested is not None
     now_s = 0.4 * one.makespan_s
 
-    moment, state = moment_at(one, now_s), digested.at(0.4)
+    moment, state = progress_at(one, now_s), digested.at(0.4)
 
     assert set(state.ended) == set(moment.done)
     assert dict(state.running) == pytest.approx(moment.running)

@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import plan, run, snakemake_runs
-from tocsin.monitor.estimate import Done, Estimate, Moment, PastRun, Plan, Planned, estimate, learn
-from tocsin.monitor.estimate.evaluation import moment_at
+from tocsin.monitor.estimate import (
+    Done,
+    Estimate,
+    PastRun,
+    Plan,
+    Planned,
+    RunProgress,
+    estimate,
+    learn,
+)
+from tocsin.monitor.evaluation.estimates import progress_at
 
 PAST = [run(seed, samples) for seed, samples in enumerate([4, 6, 8, 8, 10, 12, 12, 16, 20, 24])]
 KNOWN = learn(PAST)
@@ -26,7 +35,7 @@ def sound(said: Estimate) -> bool:
 def test_a_run_that_has_not_started_is_estimated_from_runs_like_it() -> None:
     new = run(99, 14)
 
-    said = estimate(KNOWN, Moment(new.plan, 0.0, {}, {}))
+    said = estimate(KNOWN, RunProgress(new.plan, 0.0, {}, {}))
 
     assert said is not None
     assert said.total_s == pytest.approx(new.makespan_s, rel=0.25)
@@ -40,7 +49,7 @@ def test_a_run_that_has_not_started_is_estimated_from_runs_like_it() -> None:
 def test_a_run_on_its_way_is_estimated_from_where_it_stands(fraction: float) -> None:
     new = run(99, 14, speed=1.5)
 
-    said = estimate(KNOWN, moment_at(new, fraction * new.makespan_s))
+    said = estimate(KNOWN, progress_at(new, fraction * new.makespan_s))
 
     assert said is not None
     assert sound(said)
@@ -52,7 +61,7 @@ def test_more_input_takes_longer() -> None:
     known = learn(past)
 
     little, much = (
-        estimate(known, Moment(plan(6, sample_bytes=size), 0.0, {}, {}))
+        estimate(known, RunProgress(plan(6, sample_bytes=size), 0.0, {}, {}))
         for size in (1_500_000, 7_000_000)
     )
 
@@ -68,7 +77,7 @@ def test_the_version_at_hand_counts_more_than_another() -> None:
     started = {0: 0.0, 2: 0.0, 4: 0.0, 6: 0.0}
 
     said = {
-        version: estimate(known, Moment(plan(8, version=version), 1.0, {}, started))
+        version: estimate(known, RunProgress(plan(8, version=version), 1.0, {}, started))
         for version in ("1", "2")
     }
 
@@ -80,15 +89,15 @@ def test_the_version_at_hand_counts_more_than_another() -> None:
 def test_with_no_past_and_nothing_ended_nothing_is_said() -> None:
     nothing = learn([])
 
-    assert estimate(nothing, Moment(plan(4), 0.0, {}, {})) is None
-    assert estimate(nothing, Moment(plan(4), 30.0, {}, {0: 0.0})) is None
-    assert estimate(nothing, Moment(Plan(()), 30.0, {}, {})) is None
+    assert estimate(nothing, RunProgress(plan(4), 0.0, {}, {})) is None
+    assert estimate(nothing, RunProgress(plan(4), 30.0, {}, {0: 0.0})) is None
+    assert estimate(nothing, RunProgress(Plan(()), 30.0, {}, {})) is None
 
 
 def test_with_no_past_the_run_s_own_pace_is_told_with_a_wide_interval() -> None:
     new = run(99, 12)
 
-    said = estimate(learn([]), moment_at(new, new.makespan_s / 2))
+    said = estimate(learn([]), progress_at(new, new.makespan_s / 2))
 
     assert said is not None
     assert sound(said)
@@ -102,7 +111,7 @@ def test_the_more_runs_are_known_the_narrower_the_interval() -> None:
     new = run(99, 14)
     widths = []
     for count in (1, 3, 10):
-        said = estimate(learn(PAST[-count:]), Moment(new.plan, 0.0, {}, {}))
+        said = estimate(learn(PAST[-count:]), RunProgress(new.plan, 0.0, {}, {}))
         assert said is not None
         widths.append(said.high_s / said.low_s)
 
@@ -112,7 +121,7 @@ def test_the_more_runs_are_known_the_narrower_the_interval() -> None:
 def test_the_reason_names_the_critical_path_the_slowest_activity_and_the_pace() -> None:
     new = run(99, 14, speed=2.0)
 
-    said = estimate(KNOWN, moment_at(new, new.makespan_s / 2))
+    said = estimate(KNOWN, progress_at(new, new.makespan_s / 2))
 
     assert said is not None
     assert "critical path" in said.reason
@@ -126,7 +135,7 @@ def test_the_reason_names_the_critical_path_the_slowest_activity_and_the_pace() 
 def test_a_run_whose_tasks_have_all_ended_has_no_time_left() -> None:
     new = run(99, 4)
 
-    said = estimate(KNOWN, moment_at(new, new.makespan_s))
+    said = estimate(KNOWN, progress_at(new, new.makespan_s))
 
     assert said is not None
     assert said.remaining_s == 0
@@ -137,8 +146,8 @@ def test_a_plan_that_still_grows_is_filled_up_with_what_is_usual() -> None:
     few = plan(10).tasks[:4]
     ended = {0: Done(5.0, 0.0, 5.0)}
 
-    known_whole = estimate(KNOWN, Moment(Plan(few, cores=4), 6.0, ended, {1: 5.0}))
-    growing = estimate(KNOWN, Moment(Plan(few, cores=4, whole=False), 6.0, ended, {1: 5.0}))
+    known_whole = estimate(KNOWN, RunProgress(Plan(few, cores=4), 6.0, ended, {1: 5.0}))
+    growing = estimate(KNOWN, RunProgress(Plan(few, cores=4, whole=False), 6.0, ended, {1: 5.0}))
 
     assert known_whole is not None
     assert growing is not None
@@ -149,7 +158,7 @@ def test_announced_counts_are_enough_to_estimate() -> None:
     new = run(99, 12)
     counts = {"trim": 12, "align": 12, "merge": 1}
 
-    said = estimate(KNOWN, Moment(Plan((), cores=4, counts=counts), 0.0, {}, {}))
+    said = estimate(KNOWN, RunProgress(Plan((), cores=4, counts=counts), 0.0, {}, {}))
 
     assert said is not None
     assert said.total_s == pytest.approx(new.makespan_s, rel=0.6)
@@ -163,7 +172,7 @@ def test_a_cycle_and_parents_that_are_not_there_do_not_hang_it() -> None:
         Planned("merge", (2,)),
     )
 
-    said = estimate(KNOWN, Moment(Plan(tasks), 3.0, {}, {}))
+    said = estimate(KNOWN, RunProgress(Plan(tasks), 3.0, {}, {}))
 
     assert said is not None
     assert sound(said)
@@ -200,7 +209,7 @@ plans = st.builds(
     counts=st.dictionaries(st.sampled_from(["trim", "odd"]), st.integers(-2, 5), max_size=2),
 )
 moments = st.builds(
-    Moment,
+    RunProgress,
     plan=plans,
     elapsed_s=any_number,
     done=st.dictionaries(st.integers(-1, 9), done, max_size=5),
@@ -211,7 +220,9 @@ FEW = learn(PAST[:3])
 
 @settings(max_examples=150, deadline=None)
 @given(moment=moments, much=st.booleans())
-def test_whatever_it_is_told_it_answers_and_what_it_says_can_be(moment: Moment, much: bool) -> None:
+def test_whatever_it_is_told_it_answers_and_what_it_says_can_be(
+    moment: RunProgress, much: bool
+) -> None:
     said = estimate(FEW if much else learn([]), moment)
 
     assert said is None or sound(said)
@@ -230,7 +241,7 @@ def test_whatever_it_is_told_it_answers_and_what_it_says_can_be(moment: Moment, 
     )
 )
 def test_any_past_can_be_learnt_from(past: list[PastRun]) -> None:
-    said = estimate(learn(past), Moment(plan(3), 5.0, {0: Done(4.0, 0.0, 4.0)}, {1: 4.0}))
+    said = estimate(learn(past), RunProgress(plan(3), 5.0, {0: Done(4.0, 0.0, 4.0)}, {1: 4.0}))
 
     assert said is not None
     assert sound(said)
@@ -240,7 +251,7 @@ def test_real_runs_of_a_noisy_machine_are_estimated_better_than_by_counting_jobs
     runs = snakemake_runs()
     ours, counting = [], []
     for one in runs:
-        moment = moment_at(one, one.makespan_s / 2)
+        moment = progress_at(one, one.makespan_s / 2)
         said = estimate(learn([other for other in runs if other is not one]), moment)
         assert said is not None
         ours.append(abs(said.total_s / one.makespan_s - 1))

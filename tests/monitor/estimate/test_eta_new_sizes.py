@@ -8,10 +8,10 @@ from tocsin.monitor.estimate import (
     Done,
     Estimate,
     Knowledge,
-    Moment,
     PastRun,
     Plan,
     Planned,
+    RunProgress,
     estimate,
     learn,
 )
@@ -39,7 +39,7 @@ def one_size() -> Knowledge:
 
 
 def before(knowledge: Knowledge, steps: int) -> Estimate:
-    found = estimate(knowledge, Moment(plan(steps), 0.0, {}, {}))
+    found = estimate(knowledge, RunProgress(plan(steps), 0.0, {}, {}))
     assert found is not None
     return found
 
@@ -66,7 +66,7 @@ def test_a_run_that_is_stuck_says_so_and_promises_nothing(
     one_size: Knowledge, elapsed_s: float
 ) -> None:
     done = {0: Done(10, 0, 10), 1: Done(10, 0, 10), 2: Done(10, 10, 20)}
-    found = estimate(one_size, Moment(plan(20), elapsed_s, done, {3: 10.0, 4: 20.0}))
+    found = estimate(one_size, RunProgress(plan(20), elapsed_s, done, {3: 10.0, 4: 20.0}))
 
     assert found is not None
     assert "a task of step has been running for" in found.reason.lower()
@@ -77,7 +77,7 @@ def test_a_run_that_is_stuck_says_so_and_promises_nothing(
 
 def test_without_a_past_run_no_past_run_is_named() -> None:
     done = {0: Done(10, 0, 10), 1: Done(10, 0, 10)}
-    found = estimate(learn([]), Moment(plan(20), 15.0, done, {2: 10.0, 3: 10.0}))
+    found = estimate(learn([]), RunProgress(plan(20), 15.0, done, {2: 10.0, 3: 10.0}))
 
     assert found is not None
     assert found.method == "its own pace"

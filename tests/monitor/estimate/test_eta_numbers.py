@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from monitor.estimate.estimate_runs import snakemake_runs
-from tocsin.monitor.estimate import Done, Moment, PastRun, Plan, Planned, estimate, learn
+from tocsin.monitor.estimate import Done, PastRun, Plan, Planned, RunProgress, estimate, learn
 from tocsin.monitor.estimate.amounts import amounts_in
-from tocsin.monitor.estimate.evaluation import with_times
+from tocsin.monitor.estimate.inputs import task_of
 from tocsin.monitor.estimate.shape import Amount, compile_plan
-from tocsin.monitor.fold import Heard, Reading, told
-from tocsin.monitor.moments import task_of
+from tocsin.monitor.evaluation.estimates import with_times
+from tocsin.monitor.fold import ConceptRules, RunMessage, parse_message
 from tocsin.ontology import built_in
 
 Named = Callable[[random.Random, int, float], dict[str, float]]
@@ -58,7 +58,7 @@ def run(seed: int, named: Named | None, *, samples: int = 8, follow: bool = True
 
 
 def error(past: Sequence[PastRun], whole: PastRun) -> float:
-    said = estimate(learn(past), Moment(whole.plan, 0.0, {}, {}))
+    said = estimate(learn(past), RunProgress(whole.plan, 0.0, {}, {}))
     assert said is not None
     return abs(said.total_s / whole.makespan_s - 1)
 
@@ -121,7 +121,7 @@ def test_a_run_that_does_not_tell_the_number_is_estimated_without_it() -> None:
     past = [run(seed, size_alone) for seed in range(6)]
     bare = run(100, None)
 
-    said = estimate(learn(past), Moment(bare.plan, 0.0, {}, {}))
+    said = estimate(learn(past), RunProgress(bare.plan, 0.0, {}, {}))
 
     assert said is not None
     assert 0.3 < said.total_s / bare.makespan_s < 3
@@ -150,13 +150,13 @@ def test_in_the_recorded_runs_the_count_is_believed_and_the_seed_is_not() -> Non
 
 
 def test_the_numbers_of_a_plan_reach_the_estimate_and_those_told_last_count() -> None:
-    reading = Reading(built_in())
+    reading = ConceptRules(built_in())
     plan = [{"id": "a", "type": "t", "numbers": {"--n": 5, "--bad": "x", "--low": -1}}]
-    early = Heard({"RunId": "r", "ActivityPlan": json.dumps(plan)}, 1, 10**18)
+    early = RunMessage({"RunId": "r", "ActivityPlan": json.dumps(plan)}, 1, 10**18)
     plan[0]["numbers"] = {"--n": 7}
-    late = Heard({"RunId": "r", "ActivityPlan": json.dumps(plan)}, 2, 2 * 10**18)
+    late = RunMessage({"RunId": "r", "ActivityPlan": json.dumps(plan)}, 2, 2 * 10**18)
 
-    rows = [told(heard, reading) for heard in (early, late)]
+    rows = [parse_message(heard, reading) for heard in (early, late)]
 
     found = [each.activities["a", 1] for each in rows if each is not None]
     assert [task_of("a", "t", "", row, "running", {}).numbers for row in found] == [

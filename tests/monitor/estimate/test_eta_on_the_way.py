@@ -6,7 +6,16 @@ import re
 
 import pytest
 
-from tocsin.monitor.estimate import Done, Estimate, Moment, PastRun, Plan, Planned, estimate, learn
+from tocsin.monitor.estimate import (
+    Done,
+    Estimate,
+    PastRun,
+    Plan,
+    Planned,
+    RunProgress,
+    estimate,
+    learn,
+)
 
 STEPS = 7
 STEP_S = 10.0
@@ -28,12 +37,12 @@ def past(step_s: float) -> PastRun:
 KNOWN = learn([past(step_s) for step_s in (10.0, 10.1, 9.9, 10.05)])
 
 
-def half_a_step_after(done: int, step_s: float, steps: int = STEPS) -> Moment:
+def half_a_step_after(done: int, step_s: float, steps: int = STEPS) -> RunProgress:
     elapsed_s = (done + 0.5) * step_s
-    return Moment(chain(steps), elapsed_s, steps_done(done, step_s), {done: done * step_s})
+    return RunProgress(chain(steps), elapsed_s, steps_done(done, step_s), {done: done * step_s})
 
 
-def said(moment: Moment) -> Estimate:
+def said(moment: RunProgress) -> Estimate:
     found = estimate(KNOWN, moment)
     assert found is not None
     assert 0 <= found.low_s <= found.remaining_s <= found.high_s
@@ -71,7 +80,7 @@ def test_a_run_with_more_tasks_than_ever_has_them_still_to_do() -> None:
 
 
 def test_a_retry_has_its_whole_time_before_it_again() -> None:
-    again = Moment(chain(STEPS), 75.0, steps_done(3, STEP_S), {3: 70.0})
+    again = RunProgress(chain(STEPS), 75.0, steps_done(3, STEP_S), {3: 70.0})
 
     found = said(again)
 
@@ -79,7 +88,7 @@ def test_a_retry_has_its_whole_time_before_it_again() -> None:
 
 
 def test_a_task_far_past_its_usual_time_does_not_end_the_run() -> None:
-    stuck = Moment(chain(STEPS), 230.0, steps_done(3, STEP_S), {3: 30.0})
+    stuck = RunProgress(chain(STEPS), 230.0, steps_done(3, STEP_S), {3: 30.0})
 
     found = said(stuck)
 
@@ -90,7 +99,7 @@ def test_with_every_second_that_nothing_ends_the_end_moves_away() -> None:
     ends_s = []
     for waited_s in (5.0, 20.0, 60.0, 200.0, 1_000.0):
         now_s = 30.0 + waited_s
-        moment = Moment(chain(STEPS), now_s, steps_done(3, STEP_S), {3: 30.0})
+        moment = RunProgress(chain(STEPS), now_s, steps_done(3, STEP_S), {3: 30.0})
         ends_s.append(said(moment).total_s)
 
     assert ends_s == sorted(ends_s)

@@ -11,12 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import run
-from tocsin.monitor.estimate import Done, Knowledge, Moment, PastRun, Plan, Planned, estimate, learn
+from tocsin.monitor.estimate import (
+    Done,
+    Knowledge,
+    PastRun,
+    Plan,
+    Planned,
+    RunProgress,
+    estimate,
+    learn,
+)
 from tocsin.monitor.estimate.candidates import view
-from tocsin.monitor.estimate.evaluation import moment_at, with_times
 from tocsin.monitor.estimate.remaining import rests
 from tocsin.monitor.estimate.shape import compile_plan
 from tocsin.monitor.estimate.state import state_of
+from tocsin.monitor.evaluation.estimates import progress_at, with_times
 
 SAMPLES = 8
 
@@ -28,7 +37,7 @@ def known(seed: int = 0) -> Knowledge:
 KNOWN = known()
 
 
-def chain_s(moment: Moment, fastest_s: dict[str, float]) -> float:
+def chain_s(moment: RunProgress, fastest_s: dict[str, float]) -> float:
     """The longest chain of tasks left, found the plain way."""
 
     def left(index: int) -> float:
@@ -50,7 +59,7 @@ def test_no_interval_begins_before_what_is_left_could_ever_be_done(
 ) -> None:
     """Of a run that is not smaller than past ones."""
     one = run(100 + seed, samples, speed=speed)
-    moment = moment_at(one, stage * one.makespan_s)
+    moment = progress_at(one, stage * one.makespan_s)
     fastest_s: dict[str, float] = {}
     for each in KNOWN.runs:
         for name, seconds in each.fastest_s.items():
@@ -74,7 +83,7 @@ def test_a_run_smaller_than_all_past_ones_may_take_less_than_the_fastest_of_them
 ) -> None:
     one = run(77, 2)  # to merge two takes a third of what the fastest merge of past runs took
 
-    said = estimate(KNOWN, moment_at(one, stage * one.makespan_s))
+    said = estimate(KNOWN, progress_at(one, stage * one.makespan_s))
 
     assert said is not None
     assert said.low_s <= (1 - stage) * one.makespan_s
@@ -86,7 +95,7 @@ def test_an_interval_does_not_begin_at_now_while_work_of_known_length_remains(
 ) -> None:
     one = run(77, SAMPLES)
 
-    said = estimate(KNOWN, moment_at(one, stage * one.makespan_s))
+    said = estimate(KNOWN, progress_at(one, stage * one.makespan_s))
 
     assert said is not None
     assert said.low_s > 0.2 * said.remaining_s
@@ -114,7 +123,7 @@ def test_the_slower_its_ended_tasks_the_longer_a_run_is_expected_to_take(
 ) -> None:
     one = run(200 + seed, SAMPLES)
     slow = stretched(one, slower, 0.0)
-    moment = moment_at(slow, 0.5 * slow.makespan_s)
+    moment = progress_at(slow, 0.5 * slow.makespan_s)
     shape = compile_plan(moment.plan)
     state = state_of(moment, shape)
 
@@ -154,7 +163,7 @@ def test_a_task_after_a_long_one_is_expected_to_be_long() -> None:
             done[2 * place + 1] = Done(20 * each, at_s + 3, at_s + 3 + 20 * each)
         done[8] = Done(2 * size, 100.0, 100.0 + 2 * size)
         plan = pairs(0, [1.0] * 5, cores=1).plan
-        said = estimate(knowledge, Moment(plan, 110.0, done, {9: 110.0}))
+        said = estimate(knowledge, RunProgress(plan, 110.0, done, {9: 110.0}))
         assert said is not None
         return said.remaining_s
 
@@ -178,7 +187,7 @@ def test_who_is_slow_and_who_is_large_are_told_apart() -> None:
         done[2 * place + 1] = Done(20 * sizes[place], now_s, now_s + 20 * sizes[place])
         now_s += 20 * sizes[place]
 
-    said = estimate(learn(past), Moment(plan, now_s, done, {}))
+    said = estimate(learn(past), RunProgress(plan, now_s, done, {}))
 
     assert said is not None
     truth_s = 20 * sum(sizes[3:])

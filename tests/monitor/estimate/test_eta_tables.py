@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from monitor.estimate.estimate_runs import plan, run, snakemake_runs
-from tocsin.monitor.estimate import Estimate, Moment, PastRun, Plan, Planned, estimate, learn
-from tocsin.monitor.estimate.evaluation import moment_at
-from tocsin.monitor.learned import CostModel, Learned, StatsRow, TablesFor
+from tocsin.monitor.estimate import Estimate, PastRun, Plan, Planned, RunProgress, estimate, learn
+from tocsin.monitor.evaluation.estimates import progress_at
+from tocsin.monitor.history.tables import CostModel, LearnedTables, StatsRow, WorkflowTables
 from tocsin.monitor.times import NS_PER_S
 
 DAY_NS = 86_400 * NS_PER_S
@@ -40,16 +40,16 @@ def row(activity: str, seconds: float, version: str = "", **told: float) -> Stat
 SPREAD = (0.8, 0.9, 1.0, 1.1, 1.2, 1.25)
 
 
-def tables(*rows: StatsRow, models: tuple[CostModel, ...] = (), through: int = 0) -> TablesFor:
+def tables(*rows: StatsRow, models: tuple[CostModel, ...] = (), through: int = 0) -> WorkflowTables:
     stats: dict[tuple[str, str], list[StatsRow]] = {}
     for each in rows:
         stats.setdefault((each.workflow, each.activity), []).append(each)
     by_key = {(each.workflow, each.activity): (each,) for each in models}
-    return TablesFor(Learned(1, NOW_NS, through, stats, by_key, {}), "w", NOW_NS)
+    return WorkflowTables(LearnedTables(1, NOW_NS, through, stats, by_key, {}), "w", NOW_NS)
 
 
-def said(past: list[PastRun], made: Plan, known: TablesFor | None) -> Estimate:
-    found = estimate(learn(past) if past else NOTHING, Moment(made, 0.0, {}, {}), known)
+def said(past: list[PastRun], made: Plan, known: WorkflowTables | None) -> Estimate:
+    found = estimate(learn(past) if past else NOTHING, RunProgress(made, 0.0, {}, {}), known)
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def test_without_rows_for_its_activities_an_estimate_is_as_without_tables() -> N
 
     for new in (run(99, 14), *snakemake_runs()[:2]):
         for fraction in (0.0, 0.3, 0.7):
-            moment = moment_at(new, fraction * new.makespan_s)
+            moment = progress_at(new, fraction * new.makespan_s)
             assert estimate(learn(PAST), moment, others) == estimate(learn(PAST), moment)
 
 
@@ -70,8 +70,8 @@ def test_a_workflow_that_never_completed_here_is_estimated_from_the_tables() -> 
     new = run(99, 12)
 
     before = said([], new.plan, tables(*TRUE))
-    half = estimate(NOTHING, moment_at(new, new.makespan_s / 2), tables(*TRUE))
-    alone = estimate(NOTHING, moment_at(new, new.makespan_s / 2))
+    half = estimate(NOTHING, progress_at(new, new.makespan_s / 2), tables(*TRUE))
+    alone = estimate(NOTHING, progress_at(new, new.makespan_s / 2))
 
     assert before.total_s == pytest.approx(new.makespan_s, rel=0.25)
     assert (before.past_runs, before.past_attempts, before.method) == (0, 1500, "simulation")
@@ -165,7 +165,7 @@ def test_the_tables_move_little_knowledge_more_than_much_and_less_when_they_are_
 ) -> None:
     told = [replace(each, last_ended_ns=NOW_NS - age_days * DAY_NS) for each in TRUE]
     slow = [replace(each, p50_s=2 * (each.p50_s or 0)) for each in told]
-    moment = Moment(plan(10), 1.0, {}, {0: 0.0})
+    moment = RunProgress(plan(10), 1.0, {}, {0: 0.0})
 
     def moved(past: list[PastRun]) -> float:
         known = learn([replace(each, settled_seq=1) for each in past])

@@ -19,8 +19,8 @@ from rocrate.rocrate import ROCrate
 
 from monitor.provenance.runs import HOSTILE, SNAKEFILE, at, hostile_run, ordinary_run
 from tocsin.monitor.provenance import RunView, crate_zip
-from tocsin.monitor.provenance.crate_missing import LISTED_MAX, missing_in
-from tocsin.monitor.provenance.layout import ROOT, layout
+from tocsin.monitor.provenance.crate.layout import ROOT, layout
+from tocsin.monitor.provenance.crate.missing import LISTED_MAX, missing_in
 from tocsin.monitor.records import ActivityRecord, WorkflowFile
 
 SHARED = Path(__file__).parents[4] / "shared"

@@ -13,8 +13,8 @@ from monitor.provenance.runs import at
 from monitor.provenance.test_crate import dangling
 from monitor.provenance.test_prov_notations import from_json, lines, read
 from tocsin.monitor.provenance import RunView, prov_n, turtle
+from tocsin.monitor.provenance.run_statements import statements
 from tocsin.monitor.provenance.statements import ACTIVITY, ENTITY, GENERATED, USED
-from tocsin.monitor.provenance.telling import statements
 from tocsin.monitor.provenance.view import WorkflowVersion
 from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord, WorkflowFile
 

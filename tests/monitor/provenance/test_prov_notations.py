@@ -18,7 +18,7 @@ from prov.model import ProvDocument
 from monitor.provenance.runs import HOSTILE, hostile_run, ordinary_run
 from tocsin.monitor.provenance import RunView, prov_json, prov_n, turtle
 from tocsin.monitor.provenance.names import local
-from tocsin.monitor.provenance.telling import statements
+from tocsin.monitor.provenance.run_statements import statements
 
 PAGE = Path(__file__).parents[3] / "docs" / "provenance.md"
 # The reader knows the qualified form only, and takes this for an attribute of the entity.

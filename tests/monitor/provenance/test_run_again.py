@@ -16,7 +16,7 @@ from urllib.request import urlopen
 from rocrate.rocrate import ROCrate
 
 from served import Served, served
-from tocsin.monitor.provenance.crate_missing import missing_in
+from tocsin.monitor.provenance.crate.missing import missing_in
 
 SNAKEFILE = """\
 include: "rules/join.smk"

@@ -44,23 +44,25 @@ class Latest:
             found = await self._look_back(pattern)
         return self._recent.latest(pattern) or found  # one may have come meanwhile
 
-    async def of_type(self, event_type: str, holds: Callable[[Event], bool]) -> Stored | None:
+    async def of_type(
+        self, event_type: str, holds: Callable[[Event], bool], read: Reading
+    ) -> Stored | None:
         """The last event of a type for which this holds, as far back as we look.
 
         It is asked in the thread that reads the log: what somebody wants to know of an event may
-        take long. What it raises ends the search.
+        take long. What it raises ends the search. `read` is how the caller may read the log.
         """
         async with self._turn():
             through = self._recent.head
             recent = self._recent.of_type(event_type)
-            found = await self._read(lambda _: _first(recent, holds))
+            found = await read(lambda _: _first(recent, holds))
             if found is not None:
                 return found
 
             def is_it(event: Event) -> bool:
                 return event.type == event_type and holds(event)
 
-            return await self._search(is_it, max(0, through - LOOK_BACK_EVENTS), through)
+            return await _search(read, is_it, max(0, through - LOOK_BACK_EVENTS), through)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -81,7 +83,9 @@ class Latest:
         through = self._recent.known_after
         looked_to, seq = self._looked.get(pattern, (0, None))
         above = max(looked_to, through - LOOK_BACK_EVENTS)
-        found = await self._search(lambda event: pattern.matches(event.topic), above, through)
+        found = await _search(
+            self._read, lambda event: pattern.matches(event.topic), above, through
+        )
         if found is not None:
             seq = found.seq
         elif above > looked_to:
@@ -92,22 +96,23 @@ class Latest:
         known = seq
         return await self._read(lambda reader: reader.read_one(known))
 
-    async def _search(
-        self, holds: Callable[[Event], bool], above: int, through: int
-    ) -> Stored | None:
-        while through > above:
-            low = max(above, through - PAGE_EVENTS)
-            found = await self._read(partial(_last_where, holds, low, through))
-            if found is not None:
-                return found
-            through = low
-        return None
-
     def _remember(self, pattern: TopicPattern, looked: tuple[int, int | None]) -> None:
         self._looked.pop(pattern, None)
         while len(self._looked) >= LOOKED_MAX:
             del self._looked[next(iter(self._looked))]  # the one asked for least lately
         self._looked[pattern] = looked
+
+
+async def _search(
+    read: Reading, holds: Callable[[Event], bool], above: int, through: int
+) -> Stored | None:
+    while through > above:
+        low = max(above, through - PAGE_EVENTS)
+        found = await read(partial(_last_where, holds, low, through))
+        if found is not None:
+            return found
+        through = low
+    return None
 
 
 def _first(events: list[Stored], holds: Callable[[Event], bool]) -> Stored | None:

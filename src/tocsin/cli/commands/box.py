@@ -127,8 +127,9 @@ def _pull(rest: Rest, arguments: Namespace) -> int:
 
     from tocsin.cli.durations import seconds
     from tocsin.cli.event_lines import json_lines
-    from tocsin.cli.tails import messages, read_page
-    from tocsin.client.asking import messages_target
+    from tocsin.client.incoming.box import page_messages, read_page
+    from tocsin.client.requests import messages_target
+    from tocsin.wire.api.views import MessagesPulled
 
     deadline = time.monotonic() + seconds(arguments.wait)
     ack, came, dropped = arguments.ack, 0, 0
@@ -137,12 +138,12 @@ def _pull(rest: Rest, arguments: Namespace) -> int:
         wait_s = WAIT_S_EACH if arguments.follow else min(max(0.0, left_s), WAIT_S_EACH)
         count = min(arguments.max - came, MAX_EACH)
         target = messages_target(arguments.id, count=count, wait_s=round(wait_s, 3), ack=ack)
-        page = read_page(rest, target)
-        ack = str(page.next)
+        page = read_page(rest.request("GET", target), MessagesPulled)
+        ack = page.next
         dropped += page.dropped
         came += len(page.events)
         if page.events:
-            sys.stdout.buffer.write(json_lines(messages(page)))
+            sys.stdout.buffer.write(json_lines(page_messages(page)))
             sys.stdout.flush()
         if not arguments.follow and (came or left_s <= 0):
             break
@@ -153,8 +154,7 @@ def _pull(rest: Rest, arguments: Namespace) -> int:
 
 def _settle(rest: Rest, arguments: Namespace, ack: str, came: int, dropped: int) -> int:
     from tocsin.cli.render import plural, say
-    from tocsin.cli.tails import read_page
-    from tocsin.client.asking import messages_target
+    from tocsin.client.requests import messages_target
     from tocsin.errors import NothingArrived
 
     if dropped:
@@ -166,7 +166,7 @@ def _settle(rest: Rest, arguments: Namespace, ack: str, came: int, dropped: int)
     if arguments.keep:
         say(f"still in the box; acknowledge them with: tocsin box pull {arguments.id} --ack {ack}")
         return 0
-    read_page(rest, messages_target(arguments.id, count=1, wait_s=0, ack=ack))
+    rest.get(messages_target(arguments.id, count=1, wait_s=0, ack=ack))
     return 0
 
 

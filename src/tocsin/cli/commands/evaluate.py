@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from tocsin.monitor.alert_evaluation import Alerts
-    from tocsin.monitor.estimate.evaluation import Application, Case, Scores
+    from tocsin.monitor.evaluation.alerts import Alerts
+    from tocsin.monitor.evaluation.estimates import Application, Case, Scores
 
     Found = TypeVar("Found")
 
@@ -64,7 +64,7 @@ def run(arguments: Namespace) -> int:
 
 def _eta(arguments: Namespace) -> int:
     from tocsin.cli.render import show_json
-    from tocsin.monitor.estimate.evaluation import RUNS_MIN, as_report, evaluate_cases
+    from tocsin.monitor.evaluation.estimates import RUNS_MIN, as_report, evaluate_cases
 
     applications = _each(arguments.files, _least(arguments, RUNS_MIN), 2, evaluate_cases)
     if arguments.json:
@@ -76,7 +76,7 @@ def _eta(arguments: Namespace) -> int:
 
 def _alerts(arguments: Namespace) -> int:
     from tocsin.cli.render import show_json
-    from tocsin.monitor.alert_evaluation import RUNS_NEEDED, as_report, evaluate_alerts
+    from tocsin.monitor.evaluation.alerts import RUNS_NEEDED, as_report, evaluate_alerts
 
     def measure(cases: Sequence[Case], told: Callable[[int], None]) -> Alerts:
         return evaluate_alerts([case.run for case in cases], told)
@@ -139,7 +139,7 @@ def _each(
 
 def _show_eta(applications: Mapping[str, Application]) -> None:
     from tocsin.cli.render import show
-    from tocsin.monitor.estimate.evaluation import median_of
+    from tocsin.monitor.evaluation.estimates import median_of
 
     named = {**applications, "MEDIAN": median_of(list(applications.values()))}
     show("Error of the estimated total: median (mean) over runs.\n")
@@ -151,7 +151,7 @@ def _show_eta(applications: Mapping[str, Application]) -> None:
 
 def _eta_table(found: Sequence[tuple[str, int, Scores, Mapping[str, Scores]]]) -> None:
     from tocsin.cli.render import table
-    from tocsin.monitor.estimate.evaluation import BASELINES
+    from tocsin.monitor.evaluation.estimates import BASELINES
 
     rows: list[list[object]] = []
     for name, runs, ours, theirs in found:
@@ -171,8 +171,8 @@ def _eta_table(found: Sequence[tuple[str, int, Scores, Mapping[str, Scores]]]) -
 
 def _show_alerts(applications: Mapping[str, Alerts]) -> None:
     from tocsin.cli.render import show, table
-    from tocsin.monitor.alert_evaluation import TIMES, as_report
-    from tocsin.monitor.slower import FALSE_ALARM_RATE
+    from tocsin.monitor.alerts.limits import FALSE_ALARM_RATE
+    from tocsin.monitor.evaluation.alerts import TIMES, as_report
 
     report = as_report(applications)
     rows = []

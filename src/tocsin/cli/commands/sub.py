@@ -145,19 +145,19 @@ def _lines(arguments: Namespace) -> Lines:
 
 def _tail(arguments: Namespace) -> Tail:
     from tocsin.cli import tails
-    from tocsin.client.asking import filter_text
+    from tocsin.client.requests import filter_text
 
     text = filter_text(*arguments.filter)
     after = _start(arguments)
     if arguments.exit_at_end:
         return tails.LogTail(text, after or 0, arguments.broker)
     if arguments.via == "box":
-        return tails.BoxTail(text, after, arguments.broker)
+        return tails.box_tail(text, after, arguments.broker)
     if arguments.via == "ws":
         from tocsin.cli.socket_tail import SocketTail
 
         return SocketTail(text, after, arguments.broker, _lost)
-    return tails.StreamTail(text, after, arguments.broker, _lost)
+    return tails.stream_tail(text, after, arguments.broker, _lost)
 
 
 def _start(arguments: Namespace) -> int | None:
@@ -173,7 +173,7 @@ def _start(arguments: Namespace) -> int | None:
 
 def _tell_what_is_followed(arguments: Namespace) -> None:
     from tocsin.cli.render import say
-    from tocsin.client.asking import filter_text
+    from tocsin.client.requests import filter_text
     from tocsin.client.transport.address import broker_address
 
     wanted = filter_text(*arguments.filter) or "everything"

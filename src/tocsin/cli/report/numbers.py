@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 
 from tocsin.cli.wf.words import size
-from tocsin.monitor.words import lasting
+from tocsin.monitor.durations import duration_text
 
 __all__ = ["count", "day", "duration", "hours", "moment", "ratio", "share", "short", "size"]
 
@@ -21,7 +21,7 @@ def duration(seconds: float | None) -> str:
         return UNKNOWN
     if 0 < seconds < 0.1:
         return f"{seconds * 1000:.2g} ms"
-    return "0 s" if seconds <= 0 else lasting(seconds)
+    return "0 s" if seconds <= 0 else duration_text(seconds)
 
 
 def short(seconds: float) -> str:

@@ -13,7 +13,7 @@ from tocsin.cli.report.parts import Finding, Section
 from tocsin.cli.report.source import Source, total
 from tocsin.cli.report.when import When
 from tocsin.cli.wf.words import window_told
-from tocsin.monitor.words import about
+from tocsin.monitor.durations import rough_duration_text
 
 FINDINGS_MAX = 8  # more would not be read first
 
@@ -64,7 +64,7 @@ def _made(source: Source, now: datetime, when: When | None) -> Html:
     age_s = max((now - found.made).total_seconds(), 0.0)
     told = [
         f"Version {found.version} of the tables, made {moment(found.made)} UTC, "
-        f"{about(age_s)} ago, from the events up to {count(found.through)}",
+        f"{rough_duration_text(age_s)} ago, from the events up to {count(found.through)}",
         *window_told(found.manifest.since, found.manifest.until),
     ]
     words = f"{', '.join(told)}."

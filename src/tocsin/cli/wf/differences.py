@@ -14,7 +14,7 @@ from tocsin.cli.wf.asking import Run, find_run, part, run_called
 from tocsin.cli.wf.runs import PAGE_WIDTH_MAX
 from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
 from tocsin.cli.wf.words import ENDED, Clock, at, lasting, measured, spaced
-from tocsin.monitor.evolution.brevity import brief
+from tocsin.monitor.evolution.changes import brief
 
 VERSION_CHARS = 12
 SAME_WITHIN = 0.05  # a ratio closer to one is chance

@@ -13,7 +13,7 @@ from tocsin.cli.render import say, show, show_json
 from tocsin.cli.rest import Rest, item
 from tocsin.cli.wf.asking import find_run
 from tocsin.cli.wf.words import Clock, size
-from tocsin.client.asking import query
+from tocsin.client.requests import query
 from tocsin.client.transport.refusal import refusal
 from tocsin.errors import BadSetting
 
@@ -72,8 +72,8 @@ def _write(data: bytes, arguments: Namespace, missing: list[str] | None) -> None
 
 def _missing(crate: bytes) -> list[str]:
     """What the crate lacks to be run again, as its README has it."""
-    from tocsin.monitor.provenance.crate_missing import missing_in
-    from tocsin.monitor.provenance.crate_plan import README
+    from tocsin.monitor.provenance.crate.missing import missing_in
+    from tocsin.monitor.provenance.crate.plan import README
 
     with zipfile.ZipFile(io.BytesIO(crate)) as archive:
         return missing_in(archive.read(README).decode("utf-8", "replace"))

@@ -23,7 +23,7 @@ def log(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         say(f"going on after message {journal.place}")
     try:
         written = keep_log(
-            link, concepts, journal, after=after, count_max=arguments.count, on_away=_wait
+            link, concepts, journal, after=after, count_max=arguments.count, on_unreachable=_wait
         )
     finally:
         journal.close()

@@ -12,7 +12,7 @@ speak to one, and anything with the methods of `Link` may stand in their place.
 from tocsin.client.blackboard.http_link import HttpLink
 from tocsin.client.blackboard.in_process import InProcessBlackboard
 from tocsin.client.blackboard.link import Delivered, Link, Subscription
-from tocsin.client.blackboard.opening import open_link
+from tocsin.client.blackboard.open_link import open_link
 from tocsin.client.blackboard.websocket_link import WebSocketLink
 from tocsin.wire.blackboard.messages import Message, Profile
 

@@ -8,16 +8,19 @@ from typing import Self
 
 import msgspec
 
-from tocsin.client.asking import JSON_HEADERS, query
-from tocsin.client.blackboard.http_stream import HttpSubscription
-from tocsin.client.blackboard.requests import in_requests
+from tocsin.client.blackboard.link import Delivered
+from tocsin.client.blackboard.remote import ReconnectingSubscription, delivered, in_requests
+from tocsin.client.incoming.live import STREAM_IDLE_S
+from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.address import Address, broker_address
-from tocsin.client.transport.connection import Connection
+from tocsin.client.transport.connection import Connection, HttpConnection
 from tocsin.client.transport.refusal import Response
+from tocsin.client.transport.runtime import BLOCKING, cannot_reach, run
+from tocsin.client.transport.sse import POSITION, StreamReader
 from tocsin.errors import CannotReachBroker
 from tocsin.wire.blackboard.messages import Message, Profile
 
-# A broker that takes longer is as good as away: what it was told is kept and told again.
+# A broker that takes longer counts as unreachable; its messages are kept and sent again.
 PUBLISH_TIMEOUT_S = 10.0
 STALE_S = 1.0
 POLL_SLACK_S = 10.0
@@ -78,7 +81,7 @@ class HttpLink:
         return msgspec.convert(answer.value(), Profile)
 
     def subscribe(self, concepts: Iterable[str], *, after: int | None = None) -> HttpSubscription:
-        return HttpSubscription(self.address, tuple(concepts), after).begun()
+        return HttpSubscription(self.address, tuple(concepts), after).started()
 
     def interrupt(self) -> None:
         self._publishing.interrupt()
@@ -90,3 +93,41 @@ class HttpLink:
     def close(self) -> None:
         self._publishing.close()
         self._watching.close()
+
+
+class HttpSubscription(ReconnectingSubscription):
+    """Reads a stream of server-sent events."""
+
+    def __init__(self, address: Address, concepts: tuple[str, ...], after: int | None) -> None:
+        super().__init__(address, concepts, after)
+        self._http = HttpConnection(BLOCKING, address)
+        self._reader: StreamReader | None = None  # of the stream that is open
+
+    def _read(self, wait_s: float) -> list[Delivered]:
+        if self._reader is None:
+            target = "/blackboard/stream" + query(
+                concepts=",".join(self._concepts), after=self._after
+            )
+            accept = [("Accept", "text/event-stream")]
+            run(self._http.start_stream(target, headers=accept, idle_s=STREAM_IDLE_S))
+            self._reader = StreamReader()
+        part = run(self._http.read_stream(wait_s))
+        if part is None:
+            raise cannot_reach(self._address, "it ended the stream")
+        came: list[Delivered] = []
+        for message in self._reader.feed(part):
+            # The first says where the stream begins: the broker has the subscription by then.
+            self._active = True
+            if message.seq or message.kind == POSITION:
+                self._after = max(self._after or 0, message.seq)
+            if message.kind != POSITION and (each := delivered(message.data, message.seq)):
+                came.append(each)
+        return came
+
+    def _disconnect(self) -> None:
+        self._reader = None
+        self._http.close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._http.interrupt()

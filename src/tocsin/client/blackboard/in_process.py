@@ -19,7 +19,7 @@ REMEMBERED_MAX = 100_000  # messages whose repetition is known
 
 class InProcessBlackboard:
     """The same index as a broker's (`matching.lookup_index`). Messages are not kept: who subscribes
-    later hears only what comes later."""
+    later gets only what comes later."""
 
     is_remote = False
 
@@ -53,8 +53,8 @@ class InProcessBlackboard:
                 del self._seen[next(iter(self._seen))]
         self._seq += 1
         for subscriber, pairs in self._index.split(message.pairs).items():
-            told = Message(pairs, message.id, message.source, message.time)
-            subscriber.offer(Delivered(self._seq, told))
+            part = Message(pairs, message.id, message.source, message.time)
+            subscriber.offer(Delivered(self._seq, part))
         return True
 
     def profile(self, *, after: int | None = None, wait_s: float = 0.0) -> Profile:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tocsin.client.blackboard.kept_up import is_away
 from tocsin.client.blackboard.link import Delivered, Link, Subscription
+from tocsin.client.transport.retry import is_transient
 from tocsin.errors import BadSetting, TocsinError
 
 FILE_BYTES_MAX = 64 << 20
@@ -90,14 +90,14 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _line(delivered: Delivered) -> str:
     message = delivered.message
-    told = {
+    record = {
         "seq": delivered.seq,
         "id": message.id,
         "source": message.source,
         "time": message.time,
         "pairs": message.pairs,
     }
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _last_place(path: Path) -> int | None:
@@ -148,11 +148,11 @@ class DatabaseJournal:
         with self._database:
             self._database.executemany(
                 "INSERT OR IGNORE INTO message VALUES (?, ?, ?, ?)",
-                [(seq, told.id, told.source, told.time) for seq, told in messages],
+                [(seq, message.id, message.source, message.time) for seq, message in messages],
             )
             self._database.executemany(
                 "INSERT OR IGNORE INTO pair VALUES (?, ?, ?)",
-                [(seq, *pair) for seq, told in messages for pair in told.pairs.items()],
+                [(seq, *pair) for seq, message in messages for pair in message.pairs.items()],
             )
         if messages:
             self.place = max(self.place or 0, messages[-1].seq)
@@ -180,16 +180,16 @@ def keep_log(
     after: int | None = None,
     is_over: Callable[[], bool] = lambda: False,
     count_max: int | None = None,
-    on_away: Callable[[TocsinError], None] = lambda error: None,
+    on_unreachable: Callable[[TocsinError], None] = lambda error: None,
 ) -> int:
     """Write what has any of the concepts, until `is_over` or so many came; how many were written.
 
     Goes on after the journal's own place, or `after` if it is new; without either, from now on.
-    A broker that is not there yet is waited for, and `on_away` told of it once.
+    A broker that is not there yet is waited for, and `on_unreachable` is called once.
     """
     place = journal.place if journal.place is not None else after
     written = 0
-    subscription = _subscribed(link, tuple(concepts), place, is_over, on_away)
+    subscription = _subscribed(link, tuple(concepts), place, is_over, on_unreachable)
     if subscription is None:
         return written
     with subscription:
@@ -206,19 +206,19 @@ def _subscribed(
     concepts: tuple[str, ...],
     place: int | None,
     is_over: Callable[[], bool],
-    on_away: Callable[[TocsinError], None],
+    on_unreachable: Callable[[TocsinError], None],
 ) -> Subscription | None:
     """The subscription, as soon as there is a broker; None if it was over before."""
-    told = False
+    reported = False
     while True:
         try:
             return link.subscribe(concepts, after=place)
         except TocsinError as error:
-            if not is_away(error):
+            if not is_transient(error):
                 raise
-            if not told:
-                on_away(error)
-                told = True
+            if not reported:
+                on_unreachable(error)
+                reported = True
         if is_over():
             return None
         time.sleep(TAKE_S)

@@ -15,11 +15,11 @@ from threading import Lock
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from tocsin.client.batching import COME_BACK, pauses_s
 from tocsin.client.transport.address import URL_CHARS_MAX, Address
-from tocsin.client.transport.connection import READ_BYTES, connect
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response
+from tocsin.client.transport.retry import RETRY_STATUSES, pauses_s
+from tocsin.client.transport.runtime import READ_BYTES, connect
 from tocsin.errors import BadSetting, CannotReachBroker, TlsFailed, TocsinError
 
 Headers = Sequence[tuple[str, str]]
@@ -78,7 +78,7 @@ class Line:
             response: Response | None = None
             try:
                 response = self._once(address, data, timeout_s)
-                if response.status not in COME_BACK:
+                if response.status not in RETRY_STATUSES:
                     return response
             except _NothingSent as error:
                 why, may_repeat = str(error), True

@@ -11,12 +11,13 @@ import socket
 from threading import Lock
 from typing import Final
 
-from tocsin.client.soap.http_listener import RETRY_SOON, HttpAnswer, HttpListener
-from tocsin.client.soap.inbox import Callback, Inbox, Taken
+from tocsin.client.soap.inbox import Callback, Inbox
 from tocsin.client.soap.line import locate
 from tocsin.client.soap.message import Ended
 from tocsin.client.soap.notifications import messages
 from tocsin.client.soap.refused import is_fault
+from tocsin.client.transport.arrivals import Taken
+from tocsin.client.transport.http_listener import RETRY_SOON, HttpAnswer, HttpListener
 from tocsin.errors import BadSetting, TocsinError
 from tocsin.wire.soap.addressing import Addressing, read_addressing, write_headers
 from tocsin.wire.soap.envelope import (

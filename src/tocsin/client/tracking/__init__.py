@@ -1,4 +1,4 @@
-"""Tell a blackboard what a workflow does, from inside it (paper 004, section 3.2).
+"""Report to a blackboard what a workflow does, from inside it (paper 004, section 3.2).
 
 from tocsin.client.tracking import Workflow
 
@@ -14,17 +14,17 @@ from tocsin.client.tracking.monitors import (
     register_monitor,
     unregister_monitor,
 )
-from tocsin.client.tracking.monitors.kinds import Told
+from tocsin.client.tracking.monitors.kinds import Aggregation
 from tocsin.client.tracking.outbox import Counts, Outbox
 from tocsin.client.tracking.workflow import Workflow
 
 __all__ = [
     "Activity",
+    "Aggregation",
     "BeforeAfter",
     "Counts",
     "Outbox",
     "Periodic",
-    "Told",
     "Workflow",
     "register_monitor",
     "unregister_monitor",

@@ -1,19 +1,21 @@
-"""Activity: one step of a workflow while it runs, and what is told about it."""
+"""Activity: one step of a workflow while it runs, and what is reported about it."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from tocsin.client.tracking import made
+from tocsin.client.tracking import message_builders
 from tocsin.client.tracking.faults import ending_of, fault_pairs
-from tocsin.client.tracking.made import Produced
-from tocsin.client.tracking.monitors.attendant import Attendant
+from tocsin.client.tracking.log_once import never_raises
+from tocsin.client.tracking.message_builders import ProducedFiles
 from tocsin.client.tracking.monitors.process import Snapshot
-from tocsin.client.tracking.outbox import Make
+from tocsin.client.tracking.monitors.scheduler import MonitorScheduler
+from tocsin.client.tracking.outbox import Build
 from tocsin.client.tracking.run import (
     Pairs,
     Run,
@@ -23,24 +25,23 @@ from tocsin.client.tracking.run import (
     tail_of,
     value_text,
 )
-from tocsin.client.tracking.unfailing import never_raises
 
 
 class Tracked(Protocol):
     """The run that an activity is part of."""
 
     run: Run
-    attendant: Attendant
-    produced: Produced
+    monitors: MonitorScheduler
+    produced: ProducedFiles
 
-    def put(self, make: Make, /, *arguments: object) -> None:
-        """Send soon what `make` returns."""
+    def put(self, build: Build, /, *arguments: object) -> None:
+        """Send soon what `build` returns."""
 
     def next_number(self) -> str:
         """What sets apart things that happen more than once."""
 
-    def tell_sample(self, step: Step | None, event: str, pairs: Pairs) -> None:
-        """Tell values of resources."""
+    def send_sample(self, step: Step | None, event: str, pairs: Pairs) -> None:
+        """Send values of resources."""
 
 
 class Activity:
@@ -53,12 +54,12 @@ class Activity:
         "_process",
         "_will_be_retried",
         "_workflow",
-        "attended_by",
         "before",
         "command",
         "created_ns",
         "inputs",
         "outputs",
+        "runners",
         "started_ns",
         "step",
     )
@@ -80,9 +81,9 @@ class Activity:
         self.command = command
         self.created_ns = time.time_ns()
         self.started_ns = 0
-        # What the monitors read when it began, and those that go on; see `monitors.attendant`.
+        # What the monitors read when it began, and those that go on; see `monitors.scheduler`.
         self.before: Snapshot | None = None
-        self.attended_by: tuple[Any, ...] = ()
+        self.runners: tuple[Any, ...] = ()
         self._will_be_retried = will_be_retried
         self._ended = False
         self._process = os.getpid()
@@ -116,15 +117,15 @@ class Activity:
     @never_raises
     def initialized(self, concept: str = "ActivityInitialized") -> None:
         """It is known and waits; `concept` may be ActivityQueued, ActivitySubmitted or Held."""
-        self._tell(concept)
+        self._send(concept)
 
     @never_raises
     def executing(self) -> None:
         """It runs from now on."""
         self.started_ns = at_ns = time.time_ns()
-        self._workflow.attendant.begin(self)
+        self._workflow.monitors.begin(self)
         self._workflow.put(
-            made.beginning,
+            message_builders.activity_started,
             self._workflow.run,
             self.step,
             at_ns,
@@ -138,15 +139,15 @@ class Activity:
     @never_raises
     def faulting(self, error: BaseException | str) -> None:
         """Something went wrong, and how it ends is open."""
-        self._tell("ActivityFaulting", fault_pairs(error), repeated=True)
+        self._send("ActivityFaulting", fault_pairs(error), repeated=True)
 
     def canceling(self) -> None:
         """It was asked to stop."""
-        self._tell("ActivityCanceling")
+        self._send("ActivityCanceling")
 
     def compensating(self) -> None:
         """It undoes what it did."""
-        self._tell("ActivityCompensating")
+        self._send("ActivityCompensating")
 
     def closed(self) -> None:
         """It is over; `succeeded`, `failed` and the others say more."""
@@ -188,50 +189,56 @@ class Activity:
     @never_raises
     def event(self, name: str, **data: object) -> None:
         """Something of your own."""
-        self._tell_user("UserEvent", {"EventName": head_of(name), **data_pairs(data)})
+        self._send_user_event("UserEvent", {"EventName": head_of(name), **data_pairs(data)})
 
     @never_raises
     def milestone(self, name: str, **data: object) -> None:
         """A point on the way that people know by its name."""
-        self._tell_user("UserMilestone", {"EventName": head_of(name), **data_pairs(data)})
+        self._send_user_event("UserMilestone", {"EventName": head_of(name), **data_pairs(data)})
 
     @never_raises
     def progress(self, fraction: float) -> None:
         """How much is done, from 0 to 1."""
-        told = value_text(min(max(float(fraction), 0.0), 1.0))
-        if told is not None:
-            self._tell_user("UserProgress", {"ProgressFraction": told})
+        text = value_text(min(max(float(fraction), 0.0), 1.0))
+        if text is not None:
+            self._send_user_event("UserProgress", {"ProgressFraction": text})
 
     @never_raises
     def measure(self, concept: str) -> None:
         """Have a resource measured now (paper 004, 3.2), if somebody asked for it."""
-        self._workflow.attendant.measure(self, concept)
+        self._workflow.monitors.measure(self, concept)
 
     @never_raises
     def report(self, **resources: Value) -> None:
-        """Tell values that you measured yourself, by their concepts: `report(GpuPercent=93)`."""
+        """Send values that you measured yourself, by their concepts: `report(GpuPercent=93)`."""
         pairs = {name: text for name, value in resources.items() if (text := value_text(value))}
-        self._workflow.tell_sample(self.step, "", pairs)
+        self._workflow.send_sample(self.step, "", pairs)
 
     @never_raises
-    def _tell(self, concept: str, pairs: Pairs | None = None, *, repeated: bool = False) -> None:
+    def _send(self, concept: str, pairs: Pairs | None = None, *, repeated: bool = False) -> None:
         workflow = self._workflow
         number = workflow.next_number() if repeated else ""
         workflow.put(
-            made.step_event, workflow.run, self.step, concept, time.time_ns(), number, pairs
+            message_builders.activity_event,
+            workflow.run,
+            self.step,
+            concept,
+            time.time_ns(),
+            number,
+            pairs,
         )
 
-    def _tell_user(self, concept: str, pairs: Pairs) -> None:
-        self._tell(concept, pairs, repeated=True)
+    def _send_user_event(self, concept: str, pairs: Pairs) -> None:
+        self._send(concept, pairs, repeated=True)
 
     @never_raises
     def _end(self, concept: str, pairs: Pairs | None) -> None:
         self._ended = True
         workflow = self._workflow
         at_ns = time.time_ns()
-        read = workflow.attendant.end(self) if self.started_ns else None
+        read = workflow.monitors.end(self) if self.started_ns else None
         workflow.put(
-            made.ending,
+            message_builders.activity_ended,
             workflow.run,
             self.step,
             concept,
@@ -241,6 +248,70 @@ class Activity:
             self.outputs,
             workflow.produced,
         )
+
+
+class Try(Activity):
+    """One of several; `went_wrong` if another has to follow."""
+
+    __slots__ = ("_is_last", "went_wrong")
+
+    def __init__(
+        self,
+        workflow: Tracked,
+        step: Step,
+        *,
+        inputs: tuple[object, ...],
+        outputs: tuple[object, ...],
+        command: str,
+        is_last: bool,
+    ) -> None:
+        super().__init__(
+            workflow,
+            step,
+            inputs=inputs,
+            outputs=outputs,
+            command=command,
+            will_be_retried=not is_last,
+        )
+        self._is_last = is_last
+        self.went_wrong = False
+
+    def __exit__(  # type: ignore[override]  # it keeps to itself what will be tried again
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        super().__exit__(kind, error, trace)
+        self.went_wrong = isinstance(error, Exception)
+        return self.went_wrong and not self._is_last
+
+
+def attempts(
+    workflow: Tracked,
+    step: Step,
+    *,
+    tries: int,
+    pause_s: float,
+    inputs: tuple[object, ...],
+    outputs: tuple[object, ...],
+    command: str,
+) -> Iterator[Try]:
+    """One try after the other, until one goes well."""
+    for attempt in range(1, max(tries, 1) + 1):
+        each = Try(
+            workflow,
+            step._replace(attempt=attempt),
+            inputs=inputs,
+            outputs=outputs,
+            command=command,
+            is_last=attempt >= tries,
+        )
+        yield each
+        if not each.went_wrong:
+            return
+        if pause_s > 0:
+            time.sleep(pause_s)
 
 
 def _diagnosed(error: BaseException | str, exit_code: int | None, log: str) -> Pairs:

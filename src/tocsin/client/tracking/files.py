@@ -1,4 +1,4 @@
-"""What files tell about an activity or a workflow: their sizes, and those of the workflow itself.
+"""Facts about the files of an activity or a workflow: their sizes, hashes and texts.
 
 Called by the sender's thread: a file system that hangs holds up messages, not the workflow.
 """
@@ -38,8 +38,8 @@ def _size(path: str) -> int | None:
 
 def workflow_file(path: str) -> str | None:
     """A file of a workflow as a value: path, hash, and its text if it is small."""
-    told = _file(path)
-    return None if told is None else json.dumps([told], ensure_ascii=False)
+    facts = _file(path)
+    return None if facts is None else json.dumps([facts], ensure_ascii=False)
 
 
 def _file(path: str) -> dict[str, str | None] | None:

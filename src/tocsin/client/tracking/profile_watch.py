@@ -12,18 +12,21 @@ from tocsin.wire.blackboard.messages import Profile
 POLL_S = 30.0
 RETRY_S_MIN = 0.1
 RETRY_S_MAX = 2.0
-HASTE_S = 1.0  # who answers sooner although nothing is new is asked no more often than this
+POLL_S_MIN = 1.0  # who answers sooner although nothing is new is asked no more often than this
 
 
 class ProfileWatch:
-    """Tells `heard` each profile that is new, and `lost` each time that nobody answers."""
+    """Calls `on_profile` with each new profile, and `on_lost` each time that nobody answers."""
 
     def __init__(
-        self, link: Link, heard: Callable[[Profile], None], lost: Callable[[Exception], None]
+        self,
+        link: Link,
+        on_profile: Callable[[Profile], None],
+        on_lost: Callable[[Exception], None],
     ) -> None:
         self._link = link
-        self._heard = heard
-        self._lost = lost
+        self._on_profile = on_profile
+        self._on_lost = on_lost
         self._ended = Event()
         self._thread = Thread(target=self._run, name="tocsin-profile", daemon=True)
         self._thread.start()
@@ -43,15 +46,15 @@ class ProfileWatch:
             except Exception as error:  # whatever a link does, a workflow goes on
                 if self._ended.is_set():
                     return
-                self._lost(error)
+                self._on_lost(error)
                 self._ended.wait(pause_s)
                 pause_s = min(pause_s * 2, RETRY_S_MAX)
-                # A broker that was away may count its versions anew.
+                # A broker that was away may count its versions from the start.
                 version = None
                 continue
             pause_s = RETRY_S_MIN
             if profile.version != version:
-                self._heard(profile)
-            elif time.monotonic() - asked_at < HASTE_S:
-                self._ended.wait(HASTE_S)
+                self._on_profile(profile)
+            elif time.monotonic() - asked_at < POLL_S_MIN:
+                self._ended.wait(POLL_S_MIN)
             version = profile.version

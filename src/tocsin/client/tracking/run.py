@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
-from tocsin.client.tracking.times import time_text
 from tocsin.wire.blackboard.messages import Message
 
 TEXT_CHARS_MAX = 4_096
 PLAN_TASKS_MAX = 2_000  # in one message
+NS_PER_MS = 1_000_000
 
 Pairs = dict[str, str]
 Value = str | int | float | bool | None
 
 
+@lru_cache(maxsize=64)
+def _second_text(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def time_text(at_ns: int) -> str:
+    """A moment by this machine's clock, given in nanoseconds since 1970."""
+    second, rest_ms = divmod(at_ns // NS_PER_MS, 1_000)
+    return f"{_second_text(second)}.{rest_ms:03}Z"
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`whole` is told when a run is created or started, `brief` with everything else.
+    """`whole` is sent when a run is created or started, `brief` with everything else.
 
     `origin` sets apart two runs that were given one id: it is part of their messages' ids.
     """
@@ -80,19 +93,19 @@ def workflow_message(
 def activity_message(
     run: Run, step: Step, events: Mapping[str, int], *, number: str = "", pairs: Pairs
 ) -> Message:
-    """Events of an activity, each with its moment; the first is what the message tells of."""
-    told: Pairs = {concept: time_text(at_ns) for concept, at_ns in events.items()}
-    lead, moment = next(iter(told.items()))
-    told.update(run.brief)
-    told["ActivityId"] = step.activity_id
-    told["ActivityType"] = step.activity_type
+    """Events of an activity, each with its moment; the first is what the message is about."""
+    all_pairs: Pairs = {concept: time_text(at_ns) for concept, at_ns in events.items()}
+    lead, moment = next(iter(all_pairs.items()))
+    all_pairs.update(run.brief)
+    all_pairs["ActivityId"] = step.activity_id
+    all_pairs["ActivityType"] = step.activity_type
     if step.attempt != 1:
-        told["Attempt"] = str(step.attempt)
+        all_pairs["Attempt"] = str(step.attempt)
     if step.version:
-        told["ActivityVersion"] = step.version
-    told.update(pairs)
+        all_pairs["ActivityVersion"] = step.version
+    all_pairs.update(pairs)
     identifier = f"{run.key}/{step.activity_id}/{step.attempt}/{lead}"
-    return Message(told, id=f"{identifier}/{number}" if number else identifier, time=moment)
+    return Message(all_pairs, id=f"{identifier}/{number}" if number else identifier, time=moment)
 
 
 def sample_message(
@@ -100,15 +113,15 @@ def sample_message(
 ) -> Message:
     """Values of resources at a moment, with the event that asked for them, if one did."""
     moment = time_text(at_ns)
-    told: Pairs = {event or "EventTime": moment, **run.brief}
+    all_pairs: Pairs = {event or "EventTime": moment, **run.brief}
     who = ""
     if step is not None:
-        who = told["ActivityId"] = step.activity_id
-        told["ActivityType"] = step.activity_type
+        who = all_pairs["ActivityId"] = step.activity_id
+        all_pairs["ActivityType"] = step.activity_type
         if step.attempt != 1:
-            told["Attempt"] = str(step.attempt)
-    told.update(pairs)
-    return Message(told, id=f"{run.key}/{who}/sample/{number}", time=moment)
+            all_pairs["Attempt"] = str(step.attempt)
+    all_pairs.update(pairs)
+    return Message(all_pairs, id=f"{run.key}/{who}/sample/{number}", time=moment)
 
 
 def value_text(value: Value) -> str | None:
@@ -150,11 +163,11 @@ def plan_chunks(tasks: Iterable[Mapping[str, object]]) -> Iterator[str]:
 def _planned(task: Mapping[str, object]) -> dict[str, object]:
     parents = task.get("parents") or ()
     assert isinstance(parents, Iterable)
-    told: dict[str, object] = {
+    planned: dict[str, object] = {
         "id": str(task["id"]),
         "type": str(task.get("type") or task["id"]),
         "parents": [str(parent) for parent in parents],
     }
     if task.get("external_bytes") is not None:
-        told["external_bytes"] = task["external_bytes"]
-    return told
+        planned["external_bytes"] = task["external_bytes"]
+    return planned

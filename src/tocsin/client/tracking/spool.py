@@ -12,19 +12,41 @@ from pathlib import Path
 import msgspec
 
 from tocsin.client.blackboard.link import Link
-from tocsin.client.blackboard.opening import open_link
-from tocsin.client.blackboard.wanted import Wanted, wanted
+from tocsin.client.blackboard.open_link import open_link
 from tocsin.client.tracking import spool_file
-from tocsin.client.tracking.handing_over import hand_over
+from tocsin.client.tracking.profile_filter import ProfileFilter, profile_filter
 from tocsin.client.tracking.spool_file import SpoolFile
 from tocsin.client.transport.address import BROKER_VARIABLE
-from tocsin.errors import SomeFailed, TocsinError
+from tocsin.errors import BrokerRefused, SomeFailed, TocsinError, UnknownConcept
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message, Profile
 
 SPOOL_BYTES_MAX = 256 << 20  # of all files in the directory; some two million events
 BATCH_MESSAGES_MAX = 1_000
 SYNC_EVERY_S = 1.0  # what a power cut may cost; the crash of a program costs nothing written
+
+# Answers that speak about one of the messages, not about the broker.
+_ABOUT_A_MESSAGE = frozenset({400, 413, 415, 422})
+
+
+def publish_each(
+    link: Link, messages: Sequence[Message], refused: Callable[[TocsinError], None]
+) -> int:
+    """Publish to a link; how many were new. A refused message goes to `refused` and does not hold
+    back the others; an error about all of them is raised."""
+    if not messages:
+        return 0
+    try:
+        return link.publish(messages)
+    except (BrokerRefused, UnknownConcept) as error:
+        if isinstance(error, BrokerRefused) and error.status not in _ABOUT_A_MESSAGE:
+            raise
+        if len(messages) == 1:
+            refused(error)
+            return 0
+    middle = len(messages) // 2
+    first = publish_each(link, messages[:middle], refused)
+    return first + publish_each(link, messages[middle:], refused)
 
 
 def default_directory() -> Path:
@@ -89,7 +111,7 @@ class Spool:
         """For a forked child: the same directory, a file of its own."""
         if self._file is not None:
             with suppress(OSError):
-                self._file.leave()
+                self._file.abandon()
         return Spool(self.directory, self.broker, bytes_max=self._bytes_max)
 
     def others(self) -> list[Path]:
@@ -104,7 +126,7 @@ def _profile_path(directory: Path, broker: str) -> Path:
 
 
 def remember_profile(directory: Path, broker: str, profile: Profile) -> None:
-    """Keep it for a time when the broker cannot be asked."""
+    """Keep it for a time when the broker cannot be current."""
     with suppress(OSError):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = _profile_path(directory, broker)
@@ -165,7 +187,7 @@ def send_each(
     named = broker or os.environ.get(BROKER_VARIABLE)
     counts = SpoolCounts()
     failures: Failures = {}
-    links: dict[str, tuple[Link, Wanted]] = {}
+    links: dict[str, tuple[Link, ProfileFilter]] = {}
     try:
         for path in spool_file.files_in(where):
             file = spool_file.take(path)
@@ -178,7 +200,7 @@ def send_each(
                     raise failures[address]
                 if address not in links:
                     link = open_link(address)
-                    links[address] = (link, _wanted_by(link, where))
+                    links[address] = (link, _filter_of(link, where))
                 for now in _sending(file, *links[address], counts):
                     counts = now
                     if progress is not None:
@@ -207,24 +229,24 @@ def failure_of(counts: SpoolCounts, failures: Failures) -> TocsinError | None:
     )
 
 
-def _wanted_by(link: Link, directory: Path) -> Wanted:
+def _filter_of(link: Link, directory: Path) -> ProfileFilter:
     identity = in_use().below("Identity")
-    now = wanted(link.profile(), identity)
+    now = profile_filter(link.profile(), identity)
     before = remembered_profile(directory, link.name)
     # A subscriber that has not found back to a broker just started must not lose what waited.
-    return now if before is None else now | wanted(before, identity)
+    return now if before is None else now | profile_filter(before, identity)
 
 
 def _sending(
-    file: SpoolFile, link: Link, asked: Wanted, counts: SpoolCounts
+    file: SpoolFile, link: Link, current: ProfileFilter, counts: SpoolCounts
 ) -> Iterator[SpoolCounts]:
     """Send a file; the counts after each batch, and once more when it is through."""
     refused: list[TocsinError] = []
     while file.has_more:
         messages, place = file.front(BATCH_MESSAGES_MAX)
-        worth = [thin for message in messages if (thin := asked.thinned(message)) is not None]
+        worth = [part for message in messages if (part := current.apply(message)) is not None]
         before = len(refused)
-        new = hand_over(link, worth, refused.append)
+        new = publish_each(link, worth, refused.append)
         bad = len(refused) - before
         file.release(place)
         counts = replace(

@@ -1,4 +1,4 @@
-"""SpoolFile: messages on disk that wait for a broker, one JSON text a line after a heading.
+"""SpoolFile: messages on disk that wait for a broker, one JSON text a line after a header.
 
 A file belongs to whoever holds its lock: the process that writes it, and when that is gone, the one
 that sends it. A last line without an end was cut by a crash and counts as never written.
@@ -24,22 +24,22 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode
 
 
-class Heading(msgspec.Struct, frozen=True):
-    """The first line: whom the messages are for."""
+class Header(msgspec.Struct, frozen=True):
+    """The first line: the broker that the messages are for."""
 
     broker: str
     spool: int = 1
 
 
-_decode_heading = msgspec.json.Decoder(Heading).decode
+_decode_header = msgspec.json.Decoder(Header).decode
 
 
 class SpoolFile:
     """An open and locked one. `damaged` counts the lines that could not be read."""
 
-    def __init__(self, path: Path, descriptor: int, heading: Heading, start: int) -> None:
+    def __init__(self, path: Path, descriptor: int, header: Header, start: int) -> None:
         self.path = path
-        self.broker = heading.broker
+        self.broker = header.broker
         self.damaged = 0
         self._descriptor = descriptor
         self._start = self._offset = start
@@ -84,12 +84,12 @@ class SpoolFile:
         return messages, self._offset + place
 
     def _read_lines(self) -> bytes:
-        wanted = READ_BYTES
+        size = READ_BYTES
         while True:
-            buffer = os.pread(self._descriptor, wanted, self._offset)
-            if b"\n" in buffer or len(buffer) < wanted or wanted >= LINE_BYTES_MAX:
+            buffer = os.pread(self._descriptor, size, self._offset)
+            if b"\n" in buffer or len(buffer) < size or size >= LINE_BYTES_MAX:
                 return buffer
-            wanted *= 4
+            size *= 4
 
     def release(self, place: int) -> None:
         """All before the place has arrived; when that is everything, the file starts over."""
@@ -108,7 +108,7 @@ class SpoolFile:
             self.path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Close a descriptor that belongs to a parent process, which keeps the lock."""
         os.close(self._descriptor)
 
@@ -116,8 +116,8 @@ class SpoolFile:
 def create(directory: Path, broker: str, name: str) -> SpoolFile:
     """A new file of ours; OSError if that cannot be."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    heading = Heading(broker)
-    line = _encode(heading) + b"\n"
+    header = Header(broker)
+    line = _encode(header) + b"\n"
     # Locked before it has its name, so that nobody can take it for one left behind.
     hidden = directory / f".{name}"
     descriptor = os.open(hidden, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
@@ -130,7 +130,7 @@ def create(directory: Path, broker: str, name: str) -> SpoolFile:
         os.close(descriptor)
         hidden.unlink(missing_ok=True)
         raise
-    return SpoolFile(path, descriptor, heading, len(line))
+    return SpoolFile(path, descriptor, header, len(line))
 
 
 def take(path: Path) -> SpoolFile | None:
@@ -145,7 +145,7 @@ def take(path: Path) -> SpoolFile | None:
         if os.fstat(descriptor).st_nlink == 0:
             raise OSError
         line = os.pread(descriptor, 4_096, 0).partition(b"\n")[0]
-        return SpoolFile(path, descriptor, _decode_heading(line), len(line) + 1)
+        return SpoolFile(path, descriptor, _decode_header(line), len(line) + 1)
     except (OSError, msgspec.DecodeError):
         os.close(descriptor)
         return None

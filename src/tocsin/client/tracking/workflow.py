@@ -1,11 +1,11 @@
-"""Workflow: tell a blackboard what a workflow does, from inside it (paper 004, section 3.2).
+"""Workflow: reports to a blackboard what a workflow does, from inside it (paper 004, section 3.2).
 
     with Workflow("forecast", version="3") as run:
         with run.activity("align", inputs=["reads.fq"], outputs=["reads.bam"]) as step:
             step.progress(0.5)
 
 Nothing here raises into the workflow or makes it wait. An exception inside a run or an activity is
-told and goes on.
+reported and goes on.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import Self
 
 from tocsin.client.blackboard.link import Link
 from tocsin.client.outgoing import default_source
-from tocsin.client.tracking import made
-from tocsin.client.tracking.activity import Activity, data_pairs
+from tocsin.client.tracking import message_builders
+from tocsin.client.tracking.activity import Activity, Try, attempts, data_pairs
 from tocsin.client.tracking.faults import fault_pairs, run_ending_of
 from tocsin.client.tracking.files import Paths, paths_of
-from tocsin.client.tracking.heartbeat import Heartbeat
-from tocsin.client.tracking.monitors.attendant import Attendant
-from tocsin.client.tracking.outbox import Make, Outbox
-from tocsin.client.tracking.retries import Try, tried
+from tocsin.client.tracking.heartbeat import HEARTBEAT_S, Heartbeat
+from tocsin.client.tracking.log_once import never_raises
+from tocsin.client.tracking.monitors.scheduler import MonitorScheduler
+from tocsin.client.tracking.outbox import Build, Outbox
 from tocsin.client.tracking.run import (
     Pairs,
     Run,
@@ -42,9 +42,6 @@ from tocsin.client.tracking.run import (
     plan_chunks,
     value_text,
 )
-from tocsin.client.tracking.unfailing import never_raises
-
-HEARTBEAT_S = 30.0
 
 
 class Workflow:
@@ -89,8 +86,8 @@ class Workflow:
             drain_s=drain_s,
             link=link,
         )
-        self.attendant = Attendant(self.outbox, self.tell_sample)
-        self.produced = made.Produced()
+        self.monitors = MonitorScheduler(self.outbox, self.send_sample)
+        self.produced = message_builders.ProducedFiles()
         self._heartbeat_s = heartbeat_s
         self._heartbeat: Heartbeat | None = None
         self._process = os.getpid()
@@ -98,7 +95,7 @@ class Workflow:
         self._activities = count(1)
         self._planned = False
         self._ended = False
-        self._tell("WorkflowCreated", whole=True, pairs=_known_ahead(parameters))
+        self._send("WorkflowCreated", whole=True, pairs=_parameter_pairs(parameters))
         self.files(*files)
 
     @property
@@ -128,7 +125,7 @@ class Workflow:
         """Send what is left, for a bounded time. The run itself ends by its own events."""
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        self.attendant.close()
+        self.monitors.close()
         if self._own_outbox:
             self.outbox.close()
 
@@ -146,7 +143,7 @@ class Workflow:
         will_be_retried: bool = False,
     ) -> Activity:
         """One step, of a type whose steps are alike. With `will_be_retried` an exception inside is
-        told as a failed try, not as the end."""
+        reported as a failed try, not as the end."""
         named = id if id is not None else self._new_activity_id(type)
         step = Step(named, type, attempt, version, _ids(parents) if parents else ())
         return Activity(
@@ -180,7 +177,7 @@ class Workflow:
         named = id if id is not None else self._new_activity_id(type)
         step = Step(named, type, 1, version, _ids(parents))
         given = {"inputs": paths_of(inputs), "outputs": paths_of(outputs)}
-        return tried(self, step, tries=tries, pause_s=pause_s, command=command, **given)
+        return attempts(self, step, tries=tries, pause_s=pause_s, command=command, **given)
 
     def _new_activity_id(self, type: str) -> str:
         number = next(self._activities)
@@ -191,8 +188,8 @@ class Workflow:
     # The thirteen events of the paper.
 
     def created(self) -> None:
-        """Told by itself, when this object is made."""
-        self._tell("WorkflowCreated", whole=True)
+        """Aggregation by itself, when this object is made."""
+        self._send("WorkflowCreated", whole=True)
 
     def started(self) -> None:
         pairs = {
@@ -200,9 +197,10 @@ class Workflow:
             "CommandLine": head_of(shlex.join(sys.argv)),
             "HeartbeatSeconds": value_text(self._heartbeat_s) or "0",
         }
-        self._tell("WorkflowStarted", whole=True, pairs={k: v for k, v in pairs.items() if v})
+        self._send("WorkflowStarted", whole=True, pairs={k: v for k, v in pairs.items() if v})
         if self._heartbeat is None and self._heartbeat_s > 0:
-            self._heartbeat = Heartbeat(self._heartbeat_s, self._beat)
+            self._heartbeat = Heartbeat(self._beat, self._heartbeat_s)
+            self._heartbeat.start()
 
     def completed(self) -> None:
         """It ended well."""
@@ -218,30 +216,30 @@ class Workflow:
 
     def exception(self, error: BaseException | str) -> None:
         """A fault that nobody handled; not by itself the end."""
-        self._tell("WorkflowException", fault_pairs(error), repeated=True)
+        self._send("WorkflowException", fault_pairs(error), repeated=True)
 
     def idle(self) -> None:
         """It waits for something outside."""
-        self._tell("WorkflowIdle", repeated=True)
+        self._send("WorkflowIdle", repeated=True)
 
     def suspended(self, reason: str = "") -> None:
         pairs = {"ErrorMessage": head_of(reason)} if reason else {}
-        self._tell("WorkflowSuspended", pairs, repeated=True)
+        self._send("WorkflowSuspended", pairs, repeated=True)
 
     def resumed(self) -> None:
-        self._tell("WorkflowResumed", repeated=True)
+        self._send("WorkflowResumed", repeated=True)
 
     def persisted(self) -> None:
         """Its state was saved."""
-        self._tell("WorkflowPersisted", repeated=True)
+        self._send("WorkflowPersisted", repeated=True)
 
     def loaded(self) -> None:
         """Its state was read from where it was saved."""
-        self._tell("WorkflowLoaded", repeated=True)
+        self._send("WorkflowLoaded", repeated=True)
 
     def unloaded(self) -> None:
         """It is no longer in memory, and is to go on later."""
-        self._tell("WorkflowUnloaded", repeated=True)
+        self._send("WorkflowUnloaded", repeated=True)
 
     @never_raises
     def changed(self, was: object = None, now: object = None, *, version: str = "") -> None:
@@ -253,7 +251,7 @@ class Workflow:
         if version:
             pairs["WorkflowVersion"] = version
             pairs["PreviousVersion"] = self.run.version
-        self._tell("WorkflowChanged", pairs, repeated=True)
+        self._send("WorkflowChanged", pairs, repeated=True)
 
     # What is known ahead.
 
@@ -282,54 +280,60 @@ class Workflow:
         self._planned = True
         for chunk in list(plan_chunks(known)) or [""]:
             more = {"ActivityPlan": chunk} if chunk else {}
-            self._tell(concept, {**pairs, **more}, repeated=True)
+            self._send(concept, {**pairs, **more}, repeated=True)
             pairs = {}
 
     @never_raises
     def parameters(self, parameters: Mapping[str, object]) -> None:
         """What the run was started with."""
-        self.tell_sample(None, "", _known_ahead(parameters))
+        self.send_sample(None, "", _parameter_pairs(parameters))
 
     @never_raises
     def files(self, *paths: object) -> None:
-        """The files that define the workflow; small ones are told with their text."""
+        """The files that define the workflow; small ones are sent with their text."""
         for path in paths:
-            self.put(made.file, self.run, str(path), time.time_ns(), self.next_number())
+            self.put(
+                message_builders.workflow_file_message,
+                self.run,
+                str(path),
+                time.time_ns(),
+                self.next_number(),
+            )
 
     # What happens in it, outside of its activities.
 
     @never_raises
     def event(self, name: str, **data: object) -> None:
         """Something of your own."""
-        self._tell("UserEvent", {"EventName": head_of(name), **data_pairs(data)}, repeated=True)
+        self._send("UserEvent", {"EventName": head_of(name), **data_pairs(data)}, repeated=True)
 
     @never_raises
     def milestone(self, name: str, **data: object) -> None:
         """A point on the way that people know by its name."""
         pairs = {"EventName": head_of(name), **data_pairs(data)}
-        self._tell("UserMilestone", pairs, repeated=True)
+        self._send("UserMilestone", pairs, repeated=True)
 
     @never_raises
     def progress(self, fraction: float) -> None:
         """How much is done, from 0 to 1."""
-        told = value_text(min(max(float(fraction), 0.0), 1.0))
-        self._tell("UserProgress", {"ProgressFraction": told or "0"}, repeated=True)
+        text = value_text(min(max(float(fraction), 0.0), 1.0))
+        self._send("UserProgress", {"ProgressFraction": text or "0"}, repeated=True)
 
     # For activities and monitors.
 
-    def put(self, make: Make, /, *arguments: object) -> None:
-        self.outbox.put_made(make, *arguments)
+    def put(self, build: Build, /, *arguments: object) -> None:
+        self.outbox.put_later(build, *arguments)
 
     def next_number(self) -> str:
         return f"{os.getpid()}.{next(self._numbers)}"
 
-    def tell_sample(self, step: Step | None, event: str, pairs: Pairs) -> None:
+    def send_sample(self, step: Step | None, event: str, pairs: Pairs) -> None:
         if pairs:
             at_ns, number = time.time_ns(), self.next_number()
-            self.put(made.sample, self.run, step, at_ns, number, event, pairs)
+            self.put(message_builders.sample, self.run, step, at_ns, number, event, pairs)
 
     @never_raises
-    def _tell(
+    def _send(
         self,
         concept: str,
         pairs: Pairs | None = None,
@@ -339,13 +343,13 @@ class Workflow:
     ) -> None:
         number = self.next_number() if repeated else ""
         at_ns = time.time_ns()
-        self.put(made.happening, self.run, concept, at_ns, number, whole, pairs or {})
+        self.put(message_builders.run_event, self.run, concept, at_ns, number, whole, pairs or {})
 
     def _end(self, concept: str, pairs: Pairs | None = None) -> None:
         self._ended = True
         if self._heartbeat is not None:
             self._heartbeat.stop()
-        self._tell(concept, pairs)
+        self._send(concept, pairs)
 
     @never_raises
     def _ended_by(self, error: BaseException) -> None:
@@ -356,7 +360,7 @@ class Workflow:
         self._end(concept, {} if good else fault_pairs(error))
 
     def _beat(self) -> None:
-        self._tell("WorkflowHeartbeat", repeated=True)
+        self._send("WorkflowHeartbeat", repeated=True)
 
 
 def new_run_id(name: str) -> str:
@@ -384,7 +388,7 @@ def _ids(parents: Iterable[str | Activity]) -> tuple[str, ...]:
     return tuple(p.id if isinstance(p, Activity) else str(p) for p in parents)
 
 
-def _known_ahead(parameters: Mapping[str, object] | None) -> Pairs:
+def _parameter_pairs(parameters: Mapping[str, object] | None) -> Pairs:
     if not parameters:
         return {}
     return {"Parameters": json.dumps(dict(parameters), default=str, ensure_ascii=False)}

@@ -1,46 +1,211 @@
-"""One keep-alive connection to a broker, blocking: ask and answer, or several asks in flight."""
+"""One keep-alive HTTP connection to a broker: request and response, or a response without end."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+import time
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Self
 
-from tocsin.client.transport import patience
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response, refusal
+from tocsin.client.transport.runtime import (
+    BLOCKING,
+    NO_ANSWER,
+    Runtime,
+    Stream,
+    cannot_reach,
+    connect_stream,
+    run,
+)
 from tocsin.errors import CannotReachBroker, TocsinError
 
-CONNECT_TIMEOUT_S = 10.0
-ANSWER_TIMEOUT_S = 60.0
-READ_BYTES = 256 * 1024
-BODY_BYTES_MAX = 256 * 1024 * 1024  # an answer this long is a mistake, not a page
+RESPONSE_TIMEOUT_S = 60.0  # between two reads of one response
+BODY_BYTES_MAX = 256 * 1024 * 1024  # a response this long is a mistake, not a page
 
 Headers = Iterable[tuple[str, str]]
 
+_NO_LOCK = nullcontext()
 
-def cannot_reach(address: Address, why: object) -> CannotReachBroker:
-    """The error for a broker that is not there, or that speaks something else."""
-    return CannotReachBroker(
-        f"cannot reach a broker at {address}: {why}",
-        remedy="Start one with `tocsin serve`, or give the address of the one you mean: "
-        "--broker URL, TOCSIN_BROKER, or broker=URL in Python.",
-    )
+
+class HttpConnection:
+    """Opened on first use and again after it broke. For one thread or task at a time; with a
+    `lock`, requests of several take turns."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        broker: str | Address | None = None,
+        *,
+        timeout_s: float = RESPONSE_TIMEOUT_S,
+        lock: AbstractAsyncContextManager[None] = _NO_LOCK,
+    ) -> None:
+        self.address = broker_address(broker)
+        self.runtime = runtime
+        self._lock = lock
+        self._stream: Stream | None = None
+        self._rest = b""
+        self._timeout_s = timeout_s
+        self._reader = MessageReader(response=True)  # of the response that is read
+        self._excerpt = b""
+        self._idle_s = timeout_s
+        self._read_at_s = 0.0
+        self._unproven = False  # nothing came yet from a broker that is addressed without TLS
+
+    def close(self) -> None:
+        """Close the stream; the next request opens another."""
+        stream, self._stream = self._stream, None
+        self._rest = b""
+        if stream is not None:
+            stream.close()
+
+    def interrupt(self) -> None:
+        """Wake whoever reads here, as if the broker had closed."""
+        if self._stream is not None:
+            self._stream.interrupt()
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        body: bytes = b"",
+        headers: Headers = (),
+        timeout_s: float | None = None,
+    ) -> Response:
+        """Send a request and read its response. A reused connection that turns out closed is
+        opened again, except for a POST."""
+        data = request_bytes(self.address, method, target, body=body, headers=headers)
+        async with self._lock:
+            reused = self._stream is not None
+            try:
+                return await self._exchange(data, timeout_s)
+            except CannotReachBroker:
+                if not reused or method == "POST":
+                    raise
+            return await self._exchange(data, timeout_s)
+
+    async def _exchange(self, data: bytes, timeout_s: float | None) -> Response:
+        try:
+            await self.send(data, timeout_s=timeout_s)
+            return await self.receive()
+        except BaseException:
+            # Also when cancelled or interrupted: the response still to come belongs to nobody.
+            self.close()
+            raise
+
+    async def send(self, data: bytes, *, timeout_s: float | None = None) -> None:
+        """Send a whole request without waiting for its response."""
+        if self._stream is None:
+            self._stream = await connect_stream(self.runtime, self.address)
+            self._unproven = not self.address.tls
+        self._idle_s = self._timeout_s if timeout_s is None else timeout_s
+        try:
+            await self._stream.write(data, self._idle_s)
+        except OSError as error:
+            self.close()
+            raise cannot_reach(self.address, str(error) or NO_ANSWER) from None
+
+    async def receive(self) -> Response:
+        """The response to the oldest request that has none."""
+        reader = self._reader = MessageReader(response=True)
+        body = [self._feed(self._rest)]
+        size = len(body[0])
+        while not reader.complete and await self._read(self._idle_s, body):
+            size += len(body[-1])
+            if size > BODY_BYTES_MAX:
+                self.close()
+                raise cannot_reach(self.address, "its answer has no end")
+        self._rest = reader.rest
+        if reader.headers.get("connection", "").lower() == "close":
+            self.close()
+        return Response(reader.status, reader.headers, b"".join(body))
+
+    async def start_stream(self, target: str, *, headers: Headers = (), idle_s: float) -> None:
+        """Ask for a response that goes on, to be read by `read_stream`."""
+        await self.send(request_bytes(self.address, "GET", target, headers=headers))
+        self._reader = MessageReader(response=True)
+        self._excerpt = self._rest = b""
+        self._idle_s = idle_s
+        self._read_at_s = time.monotonic()
+
+    async def read_stream(self, wait_s: float) -> bytes | None:
+        """What comes next of it: b"" if nothing came in that time, None once the broker ended it.
+
+        Raises CannotReachBroker if nothing came for `idle_s`, and what a refusal says.
+        """
+        parts: list[bytes] = []
+        more = not self._reader.complete
+        if more:
+            try:
+                more = await self._read(wait_s, parts, quiet=True)
+            except TimeoutError:
+                if time.monotonic() - self._read_at_s > self._idle_s:
+                    self.close()
+                    raise cannot_reach(self.address, NO_ANSWER) from None
+                return b""
+        if self._reader.has_head and self._reader.status != 200:
+            self._excerpt += b"".join(parts)
+            if more and not self._reader.complete:
+                return b""
+            self.close()
+            raise refusal(self._reader.status, self._excerpt)
+        return b"".join(parts) if more else None
+
+    async def _read(self, timeout_s: float, parts: list[bytes], *, quiet: bool = False) -> bool:
+        """Add what the next read brings of the body; False if it was ended by a close.
+
+        If nothing comes in time, TimeoutError if `quiet`, else CannotReachBroker.
+        """
+        try:
+            if self._stream is None:
+                raise ConnectionError("the connection was closed")
+            data = await self._stream.read(timeout_s)
+        except OSError as error:
+            if quiet and isinstance(error, TimeoutError):
+                raise
+            self.close()
+            why = NO_ANSWER if isinstance(error, TimeoutError) else error
+            raise cannot_reach(self.address, why) from None
+        if data:
+            self._unproven = False
+            self._read_at_s = time.monotonic()
+            parts.append(self._feed(data))
+            return True
+        self.close()
+        if self._reader.end():
+            return False
+        raise await self._closed_by_peer()
+
+    def _feed(self, data: bytes) -> bytes:
+        try:
+            return self._reader.feed(data)
+        except TocsinError as error:
+            self.close()
+            raise cannot_reach(self.address, error.problem) from None
+
+    async def _closed_by_peer(self) -> CannotReachBroker:
+        if self._unproven:
+            from tocsin.client.transport.tls import wants_tls
+
+            self._unproven = False
+            if (error := await self.runtime.call(wants_tls, self.address)) is not None:
+                return error
+        return cannot_reach(self.address, "the connection was closed")
 
 
 class Connection:
-    """Opened on first use and again after it broke. Not for several threads at once."""
+    """An HttpConnection for a program without an event loop: every call blocks."""
 
     def __init__(
-        self, broker: str | Address | None = None, *, timeout_s: float = ANSWER_TIMEOUT_S
+        self, broker: str | Address | None = None, *, timeout_s: float = RESPONSE_TIMEOUT_S
     ) -> None:
-        self._socket: socket.socket | None = None
-        self._rest = b""
-        self._timeout_s = timeout_s
-        self._unproven = False  # nothing came yet from a broker that is addressed without TLS
-        self.address = broker_address(broker)
+        self.http = HttpConnection(BLOCKING, broker, timeout_s=timeout_s)
+
+    @property
+    def address(self) -> Address:
+        return self.http.address
 
     def __enter__(self) -> Self:
         return self
@@ -50,21 +215,16 @@ class Connection:
 
     def __del__(self) -> None:
         # `Publisher().publish(...)` in one line leaves nobody to close it.
-        self.close()
+        if hasattr(self, "http"):
+            self.close()
 
     def close(self) -> None:
-        """Close the socket; the next request opens another."""
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.close()
-        self._socket = None
-        self._rest = b""
+        """Close the stream; the next request opens another."""
+        self.http.close()
 
     def interrupt(self) -> None:
         """Wake a thread that is reading here, as if the broker had closed."""
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        self.http.interrupt()
 
     def request(
         self,
@@ -75,168 +235,14 @@ class Connection:
         headers: Headers = (),
         timeout_s: float | None = None,
     ) -> Response:
-        """Ask and wait for the answer. A reused connection that turns out closed is opened anew."""
-        reused = self._socket is not None
-        data = request_bytes(self.address, method, target, body=body, headers=headers)
-        try:
-            self.send(data, timeout_s=timeout_s)
-            return self.receive()
-        except CannotReachBroker:
-            if not reused or method == "POST":
-                raise
-        self.send(data, timeout_s=timeout_s)
-        return self.receive()
+        """As `HttpConnection.request`."""
+        work = self.http.request(method, target, body=body, headers=headers, timeout_s=timeout_s)
+        return run(work)
 
     def send(self, data: bytes, *, timeout_s: float | None = None) -> None:
-        """Send a whole request without waiting for its answer."""
-        opened = self._open()
-        try:
-            opened.settimeout(self._timeout_s if timeout_s is None else timeout_s)
-            opened.sendall(data)
-        except OSError as error:
-            self.close()
-            raise cannot_reach(self.address, error) from None
+        """Send a whole request without waiting for its response."""
+        run(self.http.send(data, timeout_s=timeout_s))
 
     def receive(self) -> Response:
-        """The answer to the oldest request that has none."""
-        reader = MessageReader(response=True)
-        body: list[bytes] = []
-        size = 0
-        for part in self._parts(reader):
-            body.append(part)
-            size += len(part)
-            if size > BODY_BYTES_MAX:
-                self.close()
-                raise cannot_reach(self.address, "its answer has no end")
-        self._rest = reader.rest
-        if reader.headers.get("connection", "").lower() == "close":
-            self.close()
-        return Response(reader.status, reader.headers, b"".join(body))
-
-    def stream(
-        self,
-        target: str,
-        *,
-        headers: Headers = (),
-        idle_s: float,
-        waiting: Callable[[], float | None] | None = None,
-    ) -> Iterator[bytes]:
-        """The body of an answer that goes on, as it comes; ends when the broker ends it.
-
-        `waiting` is asked before each read how long it may take; past that, an empty part comes.
-        """
-        self.send(request_bytes(self.address, "GET", target, headers=headers))
-        reader = MessageReader(response=True)
-        excerpt = b""
-        for part in self._parts(reader, idle_s=idle_s, waiting=waiting):
-            if not reader.has_head or reader.status == 200:
-                yield part
-            else:
-                excerpt += part
-        if reader.status != 200:
-            raise refusal(reader.status, excerpt)
-
-    def _parts(
-        self,
-        reader: MessageReader,
-        *,
-        idle_s: float | None = None,
-        waiting: Callable[[], float | None] | None = None,
-    ) -> Iterator[bytes]:
-        """What each read brings of a message's body, until the message is whole."""
-        data: bytes | None = self._rest
-        self._rest = b""
-        while True:
-            try:
-                part = reader.feed(data) if data else b""
-            except TocsinError as error:
-                self.close()
-                raise cannot_reach(self.address, error.problem) from None
-            if part:
-                yield part
-            if reader.complete:
-                return
-            patience_s = waiting() if waiting is not None else None
-            data = self._read(patience_s if patience_s is not None else idle_s, patience_s)
-            if data is None:
-                yield b""
-                data = b""
-            elif not data:
-                self.close()
-                if reader.end():
-                    return
-                raise self._closed_by_peer()
-            else:
-                self._unproven = False
-
-    def _read(self, timeout_s: float | None, patience_s: float | None) -> bytes | None:
-        """What arrives next; b"" at the end; None if only the caller's patience ran out."""
-        opened = self._socket
-        if opened is None:
-            raise cannot_reach(self.address, "the connection was closed")
-        try:
-            if timeout_s is not None:
-                opened.settimeout(max(timeout_s, 0.001))
-            return opened.recv(READ_BYTES)
-        except TimeoutError:
-            if patience_s is not None:
-                return None
-            self.close()
-            raise cannot_reach(self.address, "it does not answer") from None
-        except OSError as error:
-            self.close()
-            raise cannot_reach(self.address, error) from None
-
-    def _closed_by_peer(self) -> CannotReachBroker:
-        if self._unproven:
-            from tocsin.client.transport.tls import wants_tls
-
-            self._unproven = False
-            if (error := wants_tls(self.address)) is not None:
-                return error
-        return cannot_reach(self.address, "the connection was closed")
-
-    def _open(self) -> socket.socket:
-        if self._socket is None:
-            self._socket = connect(self.address)
-            self._unproven = not self.address.tls
-        return self._socket
-
-
-def connect(address: Address) -> socket.socket:
-    """A socket to the broker, with TLS if its address asks for it."""
-    opened = _called(address)
-    try:
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not address.tls:
-            return opened
-        return _with_tls(opened, address)
-    except OSError as error:
-        opened.close()
-        raise cannot_reach(address, error) from None
-    except TocsinError:
-        opened.close()
-        raise
-
-
-def _called(address: Address) -> socket.socket:
-    while True:
-        try:
-            return socket.create_connection((address.host, address.port), CONNECT_TIMEOUT_S)
-        except ConnectionRefusedError as error:
-            if patience.is_over(address.host):
-                raise cannot_reach(address, f"{error}{patience.waited(address.host)}") from None
-        except OSError as error:
-            raise cannot_reach(address, error) from None
-
-
-def _with_tls(opened: socket.socket, address: Address) -> socket.socket:
-    import ssl
-
-    from tocsin.client.transport.tls import client_context, handshake_failed
-
-    try:
-        context = client_context(address.ca_file)
-        return context.wrap_socket(opened, server_hostname=address.host)
-    except ssl.SSLError as error:
-        raise handshake_failed(address, error) from None
+        """The response to the oldest request that has none."""
+        return run(self.http.receive())

@@ -1,1 +1,1 @@
-"""The frames door: producers and consumers of performance events (paper 002)."""
+"""The frames listeners: producers and consumers of performance events by TCP, TLS and UDP."""

@@ -8,11 +8,14 @@ import socket
 from math import inf
 from typing import Protocol, cast
 
+from tocsin.access.session import anonymous
 from tocsin.broker.effects import Level
+from tocsin.config.tables import FramesSettings
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.frames.desk import PerformanceDesk
-from tocsin.drivers.frames.session import Session
+from tocsin.drivers.stream_door import socket_name
 from tocsin.errors import BadFrame, TocsinError, TooSlow
+from tocsin.services.performance.service import PerformanceService
+from tocsin.services.performance.session import PerformanceSession
 from tocsin.wire.framing import HEAD, FrameCutter
 
 WAITING_BYTES_MAX = 256 << 10
@@ -22,11 +25,13 @@ KEEPALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 20), (socket.TCP_
 CLOSING_S = 10.0  # for a peer to read the last replies
 
 
-class Door(Protocol):
-    """What a connection needs of the door that it came in by."""
+class Listener(Protocol):
+    """What a connection needs of the listener that accepted it."""
 
-    desk: PerformanceDesk
-    plays: frozenset[str]
+    name: str
+    service: PerformanceService
+    settings: FramesSettings
+    roles: frozenset[str]
     loop: asyncio.AbstractEventLoop
     now_s: float
     is_secure: bool
@@ -47,16 +52,16 @@ class Door(Protocol):
 class Connection(asyncio.Protocol):
     """Frames in, frames out."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._limits = door.desk.limits
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._limits = listener.settings
         self._cutter = FrameCutter(self._limits.message_bytes_max)
         self._frames: list[bytes] = []
         self._waiting_bytes = 0
-        self._share = door.budget.share()
+        self._share = listener.budget.share()
         self._worker: asyncio.Task[None] | None = None
         self._transport: asyncio.Transport | None = None
-        self._session: Session | None = None
+        self._session: PerformanceSession | None = None
         self._began_s = 0.0  # the message that is not yet whole
         self._heard_s = 0.0
         self._stalled_s = inf  # since when the peer reads nothing
@@ -73,9 +78,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
-        self.peer = _text(name)
+        self.peer = socket_name(name)
         self.host = str(name[0]) if isinstance(name, tuple) else ""
-        if not self._door.admit(self):
+        if not self._listener.admit(self):
             self._transport.abort()
             return
         handle = transport.get_extra_info("socket")
@@ -84,16 +89,17 @@ class Connection(asyncio.Protocol):
             for option, value in KEEPALIVE:
                 handle.setsockopt(socket.IPPROTO_TCP, option, value)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self._heard_s = self._door.now_s
-        host = self.peer.rpartition(":")[0]
-        self._session = Session(
-            self._door.desk, self, host, self._door.plays, room=self._room, in_order=True
+        self._heard_s = self._listener.now_s
+        listener = self._listener
+        caller = anonymous(listener.name, self.peer)
+        self._session = PerformanceSession(
+            listener.service, self, caller, listener.roles, in_order=True
         )
 
     def data_received(self, data: bytes) -> None:
         if self._closing_s != inf or self._wrong is not None:
             return
-        self._heard_s = now_s = self._door.now_s
+        self._heard_s = now_s = self._listener.now_s
         if not self._cutter.waiting:
             self._began_s = now_s
         try:
@@ -107,7 +113,7 @@ class Connection(asyncio.Protocol):
             self._frames += frames
             self._waiting_bytes += sum(map(len, frames))
             if self._worker is None:
-                self._worker = self._door.loop.create_task(self._work())
+                self._worker = self._listener.loop.create_task(self._work())
             elif self._waiting_bytes > WAITING_BYTES_MAX and self._transport is not None:
                 self._transport.pause_reading()
         elif self._wrong is not None:
@@ -115,17 +121,17 @@ class Connection(asyncio.Protocol):
         self._hold(self._cutter.waiting + self._waiting_bytes)
 
     def eof_received(self) -> bool:
-        """The peer has said all: answer what it asked, then hang up."""
+        """The peer sends no more: answer what it asked, then hang up."""
         self._ends = True
         self._wrong = self._wrong or self._cut_short()
         self._end_if_done()
-        return not self._door.is_secure  # TLS has no half of a connection to keep
+        return not self._listener.is_secure  # TLS has no half of a connection to keep
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._writable.set()
         if self._worker is None:
-            self._door.forget(self)
+            self._listener.forget(self)
         if self._session is not None:
             self._session.lost()
         self._wrong = self._wrong or self._cut_short()
@@ -146,7 +152,7 @@ class Connection(asyncio.Protocol):
             self._fail(self._share.refuse())
 
     def pause_writing(self) -> None:
-        self._stalled_s = self._door.now_s
+        self._stalled_s = self._listener.now_s
         self._writable.clear()
 
     def resume_writing(self) -> None:
@@ -167,13 +173,13 @@ class Connection(asyncio.Protocol):
             self._fail(_unread())
         return self._stalled_s == inf
 
-    async def _room(self) -> None:
+    async def wait_writable(self) -> None:
         """Until the peer has read what it was sent: what it asks next can wait so long."""
         await self._writable.wait()
         if self._transport is None:
             raise _unread()
 
-    # Called by the door
+    # Called by the listener
 
     def tick(self, now_s: float) -> None:
         """Look whether a deadline has passed."""
@@ -195,7 +201,7 @@ class Connection(asyncio.Protocol):
                     )
                 )
         elif now_s >= self._heard_s + limits.idle_s and not self._is_subscribed():
-            self._door.note(
+            self._listener.note(
                 "info", "no message for frames.idle_s: connection closed", peer=self.peer
             )
             self._hang_up()
@@ -223,15 +229,15 @@ class Connection(asyncio.Protocol):
                 await session.take(frames)
         except TocsinError as error:
             self._fail(error)
-        except Exception as error:  # a bug: it costs this connection and is told; the others go on
-            self._door.note_failure(error, self.peer)
+        except Exception as error:  # a bug: it costs this connection alone
+            self._listener.note_failure(error, self.peer)
             self._hang_up()
         finally:
             self._worker = None
             self._hold(self._cutter.waiting + self._waiting_bytes)
-            self._began_s = self._heard_s = self._door.now_s  # nothing could come meanwhile
+            self._began_s = self._heard_s = self._listener.now_s  # nothing could come meanwhile
         if self._transport is None:
-            self._door.forget(self)  # counted until now: it held what it had sent
+            self._listener.forget(self)  # counted until now: it held what it had sent
             session.lost()  # again: it may have subscribed to something yet
             self._let_go()
         self._end_if_done()
@@ -260,14 +266,14 @@ class Connection(asyncio.Protocol):
             self._hang_up()
 
     def _note(self, error: TocsinError) -> None:
-        self._door.failed += 1
-        self._door.warn(error.problem, code=error.code, remedy=error.remedy, peer=self.peer)
+        self._listener.failed += 1
+        self._listener.warn(error.problem, code=error.code, remedy=error.remedy, peer=self.peer)
 
     def _hang_up(self) -> None:
-        """Close when what was said has been sent, or soon."""
+        """Close when what was written has been sent, or soon."""
         if self._closing_s != inf:
             return
-        self._closing_s = self._door.now_s + CLOSING_S
+        self._closing_s = self._listener.now_s + CLOSING_S
         if self._session is not None and self._transport is not None:
             self._session.end()
         if self._transport is not None:
@@ -279,11 +285,3 @@ def _unread() -> TooSlow:
         "the peer does not read what it is sent",
         remedy="Read it as it comes, or raise frames.stalled_reader_s.",
     )
-
-
-def _text(name: object) -> str:
-    """A socket's name as host:port."""
-    if not isinstance(name, tuple) or len(name) < 2:
-        return ""
-    host, port = str(name[0]), name[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

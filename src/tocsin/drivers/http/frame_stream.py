@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from math import inf
-from typing import TYPE_CHECKING
 
-from tocsin.drivers.frames.session import Session
-from tocsin.drivers.frames.visits import unframed
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.session import session_of
 from tocsin.drivers.http.streams import begin_stream
 from tocsin.errors import TocsinError
+from tocsin.services.performance.http_sessions import unframed
+from tocsin.services.performance.service import PerformanceService
+from tocsin.services.performance.session import PerformanceSession
 from tocsin.wire.framing import framed
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 _HEAD = b"content-type: application/octet-stream\r\ncache-control: no-store\r\n"
 
 
 def wants_stream(request: Request) -> bool:
-    """True if whoever asks is a consumer, by its own words."""
+    """True if whoever asks says that it is a consumer."""
     if request.query == b"role=consumer":
         return True
     return b"SubscribeRequest" in request.body and b'role="consumer"' in request.body
@@ -33,15 +31,17 @@ class FrameStream:
     takes_over = True
     may_last = True
 
-    def __init__(self, connection: Connection, request: Request, node: Node) -> None:
+    def __init__(
+        self, connection: Connection, request: Request, service: PerformanceService
+    ) -> None:
         self.name = f"frames to {connection.peer}"
         self._connection = connection
         self._message = unframed(request.body)
-        host = connection.peer.rpartition(":")[0]
-        self._session: Session | None = Session(node.performance, self, host)
+        caller = session_of(connection, request.headers)
+        self._session: PerformanceSession | None = PerformanceSession(service, self, caller)
         self._task: asyncio.Task[None] | None = None
 
-    # Told by the connection
+    # Called by the connection
 
     def start(self) -> None:
         begin_stream(self._connection, _HEAD)
@@ -63,7 +63,7 @@ class FrameStream:
             self._close()
 
     def received(self, data: bytes) -> None:
-        """There is nothing more to say by this way."""
+        """Nothing more is read from this connection."""
 
     def writable(self) -> None:
         if self._session is not None:
@@ -85,11 +85,14 @@ class FrameStream:
             self._session.end()
         self._close()
 
-    # Told by the session
+    # Called by the session
 
     def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         self._connection.write(b"".join(map(framed, messages)))
         return not self._connection.write_paused
+
+    async def wait_writable(self) -> None:
+        """Only one message is read: there is nothing to hold back."""
 
     def _close(self) -> None:
         self.lost()

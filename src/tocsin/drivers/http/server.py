@@ -7,7 +7,6 @@ import ssl
 from collections.abc import Mapping
 from typing import Final
 
-from tocsin.access.decision import Action
 from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
@@ -27,6 +26,7 @@ from tocsin.errors import BadSetting
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.stream import ProfileCaches
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.streams.event_socket import EventSocket
@@ -50,11 +50,13 @@ class HttpDoor:
         node: Node,
         soap: Answer,
         directory: Directory,
+        performance: PerformanceService,
         budget: ReceiveBudget | None = None,
     ) -> None:
         """Without the `budget` of other listeners it has one of its own."""
         self._node = node
         self._soap = soap
+        self._performance = performance
         self._streams = FrameCache(server_sent_event)
         self._sockets = FrameCache(socket_message)
         self._boards = ProfileCaches()
@@ -77,7 +79,7 @@ class HttpDoor:
             per_peer_max=node.settings.limits.connections_per_peer_max,
             heard_from=node.heard_from,
         )
-        self._application = application(node, self.door, directory)
+        self._application = application(node, self.door, directory, performance)
         self._server: asyncio.Server | None = None
         self.host = ""
         self.port = 0
@@ -129,8 +131,7 @@ class HttpDoor:
             if is_soap_path(path):
                 return SoapExchange(connection, request, self._soap, self._base(request))
             if path == "/gma" and wants_stream(request):
-                self._check(connection, request, "gma")
-                return FrameStream(connection, request, self._node)
+                return FrameStream(connection, request, self._performance)
         return AsgiExchange(connection, request, self._application)
 
     def _event_stream(self, connection: Connection, request: Request) -> Exchange:
@@ -167,10 +168,6 @@ class HttpDoor:
         door = self.door
         return SocketLimits(door.event_limits, message_bytes_max, door.limits.pipelined_max)
 
-    def _check(self, connection: Connection, request: Request, resource: str) -> None:
-        session = session_of(connection, request.headers)
-        self._node.port.check(session, Action.READ, resource)
-
     def _base(self, request: Request) -> str:
         """How whoever asks reaches us: the start of the addresses that it is given."""
         settings = self._node.settings.http
@@ -191,11 +188,12 @@ async def listen(
     address: str,
     soap: Answer,
     directory: Directory,
+    performance: PerformanceService,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
 ) -> HttpDoor:
     """Open the door of a node; `soap` answers what comes in as SOAP."""
-    door = HttpDoor(node, soap, directory, budget)
+    door = HttpDoor(node, soap, directory, performance, budget)
     await door.open(address, tls)
     return door

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.watch import RUNS_NEEDED, Watch
-from tocsin.monitor.alerts import Straggler, under_way_s
+from tocsin.monitor.alerts.messages import Straggler, under_way_s
 from tocsin.monitor.fold import latest
 from tocsin.monitor.states import attempt_times
 from tocsin.monitor.times import seconds_between
 
 if TYPE_CHECKING:
-    from tocsin.monitor.slower import Slower
+    from tocsin.monitor.alerts.limits import SlowAlert
 
 RUNS_AT_ONCE: Final = 1_000
 ACTIVITIES_AT_ONCE: Final = 2_000
@@ -109,7 +109,7 @@ class Alarms:
         return len(rows)
 
     def _slow_activity(self, run: _Run, running: _Running, now_ns: int) -> list[Found]:
-        from tocsin.monitor.slower import slower
+        from tocsin.monitor.alerts.limits import slower
 
         name, attempt, kind, version, packed = running
         known = self._watch.usual_for(run.workflow, kind, version, run.completed)
@@ -140,13 +140,13 @@ def _last(found: Found) -> Found:
 
 
 def _run_rate() -> float:
-    from tocsin.monitor.slower import RUN_RATE
+    from tocsin.monitor.alerts.limits import RUN_RATE
 
     return RUN_RATE
 
 
 def _found(
-    run: _Run, alert: Slower, rate: float, activity: str = "", kind: str = "", attempt: int = 0
+    run: _Run, alert: SlowAlert, rate: float, activity: str = "", kind: str = "", attempt: int = 0
 ) -> Found:
     straggler = Straggler(
         run=run.id,

@@ -9,10 +9,9 @@ import msgspec
 
 from tocsin.drivers.monitor.damage import DamagedRow
 from tocsin.monitor.anomalies import of_attempt
-from tocsin.monitor.faults import fault_of
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.rules import PEAKS, RESOURCE, SUMMED
-from tocsin.monitor.states import attempt_times
+from tocsin.monitor.states import attempt_times, fault_of
 
 # Of one activity: all of them are read with every event of it, which takes some 5 ms.
 ATTEMPTS_MAX: Final = 200

@@ -18,11 +18,11 @@ _PUT_FILE: Final = "INSERT OR IGNORE INTO files SELECT no, ?, ?, ? FROM paths WH
 
 _decode: Final = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
-Told = tuple[str, int, str]
+FileUse = tuple[str, int, str]
 """A file, whether it is written, and by which activity."""
 
 
-def told_files(activity: str, before: Row, after: Row) -> Iterable[Told]:
+def new_files(activity: str, before: Row, after: Row) -> Iterable[FileUse]:
     """The files that an attempt tells of now and did not before."""
     for field, wrote in _ROLES:
         names = after.get(field)
@@ -31,13 +31,13 @@ def told_files(activity: str, before: Row, after: Row) -> Iterable[Told]:
             yield from ((name, wrote, activity) for name in names if name not in known)
 
 
-def put_files(connection: apsw.Connection, run_no: int, told: list[Told]) -> None:
+def put_files(connection: apsw.Connection, run_no: int, uses: list[FileUse]) -> None:
     """Add them to the index."""
-    if not told:
+    if not uses:
         return
-    bases = ((name, base_of(name)) for name, _, _ in told)
+    bases = ((name, base_of(name)) for name, _, _ in uses)
     connection.executemany(_PUT_PATH, ((name, base, base[::-1]) for name, base in bases))
-    rows = ((wrote, run_no, activity, name) for name, wrote, activity in told)
+    rows = ((wrote, run_no, activity, name) for name, wrote, activity in uses)
     connection.executemany(_PUT_FILE, rows)
 
 
@@ -46,7 +46,7 @@ def index_all(connection: apsw.Connection) -> None:
     rows: Any = connection.execute("SELECT run, activity, row FROM attempts").fetchall()
     for run_no, activity, packed in rows:
         with suppress(msgspec.DecodeError, UnicodeDecodeError):  # whoever asks for it is told
-            put_files(connection, run_no, list(told_files(activity, {}, _decode(packed))))
+            put_files(connection, run_no, list(new_files(activity, {}, _decode(packed))))
 
 
 def forget_files(connection: apsw.Connection, run_no: int, rows_max: int) -> int:

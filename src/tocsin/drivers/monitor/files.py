@@ -13,7 +13,7 @@ from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import LAST_CHARACTER, AskedName, asked_name, base_of, resolved
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import ActivityRecord, FileLineage, FileRecord, LineageStep
-from tocsin.monitor.showing import activity_record, shown_state
+from tocsin.monitor.views import activity_record, state_at
 
 PATHS_MAX: Final = 2_000  # names that one question may fit
 LOOKED_AT_MAX: Final = 10_000  # tellings of them, for one page
@@ -258,7 +258,7 @@ class Files:
         if found is None:
             ((run_id, packed),) = self._past.rows("SELECT id, row FROM runs WHERE no = ?", run_no)
             row = decode_row(packed)
-            state = shown_state(row, self._now_ns, self._past.options.silence_s)
+            state = state_at(row, self._now_ns, self._past.options.silence_s)
             found = self._runs[run_no] = _Run(run_id, row, state)
         return found
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.learned import learned_shown
 from tocsin.drivers.monitor.queries import Questions
-from tocsin.monitor.history import summary
-from tocsin.monitor.learned import Learned, StatsRow
-from tocsin.monitor.records import ActivityRecord, HistoryPart, HistoryRecord
-from tocsin.monitor.showing import activity_record
+from tocsin.monitor.history.summary import HistoryPart, HistoryRecord, summary
+from tocsin.monitor.history.tables import LearnedTables, StatsRow
+from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.times import shown_or_none
+from tocsin.monitor.views import activity_record
 
 HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
 RECENT_MAX: Final = 20
@@ -126,7 +126,9 @@ def _settled(packed: bytes | None) -> tuple[int, int | None]:
     return int(row["state"][2]), row.get("last_received")
 
 
-def _not_in(rows: Sequence[StatsRow], learned: Learned, ended: Sequence[_Ended]) -> list[_Ended]:
+def _not_in(
+    rows: Sequence[StatsRow], learned: LearnedTables, ended: Sequence[_Ended]
+) -> list[_Ended]:
     """The attempts that are not in the tables: settled later, outside of their window, or of what
     those do not have."""
     known = {(row.workflow, row.version) for row in rows}
@@ -160,13 +162,19 @@ def _durations(ended: Sequence[_Ended]) -> list[float]:
 
 
 def _with_tables(
-    since: HistoryRecord, ended: Sequence[_Ended], rows: Sequence[StatsRow], learned: Learned
+    since: HistoryRecord, ended: Sequence[_Ended], rows: Sequence[StatsRow], learned: LearnedTables
 ) -> HistoryRecord:
     """Both parts as one, and each of them."""
-    from tocsin.monitor.together import added, curve_of, curve_of_row, part_of_rows, whole_of_row
+    from tocsin.monitor.history.curves import (
+        added,
+        curve_of,
+        curve_of_row,
+        distribution_of_row,
+        part_of_rows,
+    )
 
     curves = [curve for curve in map(curve_of_row, rows) if curve is not None]
-    of_tables = whole_of_row(rows[0]) if len(rows) == 1 else added(curves)
+    of_tables = distribution_of_row(rows[0]) if len(rows) == 1 else added(curves)
     later = curve_of(_durations(ended))
     whole = of_tables if later is None else added([*curves, later])
     latest = sorted(rows, key=lambda row: -(row.last_ended_ns or 0))[:BY_VERSION_MAX]

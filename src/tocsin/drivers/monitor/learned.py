@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from tocsin.broker.effects import Level
 from tocsin.errors import TocsinError
 from tocsin.errors.pipeline import NoTables
-from tocsin.monitor.learned import Bin, CostModel, Key, Learned, Standing, StatsRow
+from tocsin.monitor.history.tables import Bin, CostModel, Key, LearnedTables, StatsRow, TablesStatus
 from tocsin.monitor.times import NS_PER_S, NS_PER_US, shown, shown_or_none
 
 if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
@@ -86,9 +86,9 @@ class Tables:
         self._read: tuple[Path, datetime] | None = None
         self._refused: tuple[Path, datetime] | None = None
         self._again_s = math.inf  # when to try those that were refused once more
-        self._standing = Standing()
+        self._standing = TablesStatus()
 
-    def standing(self) -> Standing:
+    def standing(self) -> TablesStatus:
         """What there is now. Reads a version that is new, which takes time: not on the loop."""
         with self._turn:
             now_s = time.monotonic()
@@ -140,18 +140,18 @@ class Tables:
             learned = self._standing.learned
         if self._standing.problem is not None:
             self._note("info", "the tables can be read again", version=learned.version)
-        self._standing = Standing(learned)
+        self._standing = TablesStatus(learned)
 
     def _none(self) -> None:
         if self._is_named:
             problem = f"there are no tables in {self._directory}"
             self._cannot(None, problem, "Make them with `tocsin pipeline run`.")
         else:
-            self._standing = Standing()
+            self._standing = TablesStatus()
 
-    def _cannot(self, used: Learned | None, problem: str, remedy: str) -> None:
+    def _cannot(self, used: LearnedTables | None, problem: str, remedy: str) -> None:
         """Go on with what was read before, if it may be, and say once what is wrong."""
-        told, self._standing = self._standing.problem, Standing(used, problem)
+        told, self._standing = self._standing.problem, TablesStatus(used, problem)
         if told != problem:
             version = None if used is None else used.version
             self._note("warning", f"{problem}; the monitor goes on", used=version, remedy=remedy)
@@ -186,7 +186,7 @@ class LazyRows(Mapping[Key, Sequence[T]], Generic[T]):
         return len(self._places)
 
 
-def _learned(found: Published) -> Learned:
+def _learned(found: Published) -> LearnedTables:
     """The version that was found; NoTables if it is none that the monitor can use."""
     import pyarrow as pa
 
@@ -199,7 +199,7 @@ def _learned(found: Published) -> Learned:
     workflows: dict[str, list[str]] = {}
     for workflow, activity in sorted(by_key):
         workflows.setdefault(activity, []).append(workflow)
-    return Learned(
+    return LearnedTables(
         found.version,
         int(found.made.timestamp() * NS_PER_S),
         found.through,
@@ -292,7 +292,7 @@ def _bins(histograms: pa.ChunkedArray, place: int) -> tuple[Bin, ...]:
 
 
 def learned_shown(
-    standing: Standing,
+    standing: TablesStatus,
     now_ns: int,
     old_s: float,
     *,

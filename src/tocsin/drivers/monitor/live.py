@@ -12,15 +12,15 @@ from tocsin.drivers.monitor.learned import learned_shown
 from tocsin.drivers.monitor.past import Past
 from tocsin.errors import NothingToEstimate
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.learned import Standing, TablesFor
+from tocsin.monitor.history.tables import TablesStatus, WorkflowTables
 from tocsin.monitor.records import ENDED_RUN
-from tocsin.monitor.showing import RunFacts, shown_state
 from tocsin.monitor.states import began_again, run_started_ns
 from tocsin.monitor.times import NS_PER_S, seconds_between, shown
+from tocsin.monitor.views import RunFacts, state_at
 
 if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
-    from tocsin.monitor.estimate import Estimate, Knowledge, Moment, PastRun, Plan
-    from tocsin.monitor.moments import Growth, Task
+    from tocsin.monitor.estimate import Estimate, Knowledge, PastRun, Plan, RunProgress
+    from tocsin.monitor.estimate.inputs import Growth, Task
 
 TASKS_MAX: Final = 20_000  # of a run whose time left is worked out task by task
 PAST_TASKS_MAX: Final = 5_000  # of a run that is learnt from
@@ -55,7 +55,7 @@ class Live(Past):
 
         with self._turn:
             run_no, facts = self.facts(run_id)
-        state = shown_state(facts.row, now_ns, self.options.silence_s)
+        state = state_at(facts.row, now_ns, self.options.silence_s)
         standing = self.standing()
         if state in ENDED_RUN:
             return {**_over(facts.row, state), "learned": self._learned_shown(standing, now_ns)}
@@ -90,7 +90,7 @@ class Live(Past):
         self, workflow: str, now_ns: int, plan: Plan | None = None, names: tuple[str, ...] = ()
     ) -> dict[str, Any]:
         """How long a run would take that is not started yet; by default, one like the latest."""
-        from tocsin.monitor.estimate import Moment, estimate
+        from tocsin.monitor.estimate import RunProgress, estimate
 
         learnt = self.learnt(workflow)
         if plan is None:
@@ -102,7 +102,7 @@ class Live(Past):
             plan, names = learnt.latest.plan, learnt.names
         standing = self.standing()
         tables = _tables_for(standing, workflow, now_ns)
-        found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}), tables)
+        found = estimate(learnt.knowledge, RunProgress(plan, 0.0, {}, {}), tables)
         if found is None:
             raise NothingToEstimate(
                 f"no run of {workflow[:80]!r} has completed yet",
@@ -114,7 +114,7 @@ class Live(Past):
         }
 
     def _learned_shown(
-        self, standing: Standing, now_ns: int, found: Estimate | None = None
+        self, standing: TablesStatus, now_ns: int, found: Estimate | None = None
     ) -> dict[str, Any] | None:
         return learned_shown(
             standing,
@@ -157,7 +157,7 @@ class Live(Past):
 
         A run whose id was used again is a mixture of two, and teaches nothing.
         """
-        from tocsin.monitor.moments import cores_of, growth_of, past_run, plan_of
+        from tocsin.monitor.estimate.inputs import cores_of, growth_of, past_run, plan_of
 
         found = self.rows(
             "SELECT no, id, row FROM runs WHERE workflow = ? AND state = 'completed' "
@@ -185,7 +185,7 @@ class Live(Past):
         self, run_no: int, run_is: str, most: int = TASKS_MAX, *, state: str | None = None
     ) -> list[Task]:
         """The activities of a run in the order in which they were heard of, or those in a state."""
-        from tocsin.monitor.moments import task_of
+        from tocsin.monitor.estimate.inputs import task_of
 
         where, values = ("", ()) if state is None else (" AND state = ?", (state,))
         found = self.rows(
@@ -202,19 +202,19 @@ class Live(Past):
             for name, kind, version, row, _ in found
         ]
 
-    def _moment(self, row: Row, tasks: list[Task], learnt: Learnt, now_ns: int) -> Moment:
-        from tocsin.monitor.moments import cores_of, moment_of, plan_of
+    def _moment(self, row: Row, tasks: list[Task], learnt: Learnt, now_ns: int) -> RunProgress:
+        from tocsin.monitor.estimate.inputs import cores_of, plan_of, progress_of
 
         cores = cores_of(row, tasks, learnt.cores)
         plan = plan_of(tasks, row, cores=cores, ended=False, past=learnt.growths)
         began_ns = _began_ns(row, now_ns)
-        return moment_of(plan, tasks, began_ns, max(0.0, seconds_between(began_ns, now_ns)))
+        return progress_of(plan, tasks, began_ns, max(0.0, seconds_between(began_ns, now_ns)))
 
 
-def _tables_for(standing: Standing, workflow: str, now_ns: int) -> TablesFor | None:
+def _tables_for(standing: TablesStatus, workflow: str, now_ns: int) -> WorkflowTables | None:
     if standing.learned is None or not workflow:
         return None
-    return TablesFor(standing.learned, workflow, now_ns)
+    return WorkflowTables(standing.learned, workflow, now_ns)
 
 
 def _by_pace(facts: RunFacts, now_ns: int) -> Estimate:

@@ -20,7 +20,7 @@ from tocsin.drivers.monitor.house import SESSION, House
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
-from tocsin.monitor.alerts import SOURCE
+from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.times import shown
 from tocsin.ontology import Vocabulary
 from tocsin.wire.blackboard.messages import Message

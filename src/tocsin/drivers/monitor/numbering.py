@@ -7,8 +7,8 @@ from typing import Any, Final
 import apsw
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.monitor.fold import Heard, Row, Told
-from tocsin.monitor.generations import Generation, Generations, named, turn_of
+from tocsin.monitor.fold import ParsedMessage, Row, RunMessage
+from tocsin.monitor.generations import Generation, Generations, boundary_of, named
 
 _COLUMNS: Final = "number, opened_ns, opened_last_ns, created_ns, started_ns, ended_ns, heard_ns"
 _SELECT: Final = f"SELECT {_COLUMNS} FROM generations WHERE id = ? ORDER BY number"
@@ -23,14 +23,14 @@ class Numbering:
         self._known: dict[str, Generations] = {}
         self._changed: set[str] = set()
 
-    def run_of(self, said: Told, heard: Heard) -> str:
+    def run_of(self, parsed: ParsedMessage, message: RunMessage) -> str:
         """The id of the run that the message belongs to."""
-        known = self._generations(said.run)
-        turn = None if heard.derived else turn_of(said, heard)
+        known = self._generations(parsed.run)
+        turn = None if message.derived else boundary_of(parsed, message)
         if turn is None:
-            return named(said.run, known.number_at(said.order_ns))
-        self._changed.add(said.run)
-        return named(said.run, known.take(turn))
+            return named(parsed.run, known.number_at(parsed.order_ns))
+        self._changed.add(parsed.run)
+        return named(parsed.run, known.take(turn))
 
     def write(self) -> None:
         """Keep what has changed. Within the transaction of the batch."""
@@ -66,7 +66,7 @@ def _columns(each: Generation) -> tuple[int | None, ...]:
         each.created_ns,
         each.started_ns,
         each.ended_ns,
-        each.heard_ns,
+        each.received_ns,
     )
 
 

@@ -9,8 +9,8 @@ from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.histories import Histories
 from tocsin.drivers.monitor.queries import Page, event_record
 from tocsin.monitor.records import RunRecord
-from tocsin.monitor.showing import activity_record, run_record, whole_run
 from tocsin.monitor.times import shown
+from tocsin.monitor.views import activity_record, run_record, whole_run
 
 CHAIN_MAX: Final = 100  # versions between two runs
 CHANGES_MAX: Final = 1_000

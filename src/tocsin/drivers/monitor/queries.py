@@ -18,7 +18,7 @@ from tocsin.errors import BadRequest, NoSuchRun
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.fold import Row
 from tocsin.monitor.generations import named
-from tocsin.monitor.learned import Standing
+from tocsin.monitor.history.tables import TablesStatus
 from tocsin.monitor.records import (
     ENDED_RUN,
     ActivityRecord,
@@ -27,9 +27,9 @@ from tocsin.monitor.records import (
     FailureRecord,
     RunRecord,
 )
-from tocsin.monitor.showing import RunFacts, activity_record, run_record, shown_state, whole_run
 from tocsin.monitor.states import attempt_times, in_run
 from tocsin.monitor.times import shown
+from tocsin.monitor.views import RunFacts, activity_record, run_record, state_at, whole_run
 
 T = TypeVar("T")
 
@@ -87,9 +87,9 @@ class Questions:
         with self._turn:
             return self._connection.execute(statement, values).fetchall()
 
-    def standing(self) -> Standing:
+    def standing(self) -> TablesStatus:
         """What there is of the pipeline's tables. May read them: not within a turn."""
-        return Standing() if self._tables is None else self._tables.standing()
+        return TablesStatus() if self._tables is None else self._tables.standing()
 
     # Runs
 
@@ -220,7 +220,7 @@ class Questions:
         """By name. The second is what to pass as `after` to go on; None at the end."""
         with self._turn:
             run_no, facts = self.facts(run_id)
-            run_is = shown_state(facts.row, now_ns, self.options.silence_s)
+            run_is = state_at(facts.row, now_ns, self.options.silence_s)
             where, values = ["run = ?", "last"], [run_no]
             if state is not None:
                 stored = [each for each in STORED_STATES if in_run(each, run_is) == state]
@@ -253,7 +253,7 @@ class Questions:
                 f"the run {run_id[:80]!r} has no activity {name[:80]!r}",
                 remedy=f"GET /runs/{run_id[:80]}/activities lists them.",
             )
-        run_is = shown_state(facts.row, now_ns, self.options.silence_s)
+        run_is = state_at(facts.row, now_ns, self.options.silence_s)
         return activity_record(run_id, name, attempts[name], run_is)
 
     def _attempts(self, run_no: int, names: list[str]) -> dict[str, dict[int, Row]]:
@@ -302,7 +302,7 @@ class Questions:
         """
         with self._turn:
             run_no, facts = self.facts(run_id)
-            run_is = shown_state(facts.row, now_ns, self.options.silence_s)
+            run_is = state_at(facts.row, now_ns, self.options.silence_s)
             found = self.rows(
                 f"SELECT activity, attempt, type, fault, ended_ns, row, {_RECOVERED} AS recovered "
                 "FROM attempts AS a WHERE run = ? AND fault IS NOT NULL "

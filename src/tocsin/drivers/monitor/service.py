@@ -23,8 +23,8 @@ from tocsin.drivers.monitor.lookout import Lookout
 from tocsin.drivers.monitor.store import MonitorStore
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
-from tocsin.monitor.fold import Heard
-from tocsin.monitor.run_messages import NotAName, heard
+from tocsin.monitor.fold import RunMessage
+from tocsin.monitor.run_messages import BadRunId, run_message
 from tocsin.ontology import Vocabulary
 from tocsin.store.faults import is_full, reason
 
@@ -232,17 +232,17 @@ class Service:
             self._through = through
             self._folded.notify_all()
 
-    def _heard(self, stored: Stored) -> Heard | None:
+    def _heard(self, stored: Stored) -> RunMessage | None:
         """What the event says in concepts, if it may be about a run or a workflow's version."""
         try:
-            return heard(stored, self._vocabulary)
-        except NotAName as error:
+            return run_message(stored, self._vocabulary)
+        except BadRunId as error:
             self._leave_out(stored.seq, str(error))
         except Exception as error:  # a payload that nobody foresaw costs itself
             self._node.note("warning", "an event could not be read", seq=stored.seq, why=error)
         return None
 
-    def _write(self, heard: list[Heard], through: int, missed: int) -> None:
+    def _write(self, heard: list[RunMessage], through: int, missed: int) -> None:
         try:
             self._store.write(heard, through, missed=missed)
         except Exception as error:
@@ -250,7 +250,9 @@ class Service:
                 raise
             self._one_by_one(heard, through, missed, error)
 
-    def _one_by_one(self, heard: list[Heard], through: int, missed: int, why: Exception) -> None:
+    def _one_by_one(
+        self, heard: list[RunMessage], through: int, missed: int, why: Exception
+    ) -> None:
         """A message that the fold cannot take must not stop those after it."""
         if len(heard) == 1:
             self._leave_out(heard[0].seq, repr(why))

@@ -19,18 +19,26 @@ from tocsin.drivers.monitor.attempt_rows import (
     take_excess,
     use,
 )
-from tocsin.drivers.monitor.file_index import Told as FileTold
-from tocsin.drivers.monitor.file_index import put_files, told_files
+from tocsin.drivers.monitor.file_index import FileUse, new_files, put_files
 from tocsin.drivers.monitor.forgetting import forget, in_one
 from tocsin.drivers.monitor.numbering import Numbering
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
-from tocsin.monitor.fold import Heard, Reading, Row, Told, latest, merge_into, put, told
+from tocsin.monitor.fold import (
+    ConceptRules,
+    ParsedMessage,
+    Row,
+    RunMessage,
+    latest,
+    merge_into,
+    parse_message,
+    put,
+)
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.rules import PEAKS, SUMMED
-from tocsin.monitor.showing import read_object
 from tocsin.monitor.states import lost_at_ns, run_started_ns, run_state
+from tocsin.monitor.views import read_object
 from tocsin.ontology import Vocabulary
 
 NAMES_AT_ONCE: Final = 256  # in one query
@@ -92,7 +100,7 @@ class _Group:
 
     row: Row = field(default_factory=dict)
     attempts: dict[tuple[str, int], Row] = field(default_factory=dict)
-    events: list[tuple[Heard, int]] = field(default_factory=list)
+    events: list[tuple[RunMessage, int]] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
     alerts: list[tuple[str, int]] = field(default_factory=list)
 
@@ -115,7 +123,7 @@ class MonitorStore:
         self.directory = directory
         self.options = options
         self._connection = connect_writer(directory)
-        self._reading = Reading(vocabulary)
+        self._rules = ConceptRules(vocabulary)
         self._evolution = vocabulary.below("EvolutionEvent")
         self._failures = (
             vocabulary.below("ActivityFailed")
@@ -131,23 +139,23 @@ class MonitorStore:
     def close(self) -> None:
         self._connection.close()
 
-    def write(self, messages: Sequence[Heard], through: int, *, missed: int = 0) -> None:
+    def write(self, messages: Sequence[RunMessage], through: int, *, missed: int = 0) -> None:
         """Fold these, all or none, and note that the log was read up to `through`."""
         groups: dict[str, _Group] = {}
         numbering = Numbering(self._connection)
-        for heard in messages:
-            said = told(heard, self._reading)
-            if said is not None:
-                run_id = numbering.run_of(said, heard)
-                self._gather(groups.setdefault(run_id, _Group()), said, heard)
+        for message in messages:
+            parsed = parse_message(message, self._rules)
+            if parsed is not None:
+                run_id = numbering.run_of(parsed, message)
+                self._gather(groups.setdefault(run_id, _Group()), parsed, message)
         place, missed = max(through, self.place), self.missed + missed
         with in_one(self._connection):
             for run_id, group in groups.items():
                 self._write_run(run_id, group)
             numbering.write()
-            for heard in messages:
-                if not self._evolution.isdisjoint(heard.pairs):
-                    self._write_evolution(heard)
+            for message in messages:
+                if not self._evolution.isdisjoint(message.pairs):
+                    self._write_evolution(message)
             self._connection.execute("UPDATE place SET seq = ?, missed = ?", (place, missed))
         self.place, self.missed = place, missed
 
@@ -165,22 +173,22 @@ class MonitorStore:
         with in_one(self._connection):
             self._connection.executemany(_REMEMBER_ALERT, told)
 
-    def _gather(self, group: _Group, said: Told, heard: Heard) -> None:
-        if heard.derived:
+    def _gather(self, group: _Group, parsed: ParsedMessage, message: RunMessage) -> None:
+        if message.derived:
             # Our own words change no state, and a silent run is no less silent for them.
-            group.events.append((heard, said.order_ns))
-            group.alerts += said.activities or [("", 0)]
+            group.events.append((message, parsed.order_ns))
+            group.alerts += parsed.activities or [("", 0)]
             return
-        merge_into(group.row, said.run_row)
-        for key, row in said.activities.items():
+        merge_into(group.row, parsed.run_row)
+        for key, row in parsed.activities.items():
             had = group.attempts.get(key)
             if had is None:
                 group.attempts[key] = row
             else:
                 merge_into(had, row)
-        group.events.append((heard, said.order_ns))
-        if not self._failures.isdisjoint(heard.pairs):
-            group.faults.append(heard.seq)
+        group.events.append((message, parsed.order_ns))
+        if not self._failures.isdisjoint(message.pairs):
+            group.faults.append(message.seq)
 
     # One run
 
@@ -231,7 +239,7 @@ class MonitorStore:
     # Its activities
 
     def _write_attempts(self, run: _Run, group: _Group) -> bool:
-        """Merge what was said of attempts. True if a dependence between activities is new."""
+        """Merge what was parsed of attempts. True if a dependence between activities is new."""
         activities = self._load_attempts(run.no, {name for name, _ in group.attempts})
         before = {name: standing(attempts) for name, attempts in activities.items()}
         for name, number in group.attempts:
@@ -239,7 +247,7 @@ class MonitorStore:
         self._drop_excess(run, activities)
         used: dict[str, float] = {}
         new_edges = False
-        files: list[FileTold] = []
+        files: list[FileUse] = []
         for (name, number), row in group.attempts.items():
             attempt = activities[name].get(number)
             if attempt is None:
@@ -248,7 +256,7 @@ class MonitorStore:
             use(used, attempt.row, -1)
             before_row = {field: attempt.row.get(field) for field in ("inputs", "outputs")}
             merge_into(attempt.row, row)
-            files += told_files(name, before_row, attempt.row)
+            files += new_files(name, before_row, attempt.row)
             use(used, attempt.row, +1)
             attempt.touched = True
             new_edges |= attempt.row.get("parents") != parents
@@ -327,11 +335,11 @@ class MonitorStore:
             "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, 0, ?)",
             [
                 (
-                    *(run.no, heard.seq, order_ns, heard.received_ns),
-                    heard.pairs.get("ActivityId", ""),
-                    message_bytes(heard),
+                    *(run.no, message.seq, order_ns, message.received_ns),
+                    message.pairs.get("ActivityId", ""),
+                    message_bytes(message),
                 )
-                for heard, order_ns in group.events
+                for message, order_ns in group.events
             ],
         )
         run.events += len(group.events)
@@ -344,23 +352,23 @@ class MonitorStore:
             self._connection.execute(_TRIM, (run.no, most))
             run.events = most
 
-    def _write_evolution(self, heard: Heard) -> None:
-        pairs = heard.pairs
+    def _write_evolution(self, message: RunMessage) -> None:
+        pairs = message.pairs
         workflow, version = pairs.get("WorkflowName", ""), pairs.get("WorkflowVersion", "")
         if not workflow or "RunId" in pairs:
             return
-        at_ns = heard.received_ns
+        at_ns = message.received_ns
         if "VersionSaved" in pairs or "VersionForked" in pairs:
             previous = pairs.get("PreviousVersion", "")
-            message = message_bytes(heard, cut=False)
+            packed = message_bytes(message, cut=False)
             self._connection.execute(
                 _PUT_VERSION,
-                (workflow, version, heard.seq, at_ns, previous, message, _fork_of(pairs)),
+                (workflow, version, message.seq, at_ns, previous, packed, _fork_of(pairs)),
             )
         if "VersionSaved" not in pairs:
             self._connection.execute(
                 "INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?)",
-                (workflow, version, heard.seq, at_ns, message_bytes(heard)),
+                (workflow, version, message.seq, at_ns, message_bytes(message)),
             )
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
@@ -376,9 +384,9 @@ def _fork_of(pairs: Mapping[str, str]) -> str:
     return was[:VALUE_CHARS_MAX] if isinstance(was, str) else ""
 
 
-def message_bytes(heard: Heard, *, cut: bool = True) -> bytes:
+def message_bytes(message: RunMessage, *, cut: bool = True) -> bytes:
     """A message as it is kept, to be shown: (time, pairs)."""
-    pairs = heard.pairs
+    pairs = message.pairs
     if cut:
         pairs = {name: value[:VALUE_CHARS_MAX] for name, value in pairs.items()}
-    return encode((heard.time, pairs))
+    return encode((message.time, pairs))

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.live import Live
-from tocsin.monitor.alerts import under_way_s
+from tocsin.monitor.alerts.messages import under_way_s
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import ENDED_RUN, RunRecord
-from tocsin.monitor.showing import RunFacts, planned_total, shown_state
 from tocsin.monitor.states import run_started_ns, run_state
 from tocsin.monitor.times import NS_PER_S
+from tocsin.monitor.views import RunFacts, planned_total, state_at
 
 if TYPE_CHECKING:  # numpy's friends: imported by whoever is first asked, not at the start
+    from tocsin.monitor.alerts.limits import DurationLimit, PastDuration, SlowAlert
+    from tocsin.monitor.estimate.inputs import Task
     from tocsin.monitor.hints import Hint
-    from tocsin.monitor.moments import Task
-    from tocsin.monitor.slower import PastDuration, Slower, Usual
 
 HINT_TASKS_MAX: Final = 2_000  # each is looked at with all that it needs
 WATCHED_MAX: Final = 5_000  # activities of a run
@@ -26,7 +26,7 @@ ALERTS_MAX: Final = 20  # the slowest of them
 PAST_MAX: Final = 2_000  # durations of a type that say what is usual, the latest
 USUAL_KNOWN_MAX: Final = 1_000  # types
 SLOWER: Final = "slower than usual"
-RUNS_NEEDED: Final = 9  # for the rate of false alarms that `slower_run` keeps
+RUNS_NEEDED: Final = 9  # for the rate of false alarms that `run_alert` keeps
 RUN_TASKS_MAX: Final = 5_000  # of a run that is compared with its estimate
 PAST_RUNS_MAX: Final = 500  # of which the shortest and the largest are looked for
 
@@ -36,7 +36,7 @@ class _Known:
     """What is usual, and how many runs had completed when that was worked out."""
 
     completed: int
-    usual: Usual | None
+    usual: DurationLimit | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +101,15 @@ class Watch(Live):
 
         The second says why nothing can be said, where that is so.
         """
-        from tocsin.monitor.hints import hints, unknown_because
-        from tocsin.monitor.moments import cores_of, ran_of
+        from tocsin.monitor.estimate.inputs import cores_of, executed_tasks
+        from tocsin.monitor.hints import hints, why_no_hints
 
         with self._turn:
             run_no, facts = self.facts(run_id)
-            run_is = shown_state(facts.row, now_ns, self.options.silence_s)
+            run_is = state_at(facts.row, now_ns, self.options.silence_s)
             tasks = self.tasks(run_no, run_is, most=HINT_TASKS_MAX)
-        ran = ran_of(tasks)
-        return hints(ran, cores_of(facts.row, tasks)), unknown_because(ran)
+        ran = executed_tasks(tasks)
+        return hints(ran, cores_of(facts.row, tasks)), why_no_hints(ran)
 
     def completed(self, workflow: str) -> int:
         """How many runs of a workflow came to a good end."""
@@ -118,9 +118,11 @@ class Watch(Live):
         )
         return int(count)
 
-    def usual_for(self, workflow: str, kind: str, version: str, completed: int) -> Usual | None:
+    def usual_for(
+        self, workflow: str, kind: str, version: str, completed: int
+    ) -> DurationLimit | None:
         """What is usual for activities of a type; None if there is too little history."""
-        from tocsin.monitor.slower import usual
+        from tocsin.monitor.alerts.limits import usual
 
         key = (workflow, kind, version)
         with self._turn:
@@ -134,7 +136,9 @@ class Watch(Live):
                     self._usual.popitem(last=False)
             return known.usual
 
-    def slow_run(self, run_no: int, facts: RunFacts, completed: int, now_ns: int) -> Slower | None:
+    def slow_run(
+        self, run_no: int, facts: RunFacts, completed: int, now_ns: int
+    ) -> SlowAlert | None:
         """The alert for a run that takes longer than was to be expected before its start."""
         row, known = facts.row, sum(facts.counts.values())
         took_s, workflow = run_took_s(row, now_ns), latest(row, "workflow") or ""
@@ -146,7 +150,7 @@ class Watch(Live):
         size = max(known, planned_total(row) or 0)
         if size > past.activities_max:
             return None  # how well larger ones than all before are estimated is not known
-        from tocsin.monitor.slower import slower_run
+        from tocsin.monitor.alerts.limits import run_alert
 
         expected = self._expected.get(run_no)
         if expected is None or (expected.size, expected.completed) != (size, completed):
@@ -154,18 +158,18 @@ class Watch(Live):
             if len(self._expected) >= USUAL_KNOWN_MAX:
                 self._expected.clear()
             self._expected[run_no] = expected
-        return slower_run(expected.ratios, expected.total_s, took_s)
+        return run_alert(expected.ratios, expected.total_s, took_s)
 
     def _expect(self, run_no: int, row: Row, size: int, completed: int) -> _Expected:
         """What would have been estimated before the start of a run, had its plan been known."""
-        from tocsin.monitor.estimate import Moment, estimate, past_ratios
-        from tocsin.monitor.moments import cores_of, plan_of
+        from tocsin.monitor.estimate import RunProgress, estimate, past_ratios
+        from tocsin.monitor.estimate.inputs import cores_of, plan_of
 
         learnt = self.learnt(latest(row, "workflow") or "")
         tasks = self.tasks(run_no, "running", most=RUN_TASKS_MAX)
         cores = cores_of(row, tasks, learnt.cores)
         plan = plan_of(tasks, row, cores=cores, ended=False, past=learnt.growths)
-        found = estimate(learnt.knowledge, Moment(plan, 0.0, {}, {}))
+        found = estimate(learnt.knowledge, RunProgress(plan, 0.0, {}, {}))
         if found is None:
             return _Expected(size, completed, 0.0, ())
         return _Expected(size, completed, found.total_s, past_ratios(learnt.knowledge))
@@ -198,7 +202,7 @@ class Watch(Live):
         ]
 
     def _past_durations(self, workflow: str, kind: str) -> list[PastDuration]:
-        from tocsin.monitor.slower import PastDuration
+        from tocsin.monitor.alerts.limits import PastDuration
 
         found = self.rows(
             "SELECT r.id, a.duration_s, a.version, a.row FROM attempts AS a "
@@ -228,14 +232,14 @@ def _took_s(task: Task, now_ns: int) -> float | None:
 
 
 def _slower(
-    known: Usual | None, took_s: float | None, input_bytes: int | None = None
-) -> Slower | None:
-    from tocsin.monitor.slower import slower
+    known: DurationLimit | None, took_s: float | None, input_bytes: int | None = None
+) -> SlowAlert | None:
+    from tocsin.monitor.alerts.limits import slower
 
     return None if took_s is None else slower(known, took_s, input_bytes)
 
 
-def _shown(about: dict[str, Any], alert: Slower) -> dict[str, Any]:
+def _shown(about: dict[str, Any], alert: SlowAlert) -> dict[str, Any]:
     return {
         "kind": SLOWER,
         **about,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.client.outgoing import default_source
-from tocsin.client.tracking import made
+from tocsin.client.tracking import message_builders
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.client.tracking.run import (
     Pairs,
@@ -71,7 +71,7 @@ class Telling:
         self.step = Step(own, wrapped.activity, wrapped.attempt)
         source = f"{default_source(ENGINE)}/{self.run.run_id}"
         self.outbox = Outbox(broker, source=source, spool=spool, drain_s=DRAIN_S)
-        self._produced = made.Produced()
+        self._produced = message_builders.ProducedFiles()
         self._numbers = count(1)
         self._beat_s = time.monotonic()
 
@@ -88,8 +88,8 @@ class Telling:
             if wrapped.parameters:
                 pairs["Parameters"] = json.dumps(dict(wrapped.parameters), ensure_ascii=False)
             self._tell_run("WorkflowStarted", at_ns, pairs, whole=True)
-        self.outbox.put_made(
-            made.beginning,
+        self.outbox.put_later(
+            message_builders.activity_started,
             self.run,
             self.step,
             at_ns,
@@ -107,7 +107,9 @@ class Telling:
         pairs = {name: text for name, value in sample.items() if (text := value_text(value))}
         number = f"{os.getpid()}.{next(self._numbers)}"
         at_ns = time.time_ns()
-        self.outbox.put_made(made.sample, self.run, self.step, at_ns, number, "", pairs)
+        self.outbox.put_later(
+            message_builders.sample, self.run, self.step, at_ns, number, "", pairs
+        )
         if not self.wrapped.part_of and time.monotonic() - self._beat_s >= HEARTBEAT_S:
             self._beat_s = time.monotonic()
             self._tell_run("WorkflowHeartbeat", at_ns, {}, number=number)
@@ -121,8 +123,8 @@ class Telling:
         error = _error_of(ended)
         if error:
             pairs["ErrorMessage"] = head_of(error)
-        self.outbox.put_made(
-            made.ending,
+        self.outbox.put_later(
+            message_builders.activity_ended,
             self.run,
             self.step,
             _activity_ending(ended),
@@ -144,7 +146,9 @@ class Telling:
         self, concept: str, at_ns: int, pairs: Pairs, *, whole: bool = False, number: str = ""
     ) -> None:
         told = {name: value for name, value in pairs.items() if value}
-        self.outbox.put_made(made.happening, self.run, concept, at_ns, number, whole, told)
+        self.outbox.put_later(
+            message_builders.run_event, self.run, concept, at_ns, number, whole, told
+        )
 
 
 def _error_of(ended: Ended) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from tocsin.client.asking import query
+from tocsin.client.requests import query
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BrokerRefused
 from tocsin.event.filter import All, AnyOf, Operator, Predicate

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from tocsin.monitor.estimate.estimator import Knowledge, estimate, learn, past_ratios
-from tocsin.monitor.estimate.facts import Done, Estimate, Moment, PastRun, Plan, Planned
+from tocsin.monitor.estimate.types import Done, Estimate, PastRun, Plan, Planned, RunProgress
 
 __all__ = [
     "Done",
     "Estimate",
     "Knowledge",
-    "Moment",
     "PastRun",
     "Plan",
     "Planned",
+    "RunProgress",
     "estimate",
     "learn",
     "past_ratios",

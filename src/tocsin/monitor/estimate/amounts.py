@@ -14,10 +14,10 @@ from itertools import islice
 
 import numpy as np
 
-from tocsin.monitor.estimate.experience import slope
-from tocsin.monitor.estimate.facts import PastRun
+from tocsin.monitor.estimate.run_digest import slope
 from tocsin.monitor.estimate.shape import Amount, Floats, Shape, compile_plan, numbers_of
 from tocsin.monitor.estimate.state import log_runtime
+from tocsin.monitor.estimate.types import PastRun
 
 NAMES_MAX = 16  # of one type
 LEFT_MAX = 0.8  # of the squared errors: a number that explains less is not worth its risk

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tocsin.monitor.estimate.experience import Experience
+from tocsin.monitor.estimate.run_digest import RunDigest
 from tocsin.monitor.estimate.shape import Shape
 from tocsin.monitor.estimate.state import State
 
 
-def mean_makespan(past: Sequence[Experience]) -> float:
+def mean_makespan(past: Sequence[RunDigest]) -> float:
     """As long as past runs took on average, whatever happens."""
     return float(np.mean([run.makespan_s for run in past]))
 
 
-def median_makespan(past: Sequence[Experience]) -> float:
+def median_makespan(past: Sequence[RunDigest]) -> float:
     """As long as the past run in the middle took."""
     return float(np.median([run.makespan_s for run in past]))
 
 
-def median_work(past: Sequence[Experience], shape: Shape) -> dict[str, float]:
+def median_work(past: Sequence[RunDigest], shape: Shape) -> dict[str, float]:
     """Each type's median runtime in the median past run that had it."""
     found: dict[str, float] = {}
     for name in shape.members:
@@ -31,7 +31,7 @@ def median_work(past: Sequence[Experience], shape: Shape) -> dict[str, float]:
     return found
 
 
-def fraction_of_tasks(past: Sequence[Experience], shape: Shape, state: State) -> float | None:
+def fraction_of_tasks(past: Sequence[RunDigest], shape: Shape, state: State) -> float | None:
     """The elapsed time over the fraction of tasks that have ended, as a progress bar has it.
 
     Before anything has ended: as many seconds a task as past runs took in the median.
@@ -45,7 +45,7 @@ def fraction_of_tasks(past: Sequence[Experience], shape: Shape, state: State) ->
 
 
 def fraction_of_work(
-    past: Sequence[Experience], shape: Shape, state: State, medians: Mapping[str, float]
+    past: Sequence[RunDigest], shape: Shape, state: State, medians: Mapping[str, float]
 ) -> float | None:
     """The elapsed time over the fraction of median work that has ended.
 

@@ -15,14 +15,14 @@ from tocsin.monitor.estimate.baselines import (
     median_makespan,
     median_work,
 )
-from tocsin.monitor.estimate.experience import MILESTONES, Experience
 from tocsin.monitor.estimate.prior import FromTables, informed
 from tocsin.monitor.estimate.remaining import LOG_S_MAX, Rest, rests
+from tocsin.monitor.estimate.run_digest import MILESTONES, RunDigest
 from tocsin.monitor.estimate.runtimes import Runtimes, runtimes
 from tocsin.monitor.estimate.shape import Floats, Shape, features
 from tocsin.monitor.estimate.similar import Similar, similar
 from tocsin.monitor.estimate.state import State
-from tocsin.monitor.learned import TablesFor
+from tocsin.monitor.history.tables import WorkflowTables
 
 CANDIDATES = (
     "similar runs",
@@ -48,7 +48,7 @@ CLOCK_MIN = 0.02
 class View:
     """One run seen from its past: what can be said of it before it starts."""
 
-    past: Sequence[Experience]
+    past: Sequence[RunDigest]
     shape: Shape
     like: Similar | None
     models: Runtimes
@@ -63,7 +63,7 @@ class View:
         return bool(self.past or self.tables.activities)
 
 
-def view(past: Sequence[Experience], shape: Shape, tables: TablesFor | None = None) -> View:
+def view(past: Sequence[RunDigest], shape: Shape, tables: WorkflowTables | None = None) -> View:
     """Look at a run from its past, and from what the pipeline's tables know of its activities."""
     if not past:
         models, used = informed(Runtimes({}, 0.0), past, shape, tables)

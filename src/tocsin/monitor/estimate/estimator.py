@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tocsin.monitor.estimate.amounts import Amounts, amounts_in
-from tocsin.monitor.estimate.bounds import least_left_s
+from tocsin.monitor.estimate.bounds import least_left_s, most_overdue
 from tocsin.monitor.estimate.candidates import CANDIDATES, Totals, View, totals, view
-from tocsin.monitor.estimate.choose import Lessons, Verdict, chosen, fractions, judge, mix
-from tocsin.monitor.estimate.experience import Experience, digest
-from tocsin.monitor.estimate.facts import Estimate, Moment, PastRun
-from tocsin.monitor.estimate.overdue import most_overdue
-from tocsin.monitor.estimate.reason import say_why
+from tocsin.monitor.estimate.mixture import Mixture, PastErrors, chosen, fractions, judge, mix
+from tocsin.monitor.estimate.reason import explain
+from tocsin.monitor.estimate.run_digest import RunDigest, digest
 from tocsin.monitor.estimate.schedule import critical_path
 from tocsin.monitor.estimate.shape import Floats, compile_plan
 from tocsin.monitor.estimate.state import State, state_of
-from tocsin.monitor.learned import TablesFor
+from tocsin.monitor.estimate.types import Estimate, PastRun, RunProgress
+from tocsin.monitor.history.tables import WorkflowTables
 
 RUNS_MAX = 60  # the last so many past runs are learnt from; older ones tell little, and cost
 PLACES = 3
@@ -32,9 +31,9 @@ class Knowledge:
     """What past runs teach: themselves, who was right for a size seen before or not, and by type
     the number that says how much its tasks have to do."""
 
-    runs: tuple[Experience, ...]
-    seen_size: Lessons
-    new_size: Lessons
+    runs: tuple[RunDigest, ...]
+    seen_size: PastErrors
+    new_size: PastErrors
     amounts: Amounts = field(default_factory=dict)
 
 
@@ -51,7 +50,7 @@ def learn(past: Sequence[PastRun]) -> Knowledge:
     return Knowledge(runs, seen, unseen, amounts)
 
 
-def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
+def _lessons(runs: Sequence[RunDigest], groups: Sequence[int]) -> PastErrors:
     """Every run at several moments, as seen from the runs of other groups."""
     whose: list[int] = []
     over: list[float] = []
@@ -72,7 +71,7 @@ def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
             over.append(fraction)
             places.append(said.place)
             errors.append(said.logs - math.log(run.makespan_s))
-    return Lessons(
+    return PastErrors(
         np.array(whose, dtype=np.intp),
         np.array(over, dtype=np.float64),
         np.array(places).reshape(-1, PLACES),
@@ -81,7 +80,7 @@ def _lessons(runs: Sequence[Experience], groups: Sequence[int]) -> Lessons:
 
 
 def estimate(
-    knowledge: Knowledge, moment: Moment, tables: TablesFor | None = None
+    knowledge: Knowledge, moment: RunProgress, tables: WorkflowTables | None = None
 ) -> Estimate | None:
     """When the run will end; None only if there is no past and nothing has ended yet.
 
@@ -116,7 +115,7 @@ def past_ratios(knowledge: Knowledge) -> tuple[float, ...]:
     return tuple(math.exp(-mix(errors, verdict.weights)) for errors in before)
 
 
-def _usual(runs: Sequence[Experience]) -> dict[str, int]:
+def _usual(runs: Sequence[RunDigest]) -> dict[str, int]:
     """How many tasks of each type the median past run had."""
     names = {name for run in runs for name in run.shape.members}
     return {
@@ -143,7 +142,7 @@ def _answer(
     seen: View,
     state: State,
     said: Totals,
-    verdict: Verdict,
+    verdict: Mixture,
     path: tuple[int, ...],
     told: tuple[int, ...],
 ) -> Estimate:
@@ -163,7 +162,7 @@ def _answer(
         low_s=low_s,
         high_s=high_s,
         method=chosen(verdict.weights) if seen.past else _alone(seen),
-        reason=say_why(seen.shape, state, said.rest, path, has_past=seen.has_past, overdue=overdue),
+        reason=explain(seen.shape, state, said.rest, path, has_past=seen.has_past, overdue=overdue),
         critical_path=told,
         past_runs=len(seen.past),
         past_error=verdict.error,
@@ -172,7 +171,7 @@ def _answer(
     )
 
 
-def _interval(verdict: Verdict, elapsed_s: float, total_s: float) -> tuple[float, float]:
+def _interval(verdict: Mixture, elapsed_s: float, total_s: float) -> tuple[float, float]:
     """The seconds left that 80 of 100 runs would be within."""
     low, high = math.exp(verdict.low), math.exp(verdict.high)
     if verdict.of_total:

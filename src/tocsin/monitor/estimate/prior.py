@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tocsin.monitor.estimate.experience import RANKS, Experience
+from tocsin.monitor.estimate.run_digest import RANKS, RunDigest
 from tocsin.monitor.estimate.runtimes import SPREAD_MIN, Runtimes, TypeModel
 from tocsin.monitor.estimate.shape import Floats, Shape
 from tocsin.monitor.estimate.state import RUNTIME_S_MIN
-from tocsin.monitor.learned import StatsRow, TablesFor, Usually
+from tocsin.monitor.history.tables import Expected, StatsRow, WorkflowTables
 
 # Past runs that the tables weigh at most, however many they hold: 3 helped no more where one run
 # was known, and hurt a little where three were.
@@ -53,13 +53,13 @@ class FromTables:
 
 
 def informed(
-    models: Runtimes, past: Sequence[Experience], shape: Shape, tables: TablesFor | None
+    models: Runtimes, past: Sequence[RunDigest], shape: Shape, tables: WorkflowTables | None
 ) -> tuple[Runtimes, FromTables]:
     """The models with what the tables know beyond them, and what that was."""
     if tables is None:
         return models, FromTables()
     types: dict[str, TypeModel] = dict(models.types)
-    used: dict[str, Usually] = {}
+    used: dict[str, Expected] = {}
     for name in shape.members:
         usually = tables.usually(name, shape.versions[name]) if name else None
         if usually is None:
@@ -76,7 +76,7 @@ def informed(
     return replace(models, types=types), _told(used)
 
 
-def _told(used: Mapping[str, Usually]) -> FromTables:
+def _told(used: Mapping[str, Expected]) -> FromTables:
     return FromTables(
         sum(each.stats.succeeded for each in used.values()),
         tuple(used),
@@ -85,7 +85,7 @@ def _told(used: Mapping[str, Usually]) -> FromTables:
 
 
 def _weight(
-    name: str, usually: Usually, past: Sequence[Experience], shape: Shape, tables: TablesFor
+    name: str, usually: Expected, past: Sequence[RunDigest], shape: Shape, tables: WorkflowTables
 ) -> float:
     """How many runs the tables stand for, beside those that are known here."""
     row = usually.stats
@@ -101,7 +101,7 @@ def _weight(
     return weight if usually.is_same_version else weight * OTHER_VERSION
 
 
-def _weight_here(name: str, past: Sequence[Experience], shape: Shape) -> float:
+def _weight_here(name: str, past: Sequence[RunDigest], shape: Shape) -> float:
     versions = [run.shape.versions[name] for run in past if name in run.types]
     return sum(1.0 if each == shape.versions[name] else OTHER_VERSION for each in versions)
 
@@ -113,7 +113,7 @@ def _sharpness(own: TypeModel, prior: TypeModel) -> float:
     return min(within / among, 1.0)
 
 
-def _model(usually: Usually, inputs: Floats) -> TypeModel:
+def _model(usually: Expected, inputs: Floats) -> TypeModel:
     """A model from the tables alone. `inputs` are the bytes that each task reads, or not known."""
     levels = np.log([usually.seconds(size) or RUNTIME_S_MIN for size in inputs.tolist()])
     deviations = _deviations(usually.stats)
@@ -142,7 +142,7 @@ def _deviations(row: StatsRow) -> Floats:
     return np.asarray(curve - np.interp(0.5, RANKS, curve))
 
 
-def _about_the_line(usually: Usually, plain: Floats) -> Floats:
+def _about_the_line(usually: Expected, plain: Floats) -> Floats:
     """How durations lie about what the line says; never wider than about their median."""
     line = usually.line
     assert line is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from tocsin.monitor.estimate.overdue import Overdue
+from tocsin.monitor.durations import duration_text
+from tocsin.monitor.estimate.bounds import Overdue
 from tocsin.monitor.estimate.remaining import Rest
 from tocsin.monitor.estimate.shape import Shape
 from tocsin.monitor.estimate.state import State
-from tocsin.monitor.words import lasting
 
 STEPS_MAX = 3  # of a long path, the longest steps are named
 PACE_WORTH_TELLING = 1.1
@@ -17,7 +17,7 @@ FACTOR_TOLD_MAX = 100
 UNNAMED = "tasks not named yet"
 
 
-def say_why(
+def explain(
     shape: Shape,
     state: State,
     rest: Rest,
@@ -69,11 +69,13 @@ def _path(shape: Shape, rest: Rest, path: Sequence[int]) -> str:
         steps.append((label, sum(_lasts(rest, index) for index in indexes)))
     total_s = sum(lasts for _, lasts in steps)
     worth = sorted((lasts for _, lasts in steps), reverse=True)[:STEPS_MAX][-1]
-    named = [f"{label} ({lasting(lasts)})" for label, lasts in steps if lasts >= worth][:STEPS_MAX]
+    named = [f"{label} ({duration_text(lasts)})" for label, lasts in steps if lasts >= worth][
+        :STEPS_MAX
+    ]
     more = len(steps) - len(named)
     rest_of_it = f" and {more} shorter" if more else ""
     way = ", ".join(named)
-    in_all = f", {lasting(total_s)} in all" if len(steps) > 1 else ""
+    in_all = f", {duration_text(total_s)} in all" if len(steps) > 1 else ""
     return f"the critical path is {way}{rest_of_it}{in_all}"
 
 
@@ -88,4 +90,4 @@ def _slowest(shape: Shape, state: State, rest: Rest, path: Sequence[int]) -> str
     if sum(count for count, _ in work.values()) <= len(path):
         return ""
     name, (count, lasts) = max(work.items(), key=lambda item: item[1][1])
-    return f"the most work is left in {name or UNNAMED} ({count:,} to go, {lasting(lasts)})"
+    return f"the most work is left in {name or UNNAMED} ({count:,} to go, {duration_text(lasts)})"

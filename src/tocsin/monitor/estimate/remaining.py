@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.monitor.estimate.experience import RANKS
+from tocsin.monitor.estimate.run_digest import RANKS
 from tocsin.monitor.estimate.runtimes import Runtimes, TypeModel, unknown_type
 from tocsin.monitor.estimate.schedule import Timetable, schedule
 from tocsin.monitor.estimate.shape import Floats, Indexes, Shape

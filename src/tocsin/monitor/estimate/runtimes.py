@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tocsin.monitor.estimate.experience import RANKS, Experience, TypeRecord, mean_parents, slope
+from tocsin.monitor.estimate.run_digest import RANKS, RunDigest, TypeRecord, mean_parents, slope
 from tocsin.monitor.estimate.shape import Floats, Shape
 from tocsin.monitor.estimate.similar import TREND, Similar, compare, fit, kernel
 
@@ -50,7 +50,7 @@ class Runtimes:
     shared: float
 
 
-def runtimes(past: Sequence[Experience], shape: Shape, view: Similar) -> Runtimes:
+def runtimes(past: Sequence[RunDigest], shape: Shape, view: Similar) -> Runtimes:
     """Models for the tasks of `shape`; types that no past run had are left out."""
     types = {}
     for name in shape.members:
@@ -65,7 +65,7 @@ def _bounded(error: float) -> float:
 
 
 def _type_model(
-    name: str, past: Sequence[Experience], shape: Shape, view: Similar
+    name: str, past: Sequence[RunDigest], shape: Shape, view: Similar
 ) -> TypeModel | None:
     having = [place for place, run in enumerate(past) if name in run.types]
     if not having:

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
-from tocsin.monitor.estimate.shape import Shape
+import numpy as np
+
+from tocsin.monitor.estimate.shape import Floats, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +98,11 @@ def critical_path(shape: Shape, timetable: Timetable, over: Collection[int]) -> 
             break
         index = max(above, key=ends.__getitem__)
     return tuple(reversed(path))
+
+
+def replay(shape: Shape, runtimes_s: Floats, makespan_s: float) -> tuple[Floats, Floats]:
+    """When each task starts and ends if the ready run in the plan's order and all ends in time."""
+    timetable = schedule(shape, runtimes_s.tolist())
+    length_s = timetable.length_s
+    scale = makespan_s / length_s if length_s > 0 else 1.0
+    return np.array(timetable.starts) * scale, np.array(timetable.ends) * scale

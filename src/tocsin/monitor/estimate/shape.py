@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tocsin.monitor.estimate.facts import Plan, Planned
+from tocsin.monitor.estimate.types import Plan, Planned
 
 Floats = NDArray[np.float64]
 Indexes = NDArray[np.intp]

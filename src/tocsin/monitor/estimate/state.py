@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tocsin.monitor.estimate.facts import Done, Moment
 from tocsin.monitor.estimate.shape import Floats, Shape
+from tocsin.monitor.estimate.types import Done, RunProgress
 
 RUNTIME_S_MIN = 1e-3
 SECONDS_MAX = 1e12
@@ -54,7 +54,7 @@ def log_runtime(done: Done) -> float:
     return math.log(max(seconds(done.runtime_s) or 0.0, RUNTIME_S_MIN))
 
 
-def state_of(moment: Moment, shape: Shape) -> State:
+def state_of(moment: RunProgress, shape: Shape) -> State:
     """The state that a moment tells of; indexes beyond the plan are passed over."""
     elapsed_s = seconds(moment.elapsed_s) or 0.0
     logs = np.zeros(shape.count)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from tocsin.monitor.evolution.bindings import Rebinding, rebindings
 from tocsin.monitor.evolution.definition import Activity, Binding, Definition
 
-Told = str | dict[str, object] | None
+ChangeValue = str | dict[str, object] | None
 """How a thing was or is; None where it was not or is not."""
 
 
@@ -22,8 +22,8 @@ class Change:
     concept: str
     activity: str | None
     what: str
-    was: Told
-    now: Told
+    was: ChangeValue
+    now: ChangeValue
 
 
 def compare(was: Definition | None, now: Definition) -> list[Change]:
@@ -87,7 +87,11 @@ def _bound(
     for each in found:
         port = (each.now or each.was or Binding("")).port
         yield Change(
-            _concept(each), activity, f"{side} {port}".rstrip(), _told(each.was), _told(each.now)
+            _concept(each),
+            activity,
+            f"{side} {port}".rstrip(),
+            _binding_value(each.was),
+            _binding_value(each.now),
         )
     if moved:
         yield Change("LogicChanged", activity, f"order of {side}s", _in_order(was), _in_order(now))
@@ -99,7 +103,7 @@ def _concept(rebinding: Rebinding) -> str:
     return "BindingRemoved" if rebinding.now is None else "BindingChanged"
 
 
-def _told(binding: Binding | None) -> Told:
+def _binding_value(binding: Binding | None) -> ChangeValue:
     if binding is None:
         return None
     told: dict[str, object] = {"value": binding.value} if binding.value else {}
@@ -108,7 +112,7 @@ def _told(binding: Binding | None) -> Told:
     return told
 
 
-def _in_order(bindings: tuple[Binding, ...]) -> Told:
+def _in_order(bindings: tuple[Binding, ...]) -> ChangeValue:
     return ", ".join(binding.value for binding in bindings if not binding.port)
 
 
@@ -141,7 +145,7 @@ def _summary(activity: Activity) -> dict[str, object]:
 
 
 def _fields(binding: Binding) -> dict[str, object]:
-    told = _told(binding)
+    told = _binding_value(binding)
     assert isinstance(told, dict)
     return told
 
@@ -191,3 +195,102 @@ def _sources_in(bindings: tuple[Binding, ...], renamed: Mapping[str, str]) -> tu
         )
         for each in bindings
     )
+
+
+def brief(value: object) -> str | None:
+    """How a thing was or is: a text, a binding, or all that an activity was made of."""
+    if isinstance(value, dict):
+        if "from" in value or "value" in value:
+            sources = ", ".join(map(str, value.get("from", ())))
+            text = str(value.get("value", ""))
+            return f"{text} from {sources}".strip() if sources else text
+        parts = value.get("does") or value
+        if not isinstance(parts, dict):
+            return str(parts)
+        return "; ".join(_part(part) for part in parts.values() if part)
+    return value if value is None else str(value)
+
+
+def _part(part: object) -> str:
+    listed = part if isinstance(part, list) else [part]
+    return ", ".join(brief(each) or "" for each in listed)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebinding:
+    """A binding as it was and as it is; None where it was not, or is not any more."""
+
+    was: Binding | None
+    now: Binding | None
+
+
+def rebindings(was: Iterable[Binding], now: Iterable[Binding]) -> tuple[list[Rebinding], bool]:
+    """What was bound anew, and whether nameless ports that stayed have changed places."""
+    old, new = list(was), list(now)
+    old_named = {each.port: each for each in old if each.port}
+    new_named = {each.port: each for each in new if each.port}
+    found = [
+        Rebinding(old_named.get(port), new_named.get(port))
+        for port in {**old_named, **new_named}
+        if old_named.get(port) != new_named.get(port)
+    ]
+    old_plain = [each for each in old if not each.port]
+    new_plain = [each for each in new if not each.port]
+    found += _nameless(old_plain, new_plain)
+    kept_old, kept_new = _kept(old_plain, new_plain), _kept(new_plain, old_plain)
+    return found, kept_old != kept_new
+
+
+def _nameless(old: list[Binding], new: list[Binding]) -> list[Rebinding]:
+    """Those that are the same are paired wherever they stand, the rest in the order they have.
+
+    So an input put before the others is one that was added, not a change of all behind it.
+    """
+    gone, came = _without(old, new), _without(new, old)
+    # The same file from another activity is the same binding, rebound; so it is paired first.
+    by_value: dict[str, list[Binding]] = {}
+    for each in came:
+        by_value.setdefault(each.value, []).append(each)
+    found: list[Rebinding] = []
+    rest: list[Binding] = []
+    for each in gone:
+        same = by_value.get(each.value)
+        if same:
+            found.append(Rebinding(each, same.pop(0)))
+        else:
+            rest.append(each)
+    paired = Counter(each.now for each in found)
+    left: list[Binding] = []
+    for each in came:
+        if paired[each]:
+            paired[each] -= 1
+        else:
+            left.append(each)
+    both = min(len(rest), len(left))
+    found += [Rebinding(each, left[place]) for place, each in enumerate(rest[:both])]
+    found += [Rebinding(each, None) for each in rest[both:]]
+    found += [Rebinding(None, each) for each in left[both:]]
+    return found
+
+
+def _without(bindings: list[Binding], others: list[Binding]) -> list[Binding]:
+    """Those that the others do not have, each counted as often as it is there."""
+    spare = Counter(others)
+    left: list[Binding] = []
+    for each in bindings:
+        if spare[each]:
+            spare[each] -= 1
+        else:
+            left.append(each)
+    return left
+
+
+def _kept(bindings: list[Binding], others: list[Binding]) -> list[Binding]:
+    """Those that both have, in the order of the first."""
+    spare = Counter(others)
+    kept: list[Binding] = []
+    for each in bindings:
+        if spare[each]:
+            spare[each] -= 1
+            kept.append(each)
+    return kept

@@ -8,8 +8,8 @@ import msgspec
 
 from tocsin.monitor.provenance.chunks import chunks
 from tocsin.monitor.provenance.names import Name, prefixes
+from tocsin.monitor.provenance.run_statements import statements
 from tocsin.monitor.provenance.statements import Statement, Value
-from tocsin.monitor.provenance.telling import statements
 from tocsin.monitor.provenance.view import RunView
 
 

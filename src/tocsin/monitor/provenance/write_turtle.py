@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from tocsin.monitor.provenance.chunks import chunks
 from tocsin.monitor.provenance.names import Name, prefixes
+from tocsin.monitor.provenance.run_statements import statements
 from tocsin.monitor.provenance.statements import LABEL, TYPE, Attributes, Role, Statement, Value
-from tocsin.monitor.provenance.telling import statements
 from tocsin.monitor.provenance.view import RunView
 from tocsin.monitor.provenance.write_n import quoted
 

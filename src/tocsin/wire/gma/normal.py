@@ -28,7 +28,13 @@ from tocsin.event.xml_name import escaped_name, name_uri
 from tocsin.wire.cloudevents import percent, typed
 from tocsin.wire.cloudevents.attributes import check_value
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.gma.messages import UNITS_CHARS_MAX, Element, EventMessage, PerformanceEvent
+from tocsin.wire.gma.messages import (
+    UNITS_CHARS_MAX,
+    Element,
+    EventMessage,
+    Parameters,
+    PerformanceEvent,
+)
 from tocsin.wire.gma.names import (
     EVENTS,
     HOST_NAME,
@@ -86,6 +92,12 @@ def _host(event: PerformanceEvent) -> str:
             host = element.value.strip()
             return host if _HOST.fullmatch(host) else ""
     return ""
+
+
+def topic_of(parameters: Parameters) -> str:
+    """Where events that somebody offers with these parameters will be filed."""
+    named = PerformanceEvent(parameters.name, "", parameters.elements)
+    return _topic(parameters.name.local, _host(named))
 
 
 def _topic(local: str, host: str) -> str:

@@ -14,10 +14,16 @@ from functools import partial
 
 import psutil
 
-from tocsin.client.host_readings.counting import growth
+from tocsin.client.host_readings.counters import growth
 from tocsin.client.host_readings.energy import RAPL, energy_sources
 from tocsin.client.tracking.monitors import gpu, process
-from tocsin.client.tracking.monitors.kinds import BeforeAfter, Inline, Monitor, Periodic, Told
+from tocsin.client.tracking.monitors.kinds import (
+    Aggregation,
+    BeforeAfter,
+    Inline,
+    Monitor,
+    Periodic,
+)
 from tocsin.client.tracking.monitors.process import Shared, Snapshot
 from tocsin.errors import CannotMeasure
 
@@ -46,7 +52,7 @@ class Rate:
 
 
 def built_in_monitors() -> dict[str, Monitor]:
-    """By concept; made anew for each who asks, as some remember their last reading."""
+    """By concept; new ones for each caller, as some remember their last reading."""
     return {**_of_processes(), **_of_disk_and_network(), **_of_gpu(), **_of_energy()}
 
 
@@ -56,14 +62,14 @@ def _of_processes() -> dict[str, Monitor]:
     return {
         "CpuSeconds": Inline(lambda before, now: max(0.0, now.cpu_s - before.cpu_s)),
         "CpuCores": Inline(lambda before, now: cores),
-        "CpuPercent": Periodic(share, SAMPLE_S, Told.NOW, SETTLE_S),
+        "CpuPercent": Periodic(share, SAMPLE_S, Aggregation.EACH, SETTLE_S),
         "MemoryRss": Inline(lambda before, now: now.memory and now.memory[0]),
         "MemoryVirtual": Inline(lambda before, now: now.memory and now.memory[1]),
-        "MemoryPeak": Periodic(process.family_memory, 0.5, Told.PEAK, SETTLE_S),
+        "MemoryPeak": Periodic(process.family_memory, 0.5, Aggregation.PEAK, SETTLE_S),
         "IoReadBytes": Inline(partial(_grown, 0)),
         "IoWriteBytes": Inline(partial(_grown, 1)),
-        "IoReadRate": Periodic(Rate(partial(_counted, 0)), SAMPLE_S, Told.NOW, SETTLE_S),
-        "IoWriteRate": Periodic(Rate(partial(_counted, 1)), SAMPLE_S, Told.NOW, SETTLE_S),
+        "IoReadRate": Periodic(Rate(partial(_counted, 0)), SAMPLE_S, Aggregation.EACH, SETTLE_S),
+        "IoWriteRate": Periodic(Rate(partial(_counted, 1)), SAMPLE_S, Aggregation.EACH, SETTLE_S),
     }
 
 
@@ -76,15 +82,15 @@ def _grown(which: int, before: Snapshot, now: Snapshot) -> int | None:
 
 def _counted(which: int) -> float:
     """Bytes read (0) or written (1) so far."""
-    told = process.storage_io()
-    return 0.0 if told is None else told[which]
+    used = process.storage_io()
+    return 0.0 if used is None else used[which]
 
 
 def _of_disk_and_network() -> dict[str, Monitor]:
     disk = Shared(lambda: shutil.disk_usage(os.getcwd()), 1.0)
     return {
-        "DiskUsed": Periodic(lambda: disk().used, SLOW_SAMPLE_S, Told.NOW, SETTLE_S),
-        "DiskFree": Periodic(lambda: disk().free, SLOW_SAMPLE_S, Told.NOW, SETTLE_S),
+        "DiskUsed": Periodic(lambda: disk().used, SLOW_SAMPLE_S, Aggregation.EACH, SETTLE_S),
+        "DiskFree": Periodic(lambda: disk().free, SLOW_SAMPLE_S, Aggregation.EACH, SETTLE_S),
         "NetRxBytes": BeforeAfter(_received, lambda b: growth(b, _received()), SETTLE_S),
         "NetTxBytes": BeforeAfter(_sent, lambda b: growth(b, _sent()), SETTLE_S),
     }
@@ -106,21 +112,21 @@ def _of_gpu() -> dict[str, Monitor]:
     use = Shared(gpu.read, 1.0)
 
     def percent() -> float | None:
-        told = use()
-        return None if told is None else told.percent
+        used = use()
+        return None if used is None else used.percent
 
     def memory_bytes() -> int | None:
-        told = use()
-        return None if told is None else told.memory_bytes
+        used = use()
+        return None if used is None else used.memory_bytes
 
     def power_w() -> float | None:
-        told = use()
-        return None if told is None else told.power_w
+        used = use()
+        return None if used is None else used.power_w
 
     return {
-        "GpuPercent": Periodic(percent, SAMPLE_S, Told.NOW, SETTLE_S),
-        "GpuMemory": Periodic(memory_bytes, SAMPLE_S, Told.NOW, SETTLE_S),
-        "GpuPower": Periodic(power_w, SAMPLE_S, Told.AVERAGE, SETTLE_S),
+        "GpuPercent": Periodic(percent, SAMPLE_S, Aggregation.EACH, SETTLE_S),
+        "GpuMemory": Periodic(memory_bytes, SAMPLE_S, Aggregation.EACH, SETTLE_S),
+        "GpuPower": Periodic(power_w, SAMPLE_S, Aggregation.AVERAGE, SETTLE_S),
     }
 
 
@@ -133,7 +139,7 @@ def _of_energy() -> dict[str, Monitor]:
         "EnergyUsed": BeforeAfter(
             counted_uj, lambda before: used_uj(before, counted_uj()) / UJ_PER_KWH, SETTLE_S
         ),
-        "PowerDraw": Periodic(Power(), SAMPLE_S, Told.NOW, SETTLE_S),
+        "PowerDraw": Periodic(Power(), SAMPLE_S, Aggregation.EACH, SETTLE_S),
     }
 
 

@@ -25,10 +25,10 @@ class BeforeAfter:
     settle_s: float = 0.0
 
 
-class Told(Enum):
-    """What is told of periodic readings: each of them, or one value at the end."""
+class Aggregation(Enum):
+    """What is sent of periodic readings: each of them, or one value at the end."""
 
-    NOW = "now"
+    EACH = "each"
     AVERAGE = "average"
     PEAK = "peak"
 
@@ -39,7 +39,7 @@ class Periodic:
 
     read: Reading
     every_s: float = 5.0
-    told: Told = Told.NOW
+    aggregation: Aggregation = Aggregation.EACH
     settle_s: float = 0.0
 
 
@@ -52,5 +52,5 @@ class Inline:
     value: Callable[[Snapshot, Snapshot], Value]
 
 
-# A plain function is called when an activity begins and when it ends; each value is told.
+# A plain function is called when an activity begins and when it ends; each value is sent.
 Monitor = BeforeAfter | Periodic | Inline | Reading

@@ -55,8 +55,8 @@ def memory() -> tuple[int, int] | None:
         return int(resident) * _PAGE_BYTES, int(size) * _PAGE_BYTES
     except (OSError, ValueError):
         with suppress(psutil.Error):
-            told = psutil.Process().memory_info()
-            return told.rss, told.vms
+            used = psutil.Process().memory_info()
+            return used.rss, used.vms
         return None
 
 
@@ -78,7 +78,7 @@ class Snapshot(NamedTuple):
     storage_io: tuple[int, int] | None
 
 
-class Camera:
+class SnapshotReader:
     """Takes snapshots of a few microseconds: what costs more is read again only when it is old."""
 
     def __init__(self) -> None:

@@ -28,6 +28,7 @@ from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import subscription_routes
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
 from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.paths import is_soap_path
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 100
 
 
-def endpoints(node: Node, door: Door, directory: Directory) -> list[Endpoint]:
+def endpoints(
+    node: Node, door: Door, directory: Directory, performance: PerformanceService
+) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
     return [
         *event_routes(node),
@@ -48,16 +51,18 @@ def endpoints(node: Node, door: Door, directory: Directory) -> list[Endpoint]:
         *box_routes(node, door),
         *dead_letter_routes(node),
         *directory_routes(node.port, directory),
-        *performance_routes(node),
+        *performance_routes(performance),
         *soap_document_routes(node),
-        *operation_routes(node, door),
+        *operation_routes(node, door, performance),
         *status_routes(node, door),
     ]
 
 
-def application(node: Node, door: Door, directory: Directory) -> Application:
+def application(
+    node: Node, door: Door, directory: Directory, performance: PerformanceService
+) -> Application:
     """Answers at every endpoint."""
-    routes = routes_of(endpoints(node, door, directory), node.port)
+    routes = routes_of(endpoints(node, door, directory, performance), node.port)
     app = Starlette(
         routes=routes,
         exception_handlers={

@@ -13,6 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from tocsin.access.session import internal
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.monitor.records import ENDED_RUN, RUN_STATES
+from tocsin.services.performance.service import PerformanceService
 
 if TYPE_CHECKING:
     from tocsin.drivers.archive.archiver import Archiver
@@ -49,9 +50,10 @@ _COUNTERS: Final = {
 class Collector:
     """Looks at the node each time it is scraped."""
 
-    def __init__(self, node: Node, door: Door) -> None:
+    def __init__(self, node: Node, door: Door, performance: PerformanceService) -> None:
         self._node = node
         self._door = door
+        self._performance = performance
 
     def collect(self) -> Iterator[Metric]:
         counters = self._node.broker.counters
@@ -73,7 +75,7 @@ class Collector:
             "Publishes refused as invalid, over a limit, or of a foreign origin.",
             value=self._door.unreadable,
         )
-        performance = self._node.performance
+        performance = self._performance
         yield CounterMetricFamily(
             "tocsin_performance_events",
             "Performance events that producers sent.",
@@ -114,7 +116,7 @@ class Collector:
         yield "connections_lasting_limit", "How many may be held open.", limit
         yield "receiving_bytes", "Bytes of messages being received.", budget.held_bytes
         yield "receiving_bytes_limit", "The limit on those bytes.", budget.bytes_max
-        yield "frames_open", "Producers and consumers by TCP now.", node.performance.connections
+        yield "frames_open", "Producers and consumers by TCP now.", self._performance.connections
         yield "disk_free_bytes", "Room on the disk of the log.", node.space.free_bytes
         least = node.space.free_bytes_min
         yield "disk_free_bytes_min", "With less than that, events are refused.", least
@@ -207,9 +209,9 @@ def _archive(archiver: Archiver) -> Iterator[Metric]:
 class Metrics:
     """The page that Prometheus reads."""
 
-    def __init__(self, node: Node, door: Door) -> None:
+    def __init__(self, node: Node, door: Door, performance: PerformanceService) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(Collector(node, door))
+        self._registry.register(Collector(node, door, performance))
 
     def page(self, accepted: str) -> tuple[bytes, str]:
         """The body, and the content type that the scraper accepts."""

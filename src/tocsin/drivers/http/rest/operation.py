@@ -15,6 +15,7 @@ from tocsin.drivers.http.rest.metrics import Metrics
 from tocsin.drivers.http.rest.shown import clock_shown
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
 from tocsin.errors import NoSuchPath, catalogue
+from tocsin.services.performance.service import PerformanceService
 from tocsin.wire.api.asyncapi import asynchronous
 from tocsin.wire.api.openapi import description
 from tocsin.wire.api.openapi_page import page as documentation_page
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 
-def operation_routes(node: Node, door: Door) -> list[Endpoint]:
-    metrics = Metrics(node, door)
+def operation_routes(node: Node, door: Door, performance: PerformanceService) -> list[Endpoint]:
+    metrics = Metrics(node, door, performance)
 
     async def live(request: Request) -> Response:
         health = node.health()

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tocsin.monitor.learned import StatsRow
-from tocsin.monitor.records import ActivityRecord, FailureRecord, HistoryRecord
+from tocsin.monitor.history.summary import HistoryRecord
+from tocsin.monitor.history.tables import StatsRow
+from tocsin.monitor.records import ActivityRecord, FailureRecord
 from tocsin.monitor.times import shown_or_none
 from tocsin.wire.api.history_views import HistogramShown, HistoryShown, StatsShown
 from tocsin.wire.api.run_views import FailureShown

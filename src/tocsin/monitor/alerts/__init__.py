@@ -1,0 +1,1 @@
+"""Alerts: which activities and runs take longer than usual, and the messages about them. Pure."""

@@ -1,0 +1,1 @@
+"""How good estimates and alerts are, measured on recorded runs."""

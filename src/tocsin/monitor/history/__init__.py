@@ -1,0 +1,1 @@
+"""How activities went in the past: from attempts that are kept, and from the pipeline's tables."""

@@ -112,6 +112,7 @@ class ManualRuntime:
         decide: Decide = allow_all,
         *,
         now_ns: int = START_NS,
+        trusts_sinks: bool = True,
     ) -> None:
         self.store = store or memory_store()
         self._now_ns = now_ns
@@ -120,6 +121,7 @@ class ManualRuntime:
         self._streams: dict[int, StreamSink] = {}
         self.ready: deque[ManualTask] = deque()
         self.notes: list[tuple[str, str]] = []
+        self.handshakes: list[do.Handshake] = []
         self.commits = 0
         self.posts: list[tuple[str, bytes]] = []
         self.on_post: Callable[[str, bytes], HttpAnswer] = lambda url, body: HttpAnswer(
@@ -133,7 +135,7 @@ class ManualRuntime:
             new_id=self.new_id,
             jitter=self.jitter,
             stopwatch=lambda: 0,
-            is_trusted=lambda sink: True,
+            is_trusted=lambda sink: trusts_sinks,
             addresses_of=lambda sink: (),
         )
         self.broker.recover(take_up(self.store, options), self._now_ns)
@@ -316,6 +318,8 @@ class ManualRuntime:
             self._streams[effect.stream].dropped(effect.dropped)
         elif isinstance(effect, do.Survey):
             broker.surveyed(0, now_ns)
+        elif isinstance(effect, do.Handshake):
+            self.handshakes.append(effect)
         elif isinstance(effect, do.Note):
             self.notes.append((effect.level, effect.message))
         elif isinstance(effect, do.Stop):

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 from served import served
 from tocsin.drivers.http.rest.app import application
-from tocsin.wire.api.openapi import description
+from tocsin.wire.api.openapi.document import description
 
 
 def test_every_operation_has_an_id_of_its_own_and_a_summary() -> None:

@@ -14,7 +14,9 @@ import pytest
 
 from monitor.runs import activity_pairs, at, run_pairs
 from served import Served
-from tocsin.wire.api.openapi_runs import RUNS_SHOWN, runs_asked, runs_paths
+from tocsin.wire.api.openapi.document import description
+from tocsin.wire.api.openapi.operation import Operation
+from tocsin.wire.api.openapi.run_operations import RUN_OPERATIONS
 
 PLAN = json.dumps(
     [
@@ -169,26 +171,24 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("path", sorted(runs_paths()))
-def test_each_answer_is_as_described(broker: Served, path: str) -> None:
-    import msgspec
-
-    (method, operation), *_ = runs_paths()[path].items()
+@pytest.mark.parametrize("operation", RUN_OPERATIONS, ids=lambda each: each.path)
+def test_each_answer_is_as_described(broker: Served, operation: Operation) -> None:
+    path, method = operation.path, operation.method
     if path.endswith("/provenance"):
         return
     target = PATHS.get(path) or path.replace("{id}", "good%2F1").replace("{name}", "blast")
     body = ASKED if method == "post" else None
     status, answer = broker.call(method.upper(), target, body)
     assert status == 200, answer
-    (media,) = operation["responses"]["200"]["content"].values()
-    _, schemas = msgspec.json.schema_components(
-        RUNS_SHOWN, ref_template="#/components/schemas/{name}"
-    )
+    document = description()
+    components = {"components": document["components"]}
+    described = document["paths"][path][method]
+    (media,) = described["responses"]["200"]["content"].values()
 
-    jsonschema.validate(answer, {**media["schema"], "components": {"schemas": schemas}})
+    jsonschema.validate(answer, {**media["schema"], **components})
     if body is not None:
-        asked = {"$ref": "#/components/schemas/EstimateAsked"}
-        jsonschema.validate(body, {**asked, "components": {"schemas": runs_asked()}})
+        (sent,) = described["requestBody"]["content"].values()
+        jsonschema.validate(body, {**sent["schema"], **components})
 
 
 def test_metrics_tell_how_far_the_monitor_is_and_what_is_under_way(broker: Served) -> None:

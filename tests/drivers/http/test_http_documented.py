@@ -8,7 +8,7 @@ from pathlib import Path
 from tocsin.config import EventSettings, HttpSettings, LimitSettings
 from tocsin.services.streams.event_stream import HEARTBEAT_S, RETRY_MS
 from tocsin.services.streams.websocket import PING_S, PONG_S_MAX
-from tocsin.wire.api.openapi import description
+from tocsin.wire.api.openapi.document import description
 
 TEXT = (Path(__file__).parents[3] / "docs" / "http.md").read_text()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tocsin.wire.api.asyncapi import asynchronous
+from tocsin.wire.api.openapi.asyncapi import asynchronous
 
 
 def references(value: Any) -> Iterator[str]:

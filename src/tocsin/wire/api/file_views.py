@@ -58,6 +58,3 @@ class FilesFound(Shown, frozen=True, kw_only=True):
     files: list[FileFound]
     next: str | None
     lineage: LineageShown | None
-
-
-FILE_VIEWS = (FilesFound,)

@@ -136,6 +136,3 @@ class HistoryShown(Shown, frozen=True, kw_only=True):
     since: HistoryPartShown | None
     by_version: list[StatsShown]
     cost_models: list[CostModelShown]
-
-
-HISTORIES_SHOWN = (EstimateShown, HistoryShown)

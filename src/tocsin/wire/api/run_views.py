@@ -317,18 +317,3 @@ class VersionsShown(Shown, frozen=True, kw_only=True):
 
     versions: list[VersionShown]
     next: str | None
-
-
-RUN_VIEWS = (
-    RunsPage,
-    WholeRunShown,
-    ActivitiesPage,
-    MessagesShown,
-    FailuresShown,
-    HintsShown,
-    TypesShown,
-    Comparison,
-    ChangesShown,
-    WorkflowChangesShown,
-    VersionsShown,
-)

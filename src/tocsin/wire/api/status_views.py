@@ -91,6 +91,3 @@ class TopicsPage(msgspec.Struct, frozen=True):
     counted_from: int
     topics_max: int
     forgotten: int
-
-
-STATUS_SHOWN = (StatusShown, TopicsPage)

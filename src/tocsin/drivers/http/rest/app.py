@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -13,7 +14,6 @@ from starlette.routing import Route
 
 from tocsin.drivers.http.asgi import Application
 from tocsin.drivers.http.rest.blackboard import blackboard_routes
-from tocsin.drivers.http.rest.boxes import box_routes
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
@@ -25,11 +25,13 @@ from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.runs import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status import status_routes
-from tocsin.drivers.http.rest.subscriptions import subscription_routes
+from tocsin.drivers.http.rest.subscriptions import box_routes, subscription_routes
+from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
 from tocsin.services.directory.directory import Directory
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.paths import is_soap_path
+from tocsin.services.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.door import Door
@@ -42,13 +44,15 @@ def endpoints(
     node: Node, door: Door, directory: Directory, performance: PerformanceService
 ) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
+    not_ourselves = partial(check_not_ourselves, node)
+    subscriptions = Subscriptions(node.port, node.sinks, node.rules, not_ourselves)
     return [
         *event_routes(node),
-        *blackboard_routes(node, door),
+        *blackboard_routes(node, door, subscriptions),
         *run_routes(node),
         *ingest_routes(node),
-        *subscription_routes(node),
-        *box_routes(node, door),
+        *subscription_routes(node, subscriptions),
+        *box_routes(door, subscriptions),
         *dead_letter_routes(node),
         *directory_routes(node.port, directory),
         *performance_routes(performance),

@@ -13,13 +13,13 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.http.publication import messages_of
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, manages, reads, session_in
 from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.subscribing import check_sink
 from tocsin.drivers.http.rest.waiting import while_wanted
 from tocsin.errors import BadMethod, BadRequest
 from tocsin.event.concept_filter import CONCEPTS_MAX
 from tocsin.ontology import in_use
 from tocsin.services.blackboard.board import Publisher
 from tocsin.services.blackboard.subscribers import Subscribers
+from tocsin.services.subscriptions.subscriptions import Subscriptions
 from tocsin.wire.api import members
 from tocsin.wire.api.blackboard_views import (
     ConceptsShown,
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 WAIT_S_MAX: Final = 60.0
 
 
-def blackboard_routes(node: Node, door: Door) -> list[Endpoint]:
+def blackboard_routes(node: Node, door: Door, subscriptions: Subscriptions) -> list[Endpoint]:
     subscribers = Subscribers(node.port)
     return [
         *_publishing(node, door),
-        *_publishers(node),
-        *_subscribers(node, subscribers),
+        *_publishers(node, subscriptions),
+        *_subscribers(subscribers, subscriptions),
     ]
 
 
@@ -85,14 +85,14 @@ def _publishing(node: Node, door: Door) -> list[Endpoint]:
     ]
 
 
-def _publishers(node: Node) -> list[Endpoint]:
+def _publishers(node: Node, subscriptions: Subscriptions) -> list[Endpoint]:
     board = node.board
 
     async def register(request: Request) -> Response:
         asked = members.read_object(await request.body())
         members.only_known(asked, ("address",))
         address = members.text("address", asked.get("address"))
-        check_sink(node, address, by_http=True)
+        subscriptions.check_sink(address, by_http=True)
         registered = await board.register(session_in(request), address)
         return answer(PublisherShown(registered.id, address, True, board.profile), 201)
 
@@ -130,12 +130,12 @@ def _publisher_shown(publisher: Publisher) -> PublisherShown:
     return PublisherShown(registered.id, registered.address, publisher.away_since_s is None)
 
 
-def _subscribers(node: Node, subscribers: Subscribers) -> list[Endpoint]:
+def _subscribers(subscribers: Subscribers, subscriptions: Subscriptions) -> list[Endpoint]:
     async def subscribe(request: Request) -> Response:
         asked = members.read_object(await request.body())
         members.only_known(asked, ("address", "concepts"))
         address = members.text("address", asked.get("address"))
-        check_sink(node, address, by_http=True)
+        subscriptions.check_sink(address, by_http=True)
         concepts = _concepts(asked.get("concepts"))
         view, is_new = await subscribers.subscribe(session_in(request), address, concepts)
         return answer(_subscriber_shown(view), 201 if is_new else 200)

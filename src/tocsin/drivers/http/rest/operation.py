@@ -16,9 +16,9 @@ from tocsin.drivers.http.rest.shown import clock_shown
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
 from tocsin.errors import NoSuchPath, catalogue
 from tocsin.services.performance.service import PerformanceService
-from tocsin.wire.api.asyncapi import asynchronous
-from tocsin.wire.api.openapi import description
-from tocsin.wire.api.openapi_page import page as documentation_page
+from tocsin.wire.api.openapi.asyncapi import asynchronous
+from tocsin.wire.api.openapi.document import description
+from tocsin.wire.api.openapi.page import page as documentation_page
 from tocsin.wire.api.views import HealthShown
 
 if TYPE_CHECKING:

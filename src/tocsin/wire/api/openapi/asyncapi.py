@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tocsin import __version__
-from tocsin.wire.api.openapi import description
+from tocsin.wire.api.openapi.document import description
 
 Json = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""Subscriptions and message boxes, as the REST interface has them."""

@@ -16,7 +16,6 @@ from monitor.kept import Kept
 from monitor.runs import activity_pairs, heard, ns, run_pairs
 from tocsin.access.session import Session
 from tocsin.broker.port import Replier
-from tocsin.drivers.monitor.alarms import ACTIVITIES_AT_ONCE, PER_RUN_MAX, Alarms
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import APPLICATION_ID, FILE_NAME, TABLES
@@ -26,6 +25,7 @@ from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.monitor.alerts.messages import SOURCE
+from tocsin.monitor.alerts.scanner import ACTIVITIES_AT_ONCE, PER_RUN_MAX, AlertScanner
 from tocsin.monitor.fold import RunMessage
 from tocsin.store.store import Store
 
@@ -58,39 +58,42 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
 
 
 @pytest.fixture
-def alarms(kept: Kept) -> Alarms:
-    return Alarms(kept.asked)
+def scanner(kept: Kept) -> AlertScanner:
+    return AlertScanner(kept.asked.alerts, kept.asked.alerts.policy)
 
 
 # What is found
 
 
 def test_a_slow_activity_and_a_slow_run_are_found_and_remembered(
-    kept: Kept, alarms: Alarms
+    kept: Kept, scanner: AlertScanner
 ) -> None:
     kept.fold(heard(*past_runs(20, 6), *begun("align-1", "new-1"), received_ns=ns(9_000)))
 
-    assert alarms.look(ns(9_009)) == []
-    found = alarms.look(NOW_NS)
+    assert scanner.scan(ns(9_009)) == []
+    found = scanner.scan(NOW_NS)
     whole, one = (each.straggler for each in found)
     assert (whole.run, whole.activity, whole.took_s, whole.rate) == ("r", "", 60.0, 0.1)
     assert (one.activity, one.type, one.attempt, one.rate) == ("align-1", "align", 2, 0.01)
     assert 10 < one.usual_s < one.limit_s < one.took_s == 60
-    assert alarms.look(NOW_NS) == found  # nobody was told of it yet
+    assert scanner.scan(NOW_NS) == found  # nobody was told of it yet
 
     kept.store.remember_alerts([each.key for each in found])
 
-    assert alarms.look(NOW_NS) == []
-    assert [each["activity"] for each in kept.asked.run("r", NOW_NS).alerts] == [None, "align-1"]
+    assert scanner.scan(NOW_NS) == []
+    assert [each["activity"] for each in kept.asked.runs.run("r", NOW_NS).alerts] == [
+        None,
+        "align-1",
+    ]
 
 
-def test_a_clock_eight_hours_behind_makes_nothing_slow(kept: Kept, alarms: Alarms) -> None:
+def test_a_clock_eight_hours_behind_makes_nothing_slow(kept: Kept, scanner: AlertScanner) -> None:
     late = ns(9_000 + 8 * 3_600)
     messages = heard(*past_runs(20, 6), *begun("align-1"), received_ns=late)
     kept.fold(messages)
 
-    assert alarms.look(late + 5_000_000_000) == []
-    assert len(alarms.look(late + 60_000_000_000)) == 2
+    assert scanner.scan(late + 5_000_000_000) == []
+    assert len(scanner.scan(late + 60_000_000_000)) == 2
 
 
 @pytest.mark.parametrize(
@@ -102,14 +105,16 @@ def test_a_clock_eight_hours_behind_makes_nothing_slow(kept: Kept, alarms: Alarm
     ],
 )
 def test_what_has_ended_waits_or_is_lost_is_not_slow(
-    kept: Kept, alarms: Alarms, more: list[dict[str, str]]
+    kept: Kept, scanner: AlertScanner, more: list[dict[str, str]]
 ) -> None:
     kept.fold(heard(*past_runs(20, 6), *begun("align-1"), *more, received_ns=ns(9_000)))
 
-    assert alarms.look(NOW_NS) == []
+    assert scanner.scan(NOW_NS) == []
 
 
-def test_of_a_run_larger_than_all_before_it_nothing_is_said(kept: Kept, alarms: Alarms) -> None:
+def test_of_a_run_larger_than_all_before_it_nothing_is_said(
+    kept: Kept, scanner: AlertScanner
+) -> None:
     def planned(run: str, tasks: int) -> dict[str, str]:
         counts = msgspec.json.encode({"align": tasks}).decode()
         return run_pairs("WorkflowStarted", 9_000, run, WorkflowName="w", PlannedCounts=counts)
@@ -118,38 +123,40 @@ def test_of_a_run_larger_than_all_before_it_nothing_is_said(kept: Kept, alarms: 
         heard(*past_runs(20, 6), planned("as usual", 6), planned("more", 60), received_ns=ns(9_000))
     )
 
-    assert [each.straggler.run for each in alarms.look(NOW_NS)] == ["as usual"]
+    assert [each.straggler.run for each in scanner.scan(NOW_NS)] == ["as usual"]
 
 
-def test_with_few_past_runs_no_run_is_called_slow(kept: Kept, alarms: Alarms) -> None:
+def test_with_few_past_runs_no_run_is_called_slow(kept: Kept, scanner: AlertScanner) -> None:
     kept.fold(heard(*past_runs(8, 6), *begun(), received_ns=ns(9_000)))
 
-    assert alarms.look(NOW_NS) == []
+    assert scanner.scan(NOW_NS) == []
 
 
-def test_each_look_is_bounded_and_the_next_goes_on_where_it_was(kept: Kept, alarms: Alarms) -> None:
+def test_each_look_is_bounded_and_the_next_goes_on_where_it_was(
+    kept: Kept, scanner: AlertScanner
+) -> None:
     waiting = [f"other-{n:05}" for n in range(ACTIVITIES_AT_ONCE + 5)]
     kept.fold(heard(*past_runs(20, 6), *begun(*waiting, "z-1"), received_ns=ns(9_000)))
     slow = activity_pairs("z-1", "ActivityExecuting", 9_000, ActivityType="align", Attempt="2")
     kept.fold([RunMessage(slow, 10_000, ns(9_000))])
 
-    looks = [[each.straggler.activity for each in alarms.look(NOW_NS)] for _ in range(2)]
+    looks = [[each.straggler.activity for each in scanner.scan(NOW_NS)] for _ in range(2)]
 
     assert [set(each) - {""} for each in looks] == [set(), {"z-1"}]
 
 
 def test_of_a_run_in_which_everything_is_slow_only_so_many_are_told(
-    kept: Kept, alarms: Alarms
+    kept: Kept, scanner: AlertScanner
 ) -> None:
     many = [f"align-{n}" for n in range(PER_RUN_MAX + 50)]
     kept.fold(heard(*past_runs(20, 6), *begun(*many), received_ns=ns(9_000)))
 
-    found = alarms.look(NOW_NS)
+    found = scanner.scan(NOW_NS)
     kept.store.remember_alerts([each.key for each in found])
 
     assert len(found) == PER_RUN_MAX
     assert "No more alerts for this run" in found[-1].straggler.why
-    assert alarms.look(NOW_NS) == []
+    assert scanner.scan(NOW_NS) == []
 
 
 # What the monitor's own words do: nothing
@@ -158,7 +165,7 @@ def test_of_a_run_in_which_everything_is_slow_only_so_many_are_told(
 def test_an_alert_changes_no_state_and_a_silent_run_stays_lost(kept: Kept) -> None:
     kept.fold(heard(*begun("align-1"), received_ns=ns(9_000)))
     later = ns(9_000 + OPTIONS.silence_s + 60)
-    before = kept.asked.run("r", later), kept.asked.activities("r", later)
+    before = kept.asked.runs.run("r", later), kept.asked.runs.activities("r", later)
     alert = {**activity_pairs("align-1", "ActivityStraggling", 30_000), "Attempt": "2"}
     whole = run_pairs("WorkflowStraggling", 30_000, WorkflowName="other")
 
@@ -167,11 +174,14 @@ def test_an_alert_changes_no_state_and_a_silent_run_stays_lost(kept: Kept) -> No
     )
     kept.fold([RunMessage({**alert, "RunId": "unheard of"}, 92, later, derived=True)])
 
-    assert (kept.asked.run("r", later), kept.asked.activities("r", later)) == before
+    assert (kept.asked.runs.run("r", later), kept.asked.runs.activities("r", later)) == before
     assert before[0].state == "lost"
-    assert [each.seq for each in kept.asked.events("r")][-2:] == [90, 91]
-    assert [run.id for run in kept.asked.runs(later)[0]] == ["r"]
-    assert kept.asked.rows("SELECT activity, attempt FROM alerts") == [("", 0), ("align-1", 2)]
+    assert [each.seq for each in kept.asked.runs.events("r")][-2:] == [90, 91]
+    assert [run.id for run in kept.asked.runs.runs(later)[0]] == ["r"]
+    assert kept.asked.index.rows("SELECT activity, attempt FROM alerts") == [
+        ("", 0),
+        ("align-1", 2),
+    ]
 
 
 def test_tables_of_before_there_were_alerts_are_taken_over(tmp_path: Path) -> None:
@@ -185,7 +195,7 @@ def test_tables_of_before_there_were_alerts_are_taken_over(tmp_path: Path) -> No
 
     assert kept.store.place == 7
     kept.fold(heard(*past_runs(20, 6), *begun("align-1"), received_ns=ns(9_000)))
-    assert len(Alarms(kept.asked).look(NOW_NS)) == 2
+    assert len(AlertScanner(kept.asked.alerts, kept.asked.alerts.policy).scan(NOW_NS)) == 2
     kept.close()
 
 
@@ -219,9 +229,9 @@ def test_who_asked_for_problems_hears_of_what_is_slow_once_and_a_restart_repeats
         while len(asker.got) < 2:
             await asyncio.sleep(0.01)
         await looked(monitor)
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert (run.state, run.activities.running) == ("running", 1)
-        assert monitor.lookout.under_way == {"running": 1}
+        assert monitor.under_way == {"running": 1}
 
     async def begin_again(node: Node, monitor: Monitor) -> None:
         node.open_stream(asker, problems, 0, "an asker")
@@ -250,7 +260,7 @@ def test_alerts_that_are_off_are_not_published_and_still_shown(tmp_path: Path) -
     async def script(node: Node, monitor: Monitor) -> None:
         await say(node, *past_runs(20, 6, took_s=0.001), *begun("align-1"))
         await looked(monitor)
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert len(run.alerts) == 2
 
     watch(tmp_path, script, replace(OPTIONS, alerts=False))
@@ -288,10 +298,10 @@ def test_a_fault_in_the_alerts_costs_the_alerts_alone(tmp_path: Path) -> None:
         def fail(*_: object) -> None:
             raise RuntimeError("a bug in the alerts")
 
-        monitor.lookout._alarms.look = fail  # type: ignore[method-assign,assignment]
+        monitor.recorder.alerts._scanner.scan = fail  # type: ignore[method-assign,assignment]
         await looked(monitor, 1)
         await say(node, *begun("align-1"))
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert run.state == "running"
 
     watch(tmp_path, script, OPTIONS)
@@ -299,6 +309,6 @@ def test_a_fault_in_the_alerts_costs_the_alerts_alone(tmp_path: Path) -> None:
 
 async def looked(monitor: Monitor, times: int = 3) -> None:
     """Until the monitor has looked around so many times more."""
-    wanted = monitor.lookout.looks + times
-    while monitor.lookout.looks < wanted:
+    wanted = monitor.recorder.alerts.scans + times
+    while monitor.recorder.alerts.scans < wanted:
         await asyncio.sleep(0.01)

@@ -19,7 +19,7 @@ from monitor.runs import activity_pairs, run_pairs
 from served import served
 from small_disk import small_disk
 from tocsin.config import load
-from tocsin.drivers.monitor import damage, service
+from tocsin.drivers.monitor import database_errors, follower
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.drivers.node import Node
@@ -35,7 +35,7 @@ def watch(directory: Path, script: Script, tables: Path | None = None) -> str:
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes(stream=said))
-        monitor = Monitor(node, tables or directory)
+        monitor = Monitor(node.port, node.loop, tables or directory)
         monitor.start()
         try:
             await asyncio.wait_for(script(node, monitor), PATIENCE_S)
@@ -53,14 +53,14 @@ async def make_a_run(node: Node, monitor: Monitor) -> None:
 
 
 async def see_the_run(node: Node, monitor: Monitor) -> None:
-    run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+    run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
     assert run.state == "completed"
 
 
 async def see_that_it_is_off(node: Node, monitor: Monitor) -> None:
     await say(node, run_pairs("WorkflowStarted", 0, run="late"), first=50)
     with pytest.raises(MonitorOff):
-        await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns))
 
 
 def garble(path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_database_that_breaks_while_it_is_used_is_made_anew_once(tmp_path: Pat
         await make_a_run(node, monitor)
         _break(monitor)
         await say(node, activity_pairs("a", "ActivitySucceeded", 1), first=10)
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert (run.state, run.activities.succeeded) == ("completed", 1)
         _break(monitor)
         await see_that_it_is_off(node, monitor)
@@ -114,7 +114,7 @@ def test_a_database_that_breaks_while_it_is_used_is_made_anew_once(tmp_path: Pat
         def broken(*_: object, **__: object) -> None:
             raise apsw.CorruptError("the page is not what it should be")
 
-        monitor._store.write = broken  # type: ignore[method-assign,assignment]
+        monitor.recorder.writer.write = broken  # type: ignore[method-assign,assignment]
 
     said = watch(tmp_path, script)
 
@@ -126,7 +126,7 @@ def test_a_database_that_breaks_while_it_is_used_is_made_anew_once(tmp_path: Pat
 def test_a_question_that_meets_damage_is_answered_from_new_tables(tmp_path: Path) -> None:
     async def script(node: Node, monitor: Monitor) -> None:
         await make_a_run(node, monitor)
-        (row,) = monitor.past.rows("SELECT no FROM runs")
+        (row,) = monitor.recorder.queries.index.rows("SELECT no FROM runs")
         other = apsw.Connection(str(tmp_path / FILE_NAME))
         other.execute("UPDATE runs SET row = x'c1c1c1' WHERE no = ?", row)
         other.close()
@@ -140,7 +140,7 @@ def test_a_question_that_meets_damage_is_answered_from_new_tables(tmp_path: Path
 def test_no_more_than_so_many_databases_are_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(damage, "SET_ASIDE_MAX", 2)
+    monkeypatch.setattr(database_errors, "SET_ASIDE_MAX", 2)
     for _ in range(2):
         (tmp_path / FILE_NAME).write_bytes(b"garbage " * 1_000)
         watch(tmp_path, make_a_run if not set_aside(tmp_path) else see_the_run)
@@ -197,18 +197,18 @@ def test_a_broker_without_its_monitor_serves_and_says_why() -> None:
 def test_a_full_disk_is_told_once_and_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "TRY_AGAIN_S", 0.02)
+    monkeypatch.setattr(follower, "TRY_AGAIN_S", 0.02)
     tries = threading.Semaphore(0)
 
     async def script(node: Node, monitor: Monitor) -> None:
         await make_a_run(node, monitor)
-        write = monitor._store.write
+        write = monitor.recorder.writer.write
 
         def counted(*given: object, **more: object) -> None:
             tries.release()
             write(*given, **more)  # type: ignore[arg-type]
 
-        monitor._store.write = counted  # type: ignore[method-assign,assignment]
+        monitor.recorder.writer.write = counted  # type: ignore[method-assign,assignment]
         _fill(place / "ballast")
         for n in range(40):
             pairs = [
@@ -222,7 +222,7 @@ def test_a_full_disk_is_told_once_and_holds_up_nobody(
         (place / "ballast").unlink()
         while monitor.behind:
             await asyncio.sleep(0.01)
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert run.activities.succeeded == 4_000
 
     with small_disk(32) as place:
@@ -240,16 +240,16 @@ def _fill(path: Path) -> None:
 
 def test_a_message_too_big_for_the_tables_is_left_out_alone_and_counted(tmp_path: Path) -> None:
     async def script(node: Node, monitor: Monitor) -> None:
-        write = monitor._store.write
+        write = monitor.recorder.writer.write
 
-        def picky(messages: list[service.Heard], through: int, **more: int) -> None:
+        def picky(messages: list[follower.Heard], through: int, **more: int) -> None:
             if any(each.pairs["RunId"] == "big" for each in messages):
                 raise apsw.TooBigError("string or blob too big")
             write(messages, through, **more)
 
-        monitor._store.write = picky  # type: ignore[method-assign,assignment]
+        monitor.recorder.writer.write = picky  # type: ignore[method-assign,assignment]
         await say(node, *(run_pairs("WorkflowStarted", 0, run=each) for each in ("a", "big", "b")))
-        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns))
         assert {run.id for run in records} == {"a", "b"}
         assert monitor.left_out == 1
 
@@ -260,11 +260,11 @@ def test_a_message_too_big_for_the_tables_is_left_out_alone_and_counted(tmp_path
 def test_a_run_that_nobody_could_ask_for_is_left_out_and_told_of(name: str, tmp_path: Path) -> None:
     async def script(node: Node, monitor: Monitor) -> None:
         await say(node, *(run_pairs("WorkflowStarted", 0, run=each) for each in (name, "good")))
-        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns))
         assert [run.id for run in records] == ["good"]
         assert monitor.left_out == 1
         with pytest.raises(NoSuchRun):
-            await monitor.ask(lambda past, now_ns: past.run(name, now_ns))
+            await monitor.ask(lambda past, now_ns: past.runs.run(name, now_ns))
 
     said = watch(tmp_path, script)
 

@@ -11,7 +11,7 @@ import pytest
 
 from monitor.kept import Kept
 from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
-from tocsin.drivers.monitor.files import find_files
+from tocsin.drivers.monitor.file_queries import find_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.errors import BadRequest
@@ -65,14 +65,14 @@ TWO_ENGINES = [
 
 
 def who(kept: Kept, name: str, **more: object) -> list[tuple[str, str]]:
-    found = find_files(kept.asked, NOW_NS, name, **more)["files"]  # type: ignore[arg-type]
+    found = find_files(kept.asked.index, NOW_NS, name, **more)["files"]  # type: ignore[arg-type]
     return [(each.run, each.activity) for each in found]
 
 
 def test_who_wrote_a_file_is_found_across_runs_and_engines_the_latest_first(kept: Kept) -> None:
     kept.fold(heard(*TWO_ENGINES))
 
-    [clean] = find_files(kept.asked, NOW_NS, "clean.csv")["files"]
+    [clean] = find_files(kept.asked.index, NOW_NS, "clean.csv")["files"]
 
     assert (clean.run, clean.engine, clean.activity) == ("prep", "parsl", "clean")
     assert (clean.path, clean.time, clean.size) == ("/data/p/clean.csv", at(2), 120)
@@ -111,8 +111,8 @@ def test_a_name_is_matched_by_its_last_parts_and_by_wildcards(
 def test_the_lineage_goes_from_run_to_run_in_both_directions(kept: Kept) -> None:
     kept.fold(heard(*TWO_ENGINES))
 
-    up = find_files(kept.asked, NOW_NS, "/data/m/results/plot.png", depth=5)["lineage"].up
-    down = find_files(kept.asked, NOW_NS, "clean.csv", depth=5)["lineage"].down
+    up = find_files(kept.asked.index, NOW_NS, "/data/m/results/plot.png", depth=5)["lineage"].up
+    down = find_files(kept.asked.index, NOW_NS, "clean.csv", depth=5)["lineage"].down
 
     assert [(each.file, each.run, each.activity, each.depth) for each in up] == [
         ("fit/m.bin", "model", "fit", 1),
@@ -138,8 +138,8 @@ def test_a_file_in_a_directory_that_a_step_wrote_was_written_by_that_step(kept: 
         )
     )
 
-    up = find_files(kept.asked, NOW_NS, "1.out", depth=5)["lineage"].up
-    down = find_files(kept.asked, NOW_NS, "/data/s/parts", depth=1)["lineage"].down
+    up = find_files(kept.asked.index, NOW_NS, "1.out", depth=5)["lineage"].up
+    down = find_files(kept.asked.index, NOW_NS, "/data/s/parts", depth=1)["lineage"].down
 
     assert [(each.file, each.activity) for each in up] == [
         ("parts/deep/1.csv", "split"),
@@ -156,7 +156,7 @@ def test_a_file_in_a_directory_that_a_step_wrote_was_written_by_that_step(kept: 
 def test_a_lineage_that_is_cut_says_that_there_is_more(kept: Kept) -> None:
     kept.fold(heard(*TWO_ENGINES))
 
-    short = find_files(kept.asked, NOW_NS, "/data/m/results/plot.png", depth=1)["lineage"]
+    short = find_files(kept.asked.index, NOW_NS, "/data/m/results/plot.png", depth=1)["lineage"]
 
     assert (len(short.up), short.more) == (1, True)
 
@@ -169,7 +169,7 @@ def test_a_file_of_the_same_name_elsewhere_is_another_file(kept: Kept) -> None:
         )
     )
 
-    lineage = find_files(kept.asked, NOW_NS, "end.txt", depth=5)["lineage"]
+    lineage = find_files(kept.asked.index, NOW_NS, "end.txt", depth=5)["lineage"]
 
     assert [(each.file, each.run) for each in lineage.up] == [("out.txt", None)]
 
@@ -183,8 +183,8 @@ def test_an_earlier_reader_did_not_read_the_later_version(kept: Kept) -> None:
         )
     )
 
-    latest = find_files(kept.asked, NOW_NS, "/a/f", depth=3)
-    before = find_files(kept.asked, NOW_NS, "/a/g", depth=3)["lineage"].up
+    latest = find_files(kept.asked.index, NOW_NS, "/a/f", depth=3)
+    before = find_files(kept.asked.index, NOW_NS, "/a/g", depth=3)["lineage"].up
 
     assert [each.run for each in latest["files"]] == ["w2", "w1"]
     assert latest["lineage"].down == ()
@@ -198,7 +198,7 @@ def test_a_list_of_files_goes_on_where_the_page_ended(kept: Kept) -> None:
     kept.fold(heard(*(each for some in runs for each in some)))
     seen, after = [], None
     while True:
-        page = find_files(kept.asked, NOW_NS, "f", limit=2, after=after)
+        page = find_files(kept.asked.index, NOW_NS, "f", limit=2, after=after)
         seen += [each.run for each in page["files"]]
         after = page["next"]
         if after is None:
@@ -207,26 +207,28 @@ def test_a_list_of_files_goes_on_where_the_page_ended(kept: Kept) -> None:
     assert seen == ["r4", "r3", "r2", "r1", "r0"]
     for wrong in ("x", "1.2", "9" * 30 + ".1.a"):
         with pytest.raises(BadRequest):
-            find_files(kept.asked, NOW_NS, "f", after=wrong)
+            find_files(kept.asked.index, NOW_NS, "f", after=wrong)
     with pytest.raises(BadRequest):
-        find_files(kept.asked, NOW_NS, "/")
+        find_files(kept.asked.index, NOW_NS, "/")
 
 
 def test_what_is_asked_goes_by_an_index_and_not_through_all_rows(kept: Kept) -> None:
     for clause in ("base = 'x'", "base >= 'x' AND base < 'y'", "tail >= 'x' AND tail < 'y'"):
-        plan = kept.asked.rows(f"EXPLAIN QUERY PLAN SELECT no, name FROM paths WHERE {clause}")
+        plan = kept.asked.index.rows(
+            f"EXPLAIN QUERY PLAN SELECT no, name FROM paths WHERE {clause}"
+        )
         assert "USING INDEX" in str(plan), plan
 
 
 def test_files_go_with_the_run_that_is_forgotten(tmp_path: Path) -> None:
     kept = Kept(tmp_path, MonitorOptions(retain_age_s=100))
     kept.fold(heard(*TWO_ENGINES, received_ns=ns(0)))
-    while kept.store.forget(ns(1_000)):
+    while kept.store.prune(ns(1_000)):
         pass
 
     assert who(kept, "*") == []
-    assert kept.asked.rows("SELECT count(*) FROM files") == [(0,)]
-    assert kept.asked.rows("SELECT count(*) FROM paths") == [(0,)]
+    assert kept.asked.index.rows("SELECT count(*) FROM files") == [(0,)]
+    assert kept.asked.index.rows("SELECT count(*) FROM paths") == [(0,)]
     kept.close()
 
 

@@ -61,7 +61,7 @@ def past(runs: int) -> Iterator[dict[str, str]]:
 def test_a_plan_that_grew_in_past_runs_is_expected_to_grow_again(kept: Kept, runs: int) -> None:
     kept.fold(heard(*past(runs), *begun("now", 9_000), received_ns=ns(9_000)))
 
-    found = kept.asked.estimate("now", ns(9_001))
+    found = kept.asked.estimates.estimate("now", ns(9_001))
 
     assert found["remaining_s"] == pytest.approx(52, rel=0.25)
 
@@ -71,7 +71,7 @@ def test_a_plan_that_has_grown_as_usual_is_taken_as_whole(kept: Kept) -> None:
     ended = [each for each in rest("now", 9_000) if "WorkflowCompleted" not in each]
     kept.fold(heard(*past(4), *now, *ended[:-2], received_ns=ns(9_000)))
 
-    found = kept.asked.estimate("now", ns(9_052))
+    found = kept.asked.estimates.estimate("now", ns(9_052))
 
     assert found["remaining_s"] < 5
 
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_is_not_reached_leaves_a_plan_open(kept: Kept) -> None
     now = begun("now", 9_000, checkpoint=True)
     kept.fold(heard(*whole, *now, received_ns=ns(9_000)))
 
-    found = kept.asked.estimate("now", ns(9_001))
+    found = kept.asked.estimates.estimate("now", ns(9_001))
 
     assert found["remaining_s"] == pytest.approx(52, rel=0.25)
 
@@ -97,7 +97,7 @@ def test_a_small_run_of_a_workflow_that_never_grew_is_as_small_as_its_plan(kept:
     ]
     kept.fold(heard(*whole, *begun("now", 9_000), received_ns=ns(9_000)))
 
-    found = kept.asked.estimate("now", ns(9_001))
+    found = kept.asked.estimates.estimate("now", ns(9_001))
 
     assert found["remaining_s"] < 40
 
@@ -110,9 +110,9 @@ def test_a_run_whose_id_was_used_twice_teaches_by_each_of_its_uses(kept: Kept) -
     ]
     kept.fold(heard(*past(1), *twice, received_ns=ns(9_000)))
 
-    run = kept.asked.run("p0~2", ns(9_100))
-    activities, _ = kept.asked.activities("p0~2", ns(9_100), kind="align")
-    learnt = kept.asked.learnt("w").latest
+    run = kept.asked.runs.run("p0~2", ns(9_100))
+    activities, _ = kept.asked.runs.activities("p0~2", ns(9_100), kind="align")
+    learnt = kept.asked.estimates.learnt("w").latest
 
     assert (run.state, run.anomaly_list) == ("completed", ())
     assert {each.duration_s for each in activities} == {5.0}

@@ -88,24 +88,24 @@ def test_every_question_about_any_run_is_answered(
 
 def _ask_everything(kept: Kept, now_ns: int) -> None:
     ask = kept.asked
-    shown_as(WholeRunShown, ask.run("r", now_ns))
-    ask.runs(now_ns)
-    records, _ = ask.activities("r", now_ns)
+    shown_as(WholeRunShown, ask.runs.run("r", now_ns))
+    ask.runs.runs(now_ns)
+    records, _ = ask.runs.activities("r", now_ns)
     shown_as(ActivitiesPage, {"activities": records, "next": None})
     assert all(each.duration_s is None or each.duration_s >= 0 for each in records)
-    ask.events("r")
-    for failure in ask.failures("r", now_ns):
+    ask.runs.events("r")
+    for failure in ask.runs.failures("r", now_ns):
         failure_shown(failure)
-    ask.end_of("r", last=5)
+    ask.runs.end_of("r", last=5)
     for kind in {each.type for each in records}:
-        history_shown(ask.history(kind, now_ns))
-    shown_as(Comparison, ask.compare("r", "s", now_ns))
-    shown_as(ChangesShown, ask.changes("r", now_ns))
-    ask.types()
-    ask.hints("r", now_ns)
-    ask.alerts("r", now_ns)
+        history_shown(ask.history.history(kind, now_ns))
+    shown_as(Comparison, ask.changes.compare("r", "s", now_ns))
+    shown_as(ChangesShown, ask.changes.changes("r", now_ns))
+    ask.history.types()
+    ask.estimates.hints("r", now_ns)
+    ask.alerts.alerts("r", now_ns)
     with suppress(NothingToEstimate):
-        found = ask.estimate("r", now_ns)
+        found = ask.estimates.estimate("r", now_ns)
         assert 0 <= found["low_s"] <= found["remaining_s"] <= found["high_s"]
     for form in FORMATS:
         assert provenance(ask, "r", now_ns, form)
@@ -125,12 +125,14 @@ def test_of_very_many_attempts_the_first_and_the_last_are_kept_in_any_order(
 
     kept.fold(hear(*pairs, activity_pairs("b", "ActivitySucceeded", 1)), batch=100 * seed)
 
-    record = kept.asked.activity("r", "a", ns(2_000))
+    record = kept.asked.runs.activity("r", "a", ns(2_000))
     assert (record.attempts, len(record.tries)) == (1_000, ATTEMPTS_MAX - 1)
-    found = kept.asked.rows("SELECT attempt FROM attempts WHERE activity = 'a' ORDER BY attempt")
+    found = kept.asked.index.rows(
+        "SELECT attempt FROM attempts WHERE activity = 'a' ORDER BY attempt"
+    )
     last = range(1_002 - ATTEMPTS_MAX, 1_001)
     assert [number for (number,) in found] == [1, *last]
-    run = kept.asked.run("r", ns(2_000))
+    run = kept.asked.runs.run("r", ns(2_000))
     assert (run.activities.failed, run.activities.succeeded) == (1, 1)
     assert [each.kind for each in run.anomaly_list] == [TOO_MUCH]
     assert run.anomalies == 1

@@ -12,8 +12,8 @@ import pytest
 
 from monitor.runs import ns
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.drivers.monitor.watch import Watch
+from tocsin.drivers.monitor.queries import open_queries
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
@@ -37,7 +37,7 @@ def messages(activities: int) -> Iterator[RunMessage]:
 
 
 def fold_and_ask(directory: Path, activities: int) -> None:
-    store = MonitorStore(directory, MonitorOptions(), built_in())
+    store = RunWriter(directory, MonitorOptions(), built_in())
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun_s = time.perf_counter()
     batch: list[RunMessage] = []
@@ -50,13 +50,13 @@ def fold_and_ask(directory: Path, activities: int) -> None:
     took_s = time.perf_counter() - begun_s
     grown_mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib) / 1_024
 
-    asked = Watch(directory, MonitorOptions())
+    asked = open_queries(directory, MonitorOptions())
     begun_s = time.perf_counter()
     now_ns = ns(activities)
-    run = asked.run("r", ns(activities * 0.01 + 10))
-    failed, _ = asked.activities("r", now_ns, state="failed")
-    page, _ = asked.activities("r", now_ns, kind="type-3", after="task-5", limit=100)
-    failures = asked.failures("r", now_ns, last=20)
+    run = asked.runs.run("r", ns(activities * 0.01 + 10))
+    failed, _ = asked.runs.activities("r", now_ns, state="failed")
+    page, _ = asked.runs.activities("r", now_ns, kind="type-3", after="task-5", limit=100)
+    failures = asked.runs.failures("r", now_ns, last=20)
     answered_s = time.perf_counter() - begun_s
     asked.close()
     store.close()
@@ -74,9 +74,9 @@ def fold_and_ask(directory: Path, activities: int) -> None:
 
 
 def _check_indexed(directory: Path, conditions: tuple[str, ...]) -> None:
-    asked = Watch(directory, MonitorOptions())
+    asked = open_queries(directory, MonitorOptions())
     for condition in conditions:
-        plan = asked.rows(
+        plan = asked.index.rows(
             "EXPLAIN QUERY PLAN SELECT activity FROM attempts WHERE run = 1 AND last "
             f"AND {condition} ORDER BY activity LIMIT 10"
         )

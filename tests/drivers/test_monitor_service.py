@@ -16,11 +16,11 @@ import msgspec
 
 from monitor.beside_a_node import PATIENCE_S, publish, say, watch
 from monitor.runs import activity_pairs, at, run_pairs
-from tocsin.drivers.monitor.live import Live
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.drivers.monitor.queries import open_queries
 from tocsin.drivers.monitor.schema import FILE_NAME
-from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.drivers.node import Node
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
@@ -43,7 +43,7 @@ def small_run(run: str = "r") -> list[dict[str, str]]:
 def test_what_was_published_is_known_to_the_question_that_follows(tmp_path: Path) -> None:
     async def script(node: Node, monitor: Monitor) -> None:
         await say(node, *small_run())
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert (run.state, run.activities.succeeded) == ("completed", 1)
         assert monitor.behind == 0
 
@@ -62,7 +62,7 @@ def test_every_door_counts_and_what_says_nothing_of_runs_does_not(tmp_path: Path
 
     async def script(node: Node, monitor: Monitor) -> None:
         await publish(node, [frames, cloud, *others])
-        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns))
         assert {run.id for run in records} == {"f", "c", "7"}
 
     watch(tmp_path, script)
@@ -73,14 +73,14 @@ def test_a_restart_goes_on_where_the_last_fold_was(tmp_path: Path) -> None:
 
     async def begin(node: Node, monitor: Monitor) -> None:
         await say(node, *first)
-        await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
 
     async def go_on(node: Node, monitor: Monitor) -> None:
-        assert monitor.service.through == 2
+        assert monitor.recorder.follower.through == 2
         await say(node, *second, first=10)
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert run.state == "completed"
-        assert len(await monitor.ask(lambda past, _: past.events("r"))) == 4
+        assert len(await monitor.ask(lambda past, _: past.runs.events("r"))) == 4
 
     watch(tmp_path, begin)
     watch(tmp_path, go_on)
@@ -91,7 +91,7 @@ def test_a_monitor_that_lost_its_tables_reads_the_log_again(tmp_path: Path) -> N
         await say(node, *small_run())
 
     async def look(node: Node, monitor: Monitor) -> None:
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert run.state == "completed"
 
     watch(tmp_path, begin)
@@ -103,13 +103,13 @@ def test_a_monitor_that_lost_its_tables_reads_the_log_again(tmp_path: Path) -> N
 def test_tables_of_another_log_are_told_of_and_the_log_is_read_from_its_start(
     tmp_path: Path,
 ) -> None:
-    store = MonitorStore(tmp_path, MonitorOptions(), built_in())
+    store = RunWriter(tmp_path, MonitorOptions(), built_in())
     store.write([RunMessage(run_pairs("WorkflowStarted", 0, run="old"), 99, 1)], 99)
     store.close()
 
     async def script(node: Node, monitor: Monitor) -> None:
         await say(node, *small_run())
-        run = await monitor.ask(lambda past, now_ns: past.run("r", now_ns))
+        run = await monitor.ask(lambda past, now_ns: past.runs.run("r", now_ns))
         assert run.state == "completed"
 
     watch(tmp_path, script)
@@ -127,7 +127,7 @@ def test_what_the_log_no_longer_has_is_told_and_the_rest_is_folded(tmp_path: Pat
     log.close()
 
     async def script(node: Node, monitor: Monitor) -> None:
-        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns))
         assert [(run.id, run.state) for run in records] == [("kept", "completed")]
         assert monitor.missed == len(small_run())
 
@@ -141,23 +141,25 @@ def test_a_monitor_slower_than_the_publishers_holds_nobody_up_and_misses_nothing
     gate = threading.Event()
 
     async def script(node: Node, monitor: Monitor) -> None:
-        fold = monitor._store.write
+        fold = monitor.recorder.writer.write
 
         def slowly(messages: list[RunMessage], through: int, **more: int) -> None:
             gate.wait(PATIENCE_S)
             fold(messages, through, **more)
 
-        monitor._store.write = slowly  # type: ignore[method-assign,assignment]
+        monitor.recorder.writer.write = slowly  # type: ignore[method-assign,assignment]
         for n in range(runs):
             pairs = [
                 activity_pairs(f"a-{k}", "ActivitySucceeded", k, run=f"r{n}") for k in range(each)
             ]
             await say(node, *pairs, first=n * each)
-        assert monitor.service.through < runs * each  # everybody was answered before it folded
+        assert (
+            monitor.recorder.follower.through < runs * each
+        )  # everybody was answered before it folded
         gate.set()
         while monitor.behind:
             await asyncio.sleep(0.01)
-        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns, limit=1_000))
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns, limit=1_000))
         assert [run.activities.succeeded for run in records] == [each] * runs
 
     watch(tmp_path, script)
@@ -165,18 +167,18 @@ def test_a_monitor_slower_than_the_publishers_holds_nobody_up_and_misses_nothing
 
 def test_a_message_that_cannot_be_folded_is_left_out_alone(tmp_path: Path) -> None:
     async def script(node: Node, monitor: Monitor) -> None:
-        fold = monitor._store.write
+        fold = monitor.recorder.writer.write
 
         def picky(messages: list[RunMessage], through: int, **more: int) -> None:
             if any(each.pairs["RunId"] == "bad" for each in messages):
                 raise ValueError("a bug in the fold")
             fold(messages, through, **more)
 
-        monitor._store.write = picky  # type: ignore[method-assign,assignment]
+        monitor.recorder.writer.write = picky  # type: ignore[method-assign,assignment]
         await say(
             node, *small_run("one"), run_pairs("WorkflowStarted", 0, run="bad"), *small_run("two")
         )
-        records, _ = await monitor.ask(lambda past, now_ns: past.runs(now_ns))
+        records, _ = await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns))
         assert {run.id for run in records} == {"one", "two"}
 
     watch(tmp_path, script)
@@ -186,11 +188,11 @@ _FOLD_FOR_EVER = """
 import sys
 from pathlib import Path
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 
-store = MonitorStore(Path(sys.argv[1]), MonitorOptions(), built_in())
+store = RunWriter(Path(sys.argv[1]), MonitorOptions(), built_in())
 print(store.place, flush=True)
 seq = store.place
 while True:
@@ -214,17 +216,17 @@ def test_killed_in_the_middle_nothing_is_folded_twice_and_nothing_is_lost(tmp_pa
         deadline = time.monotonic() + PATIENCE_S
         place = begun
         while place < begun + 500 and time.monotonic() < deadline:
-            asked = Live(tmp_path, MonitorOptions())
-            ((place,),) = asked.rows("SELECT seq FROM place")
+            asked = open_queries(tmp_path, MonitorOptions())
+            ((place,),) = asked.index.rows("SELECT seq FROM place")
             asked.close()
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
 
-    store = MonitorStore(tmp_path, MonitorOptions(), built_in())
-    asked = Live(tmp_path, MonitorOptions())
-    run = asked.run("r", 0)
-    ((count,),) = asked.rows("SELECT count(*) FROM attempts")
+    store = RunWriter(tmp_path, MonitorOptions(), built_in())
+    asked = open_queries(tmp_path, MonitorOptions())
+    run = asked.runs.run("r", 0)
+    ((count,),) = asked.index.rows("SELECT count(*) FROM attempts")
     asked.close()
     store.close()
 
@@ -251,7 +253,7 @@ def test_the_options_say_how_many_events_of_a_run_are_kept(tmp_path: Path) -> No
     async def script(node: Node, monitor: Monitor) -> None:
         pairs = [activity_pairs(f"a-{k}", "ActivitySucceeded", k) for k in range(500)]
         await say(node, *pairs)
-        events = await monitor.ask(lambda past, _: past.events("r", last=1_000))
+        events = await monitor.ask(lambda past, _: past.runs.events("r", last=1_000))
         assert len(events) <= 100
         assert events[-1].pairs["ActivityId"] == "a-499"
 
@@ -263,10 +265,10 @@ def test_a_monitor_that_fails_lets_go_of_the_log_and_of_those_who_ask(tmp_path: 
         def fail(*_: object, **__: object) -> None:
             raise RuntimeError("a bug in the monitor")
 
-        monitor._store.write = fail  # type: ignore[method-assign]
+        monitor.recorder.writer.write = fail  # type: ignore[method-assign]
         await say(node, *small_run())
         while node.broker.streams_open:
             await asyncio.sleep(0.01)
-        assert await monitor.ask(lambda past, now_ns: past.runs(now_ns)) == ([], None)
+        assert await monitor.ask(lambda past, now_ns: past.runs.runs(now_ns)) == ([], None)
 
     watch(tmp_path, script)

@@ -18,7 +18,7 @@ from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.provenance import provenance
-from tocsin.drivers.monitor.store import MonitorStore
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.records import ActivityCounts
@@ -58,7 +58,7 @@ def test_what_a_later_try_recovered_from_comes_after_the_cause_of_the_failure(ke
     ]
     kept.fold(heard(*flaky, *FAILING))
 
-    failures = kept.asked.failures("r", NOW_NS)
+    failures = kept.asked.runs.failures("r", NOW_NS)
 
     assert [(each.activity.id, each.activity.attempt, each.recovered) for each in failures] == [
         ("align-1", 2, False),
@@ -70,15 +70,15 @@ def test_what_a_later_try_recovered_from_comes_after_the_cause_of_the_failure(ke
 def test_a_list_of_activities_and_the_history_of_one_count_the_same_failures(kept: Kept) -> None:
     kept.fold(heard(*FAILING))
 
-    [listed] = [each for each in kept.asked.types() if each["type"] == "align"]
+    [listed] = [each for each in kept.asked.history.types() if each["type"] == "align"]
 
-    assert listed["failed"] == kept.asked.history("align", NOW_NS).failed == 2
+    assert listed["failed"] == kept.asked.history.history("align", NOW_NS).failed == 2
 
 
 def test_a_failed_run_is_shown_with_all_that_is_known_of_it(kept: Kept) -> None:
     kept.fold(heard(*FAILING))
 
-    run = kept.asked.run("r", NOW_NS)
+    run = kept.asked.runs.run("r", NOW_NS)
 
     assert (run.workflow, run.version, run.user, run.state) == ("blast", "1", "ada", "failed")
     assert (run.started, run.ended, run.duration_s) == (at(0), at(13), 13.0)
@@ -99,9 +99,9 @@ def test_the_tables_are_the_same_whatever_the_order_and_the_batches(tmp_path: Pa
         mixed = [*messages, *messages[2:5]]
         random.Random(number).shuffle(mixed)
         found.fold(mixed, batch=batch)
-        activities, _ = found.asked.activities("r", NOW_NS)
-        failures = found.asked.failures("r", NOW_NS)
-        shown.append((found.asked.run("r", NOW_NS), activities, failures))
+        activities, _ = found.asked.runs.activities("r", NOW_NS)
+        failures = found.asked.runs.failures("r", NOW_NS)
+        shown.append((found.asked.runs.run("r", NOW_NS), activities, failures))
         found.close()
 
     assert shown[0] == shown[1] == shown[2]
@@ -109,7 +109,7 @@ def test_the_tables_are_the_same_whatever_the_order_and_the_batches(tmp_path: Pa
 
 def test_activities_are_found_by_state_and_type_and_page_by_page(kept: Kept) -> None:
     kept.fold(heard(*FAILING))
-    ask = kept.asked.activities
+    ask = kept.asked.runs.activities
 
     assert [each.id for each in ask("r", NOW_NS)[0]] == ["align-1", "align-2", "split-1"]
     assert [each.id for each in ask("r", NOW_NS, state="failed")[0]] == ["align-1"]
@@ -125,7 +125,7 @@ def test_activities_are_found_by_state_and_type_and_page_by_page(kept: Kept) -> 
 def test_an_activity_has_its_attempts_and_what_the_first_said_of_all(kept: Kept) -> None:
     kept.fold(heard(*FAILING))
 
-    activity = kept.asked.activity("r", "align-1", NOW_NS)
+    activity = kept.asked.runs.activity("r", "align-1", NOW_NS)
 
     assert (activity.attempt, activity.attempts, activity.state) == (2, 2, "failed")
     assert activity.duration_s == 3.0
@@ -137,7 +137,7 @@ def test_a_failure_is_told_with_what_came_before_and_how_often_it_was_seen(kept:
     other = activity_pairs("align-9", "ActivityFailed", 10, ErrorMessage="disk 1 full")
     kept.fold(heard(*FAILING, {**other, "RunId": "other", "ExitCode": "1"}))
 
-    last, first = kept.asked.failures("r", NOW_NS, last=2)
+    last, first = kept.asked.runs.failures("r", NOW_NS, last=2)
 
     assert (first.activity.error, first.seen_before) == ("disk 7 full", 0)
     # Its own first try does not count.
@@ -153,11 +153,11 @@ def test_what_came_before_a_failure_is_kept_when_the_rest_is_let_go(tmp_path: Pa
     messages += [activity_pairs(f"b-{n}", "ActivitySucceeded", 61 + n) for n in range(2_000)]
     kept.fold(heard(*messages), batch=50)
 
-    (failure,) = kept.asked.failures("r", NOW_NS, last=50)
+    (failure,) = kept.asked.runs.failures("r", NOW_NS, last=50)
 
     assert len(failure.before) == 50
     assert failure.before[-1].pairs["ActivityId"] == "a-59"
-    assert len(kept.asked.events("r", last=10_000)) <= 100 * 1.1 + 51 + 50
+    assert len(kept.asked.runs.events("r", last=10_000)) <= 100 * 1.1 + 51 + 50
     kept.close()
 
 
@@ -168,7 +168,7 @@ def test_runs_are_listed_latest_first_and_page_by_page(kept: Kept) -> None:
             run_pairs("WorkflowCompleted", 9, run="r2"),
         )
     )
-    ask = kept.asked.runs
+    ask = kept.asked.runs.runs
 
     first, after = ask(NOW_NS - 86_400, limit=3)
     rest, end = ask(NOW_NS, limit=3, after=after)
@@ -185,13 +185,13 @@ def test_a_silent_run_is_lost_and_comes_back_by_itself(kept: Kept) -> None:
     kept.fold([RunMessage(run_pairs("WorkflowStarted", 0, HeartbeatSeconds="10"), 1, ns(0))])
     kept.fold([RunMessage(activity_pairs("a", "ActivityExecuting", 1), 2, ns(1))])
 
-    assert kept.asked.run("r", ns(30)).state == "running"
-    lost = kept.asked.run("r", ns(32))
+    assert kept.asked.runs.run("r", ns(30)).state == "running"
+    lost = kept.asked.runs.run("r", ns(32))
     assert (lost.state, lost.duration_s, lost.activities.lost) == ("lost", 1.0, 1)
-    assert [run.id for run in kept.asked.runs(ns(32), state="lost")[0]] == ["r"]
-    assert kept.asked.runs(ns(32), state="running")[0] == []
+    assert [run.id for run in kept.asked.runs.runs(ns(32), state="lost")[0]] == ["r"]
+    assert kept.asked.runs.runs(ns(32), state="running")[0] == []
     kept.fold([RunMessage(run_pairs("WorkflowHeartbeat", 40), 3, ns(40))])
-    assert kept.asked.run("r", ns(41)).state == "running"
+    assert kept.asked.runs.run("r", ns(41)).state == "running"
 
 
 def test_anomalies_are_counted_and_listed_and_the_states_stay_right(kept: Kept) -> None:
@@ -210,7 +210,7 @@ def test_anomalies_are_counted_and_listed_and_the_states_stay_right(kept: Kept) 
         )
     )
 
-    run = kept.asked.run("r", NOW_NS)
+    run = kept.asked.runs.run("r", NOW_NS)
 
     assert {(each.kind, each.activity) for each in run.anomaly_list} == {
         ("activity without id", None),
@@ -220,8 +220,8 @@ def test_anomalies_are_counted_and_listed_and_the_states_stay_right(kept: Kept) 
     }
     assert run.anomalies == 4
     assert run.activities.succeeded == 2
-    assert kept.asked.activity("r", "backwards", NOW_NS).duration_s is None
-    assert kept.asked.activity("r", "skewed", NOW_NS).duration_s == 2.0
+    assert kept.asked.runs.activity("r", "backwards", NOW_NS).duration_s is None
+    assert kept.asked.runs.activity("r", "skewed", NOW_NS).duration_s == 2.0
 
 
 def test_history_counts_what_ran_and_measures_what_succeeded(kept: Kept) -> None:
@@ -233,14 +233,14 @@ def test_history_counts_what_ran_and_measures_what_succeeded(kept: Kept) -> None
     messages.append(activity_pairs("align-12", "ActivityCached", 99, run="r1"))
     kept.fold(heard(*messages))
 
-    history = kept.asked.history("align", NOW_NS)
+    history = kept.asked.history.history("align", NOW_NS)
 
     assert (history.count, history.failed) == (11, 1)
     assert (history.mean_s, history.p50_s) == (5.5, 5.5)
     assert sum(history.counts) == 10
     assert (history.edges[0], history.edges[-1]) == (1.0, 10.0)
     assert history.recent[0].id == "align-11"
-    assert kept.asked.types() == [
+    assert kept.asked.history.types() == [
         {"type": "align", "workflow": "", "activities": 12, "runs": 2, "failed": 1}
     ]
 
@@ -254,7 +254,7 @@ def test_two_runs_are_compared_and_a_new_failure_stands_out(kept: Kept) -> None:
     )
     kept.fold(heard(*FAILING, *other))
 
-    found = kept.asked.compare("s", "r", NOW_NS)
+    found = kept.asked.changes.compare("s", "r", NOW_NS)
 
     assert {each["what"] for each in found["differences"]} >= {"state", "version", "duration_s"}
     assert found["parameters"] == {"k": {"a": 2, "b": None}}
@@ -292,12 +292,12 @@ def test_what_changed_between_two_runs_is_what_was_recorded_on_the_way(kept: Kep
         )
     )
 
-    found = kept.asked.changes("s", NOW_NS)
+    found = kept.asked.changes.changes("s", NOW_NS)
 
     assert (found["previous_run"], found["previous_version"], found["version"]) == ("r", "1", "3")
     assert [each["pairs"]["ActivityType"] for each in found["changes"]] == ["trim", "join"]
     assert found["files"] == [{"path": "Snakefile", "change": "changed"}]
-    assert [each["version"] for each in kept.asked.versions("blast")[0]] == ["3", "2", "1"]
+    assert [each["version"] for each in kept.asked.changes.versions("blast")[0]] == ["3", "2", "1"]
 
 
 def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> None:
@@ -309,7 +309,7 @@ def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> N
         pages: list[list[str]] = []
         after: int | None = None
         while True:
-            found, following = kept.asked.versions("w", limit=limit, after=after)
+            found, following = kept.asked.changes.versions("w", limit=limit, after=after)
             pages.append([each["version"] for each in found])
             if following is None:
                 return pages
@@ -322,7 +322,7 @@ def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> N
     assert small == [["4", "3"], ["2", "1"], ["0"]]
     assert all_pages(9) == [["1"], ["0", "4", "3", "2"]]
     assert all_pages(5) == [["1"], ["0", "4", "3", "2"]]
-    assert kept.asked.versions("never")[0] == []
+    assert kept.asked.changes.versions("never")[0] == []
 
 
 def test_a_version_that_was_forked_says_from_which_workflow(kept: Kept) -> None:
@@ -338,10 +338,10 @@ def test_a_version_that_was_forked_says_from_which_workflow(kept: Kept) -> None:
         )
     )
 
-    ((version,), _) = kept.asked.versions("new")
+    ((version,), _) = kept.asked.changes.versions("new")
     assert (version["previous"], version["previous_workflow"]) == ("1", "old")
     assert (version["changes"], version["pairs"]["ChangeDetail"]) == (2, "{}")
-    assert kept.asked.lineage("new")[0][:3] == ("2", "1", "old")
+    assert kept.asked.changes.lineage("new")[0][:3] == ("2", "1", "old")
     told = provenance(kept.asked, "r", NOW_NS, "prov-n").decode()
     assert "wasDerivedFrom(" in told
     assert "old" in told
@@ -352,9 +352,9 @@ def test_a_run_s_types_are_counted_by_state_and_only_so_many_are_told(kept: Kept
     many = [activity_pairs(f"t{n:04}-1", "ActivitySucceeded", n, run="s") for n in range(1_005)]
     kept.fold([RunMessage(pairs, 100 + n, NOW_NS) for n, pairs in enumerate(many)])
 
-    types = kept.asked.run("r", NOW_NS).types
+    types = kept.asked.runs.run("r", NOW_NS).types
     assert types == {"align": {"failed": 1, "lost": 1}, "split": {"succeeded": 1}}
-    assert list(kept.asked.run("s", NOW_NS).types) == [f"t{n:04}" for n in range(1_000)]
+    assert list(kept.asked.runs.run("s", NOW_NS).types) == [f"t{n:04}" for n in range(1_000)]
 
 
 def test_the_time_left_is_learnt_from_past_runs_and_worked_out_from_now(kept: Kept) -> None:
@@ -381,16 +381,18 @@ def test_the_time_left_is_learnt_from_past_runs_and_worked_out_from_now(kept: Ke
     messages.append(activity_pairs("align-1", "ActivityExecuting", 9_010))
     kept.fold(heard(*messages, received_ns=ns(9_010)))
 
-    found = kept.asked.estimate("r", ns(9_020))
+    found = kept.asked.estimates.estimate("r", ns(9_020))
 
     assert found["remaining_s"] == pytest.approx(100, rel=0.05)
     assert found["low_s"] <= found["remaining_s"] <= found["high_s"]
     assert found["past_runs"] == 4
     assert found["eta"] is not None
-    assert kept.asked.estimate_unstarted("w", NOW_NS)["total_s"] == pytest.approx(120, rel=0.05)
-    assert kept.asked.estimate("p0", NOW_NS)["method"] == "ended"
+    assert kept.asked.estimates.estimate_unstarted("w", NOW_NS)["total_s"] == pytest.approx(
+        120, rel=0.05
+    )
+    assert kept.asked.estimates.estimate("p0", NOW_NS)["method"] == "ended"
     with pytest.raises(NothingToEstimate):
-        kept.asked.estimate_unstarted("never heard of", NOW_NS)
+        kept.asked.estimates.estimate_unstarted("never heard of", NOW_NS)
 
 
 def test_old_runs_and_too_many_are_let_go_a_few_rows_at_a_time(tmp_path: Path) -> None:
@@ -400,13 +402,13 @@ def test_old_runs_and_too_many_are_let_go_a_few_rows_at_a_time(tmp_path: Path) -
         pairs += [activity_pairs(f"a-{k}", "ActivitySucceeded", n, run=f"r{n}") for k in range(9)]
         kept.fold([RunMessage(each, n * 10 + k, ns(n * 400)) for k, each in enumerate(pairs, 1)])
 
-    while kept.store.forget(ns(1_300)):
+    while kept.store.prune(ns(1_300)):
         pass
 
-    assert [run.id for run in kept.asked.runs(NOW_NS)[0]] == ["r3", "r2"]
+    assert [run.id for run in kept.asked.runs.runs(NOW_NS)[0]] == ["r3", "r2"]
     with pytest.raises(NoSuchRun):
-        kept.asked.run("r0", NOW_NS)
-    assert kept.asked.rows("SELECT count(*) FROM attempts") == [(18,)]
+        kept.asked.runs.run("r0", NOW_NS)
+    assert kept.asked.index.rows("SELECT count(*) FROM attempts") == [(18,)]
     kept.close()
 
 
@@ -421,9 +423,9 @@ def test_a_run_under_way_is_kept_however_old_and_however_many_there_are(tmp_path
     kept.fold([RunMessage(run_pairs("WorkflowCompleted", 2_500, run="ended"), 9, ns(2_500))])
 
     def left(seconds: float) -> set[str]:
-        while kept.store.forget(ns(seconds)):
+        while kept.store.prune(ns(seconds)):
             pass
-        return {run.id for run in kept.asked.runs(NOW_NS)[0]}
+        return {run.id for run in kept.asked.runs.runs(NOW_NS)[0]}
 
     assert left(2_600) == {"waits", "goes on", "ended"}  # without heartbeats it is lost
     assert left(3_600) == {"waits", "goes on"}
@@ -442,7 +444,7 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     other.close()
 
     with pytest.raises(DataDirectoryUnusable):
-        MonitorStore(tmp_path, OPTIONS, built_in())
+        RunWriter(tmp_path, OPTIONS, built_in())
 
 
 _ANY_PAIRS = st.builds(
@@ -474,7 +476,7 @@ def test_what_is_counted_on_the_way_equals_a_count_at_the_end(
     with tempfile.TemporaryDirectory() as directory:
         kept = Kept(Path(directory))
         kept.fold(heard(*messages), batch=batch)
-        rows = kept.asked.rows
+        rows = kept.asked.index.rows
 
         counted = rows("SELECT type, state, count FROM tally WHERE count ORDER BY type, state")
         assert counted == rows(
@@ -486,6 +488,6 @@ def test_what_is_counted_on_the_way_equals_a_count_at_the_end(
         )
         used = [decode_row(row)["use.CpuSeconds"] for (row,) in rows("SELECT row FROM attempts")]
         assert rows("SELECT total(amount) FROM used") == [(sum(used),)]
-        odd = [len(each) for each in (kept.asked._odd_activities(1),)]
+        odd = [len(each) for each in (kept.asked.runs._odd_activities(1),)]
         assert rows("SELECT total(odd) FROM runs") == [tuple(float(each) for each in odd)]
         kept.close()

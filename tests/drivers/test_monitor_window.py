@@ -10,17 +10,17 @@ import pytest
 
 from monitor.made_tables import publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
-from tocsin.archive.published import require
 from tocsin.cli.wf.history import _numbers
 from tocsin.cli.wf.words import tables_told
-from tocsin.drivers.monitor.learned import Tables
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.drivers.monitor.watch import Watch
+from tocsin.drivers.monitor.queries import open_queries
+from tocsin.drivers.monitor.tables import Tables
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.history.summary import HistoryRecord
 from tocsin.monitor.times import NS_PER_S
 from tocsin.ontology import built_in
+from tocsin.tables.published import require
 
 BEGAN = datetime(2026, 9, 22, tzinfo=UTC)
 SINCE, UNTIL = BEGAN + timedelta(days=3), BEGAN + timedelta(days=7)
@@ -47,7 +47,7 @@ def told() -> list[RunMessage]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    kept = MonitorStore(tmp_path, MonitorOptions(), built_in())
+    kept = RunWriter(tmp_path, MonitorOptions(), built_in())
     kept.write(told(), EVENTS)
     kept.close()
     return tmp_path
@@ -57,9 +57,9 @@ def asked(store: Path, *, through: int = EVENTS, **window: datetime) -> HistoryR
     """A history with tables that say to have 100 attempts."""
     publish_tables(store / "tables", 1, [stats("align")], through=through, **window)
     tables = Tables(store / "tables", lambda: EVENTS, _nobody)
-    watch = Watch(store, MonitorOptions(), tables)
+    watch = open_queries(store, MonitorOptions(), tables)
     try:
-        return watch.history("align", NOW_NS)
+        return watch.history.history("align", NOW_NS)
     finally:
         watch.close()
 

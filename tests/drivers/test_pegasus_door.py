@@ -111,14 +111,14 @@ def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
     text = shared("engines", "pegasus_monitord_process_wf_failure_TZSKEW8h.jsonl").read_bytes()
 
     async def script(door: PegasusDoor, node: Node) -> None:
-        monitor = open_monitor(node)
+        monitor = open_monitor(node.port, node.settings)
         assert monitor is not None
         try:
             await send(door, text)
             run_id = (await stored(node))[0].pairs["RunId"]
-            shown = await monitor.ask(lambda live, now_ns: live.run(run_id, now_ns))
+            shown = await monitor.ask(lambda live, now_ns: live.runs.run(run_id, now_ns))
             job = await monitor.ask(
-                lambda live, now_ns: live.activity(run_id, "ls_ID0000001", now_ns)
+                lambda live, now_ns: live.runs.activity(run_id, "ls_ID0000001", now_ns)
             )
         finally:
             await monitor.close()

@@ -31,7 +31,7 @@ def watch(directory: Path, script: Script, options: MonitorOptions | None = None
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes())
-        monitor = Monitor(node, directory, options)
+        monitor = Monitor(node.port, node.loop, directory, options)
         monitor.start()
         try:
             await asyncio.wait_for(script(node, monitor), PATIENCE_S)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.drivers.monitor.watch import Watch
+from tocsin.drivers.monitor.queries import open_queries
+from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 
@@ -18,8 +18,8 @@ class Kept:
     """A store, and somebody who asks."""
 
     def __init__(self, directory: Path, options: MonitorOptions = OPTIONS) -> None:
-        self.store = MonitorStore(directory, options, built_in())
-        self.asked = Watch(directory, options)
+        self.store = RunWriter(directory, options, built_in())
+        self.asked = open_queries(directory, options)
 
     def fold(self, messages: Sequence[RunMessage], *, batch: int = 1_000) -> None:
         for start in range(0, len(messages), batch):

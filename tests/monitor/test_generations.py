@@ -53,23 +53,23 @@ def _ns_of(text: str) -> int:
 
 
 def shown(kept: Kept) -> dict[str, tuple[str, str | None, float | None]]:
-    runs, _ = kept.asked.runs(NOW_NS + 10 * DAY_S * 10**9)
+    runs, _ = kept.asked.runs.runs(NOW_NS + 10 * DAY_S * 10**9)
     return {each.id: (each.state, each.started, each.duration_s) for each in runs}
 
 
 def test_a_run_id_that_is_used_again_is_a_run_of_its_own(kept: Kept) -> None:
     kept.fold(heard(*one_run(0), *one_run(60, depth="2")))
 
-    first, second = kept.asked.run("r", NOW_NS), kept.asked.run("r~2", NOW_NS)
+    first, second = kept.asked.runs.run("r", NOW_NS), kept.asked.runs.run("r~2", NOW_NS)
 
     assert (first.started, first.duration_s, first.state) == (at(0.1), 10.0, "completed")
     assert (second.started, second.duration_s, second.state) == (at(60.1), 10.0, "completed")
     assert (first.parameters, second.parameters) == ({"depth": 1}, {"depth": 2})
     assert first.activities.succeeded == second.activities.succeeded == 1
     assert first.anomaly_list == second.anomaly_list == ()
-    [activity] = kept.asked.activities("r~2", NOW_NS)[0]
+    [activity] = kept.asked.runs.activities("r~2", NOW_NS)[0]
     assert (activity.started, activity.run) == (at(61), "r~2")
-    assert len(kept.asked.events("r~2")) == 5
+    assert len(kept.asked.runs.events("r~2")) == 5
 
 
 @pytest.mark.parametrize("batch", [1, 3, 1_000])
@@ -98,9 +98,9 @@ def test_what_comes_late_goes_to_the_run_that_it_is_of(kept: Kept) -> None:
     late = activity_pairs("b", "ActivitySucceeded", 8, CpuSeconds="5")
     kept.fold(heard(*most, last, *one_run(60)[:3], late, *one_run(60)[3:]))
 
-    assert kept.asked.run("r", NOW_NS).activities.known == 2
-    assert kept.asked.run("r~2", NOW_NS).activities.known == 1
-    assert kept.asked.run("r", NOW_NS).resources["CpuSeconds"] == 5
+    assert kept.asked.runs.run("r", NOW_NS).activities.known == 2
+    assert kept.asked.runs.run("r~2", NOW_NS).activities.known == 1
+    assert kept.asked.runs.run("r", NOW_NS).resources["CpuSeconds"] == 5
 
 
 def test_an_earlier_run_that_was_sent_later_from_the_spool_is_told_apart(kept: Kept) -> None:
@@ -111,7 +111,7 @@ def test_an_earlier_run_that_was_sent_later_from_the_spool_is_told_apart(kept: K
         "r": ("completed", at(4_000.1), 10.0),  # the first that was heard of
         "r~2": ("completed", at(0.1), 10.0),
     }
-    assert kept.asked.run("r", NOW_NS).parameters == {"depth": 2}
+    assert kept.asked.runs.run("r", NOW_NS).parameters == {"depth": 2}
 
 
 def test_a_run_that_was_killed_and_started_again_later_is_two_runs(kept: Kept) -> None:
@@ -142,13 +142,13 @@ def test_a_run_that_waited_for_an_hour_before_it_began_is_one_run(kept: Kept) ->
 def test_each_use_of_an_id_is_learnt_from(kept: Kept) -> None:
     kept.fold(heard(*one_run(0), *one_run(60), *one_run(120)))
 
-    assert [each.id for each, _, _ in kept.asked.past_runs("w")] == ["r", "r~2", "r~3"]
+    assert [each.id for each, _, _ in kept.asked.estimates.past_runs("w")] == ["r", "r~2", "r~3"]
 
 
 def test_the_number_goes_on_when_the_runs_before_were_forgotten(tmp_path: Path) -> None:
     kept = Kept(tmp_path, MonitorOptions(retain_age_s=DAY_S))
     kept.fold(at_once(*one_run(0), *one_run(60)))
-    while kept.store.forget(ns(3 * DAY_S)):
+    while kept.store.prune(ns(3 * DAY_S)):
         pass
     assert shown(kept) == {}
 
@@ -170,9 +170,19 @@ def test_a_database_of_before_goes_on_with_the_run_that_it_has(kept: Kept) -> No
 def test_what_a_run_shares_its_id_with_is_told(kept: Kept) -> None:
     kept.fold(heard(*one_run(0), *one_run(60), run_pairs("WorkflowStarted", 0, run="other")))
 
-    assert kept.asked.run("r", NOW_NS).reused == {"id": "r", "number": 1, "of": 2, "last": "r~2"}
-    assert kept.asked.run("r~2", NOW_NS).reused == {"id": "r", "number": 2, "of": 2, "last": "r~2"}
-    assert kept.asked.run("other", NOW_NS).reused is None
+    assert kept.asked.runs.run("r", NOW_NS).reused == {
+        "id": "r",
+        "number": 1,
+        "of": 2,
+        "last": "r~2",
+    }
+    assert kept.asked.runs.run("r~2", NOW_NS).reused == {
+        "id": "r",
+        "number": 2,
+        "of": 2,
+        "last": "r~2",
+    }
+    assert kept.asked.runs.run("other", NOW_NS).reused is None
 
 
 def test_a_message_that_is_read_twice_opens_no_other_run() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from monitor.kept import Kept
-from tocsin.archive.tables import USE
 from tocsin.event.stored import Stored
 from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
 from tocsin.monitor.rules import CURRENT, GROWING
 from tocsin.monitor.run_messages import run_message
 from tocsin.monitor.views import read_object
 from tocsin.ontology import built_in
+from tocsin.tables.schemas import USE
 
 Row = dict[str, Any]
 PAGE = 10_000  # more activities than any run here has
@@ -37,12 +37,12 @@ def compare(kept: Kept, runs: Iterable[Row], activities: Iterable[Row], now_ns: 
         named = tries.setdefault(row["run"], {}).setdefault(row["id"], {})
         assert row["attempt"] not in named
         named[row["attempt"]] = row
-    records, more = kept.asked.runs(now_ns, limit=PAGE)
+    records, more = kept.asked.runs.runs(now_ns, limit=PAGE)
     assert more is None
     assert {each.id for each in records} == run_of.keys()
     for each in records:
-        check_run(kept.asked.run(each.id, now_ns), run_of[each.id])
-        found, _ = kept.asked.activities(each.id, now_ns, limit=PAGE)
+        check_run(kept.asked.runs.run(each.id, now_ns), run_of[each.id])
+        found, _ = kept.asked.runs.activities(each.id, now_ns, limit=PAGE)
         assert {one.id for one in found} == tries.get(each.id, {}).keys()
         for activity in found:
             rows = tries[each.id][activity.id]
@@ -63,7 +63,7 @@ def compare(kept: Kept, runs: Iterable[Row], activities: Iterable[Row], now_ns: 
 
 def faults_in(kept: Kept) -> dict[tuple[str, str, int], int]:
     """By which number the monitor knows each failure again."""
-    found = kept.asked.rows(
+    found = kept.asked.index.rows(
         "SELECT r.id, a.activity, a.attempt, a.fault FROM attempts AS a "
         "JOIN runs AS r ON r.no = a.run WHERE a.fault IS NOT NULL"
     )

@@ -253,6 +253,11 @@ class BrokerPort:
         return self._broker.first
 
     @property
+    def sure_ns(self) -> int:
+        """The time that it is at least, also while the machine's clock is in doubt."""
+        return self._broker.clock.sure_ns(self._engine.steady_ns())
+
+    @property
     def is_clock_in_doubt(self) -> bool:
         """True while nothing should be given up because its time is over."""
         return self._broker.clock.doubt is not None

@@ -140,7 +140,7 @@ async def _serve(
     performance = performance_service(node)
     listeners: Listeners = {}
     try:
-        node.monitor = open_monitor(node)
+        node.monitor = open_monitor(node.port, node.settings)
         if store_name(settings.log) == SQLITE:  # it is written by a process that opens the files
             node.archiver = open_archiver(node, directory)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)

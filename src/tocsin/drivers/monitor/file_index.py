@@ -49,7 +49,7 @@ def index_all(connection: apsw.Connection) -> None:
             put_files(connection, run_no, list(new_files(activity, {}, _decode(packed))))
 
 
-def forget_files(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
+def remove_files(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
     """Remove so many of a run's; and the names that nobody else tells of. Returns how many."""
     rows: Any = connection.execute(
         "SELECT path, wrote, activity FROM files WHERE run = ? LIMIT ?", (run_no, rows_max)

@@ -1,8 +1,8 @@
 """Monitor: the monitoring service as the rest of the broker sees it.
 
-The log is the truth, and the broker serves without a monitor. So a database that is damaged is set
-aside and made anew from the log. One that cannot be used, or is damaged again soon, leaves the
-broker without an account of runs, and whoever asks for one is told why.
+The log is the truth, and the broker serves without a monitor. So a damaged database is set aside
+and rebuilt from the log. If it cannot be used, or is damaged again soon, the broker goes on without
+recording runs, and queries are answered with the reason.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import apsw
 
+from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings, tables_directory
-from tocsin.drivers.monitor.account import Account, open_account
-from tocsin.drivers.monitor.damage import damaged_again, is_damage, set_aside, unusable
-from tocsin.drivers.monitor.house import House
-from tocsin.drivers.monitor.lookout import Lookout
+from tocsin.drivers.monitor.database_errors import damaged_again, is_damage, set_aside, unusable
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.service import Service
-from tocsin.drivers.monitor.store import MonitorStore
-from tocsin.drivers.monitor.watch import Watch
+from tocsin.drivers.monitor.queries import Queries
+from tocsin.drivers.monitor.recorder import Recorder, open_recorder
 from tocsin.errors import MonitorOff, TocsinError
 from tocsin.ontology import Vocabulary, in_use
 from tocsin.store.faults import is_full
@@ -38,105 +35,102 @@ ROOM_AGAIN_S: Final = 5.0  # after a start on a full disk
 TRIES_MAX: Final = 3  # of a question: each meets other tables than the one before
 
 
-class OpenHouse(House, Protocol):
-    """A node with its settings."""
-
-    settings: Settings
-
-
 class Monitor:
     """Runs and activities: followed, kept, and asked about."""
 
     def __init__(
         self,
-        node: House,
+        port: BrokerPort,
+        loop: asyncio.AbstractEventLoop,
         directory: Path,
         options: MonitorOptions | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
-        self._node = node
+        self._port = port
+        self._loop = loop
+        self._note = port.runtime.note
         self._directory = directory
         self.options = options or MonitorOptions()
         self._vocabulary = vocabulary or in_use()
         self._askers = ThreadPoolExecutor(ASKED_AT_ONCE, thread_name_prefix="tocsin-runs")
         self.off: MonitorOff | None = None
-        """Why there is no account of runs, if there is none."""
+        """Why there is no recorder of runs, if there is none."""
         self._damaged_s: float | None = None
-        self._mending: asyncio.Task[None] | None = None
+        self._rebuilding: asyncio.Task[None] | None = None
         self._is_closing = False
         self._is_full = False  # there was no room for the tables: they are tried again
-        self._account = self._open()
+        self._recorder = self._open()
 
     def start(self) -> None:
         """Begin to follow the log. On the loop."""
-        if self._account is not None:
-            self._account.service.start()
+        if self._recorder is not None:
+            self._recorder.follower.start()
         elif self._is_full:
-            self._node.loop.call_later(ROOM_AGAIN_S, self._open_again)
+            self._loop.call_later(ROOM_AGAIN_S, self._open_again)
 
     def _open_again(self) -> None:
         """There was no room for the tables; perhaps there is by now. On the loop."""
         if self._is_closing:
             return
         self._is_full = False
-        self._account = self._open()
-        if self._account is not None:
+        self._recorder = self._open()
+        if self._recorder is not None:
             self.off = None
-            self._node.note("info", "runs are recorded again: the disk has room")
+            self._note("info", "runs are recorded again: the disk has room")
         self.start()
 
     async def close(self) -> None:
         """Fold what was handed over, and let go of the disk."""
         self._is_closing = True
-        if self._mending is not None:
-            await self._mending
-        if self._account is not None:
-            self._account.service.stop()
+        if self._rebuilding is not None:
+            await self._rebuilding
+        if self._recorder is not None:
+            self._recorder.follower.stop()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        if self._account is not None:
-            self._account.service.join()
+        if self._recorder is not None:
+            self._recorder.follower.join()
         self._askers.shutdown(wait=True, cancel_futures=True)
-        if self._account is not None:
-            self._account.close()
+        if self._recorder is not None:
+            self._recorder.close()
 
-    async def ask(self, question: Callable[[Watch, int], T]) -> T:
+    async def ask(self, question: Callable[[Queries, int], T]) -> T:
         """Answer in a thread, once everything that was published before is folded.
 
         Not for ever: a monitor that is far behind answers with what it knows. MonitorOff, if there
-        is no account of runs.
+        is no recorder of runs.
         """
-        head, now_ns = self._node.broker.head, self._node.now_ns()
+        head, now_ns = self._port.head, self._port.runtime.now_ns()
         for _ in range(TRIES_MAX):
-            account = await self._at_hand()
+            recorder = await self._ready()
 
-            def work(account: Account = account) -> T:
-                account.service.wait_for(head, READ_OWN_WRITES_S)
-                return question(account.past, now_ns)
+            def work(recorder: Recorder = recorder) -> T:
+                recorder.follower.wait_for(head, READ_OWN_WRITES_S)
+                return question(recorder.queries, now_ns)
 
             try:
                 found = await asyncio.get_running_loop().run_in_executor(self._askers, work)
-                if account is self._account or self._is_closing:
+                if recorder is self._recorder or self._is_closing:
                     return found
                 # Or else the tables were let go while it waited: new ones will know more.
             except Exception as error:
                 if is_damage(error):
-                    self._damaged(account, error)
-                elif account is self._account or not isinstance(error, apsw.Error):
+                    self._damaged(recorder, error)
+                elif recorder is self._recorder or not isinstance(error, apsw.Error):
                     raise
         raise MonitorOff("the database of runs is being rebuilt", remedy="Ask again in a while.")
 
-    async def _at_hand(self) -> Account:
-        if self._mending is not None:
-            await asyncio.shield(self._mending)
-        if self._account is None:
+    async def _ready(self) -> Recorder:
+        if self._rebuilding is not None:
+            await asyncio.shield(self._rebuilding)
+        if self._recorder is None:
             raise self.off or MonitorOff("the monitor is closed", remedy="Ask when it is open.")
-        return self._account
+        return self._recorder
 
     # Opening, and what is done about damage
 
-    def _open(self) -> Account | None:
+    def _open(self) -> Recorder | None:
         """Those who work on the tables. None if they cannot be used: then it is off."""
         try:
             try:
@@ -144,21 +138,27 @@ class Monitor:
             except Exception as error:
                 if not is_damage(error):
                     raise
-                return self._open_anew(error)
+                return self._open_rebuilt(error)
         except (apsw.Error, OSError, TocsinError) as error:
             self._is_full = is_full(error)
             self._turn_off(unusable(self._directory, error))
             return None
 
-    def _open_tables(self) -> Account:
-        node, options = self._node, self.options
-        return open_account(node, self._directory, options, self._vocabulary, self._damaged_now)
+    def _open_tables(self) -> Recorder:
+        return open_recorder(
+            self._port,
+            self._loop,
+            self._directory,
+            self.options,
+            self._vocabulary,
+            self._damaged_now,
+        )
 
-    def _open_anew(self, why: Exception) -> Account:
+    def _open_rebuilt(self, why: Exception) -> Recorder:
         """Set the damaged tables aside, and begin with empty ones."""
         self._damaged_s = time.monotonic()
         aside = set_aside(self._directory)
-        self._node.note(
+        self._note(
             "error",
             "the monitor's database is damaged: it is set aside and rebuilt from the log",
             why=repr(why),
@@ -171,37 +171,37 @@ class Monitor:
         is_known = self.off is not None and self.off.problem == why.problem
         self.off = why
         if not is_known:
-            self._node.note("warning", why.problem, remedy=why.remedy)
+            self._note("warning", why.problem, remedy=why.remedy)
 
     def _damaged_now(self, error: Exception) -> None:
         """The folding thread met damage. On the loop."""
-        if self._account is not None:
-            self._damaged(self._account, error)
+        if self._recorder is not None:
+            self._damaged(self._recorder, error)
 
-    def _damaged(self, account: Account, error: Exception) -> None:
+    def _damaged(self, recorder: Recorder, error: Exception) -> None:
         """Make the tables anew, unless somebody has seen to that already. On the loop."""
-        if account is not self._account or self._is_closing:
+        if recorder is not self._recorder or self._is_closing:
             return
-        self._account = None
-        account.service.stop()
-        self._mending = self._node.loop.create_task(self._mend(account, error))
+        self._recorder = None
+        recorder.follower.stop()
+        self._rebuilding = self._loop.create_task(self._rebuild(recorder, error))
 
-    async def _mend(self, account: Account, error: Exception) -> None:
+    async def _rebuild(self, recorder: Recorder, error: Exception) -> None:
         last_s = self._damaged_s
         try:
-            await asyncio.to_thread(account.close)
+            await asyncio.to_thread(recorder.close)
             if last_s is not None and time.monotonic() - last_s < DAMAGED_AGAIN_S:
                 self._turn_off(damaged_again(self._directory, error))
                 return
-            self._account = await asyncio.to_thread(self._anew, error)
+            self._recorder = await asyncio.to_thread(self._rebuilt, error)
             if not self._is_closing:
                 self.start()
         finally:
-            self._mending = None
+            self._rebuilding = None
 
-    def _anew(self, why: Exception) -> Account | None:
+    def _rebuilt(self, why: Exception) -> Recorder | None:
         try:
-            return self._open_anew(why)
+            return self._open_rebuilt(why)
         except (apsw.Error, OSError, TocsinError) as error:
             self._turn_off(unusable(self._directory, error))
             return None
@@ -213,54 +213,37 @@ class Monitor:
         """How many events of the log are still to be read."""
         if self.off is not None:
             return 0
-        through = 0 if self._account is None else self._account.service.through
-        return max(0, self._node.broker.head - through)
+        through = 0 if self._recorder is None else self._recorder.follower.through
+        return max(0, self._port.head - through)
 
     @property
     def missed(self) -> int:
         """How many events the log no longer had when the monitor wanted to read them."""
-        return 0 if self._account is None else self._account.store.missed
+        return 0 if self._recorder is None else self._recorder.writer.missed
 
     @property
     def left_out(self) -> int:
         """How many messages about runs could not be taken since the start."""
-        return 0 if self._account is None else self._account.service.left_out
+        return 0 if self._recorder is None else self._recorder.follower.left_out
 
     @property
     def under_way(self) -> dict[str, int]:
         """How many runs are in each state that is no end, as they were last counted."""
-        return {} if self._account is None else self._account.lookout.under_way
-
-    # The parts, for those who know that it is on
+        return {} if self._recorder is None else self._recorder.alerts.under_way
 
     @property
-    def past(self) -> Watch:
-        return self._open_account.past
-
-    @property
-    def service(self) -> Service:
-        return self._open_account.service
-
-    @property
-    def lookout(self) -> Lookout:
-        return self._open_account.lookout
-
-    @property
-    def _store(self) -> MonitorStore:
-        return self._open_account.store
-
-    @property
-    def _open_account(self) -> Account:
-        assert self._account is not None
-        return self._account
+    def recorder(self) -> Recorder:
+        """What works on the database, for those who know that it is open."""
+        assert self._recorder is not None
+        return self._recorder
 
 
-def open_monitor(node: OpenHouse) -> Monitor | None:
-    """The monitor of a node, at work; none if its settings want none. On the loop."""
-    wanted = node.settings.monitor
+def open_monitor(port: BrokerPort, settings: Settings) -> Monitor | None:
+    """The monitor of a broker, started; None if the settings disable it. On the loop."""
+    wanted = settings.monitor
     if not wanted.enabled:
         return None
-    directory, named = Path(node.settings.log.directory), node.settings.pipeline.tables
+    directory, named = Path(settings.log.directory), settings.pipeline.tables
     options = MonitorOptions(
         concepts=wanted.concepts,
         silence_s=wanted.silence_s,
@@ -270,8 +253,8 @@ def open_monitor(node: OpenHouse) -> Monitor | None:
         alerts=wanted.alerts,
         tables=tables_directory(directory, named),
         tables_named=bool(named),
-        tables_old_s=node.settings.pipeline.old_s,
+        tables_old_s=settings.pipeline.old_s,
     )
-    monitor = Monitor(node, directory, options)
+    monitor = Monitor(port, asyncio.get_running_loop(), directory, options)
     monitor.start()
     return monitor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, overload
 
-from tocsin.drivers.monitor.past import Past
+from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import TooLarge
 from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.times import shown
@@ -27,8 +27,8 @@ FORMATS: Final = {
 class Pages(Sequence[ActivityRecord]):
     """The activities of a run, read page by page each time that somebody goes through them."""
 
-    def __init__(self, past: Past, run_id: str, now_ns: int, length: int) -> None:
-        self._past, self._run_id, self._now_ns, self._length = past, run_id, now_ns, length
+    def __init__(self, queries: Queries, run_id: str, now_ns: int, length: int) -> None:
+        self._queries, self._run_id, self._now_ns, self._length = queries, run_id, now_ns, length
 
     def __len__(self) -> int:
         return self._length
@@ -37,7 +37,7 @@ class Pages(Sequence[ActivityRecord]):
         after: str | None = None
         left = self._length
         while left > 0:
-            records, after = self._past.activities(
+            records, after = self._queries.runs.activities(
                 self._run_id, self._now_ns, limit=min(PAGE, left), after=after
             )
             yield from records
@@ -53,11 +53,11 @@ class Pages(Sequence[ActivityRecord]):
         return list(self)[index]
 
 
-def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
+def provenance(queries: Queries, run_id: str, now_ns: int, form: str) -> bytes:
     """The run's provenance in one of the formats."""
     from tocsin.monitor.provenance import RunView, WorkflowVersion
 
-    run = past.run(run_id, now_ns)
+    run = queries.runs.run(run_id, now_ns)
     known = run.activities.known
     if known > ACTIVITIES_MAX:
         raise TooLarge(
@@ -66,10 +66,10 @@ def provenance(past: Past, run_id: str, now_ns: int, form: str) -> bytes:
         )
     versions = tuple(
         WorkflowVersion(run.workflow, version, previous or None, fork_of, shown(at_ns))
-        for version, previous, fork_of, at_ns in past.lineage(run.workflow)
+        for version, previous, fork_of, at_ns in queries.changes.lineage(run.workflow)
     )
     # Read once: they are gone through many times, and must not change meanwhile.
-    activities = tuple(Pages(past, run_id, now_ns, known))
+    activities = tuple(Pages(queries, run_id, now_ns, known))
     view = RunView(run, activities, versions, shown(now_ns))
     return _writer(form)(view)
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
-from tocsin.drivers.monitor.files import DEPTH_MAX, find_files
+from tocsin.drivers.monitor.file_queries import DEPTH_MAX, find_files
 from tocsin.wire.api.file_views import FilesFound
 from tocsin.wire.api.query import Query
 
@@ -30,8 +30,8 @@ def file_routes(monitor: Monitor) -> list[Endpoint]:
         depth = query.number("depth", 0, least=0, most=DEPTH_MAX)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         found = await monitor.ask(
-            lambda live, now_ns: find_files(
-                live,
+            lambda ask, now_ns: find_files(
+                ask.index,
                 now_ns,
                 query.text("name") or "",
                 wrote=wrote,

@@ -14,7 +14,7 @@ from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_estimates import estimate_routes
 from tocsin.drivers.http.rest.runs_past import past_routes
 from tocsin.drivers.http.rest.runs_shown import failure_shown, shown_as
-from tocsin.drivers.monitor.live import Live
+from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import MonitorOff
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.wire.api.query import Query
@@ -67,7 +67,7 @@ def routes(monitor: Monitor) -> list[Endpoint]:
         state = _choice(query, "state", RUN_STATES)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         records, following = await monitor.ask(
-            lambda live, now_ns: live.runs(
+            lambda ask, now_ns: ask.runs.runs(
                 now_ns,
                 state=state,
                 workflow=query.text("workflow"),
@@ -81,7 +81,7 @@ def routes(monitor: Monitor) -> list[Endpoint]:
     async def show(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        record = await monitor.ask(lambda live, now_ns: live.run(run_id, now_ns))
+        record = await monitor.ask(lambda ask, now_ns: ask.runs.run(run_id, now_ns))
         return answer(shown_as(WholeRunShown, record))
 
     async def activities(request: Request) -> Response:
@@ -90,7 +90,7 @@ def routes(monitor: Monitor) -> list[Endpoint]:
         state = _choice(query, "state", ACTIVITY_STATES)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         records, following = await monitor.ask(
-            lambda live, now_ns: live.activities(
+            lambda ask, now_ns: ask.runs.activities(
                 run_id,
                 now_ns,
                 state=state,
@@ -120,7 +120,7 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
         run_id = request.path_params["id"]
         last = query.number("last", LIMIT_DEFAULT, least=1, most=EVENTS_MAX)
         found = await monitor.ask(
-            lambda live, _: live.events(run_id, last=last, activity=query.text("activity"))
+            lambda ask, _: ask.runs.events(run_id, last=last, activity=query.text("activity"))
         )
         return answer(shown_as(MessagesShown, {"events": found}))
 
@@ -128,7 +128,7 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], ("last",))
         run_id = request.path_params["id"]
         last = query.number("last", BEFORE_DEFAULT, least=0, most=BEFORE_MAX)
-        return answer(await monitor.ask(lambda live, now_ns: _why(live, run_id, now_ns, last)))
+        return answer(await monitor.ask(lambda ask, now_ns: _why(ask, run_id, now_ns, last)))
 
     return [
         Endpoint("GET", "/runs/{id:path}/events", events, reads("run/{id}")),
@@ -136,9 +136,9 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
     ]
 
 
-def _why(live: Live, run_id: str, now_ns: int, last: int) -> FailuresShown:
+def _why(ask: Queries, run_id: str, now_ns: int, last: int) -> FailuresShown:
     """Why a run failed: what its activities say, and what it says itself."""
-    record = live.run(run_id, now_ns)
+    record = ask.runs.run(run_id, now_ns)
     end = EndShown(
         id=record.id,
         state=record.state,
@@ -146,9 +146,9 @@ def _why(live: Live, run_id: str, now_ns: int, last: int) -> FailuresShown:
         trace=record.trace,
         log=record.log,
         exit_code=record.exit_code,
-        before=[shown_as(MessageShown, each) for each in live.end_of(run_id, last=last)],
+        before=[shown_as(MessageShown, each) for each in ask.runs.end_of(run_id, last=last)],
     )
-    failures = live.failures(run_id, now_ns, last=last)
+    failures = ask.runs.failures(run_id, now_ns, last=last)
     return FailuresShown(failures=[failure_shown(each) for each in failures], run=end)
 
 

@@ -30,19 +30,21 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
     async def left(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        found = await monitor.ask(lambda live, now_ns: live.estimate(run_id, now_ns))
+        found = await monitor.ask(lambda ask, now_ns: ask.estimates.estimate(run_id, now_ns))
         return answer(shown_as(EstimateShown, found))
 
     async def side_by_side(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        found, reason = await monitor.ask(lambda live, now_ns: live.hints(run_id, now_ns))
+        found, reason = await monitor.ask(lambda ask, now_ns: ask.estimates.hints(run_id, now_ns))
         return answer(shown_as(HintsShown, {"hints": found, "reason": reason}))
 
     async def unstarted(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         name = request.path_params["name"]
-        found = await monitor.ask(lambda live, now_ns: live.estimate_unstarted(name, now_ns))
+        found = await monitor.ask(
+            lambda ask, now_ns: ask.estimates.estimate_unstarted(name, now_ns)
+        )
         return answer(shown_as(EstimateShown, found))
 
     async def planned(request: Request) -> Response:
@@ -51,7 +53,9 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         plan = _plan(asked) if asked.tasks else None
         names = tuple(task.id for task in asked.tasks)
         found = await monitor.ask(
-            lambda live, now_ns: live.estimate_unstarted(asked.workflow, now_ns, plan, names)
+            lambda ask, now_ns: ask.estimates.estimate_unstarted(
+                asked.workflow, now_ns, plan, names
+            )
         )
         return answer(shown_as(EstimateShown, found))
 
@@ -59,7 +63,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], ("format",))
         run_id = request.path_params["id"]
         form = query.choice("format", DEFAULT_FORMAT, tuple(FORMATS))
-        content = await monitor.ask(lambda live, now_ns: provenance(live, run_id, now_ns, form))
+        content = await monitor.ask(lambda ask, now_ns: provenance(ask, run_id, now_ns, form))
         return Response(content, headers={"content-type": FORMATS[form], **_name(form)})
 
     return [

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.runs_shown import history_shown, shown_as
-from tocsin.drivers.monitor.past import VERSIONS_PAGE
+from tocsin.drivers.monitor.change_queries import VERSIONS_PAGE
 from tocsin.errors import NoSuchRun
 from tocsin.wire.api.query import SEQ_MAX, Query
 from tocsin.wire.api.run_views import (
@@ -35,31 +35,31 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
     async def types(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow",))
         workflow = query.text("workflow")
-        found = await monitor.ask(lambda live, _: live.types(workflow=workflow))
+        found = await monitor.ask(lambda ask, _: ask.history.types(workflow=workflow))
         return answer(shown_as(TypesShown, {"activities": found}))
 
     async def history(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow", "version"))
         kind = request.path_params["type"]
         record = await monitor.ask(
-            lambda live, now_ns: live.history(
+            lambda ask, now_ns: ask.history.history(
                 kind, now_ns, workflow=query.text("workflow"), version=query.text("version")
             )
         )
         if not record.count:
-            raise _never_ended(kind, await monitor.ask(lambda live, _: live.names()))
+            raise _never_ended(kind, await monitor.ask(lambda ask, _: ask.history.names()))
         return answer(history_shown(record))
 
     async def compare(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         one, other = request.path_params["id"], request.path_params["other"]
-        found = await monitor.ask(lambda live, now_ns: live.compare(one, other, now_ns))
+        found = await monitor.ask(lambda ask, now_ns: ask.changes.compare(one, other, now_ns))
         return answer(shown_as(Comparison, found))
 
     async def changes(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        found = await monitor.ask(lambda live, now_ns: live.changes(run_id, now_ns))
+        found = await monitor.ask(lambda ask, now_ns: ask.changes.changes(run_id, now_ns))
         return answer(shown_as(ChangesShown, found))
 
     async def versions(request: Request) -> Response:
@@ -68,14 +68,14 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         limit = query.number("limit", VERSIONS_PAGE, least=1, most=VERSIONS_MAX)
         after = query.number("after", SEQ_MAX)
         found, following = await monitor.ask(
-            lambda live, _: live.versions(name, limit=limit, after=after)
+            lambda ask, _: ask.changes.versions(name, limit=limit, after=after)
         )
         return answer(shown_as(VersionsShown, {"versions": found, "next": following}))
 
     async def workflow_changes(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("version",))
         name, version = request.path_params["name"], query.text("version")
-        found = await monitor.ask(lambda live, _: live.changes_of(name, version))
+        found = await monitor.ask(lambda ask, _: ask.changes.changes_of(name, version))
         return answer(shown_as(WorkflowChangesShown, {"changes": found}))
 
     return [

@@ -1,0 +1,1 @@
+"""Alerts of the monitor, published through the broker's port."""

@@ -16,7 +16,7 @@ from tocsin.config import OFF, Settings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import listen as listen_frames
-from tocsin.drivers.http.server import listen as listen_http
+from tocsin.drivers.http.listener import listen as listen_http
 from tocsin.drivers.node import Node
 from tocsin.drivers.pegasus.door import door_limits
 from tocsin.drivers.pegasus.door import listen as listen_pegasus

@@ -23,7 +23,7 @@ from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.frames.listener import performance_service
-from tocsin.drivers.http.admission import lasting_max
+from tocsin.drivers.http.connection_limiter import long_lived_max
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -121,7 +121,7 @@ def note_room(settings: Settings, note: Callable[..., None]) -> None:
         "info",
         "connection limits; open_files is the limit of the system (ulimit -n)",
         http_connections=connections,
-        http_streams=min(lasting_max(connections), settings.limits.streams_max),
+        http_streams=min(long_lived_max(connections), settings.limits.streams_max),
         frames_connections=settings.frames.connections_max,
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     )

@@ -1,0 +1,158 @@
+"""What the broker knows, in the words of the API."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tocsin.broker.delivery.address import is_gma_address
+from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.effects import Pulled
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Subscription
+from tocsin.wire.api.times import rfc3339, rfc3339_or_none
+from tocsin.wire.api.views import (
+    AttemptInfo,
+    BoxInfo,
+    ClockInfo,
+    ConfigInfo,
+    DeadLetterInfo,
+    EventsPage,
+    MessagesPulled,
+    SubscriptionInfo,
+    config_info,
+)
+from tocsin.wire.cloudevents.write import structured, structured_of
+
+if TYPE_CHECKING:
+    from tocsin.drivers.node import Node
+
+
+def subscription_info(view: SubscriptionView) -> SubscriptionInfo:
+    """A subscription that pushes."""
+    subscription = view.subscription
+    assert subscription.sink is not None
+    return SubscriptionInfo(
+        id=subscription.id,
+        sink=subscription.sink,
+        protocol="GMA" if is_gma_address(subscription.sink) else "HTTP",
+        dialect=_dialect(subscription),
+        filters=subscription.filters,
+        config=_config(subscription),
+        state=subscription.state.value,
+        reason=subscription.reason,
+        created=rfc3339(subscription.created_ns),
+        expires=rfc3339_or_none(subscription.expires_ns),
+        cursor=view.cursor,
+        waiting=view.waiting,
+        behind=view.behind,
+        lagging=view.lagging,
+        delivered=view.delivered,
+        failed_attempts=view.failed_attempts,
+        dead=view.dead,
+        dropped=view.dropped,
+        last_error=view.last_error,
+        last_delivered=rfc3339_or_none(view.last_delivered_ns),
+        next_attempt=rfc3339_or_none(view.next_attempt_ns),
+        sink_state=view.sink_state,  # type: ignore[arg-type]  # the broker says no other words
+    )
+
+
+PERFORMANCE = "Grid Forum performance events"
+_SPECIFICATIONS = {
+    "wse04": "WS-Eventing 2004/08",
+    "wse11": "WS-Eventing 2011/03",
+    "wsn13": "WS-Notification 1.3",
+    "wsn12": "WS-Notification 1.2",
+    "wsn10": "WS-Notification 1.0",
+}
+
+
+def _dialect(subscription: Subscription) -> str:
+    """How the consumer is spoken to, in a few words."""
+    terms = subscription.soap
+    if terms is None:
+        return PERFORMANCE if is_gma_address(subscription.sink or "") else "CloudEvents"
+    version = terms.wsa.removesuffix("/addressing")[-7:]
+    addressing = f"WS-Addressing {version}" if version else "no addressing"
+    return f"{_SPECIFICATIONS[terms.spec]} {terms.form}, SOAP {terms.soap}, {addressing}"
+
+
+def box_info(view: SubscriptionView) -> BoxInfo:
+    """A message box."""
+    subscription = view.subscription
+    return BoxInfo(
+        id=subscription.id,
+        messages=f"/boxes/{subscription.id}/messages",
+        filters=subscription.filters,
+        config=_config(subscription),
+        state=subscription.state.value,
+        created=rfc3339(subscription.created_ns),
+        expires=rfc3339_or_none(subscription.expires_ns),
+        cursor=view.cursor,
+        waiting=view.waiting,
+        behind=view.behind,
+        lagging=view.lagging,
+        dropped=view.dropped,
+    )
+
+
+def _config(subscription: Subscription) -> ConfigInfo:
+    return config_info(subscription.config)
+
+
+def dead_letter_info(letter: DeadLetter) -> DeadLetterInfo:
+    return DeadLetterInfo(
+        id=letter.id,
+        subscription=letter.subscription,
+        sink=letter.sink,
+        sequence=letter.seq,
+        received=rfc3339(letter.received_ns),
+        given_up=rfc3339(letter.given_up_ns),
+        reason=letter.reason,
+        attempts=[
+            AttemptInfo(rfc3339(each.at_ns), each.result, each.status, each.excerpt)
+            for each in letter.attempts
+        ],
+        event=msgspec.Raw(structured(letter.event)),
+    )
+
+
+def pulled_info(pulled: Pulled) -> MessagesPulled:
+    return MessagesPulled(
+        events=_events(pulled.events),
+        sequences=[stored.seq for stored in pulled.events],
+        next=pulled.next,
+        dropped=pulled.dropped,
+    )
+
+
+def events_info(
+    events: list[Stored], next_seq: int, corrupt: list[int], *, more: bool
+) -> EventsPage:
+    return EventsPage(
+        events=_events(events),
+        sequences=[stored.seq for stored in events],
+        next=next_seq,
+        more=more,
+        corrupt=corrupt or msgspec.UNSET,
+    )
+
+
+def _events(events: list[Stored]) -> list[msgspec.Raw]:
+    return [msgspec.Raw(structured_of(stored)) for stored in events]
+
+
+def clock_info(node: Node) -> ClockInfo:
+    """The broker's time, and the machine's."""
+    clock = node.broker.clock
+    return ClockInfo(
+        time=rfc3339(node.now_ns()),
+        machine=rfc3339(time.time_ns()),
+        jump_s=round(clock.jump_ns / 1e9, 3),
+        doubt=None if clock.doubt is None else clock.doubt.value,
+        problem=clock.complaint() or None,
+    )

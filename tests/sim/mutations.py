@@ -256,7 +256,9 @@ MUTATIONS: dict[Mutate, str] = {
     try_once_too_often: "is tried again after",
     give_up_one_attempt_early: "was given up after",
     say_that_nothing_was_dropped: "has not got events|says 0 dropped",
-    believe_every_clock: "is not acknowledged|is gone|is lost|has not got|before event|its cursor is at",
+    believe_every_clock: (
+        "is not acknowledged|is gone|is lost|has not got|before event|its cursor is at"
+    ),
     save_everybody_as_idle: "its cursor is at|is not saved|has not got events",
 }
 """Each mistake, and what a run may say of it first."""

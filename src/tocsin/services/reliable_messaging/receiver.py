@@ -322,7 +322,7 @@ class ReliableReceiver:
     def _find(self, rm: str, identifier: str, request: Request) -> LiveSequence:
         self._check(request, identifier)
         live = self._sequences.live.get(identifier)
-        is_over = live is not None and self._has_expired(live)
+        is_over = live is not None and self._has_passed(live.inbound.expires_ns)
         if live is not None and live.inbound.rm == rm and not is_over:
             return live
         to = Speaker(rm, request.envelope.soap)
@@ -344,7 +344,7 @@ class ReliableReceiver:
 
     def _sweep(self) -> None:
         for live in list(self._sequences.live.values()):
-            if self._has_expired(live):
+            if self._has_passed(live.inbound.expires_ns):
                 self._spawn(self._give_up(live, "it expired"))
             elif self._has_passed(live.used_ns + IDLE_NS_MAX):
                 self._spawn(self._give_up(live, "nothing came for a long time"))
@@ -352,11 +352,8 @@ class ReliableReceiver:
                 self._spawn(self._catch_up(live))
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
-    def _has_expired(self, live: LiveSequence) -> bool:
-        return self._has_passed(live.inbound.expires_ns)
-
     def _has_passed(self, moment_ns: int) -> bool:
-        """Never while the clock is in doubt: no lease ends by a time that may be wrong."""
+        """Never while the clock is in doubt."""
         return not self._port.is_clock_in_doubt and self._runtime.now_ns() >= moment_ns
 
     async def _give_up(self, live: LiveSequence, why: str) -> None:

@@ -25,8 +25,8 @@ from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.door import PegasusDoor
-from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.pegasus.listener import PegasusListener
+from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
@@ -41,7 +41,7 @@ class Refusing:
 
     node: Node
     http: HttpDoor
-    pegasus: PegasusDoor
+    pegasus: PegasusListener
     directory: Directory
     performance: PerformanceService
     frames: FramesListener

@@ -29,8 +29,8 @@ from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.door import PegasusDoor, door_limits
-from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.pegasus.listener import PegasusListener
+from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
@@ -61,7 +61,7 @@ PEGASUS_SHARE = 0.02
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
-Doors = dict[str, HttpDoor | FramesListener | DatagramListener | SoapTcpDoor | PegasusDoor]
+Doors = dict[str, HttpDoor | FramesListener | DatagramListener | SoapTcpDoor | PegasusListener]
 
 
 def run(
@@ -197,7 +197,11 @@ async def _open(
         )
     if not settings.pegasus.is_off:
         doors["pegasus"] = await listen_pegasus(
-            node, settings.pegasus.address, door_limits(settings.pegasus), tls=tls, budget=budget
+            node,
+            settings.pegasus.address,
+            listener_limits(settings.pegasus),
+            tls=tls,
+            budget=budget,
         )
 
 

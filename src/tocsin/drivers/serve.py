@@ -29,7 +29,7 @@ from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.listener import PegasusListener
+from tocsin.drivers.pegasus.listener import PegasusListener, listener_limits
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices

@@ -23,16 +23,16 @@ from pyspark.sql import SparkSession
 
 import pipeline
 import report
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.ontology import built_in
-from tocsin.pipeline import known
 from tocsin.pipeline.job import SETTINGS, Job, run, take_in
-from tocsin.pipeline.session import session
+from tocsin.pipeline.partials import dedup_index as known
+from tocsin.pipeline.spark.session import session
 from tocsin.pipeline.state import State
 
 RECEIVED_NS: Final = 1_790_000_000_000_000_000
@@ -47,8 +47,8 @@ def add(archive: Path, count: int) -> None:
         Stored(seq, RECEIVED_NS, Event(id=f"batch-{seq}", source="/bench", type="made", topic="t"))
         for seq in range(first, first + count)
     ]
-    (stretch,) = stretches([to_batch(events, FACTS_READER)], first, first + count - 1)
-    Filler(str(archive), SealLimits()).write_fresh(stretch)
+    (segment,) = segments([to_batch(events, FACTS_READER)], first, first + count - 1)
+    ArchiveWriter(str(archive), SealLimits()).write_fresh(segment)
 
 
 def took_s(spark: SparkSession, state: State, job: Job, rows_max: int, count: int) -> float:

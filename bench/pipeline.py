@@ -30,7 +30,7 @@ import psutil
 
 import pipeline_check
 import report
-from tocsin.archive.tables import TABLES
+from tocsin.tables.schemas import TABLES
 
 HERE: Final = Path(__file__).parent
 PLACE: Final = HERE.parent / "out" / "pipeline"

@@ -14,7 +14,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from tocsin.archive.tables import TABLES
+from tocsin.tables.schemas import TABLES
 
 KIND: Final = ("workflow", "activity", "version")
 KEYS: Final = {

@@ -20,7 +20,6 @@ from zlib import crc32
 import duckdb
 
 import pipeline_fold_sql as fold
-from tocsin.archive.tables import RUNS, TABLES, USE, USED
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.records import ACTIVITY_STATES
@@ -36,6 +35,7 @@ from tocsin.monitor.states import (
     ZONE_STEPS,
 )
 from tocsin.monitor.values import BYTES_MAX, ITEMS_MAX
+from tocsin.tables.schemas import RUNS, TABLES, USE, USED
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 SQL: Final = Path(__file__).parent / "pipeline_sql"

@@ -36,8 +36,8 @@ import report
 from served import served
 from source_polls import SmallFiles, all_polls
 from tocsin.archive.catalog import Catalog
-from tocsin.pipeline.session import session
 from tocsin.pipeline.source import TocsinSource, register
+from tocsin.pipeline.spark.session import session
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
 

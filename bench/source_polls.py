@@ -15,8 +15,8 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.naming import format_range
-from tocsin.archive.parquet import read_piece
+from tocsin.archive.file_names import format_range
+from tocsin.archive.parquet_reader import read_piece
 from tocsin.archive.record import SCHEMA
 from tocsin.pipeline.source import TocsinSource
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tocsin.errors.spark import JavaMissing
-from tocsin.pipeline import java
+from tocsin.pipeline.spark import java
 
 
 @cache

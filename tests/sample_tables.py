@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from table_files import NOW, Rows
-from tocsin.archive.tables import TABLES
+from tocsin.tables.schemas import TABLES
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

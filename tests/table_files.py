@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tocsin.archive.published import CURRENT, MANIFEST, SUCCESS, VERSIONS
-from tocsin.archive.tables import TABLES
+from tocsin.tables.published import CURRENT, MANIFEST, SUCCESS, VERSIONS
+from tocsin.tables.schemas import TABLES
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

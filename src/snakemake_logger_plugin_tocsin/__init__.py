@@ -13,7 +13,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.settings import LogHandlerSettingsBase
 
 if TYPE_CHECKING:
-    from tocsin.integrations.snakemake import SnakemakeHook
+    from tocsin.integrations.snakemake.hook import SnakemakeHook
 
 __all__ = ["LogHandler", "LogHandlerSettings"]
 
@@ -51,7 +51,7 @@ class LogHandler(LogHandlerBase):
     hook: "SnakemakeHook | None" = None
 
     def __post_init__(self) -> None:
-        from tocsin.integrations.snakemake import SnakemakeHook
+        from tocsin.integrations.snakemake.hook import SnakemakeHook
 
         settings = self.settings
         if not isinstance(settings, LogHandlerSettings):
@@ -66,7 +66,7 @@ class LogHandler(LogHandlerBase):
 
     def emit(self, record: LogRecord) -> None:
         if self.hook is not None:
-            self.hook.saw(record)
+            self.hook.handle(record)
 
     def close(self) -> None:
         if self.hook is not None:
@@ -91,4 +91,4 @@ class LogHandler(LogHandlerBase):
 
     @property
     def needs_rulegraph(self) -> bool:
-        return False  # the jobs themselves are told, with their parents
+        return False  # the jobs themselves are sent, with their parents

@@ -28,6 +28,8 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.listener import PegasusListener
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
+from tocsin.drivers.soap_tcp.door import SoapTcpDoor
+from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
 from tocsin.services.performance.service import PerformanceService
@@ -42,6 +44,8 @@ class Refusing:
     node: Node
     http: HttpDoor
     pegasus: PegasusListener
+    soap: SoapServices
+    soap_tcp: SoapTcpDoor
     directory: Directory
     performance: PerformanceService
     frames: FramesListener
@@ -66,7 +70,9 @@ class Refusing:
         """What changes if anything is stored or subscribed."""
         broker, nobody = self.node.broker, internal("test")
         kept = broker.kept("")
-        return broker.head, len(self.node.port.views(nobody)), broker.streams_open, sorted(kept)
+        own = broker.head, len(self.node.port.views(nobody)), broker.streams_open, sorted(kept)
+        boxes = self.soap.boxes.open().port
+        return *own, boxes.head, len(boxes.views(nobody))
 
 
 Walk = Callable[[Refusing], Awaitable[list[str]]]
@@ -97,6 +103,7 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
     http = await listen(node, settings.http.address, soap.answer, entries, performance)
     node.address = http.address
     pegasus = await listen_pegasus(node, "127.0.0.1:0")
+    soap_tcp = await listen_soap_tcp(soap.answer, "127.0.0.1:0", settings.soap_tcp, node.note)
     frames = await listen_frames(node, performance, "127.0.0.1:0")
     archive = await listen_frames(node, performance, "127.0.0.1:0", name="archive", roles=ARCHIVE)
     datagrams = await listen_datagrams(node, performance, frames.address)
@@ -107,6 +114,8 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
             node,
             http,
             pegasus,
+            soap,
+            soap_tcp,
             entries,
             performance,
             frames,
@@ -117,7 +126,7 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
         )
     finally:
         node.stopping = True
-        listeners = http, pegasus, frames, archive, datagrams
+        listeners = http, pegasus, soap_tcp, frames, archive, datagrams
         await asyncio.gather(*(each.close() for each in listeners))
         await soap.close()
         if node.monitor is not None:

@@ -17,6 +17,8 @@ from frames_walk import walk_frames
 from http_walk import BODIES, OPEN, ask, walk_http
 from pegasus_walk import walk_pegasus
 from refusing import Refusing, Walk, refusing
+from soap_walk import OPEN as OPEN_OPERATIONS
+from soap_walk import PATHS, answer_to, walk_soap, walk_soap_tcp
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -29,12 +31,21 @@ from tocsin.event.event import Event
 from tocsin.services.performance import subscribe_rules
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession
+from tocsin.services.soap.call import ACCEPTED, Reply
+from tocsin.services.soap.call import Request as SoapRequest
+from tocsin.services.soap.paths import PREFIXES, WHOLE
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write
 
 REST = Path(app.__file__).parent
-WALKS: dict[str, Walk] = {"http": walk_http, "pegasus": walk_pegasus, "frames": walk_frames}
+WALKS: dict[str, Walk] = {
+    "http": walk_http,
+    "pegasus": walk_pegasus,
+    "frames": walk_frames,
+    "soap": walk_soap,
+    "soap-tcp": walk_soap_tcp,
+}
 
 
 def run(
@@ -75,6 +86,35 @@ def test_an_endpoint_that_does_not_ask_is_found(
 
         assert wrong
         assert all("/forgotten" in each for each in wrong)
+
+    run(tmp_path, script)
+
+
+@pytest.mark.parametrize("walk", [walk_soap, walk_soap_tcp])
+def test_a_soap_operation_that_does_not_ask_is_found(walk: Walk, tmp_path: Path) -> None:
+    async def forgotten(request: SoapRequest) -> Reply:
+        return ACCEPTED
+
+    async def script(broker: Refusing) -> None:
+        broker.soap.dispatcher.operations["urn:some:service", "Forgotten"] = forgotten
+
+        wrong = await walk(broker)
+
+        assert wrong
+        assert all("Forgotten" in each for each in wrong)
+
+    run(tmp_path, script)
+
+
+def test_the_walk_knows_every_path_of_soap() -> None:
+    assert set(WHOLE) <= set(PATHS)
+    assert all(any(path.startswith(prefix) for path in PATHS) for prefix in PREFIXES)
+
+
+def test_soap_operations_that_are_listed_as_open_are_open(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        for namespace, name in OPEN_OPERATIONS:
+            assert b"Response" in await answer_to(broker, namespace, name)
 
     run(tmp_path, script)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from tocsin.agent import Monitor, Probe
+from tocsin.agent.elements import disk_elements, load_elements
 from tocsin.agent.monitor import COST_RATIO
-from tocsin.agent.telling import disk_elements, load_elements
 from tocsin.client.host_readings import readings as r
 from tocsin.errors import BadMessage, CannotMeasure
 from tocsin.event.value import Quantity

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from tocsin.agent import Monitor, Probe
+from tocsin.agent.elements import load_elements
 from tocsin.agent.monitor import SHARED_S_MAX
-from tocsin.agent.telling import load_elements
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.host_readings import readings as r
 from tocsin.errors import TocsinError

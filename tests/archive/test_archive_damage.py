@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.written import events, numbers, rewrite, write
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits
 from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.filling import Filler, SealLimits
-from tocsin.archive.parquet import read_piece
+from tocsin.archive.parquet_reader import read_piece
 from tocsin.archive.record import to_events
-from tocsin.archive.verifying import verify
+from tocsin.archive.verify import verify
 from tocsin.errors.archive import BadArchiveFile
 
 
@@ -107,7 +107,7 @@ def test_a_file_that_is_merged_while_all_are_looked_at_is_no_damage(tmp_path: Pa
     def merge_meanwhile(done: int, total: int) -> None:
         looks.append(done)
         if len(looks) == 2:
-            Filler(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
+            ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
             for path in fresh:
                 path.unlink()
 
@@ -140,13 +140,13 @@ def test_a_damaged_fresh_file_says_what_is_to_be_written_anew_until_it_is(tmp_pa
     bad = write(tmp_path, 11, 20)
     write(tmp_path, 21, 30)
     Path(bad.path).write_bytes(b"PAR1 and no more")
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0))
 
-    damaged = filler.seal_due(time.time() + 1)
-    again = filler.seal_due(time.time() + 1)
+    damaged = writer.seal_due(time.time() + 1)
+    again = writer.seal_due(time.time() + 1)
     write(tmp_path, 11, 20)
-    filler.replaced(bad, [(11, 20)])
-    none_left = filler.seal_due(time.time() + 1)
+    writer.replaced(bad, [(11, 20)])
+    none_left = writer.seal_due(time.time() + 1)
 
     assert [each.first for each in damaged.damaged] == [11]
     assert again == damaged
@@ -159,8 +159,8 @@ def test_a_damaged_fresh_file_says_what_is_to_be_written_anew_until_it_is(tmp_pa
 
 def test_what_was_set_aside_is_damage_as_far_as_no_file_covers_it(tmp_path: Path) -> None:
     bad = write(tmp_path, 1, 30)
-    filler = Filler(str(tmp_path), SealLimits())
-    filler.replaced(bad, [(16, 30)])
+    writer = ArchiveWriter(str(tmp_path), SealLimits())
+    writer.replaced(bad, [(16, 30)])
     write(tmp_path, 16, 30)
     write(tmp_path, 31, 40)
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from archive.written import DAY_NS, FACTS_READER, NOON_NS, events, numbers, rewrite, write
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.catalog import GRACE_S, Catalog
-from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.naming import format_range, parse_date, parse_range
-from tocsin.archive.parquet import read_piece, read_range
+from tocsin.archive.file_names import format_range, parse_date, parse_range
+from tocsin.archive.parquet_reader import read_piece, read_range
 from tocsin.archive.record import SCHEMA, to_batch, to_events
-from tocsin.archive.verifying import verify
+from tocsin.archive.verify import verify
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 
 
@@ -52,9 +52,9 @@ def test_a_merged_file_takes_the_place_of_its_parts_and_nothing_is_seen_twice(
         write(tmp_path, first, first + 99)
     catalog = Catalog(tmp_path)
     before = catalog.pieces()
-    filler = Filler(str(tmp_path), SealLimits(seal_bytes=1 << 30, seal_age_s=0))
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_bytes=1 << 30, seal_age_s=0))
 
-    waiting = filler.seal_due(time.time() + 1)
+    waiting = writer.seal_due(time.time() + 1)
 
     assert waiting == ([], [])
     assert len(before) == 3
@@ -62,9 +62,9 @@ def test_a_merged_file_takes_the_place_of_its_parts_and_nothing_is_seen_twice(
     assert (sealed.first, sealed.last, sealed.is_fresh) == (1, 300, False)
     assert sorted(each.first for each in catalog.superseded()) == [1, 101, 201]
     assert numbers(tmp_path) == list(range(1, 301))
-    filler.remove_superseded(time.time())
+    writer.remove_superseded(time.time())
     assert len(list(tmp_path.glob("_fresh/*.parquet"))) == 3, "a reader may be about to open them"
-    filler.remove_superseded(time.time() + GRACE_S + 1)
+    writer.remove_superseded(time.time() + GRACE_S + 1)
     assert list(tmp_path.glob("_fresh/*.parquet")) == []
     with pytest.raises(ArchiveFileGone):
         list(read_piece(before[0]))
@@ -74,18 +74,18 @@ def test_a_merged_file_takes_the_place_of_its_parts_and_nothing_is_seen_twice(
 def test_a_file_never_spans_two_dates_even_if_the_clock_was_set_back(tmp_path: Path) -> None:
     jumping = [*events(1, 10), *events(11, 20, NOON_NS + DAY_NS), *events(21, 30)]
     missing = [each for each in jumping if each.seq not in (10, 15, 30)]
-    found = list(stretches([to_batch(missing, FACTS_READER)], 1, 30))
+    found = list(segments([to_batch(missing, FACTS_READER)], 1, 30))
 
     assert [(each.first, each.last, each.count) for each in found] == [
         (1, 10, 9),
         (11, 20, 9),
         (21, 30, 9),
     ]
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
-    filler.tidy()
-    for stretch in found:
-        filler.write_fresh(stretch)
-    filler.seal_due(time.time() + 1)
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0))
+    writer.tidy()
+    for segment in found:
+        writer.write_fresh(segment)
+    writer.seal_due(time.time() + 1)
     assert sorted(each.name for each in tmp_path.glob("date=*")) == [
         "date=2026-09-21",
         "date=2026-09-22",
@@ -176,7 +176,7 @@ def test_twenty_thousand_files_are_listed_quickly_and_once(tmp_path: Path) -> No
 
 def test_a_sealed_file_goes_before_a_fresh_one_that_has_some_of_its_events(tmp_path: Path) -> None:
     write(tmp_path, 31, 90)
-    Filler(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
+    ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
     fresh = write(tmp_path, 1, 15)
     over = tmp_path / "_fresh" / format_range(16, 45)
     over.write_bytes(Path(fresh.path).read_bytes())
@@ -194,7 +194,7 @@ def test_a_sealed_file_goes_before_a_fresh_one_that_has_some_of_its_events(tmp_p
 def test_engines_that_know_nothing_of_tocsin_see_each_sealed_event_once(tmp_path: Path) -> None:
     write(tmp_path, 1, 60)
     write(tmp_path, 61, 90, NOON_NS + DAY_NS)
-    Filler(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
+    ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0)).seal_due(time.time() + 1)
     write(tmp_path, 91, 95)
     (tmp_path / ".lock").touch()
     pandas = pytest.importorskip("pandas")

@@ -10,32 +10,32 @@ import pyarrow.parquet as pq
 import pytest
 
 from archive.written import DAY_NS, NOON_NS, numbers, write
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits
 from tocsin.archive.catalog import GRACE_S, Catalog
-from tocsin.archive.filling import Filler, SealLimits
-from tocsin.archive.letting_go import KeepLimits, let_go
-from tocsin.archive.naming import DELIVERIES, format_range
+from tocsin.archive.file_names import DELIVERIES, format_range
+from tocsin.archive.retention import RetentionLimits, remove_expired
+from tocsin.archive.sample_writer import SampleWriter
 from tocsin.archive.samples import DELIVERIES_SCHEMA
-from tocsin.archive.sampling import Sampler
 
 
 def test_the_oldest_go_by_size_and_by_age_and_the_last_never(tmp_path: Path) -> None:
     for day in range(4):
         write(tmp_path, day * 100 + 1, day * 100 + 100, NOON_NS + day * DAY_NS)
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
-    filler.seal_due(time.time() + 1)
-    filler.remove_superseded(time.time() + 2 * GRACE_S)
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0))
+    writer.seal_due(time.time() + 1)
+    writer.remove_superseded(time.time() + 2 * GRACE_S)
     catalog = Catalog(tmp_path)
     size = catalog.pieces()[0].bytes
-    much = KeepLimits(retain_age_s=1e9, retain_bytes=1 << 40)
+    much = RetentionLimits(retain_age_s=1e9, retain_bytes=1 << 40)
 
     years_on_s = NOON_NS / 1e9 + 1e9
-    let_go(catalog, years_on_s, KeepLimits(3_600, 1 << 40), by_age=True)
+    remove_expired(catalog, years_on_s, RetentionLimits(3_600, 1 << 40), by_age=True)
     after_one_look = catalog.pieces()
-    let_go(catalog, NOON_NS / 1e9, KeepLimits(1e9, 2 * size + 10), by_age=False)
+    remove_expired(catalog, NOON_NS / 1e9, RetentionLimits(1e9, 2 * size + 10), by_age=False)
     by_size = catalog.pieces()
     for _ in range(5):
-        let_go(catalog, years_on_s, KeepLimits(3_600, 1), by_age=True)
-    let_go(catalog, years_on_s, much, by_age=True)
+        remove_expired(catalog, years_on_s, RetentionLimits(3_600, 1), by_age=True)
+    remove_expired(catalog, years_on_s, much, by_age=True)
 
     assert [each.first for each in after_one_look] == [101, 201, 301], "one date at a time"
     assert [each.first for each in by_size] == [201, 301]
@@ -47,14 +47,14 @@ def test_what_is_let_go_does_not_come_back_from_what_it_was_merged_from(tmp_path
     for day in range(2):
         for first in (day * 100 + 1, day * 100 + 51):
             write(tmp_path, first, first + 49, NOON_NS + day * DAY_NS)
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
-    filler.seal_due(time.time() + 1)
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0))
+    writer.seal_due(time.time() + 1)
     aside = tmp_path / "_damaged"
     aside.mkdir()
     for first in (1, 141):
         (aside / format_range(first, first + 20)).touch()
 
-    let_go(filler.catalog, time.time(), KeepLimits(1e9, 1), by_age=False)
+    remove_expired(writer.catalog, time.time(), RetentionLimits(1e9, 1), by_age=False)
 
     assert numbers(tmp_path) == list(range(101, 201))
     assert sorted(each.name for each in tmp_path.glob("_fresh/*")) == [
@@ -69,9 +69,9 @@ def test_a_file_written_lately_is_not_old_whatever_the_clock_said(tmp_path: Path
     write(tmp_path, 11, 20, received_ns=20 * DAY_NS)
     write(tmp_path, 21, 30)
     write(tmp_path, 31, 40, NOON_NS + DAY_NS)
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
-    filler.seal_due(time.time() + 1)
-    filler.remove_superseded(time.time() + 2 * GRACE_S)
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0))
+    writer.seal_due(time.time() + 1)
+    writer.remove_superseded(time.time() + 2 * GRACE_S)
     samples = tmp_path / DELIVERIES
     for date in ("1970-01-02", "1970-01-21"):
         (samples / f"date={date}").mkdir(parents=True)
@@ -80,14 +80,14 @@ def test_a_file_written_lately_is_not_old_whatever_the_clock_said(tmp_path: Path
     os.utime(next(tmp_path.glob("date=1970-01-21/*.parquet")), (old_s, old_s))
     os.utime(samples / "date=1970-01-21", (old_s, old_s))
 
-    let_go(filler.catalog, time.time(), KeepLimits(a_year_s, 1 << 40), by_age=True)
+    remove_expired(writer.catalog, time.time(), RetentionLimits(a_year_s, 1 << 40), by_age=True)
 
-    assert [each.first for each in filler.catalog.pieces()] == [1, 21, 31]
+    assert [each.first for each in writer.catalog.pieces()] == [1, 21, 31]
     assert [each.name for each in samples.iterdir()] == ["date=1970-01-02"]
 
 
 def test_samples_are_gathered_into_files_by_date(tmp_path: Path) -> None:
-    sampler = Sampler(str(tmp_path))
+    sampler = SampleWriter(str(tmp_path))
     at_us = NOON_NS // 1_000
     rows = [
         {"at": at_us + day * DAY_NS // 1_000, "subscription": f"s{day}", "delivered": day}
@@ -110,7 +110,7 @@ def test_samples_are_gathered_into_files_by_date(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_between_two_dates_doubles_no_sample(tmp_path: Path) -> None:
-    sampler = Sampler(str(tmp_path))
+    sampler = SampleWriter(str(tmp_path))
     at_us = NOON_NS // 1_000
     rows = [{"at": at_us + day * DAY_NS // 1_000, "subscription": f"s{day}"} for day in range(3)]
     sampler.add(DELIVERIES, rows, now_s=0.0)

@@ -16,13 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.written import DAY_NS, NOON_NS
-from tocsin.archive import merging
-from tocsin.archive.letting_go import is_past
-from tocsin.archive.merging import GRACE_S, SETTLED_S, merge_due
-from tocsin.archive.naming import DELIVERIES, DISCOVERIES, date_of, format_date
+from tocsin.archive import sample_compaction as merging
+from tocsin.archive.file_names import DELIVERIES, DISCOVERIES, date_of, format_date
+from tocsin.archive.retention import is_past
+from tocsin.archive.sample_compaction import GRACE_S, SETTLED_S, merge_due
+from tocsin.archive.sample_writer import SampleWriter
 from tocsin.archive.samples import SCHEMAS, SampleFile, superseded
-from tocsin.archive.sampling import Sampler
-from tocsin.archive.verifying import verify
+from tocsin.archive.verify import verify
 
 DAY_S = DAY_NS / 1e9
 NOON_US = NOON_NS // 1_000
@@ -37,7 +37,7 @@ def later_s() -> float:
 
 def keep(archive: Path, *names: str, at_us: int = NOON_US, kind: str = DELIVERIES) -> None:
     """One file, as a broker writes it."""
-    sampler = Sampler(str(archive))
+    sampler = SampleWriter(str(archive))
     column = "subscription" if kind == DELIVERIES else "model"
     rows = [{"at": at_us + place, column: name} for place, name in enumerate(names)]
     sampler.add(kind, rows, now_s=0.0)
@@ -53,7 +53,7 @@ def files(archive: Path, kind: str = DELIVERIES) -> list[str]:
 
 
 def samples(archive: Path, kind: str = DELIVERIES) -> list[str]:
-    """What a reader finds who goes by the names, in order."""
+    """What a reader finds who goes by the names, in options."""
     parsed = [each for name in files(archive, kind) if (each := SampleFile.parse(name))]
     left_out = superseded(parsed)
     column = "subscription" if kind == DELIVERIES else "model"

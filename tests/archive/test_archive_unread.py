@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.archives import add_fresh, add_sealed
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits
 from tocsin.archive.catalog import Piece
-from tocsin.archive.ending import events_at, last_event
-from tocsin.archive.filling import Filler, SealLimits
-from tocsin.archive.naming import format_range
-from tocsin.archive.parquet import read_footer, read_piece, read_range
-from tocsin.archive.verifying import verify
+from tocsin.archive.file_names import format_range
+from tocsin.archive.last_event import events_at, last_event
+from tocsin.archive.parquet_reader import read_footer, read_piece, read_range
+from tocsin.archive.verify import verify
 from tocsin.cli.archive.shown import verify_archive
 from tocsin.errors.archive import LOOK_AROUND, ArchiveFileNotRead
 from unread import fail_to_read
@@ -70,13 +70,13 @@ def test_around_a_fresh_file_that_is_not_read_the_others_are_sealed(
     add_fresh(tmp_path, 1, 10)
     path = str(add_fresh(tmp_path, 11, 20))
     add_fresh(tmp_path, 21, 30)
-    filler = Filler(str(tmp_path), SealLimits(seal_age_s=0))
+    writer = ArchiveWriter(str(tmp_path), SealLimits(seal_age_s=0))
     fail_to_read(monkeypatch, path, OSError(errno.EIO, "Error reading bytes from file"))
 
-    waiting = filler.seal_due(time.time() + 1)
+    waiting = writer.seal_due(time.time() + 1)
     sealed = sorted(each.name for each in tmp_path.glob("date=*/*.parquet"))
     monkeypatch.undo()
-    later = filler.seal_due(time.time() + 1)
+    later = writer.seal_due(time.time() + 1)
 
     assert ([each.path for each in waiting.unread], waiting.damaged) == ([path], [])
     assert sealed == [format_range(1, 10), format_range(21, 30)]
@@ -90,11 +90,11 @@ def test_one_that_fails_while_it_is_sealed_waits_and_is_no_damage(
 ) -> None:
     add_fresh(tmp_path, 1, 10)
     path = str(add_fresh(tmp_path, 11, 20))
-    filler = Filler(str(tmp_path), SealLimits())
-    assert filler.seal_due(time.time()) == ([], [])  # their ends are known now
+    writer = ArchiveWriter(str(tmp_path), SealLimits())
+    assert writer.seal_due(time.time()) == ([], [])  # their ends are known now
     fail_to_read(monkeypatch, path, OSError(errno.EIO, "Error reading bytes from file"))
 
-    waiting = filler.seal_due(time.time() + 7_200)
+    waiting = writer.seal_due(time.time() + 7_200)
 
     assert ([each.path for each in waiting.unread], waiting.damaged) == ([path], [])
     assert list(tmp_path.glob("date=*/*")) == []

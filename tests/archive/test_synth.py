@@ -18,10 +18,10 @@ import pytest
 
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.parquet import read_piece
+from tocsin.archive.parquet_reader import read_piece
 from tocsin.archive.record import SCHEMA, to_batch, to_events
 from tocsin.archive.samples import SCHEMAS
-from tocsin.archive.verifying import verify
+from tocsin.archive.verify import verify
 from tocsin.cli import main as cli
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.settings import BadSetting

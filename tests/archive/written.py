@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.catalog import Piece
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.parquet import read_range
+from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -39,12 +39,12 @@ def events(first: int, last: int, received_ns: int = NOON_NS) -> list[Stored]:
 
 
 def write(directory: Path, first: int, last: int, received_ns: int = NOON_NS) -> Piece:
-    filler = Filler(str(directory), SealLimits())
-    filler.tidy()
+    writer = ArchiveWriter(str(directory), SealLimits())
+    writer.tidy()
     batch = to_batch(events(first, last, received_ns), FACTS_READER)
-    for stretch in stretches([batch], first, last):
-        filler.write_fresh(stretch)
-    return next(each for each in filler.catalog.pieces() if each.first == first)
+    for segment in segments([batch], first, last):
+        writer.write_fresh(segment)
+    return next(each for each in writer.catalog.pieces() if each.first == first)
 
 
 def numbers(directory: Path, through: int = 2**62) -> list[int]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tocsin.archive.tables import TABLES
+from tocsin.tables.schemas import TABLES
 
 BENCH = Path(__file__).parents[2] / "bench"
 EVENTS = "few"

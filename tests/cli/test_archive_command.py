@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from served import Served, served
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.record import to_batch
 from tocsin.cli.archive.replay import Pace, Replay, Wanted, read_moment_ns, read_speed
 from tocsin.errors import BadSetting
@@ -55,8 +55,8 @@ def event(number: int) -> Event:
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two days, one sealed, one fresh."""
     directory = tmp_path_factory.mktemp("archived") / "archive"
-    filler = Filler(str(directory), SealLimits())
-    filler.tidy()
+    writer = ArchiveWriter(str(directory), SealLimits())
+    writer.tidy()
     stored = [
         Stored(
             n, MORNING_NS + n * 10_000_000 + (DAY_NS if n > 400 else 0), event(n)
@@ -64,9 +64,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(1, COUNT + 1)
     ]
     batch = to_batch(stored, FactsReader(built_in()))
-    for stretch in stretches([batch.slice(0, 200), batch.slice(200)], 1, COUNT):
-        filler.write_fresh(stretch)
-    filler.seal_due(time.time())
+    for segment in segments([batch.slice(0, 200), batch.slice(200)], 1, COUNT):
+        writer.write_fresh(segment)
+    writer.seal_due(time.time())
     return directory
 
 
@@ -235,14 +235,14 @@ def test_a_damaged_file_ends_a_replay_or_is_passed_over(archive: Path, tmp_path:
 
 
 def test_a_replay_ends_with_what_was_there_when_it_began(tmp_path: Path) -> None:
-    filler = Filler(str(tmp_path), SealLimits())
-    filler.tidy()
+    writer = ArchiveWriter(str(tmp_path), SealLimits())
+    writer.tidy()
 
     def add(first: int) -> None:
         stored = [Stored(n, MORNING_NS, event(n)) for n in range(first, first + 10)]
         batch = to_batch(stored, FactsReader(built_in()))
-        for stretch in stretches([batch], first, first + 9):
-            filler.write_fresh(stretch)
+        for segment in segments([batch], first, first + 9):
+            writer.write_fresh(segment)
 
     add(1)
     work = Replay(str(tmp_path), Wanted(), keep_going=False)

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from java_here import without_java
-from tocsin.archive.published import CURRENT, MANIFEST, Manifest
 from tocsin.cli.pipeline.findings import spark_findings, table_findings
+from tocsin.tables.published import CURRENT, MANIFEST, Manifest
 
 NOW = datetime(2026, 11, 17, 4, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ import pyarrow.dataset as ds
 import pytest
 
 from table_files import NOW, publish
-from tocsin.archive.published import CURRENT, MANIFEST, VERSIONS, read_table, require
 from tocsin.cli.pipeline.show import show
 from tocsin.cli.report import report
 from tocsin.errors.pipeline import NoTables
+from tocsin.tables.published import CURRENT, MANIFEST, VERSIONS, read_table, require
 
 Read = Callable[[Path], object]
 

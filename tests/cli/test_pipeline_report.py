@@ -16,13 +16,13 @@ import pytest
 
 from sample_tables import START, year
 from table_files import NOW, publish
-from tocsin.archive.tables import TABLES
 from tocsin.cli.report import report
 from tocsin.cli.report.markup import tag, text
 from tocsin.cli.report.numbers import count, duration, hours, ratio, share
 from tocsin.cli.report.scales import ceiling, log_seconds_ticks, period
 from tocsin.cli.report.source import _spread
 from tocsin.errors.pipeline import NoTables
+from tocsin.tables.schemas import TABLES
 
 NAUGHTY = Path(__file__).parents[2] / "../shared/data/hostile/blns/blns.json"
 VOID = {"meta", "br"}

@@ -145,13 +145,12 @@ def test_a_broker_is_waited_for_and_says_what_it_knows(
     assert "since the broker started" in said
 
 
-def test_a_broker_that_keeps_its_door_to_itself_is_not_looked_for_here(
+def test_a_broker_that_listens_for_its_own_machine_is_not_looked_for_here(
     monkeypatch: pytest.MonkeyPatch, broker: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # As if it were elsewhere: its own loopback is then not ours.
-    monkeypatch.setattr(
-        "tocsin.client.gma.broker_door.is_loopback", lambda host: host != "127.0.0.1"
-    )
+    is_loopback = "tocsin.client.gma.broker_address.is_loopback"
+    monkeypatch.setattr(is_loopback, lambda host: host != "127.0.0.1")
     assert run(["sub", "--as", "gma", "--broker", broker.url, "UptimeCPULoad"]) == 1
     assert "only programs on its own machine" in capsys.readouterr().err
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
-from tocsin.archive.parquet import read_range
+from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_events
-from tocsin.drivers.archive.messages import Order, Rolled
-from tocsin.drivers.archive.rolling import Roller
+from tocsin.drivers.archive.messages import Rolled, WriterOptions
+from tocsin.drivers.archive.roller import Roller
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.ontology import built_in
@@ -48,7 +48,7 @@ class Log:
         self.store.write(Batch(events=events))
         self.written += events
 
-    def order(self, **changes: object) -> Order:
+    def options(self, **changes: object) -> WriterOptions:
         usual = {
             "log": str(self.directory),
             "directory": str(self.archive),
@@ -58,10 +58,10 @@ class Log:
             "retain_bytes": 1 << 40,
             "free_bytes_min": 1,
         }
-        return Order(**{**usual, **changes})  # type: ignore[arg-type]
+        return WriterOptions(**{**usual, **changes})  # type: ignore[arg-type]
 
     def roll(self, *, now_s: float | None = None, **changes: object) -> Rolled:
-        with Roller(self.order(**changes), built_in()) as roller:
+        with Roller(self.options(**changes), built_in()) as roller:
             now_s = time.time() if now_s is None else now_s
             return roller.work(self.store.last_seq, now_s=now_s)
 

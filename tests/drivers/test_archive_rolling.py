@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from drivers.rolled_log import DAY_NS, NOON_NS, Log, crash_at
 from small_disk import small_disk
-from tocsin.archive.naming import DELIVERIES
-from tocsin.archive.sampling import Sampler
-from tocsin.archive.verifying import verify
-from tocsin.drivers.archive import rolling
+from tocsin.archive.file_names import DELIVERIES
+from tocsin.archive.sample_writer import SampleWriter
+from tocsin.archive.verify import verify
+from tocsin.drivers.archive import roller as rolling
 from tocsin.drivers.archive.messages import Roll, Rolled, encode, read_answer
-from tocsin.drivers.archive.rolling import Roller
+from tocsin.drivers.archive.roller import Roller
 from tocsin.errors import DiskFull
 from tocsin.errors.archive import ArchiveInUse, ArchiveOfAnotherLog
 from tocsin.event.event import Event
@@ -166,7 +166,7 @@ def test_two_do_not_fill_one_archive(log: Log, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rolling, "LOCK_WAIT_S", 0.0)
     log.write(3)
 
-    with Roller(log.order(), built_in()), pytest.raises(ArchiveInUse):
+    with Roller(log.options(), built_in()), pytest.raises(ArchiveInUse):
         log.roll()
 
     assert log.roll().through == 3
@@ -207,10 +207,10 @@ CUT_SHORT = """
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from tocsin.drivers.archive.messages import read_order
-from tocsin.drivers.archive.rolling import Roller
+from tocsin.drivers.archive.messages import read_options
+from tocsin.drivers.archive.roller import Roller
 from tocsin.ontology import built_in
-with Roller(read_order(sys.argv[1].encode()), built_in()) as roller:
+with Roller(read_options(sys.argv[1].encode()), built_in()) as roller:
     roller.work(10**9, now_s=time.time())
 """
 
@@ -223,7 +223,7 @@ def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(log: Log) -> None:
     log.store.write(Batch(events=events))
 
     ended = subprocess.run(
-        [sys.executable, "-c", CUT_SHORT, encode(log.order()).decode()],
+        [sys.executable, "-c", CUT_SHORT, encode(log.options()).decode()],
         capture_output=True,
         text=True,
         check=False,
@@ -237,8 +237,8 @@ def test_a_limit_on_the_size_of_files_is_told_as_a_full_disk(log: Log) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_filling_process_may_be_killed_at_any_moment(log: Log, seed: int) -> None:
     log.write(3_000)
-    command = [sys.executable, "-m", "tocsin.drivers.archive.child"]
-    command.append(encode(log.order(seal_bytes=1)).decode())
+    command = [sys.executable, "-m", "tocsin.drivers.archive.writer_main"]
+    command.append(encode(log.options(seal_bytes=1)).decode())
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     child.stdin.write(encode(Roll(3_000)) + b"\n")
@@ -261,7 +261,7 @@ def test_the_filling_process_may_be_killed_at_any_moment(log: Log, seed: int) ->
 def test_after_a_roll_samples_are_merged_and_if_not_the_roll_is_done_all_the_same(log: Log) -> None:
     log.write(5)
     for day in range(2):
-        sampler = Sampler(str(log.archive))
+        sampler = SampleWriter(str(log.archive))
         for at_us in (1, 2):
             row = {"at": (NOON_NS + day * DAY_NS) // 1_000 + at_us, "subscription": "s"}
             sampler.add(DELIVERIES, [row], now_s=0.0)
@@ -270,7 +270,12 @@ def test_after_a_roll_samples_are_merged_and_if_not_the_roll_is_done_all_the_sam
     (second / ".in-the-way.parquet").mkdir()
 
     ended = subprocess.run(
-        [sys.executable, "-m", "tocsin.drivers.archive.child", encode(log.order()).decode()],
+        [
+            sys.executable,
+            "-m",
+            "tocsin.drivers.archive.writer_main",
+            encode(log.options()).decode(),
+        ],
         input=encode(Roll(5)) + b"\n",
         capture_output=True,
         check=False,

@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from drivers.rolled_log import Log, crash_at
-from tocsin.archive.naming import format_range
-from tocsin.archive.verifying import verify
+from tocsin.archive.file_names import format_range
+from tocsin.archive.verify import verify
 from tocsin.errors import DiskFull
 from tocsin.errors.archive import ArchiveOfAnotherLog
 from tocsin.event.event import Event

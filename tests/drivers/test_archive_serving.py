@@ -17,9 +17,9 @@ import pytest
 
 from served import Served, served
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.parquet import read_range
+from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_events
-from tocsin.archive.verifying import verify
+from tocsin.archive.verify import verify
 
 SOON = {
     "TOCSIN_ARCHIVE__ROLL_S": "0.5",

@@ -14,12 +14,12 @@ import pytest
 import uvloop
 
 from tocsin.access.session import anonymous
-from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES
+from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.deadletter import Attempt, DeadLetter, record
 from tocsin.broker.effects import Accepted
 from tocsin.config import load
 from tocsin.drivers.archive.archiver import Archiver
-from tocsin.drivers.archive.observing import Observer, request_text
+from tocsin.drivers.archive.sampler import DeliverySampler, request_text
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.event.event import Event
@@ -139,18 +139,18 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
 ) -> None:
     async def script(node: Node) -> None:
         directory = Directory(node.port)
-        observer = Observer(node, directory)
+        sampler = DeliverySampler(node, directory)
         box = Subscription(id="", kind=Kind.BOX)
         subscribe = node.broker.subscribe
         wanted = parse_filter("topic t")
         await node.ask(lambda token, now_ns: subscribe(box, wanted, None, token, now_ns))
-        await observer.look()
-        first = observer.take()
+        await sampler.look()
+        first = sampler.take()
         await publish(node, 3)
-        await observer.look()
-        second = observer.take()
-        await observer.look()
-        third = observer.take()
+        await sampler.look()
+        second = sampler.take()
+        await sampler.look()
+        third = sampler.take()
         letter = DeadLetter(
             id="d1",
             subscription="s1",
@@ -166,7 +166,7 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
             listener({"d1": record(letter), "gone": None})
         looked_for = Wanted(kind="producer", host="node1", filter=wanted)
         await directory.look_up(anonymous("http"), looked_for)
-        fourth = observer.take()
+        fourth = sampler.take()
 
         assert [row["protocol"] for row in first[DELIVERIES]] == ["box"]
         assert [(row["waiting"], row["behind"]) for row in second[DELIVERIES]] == [(3, 3)]
@@ -176,7 +176,7 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
         (found,) = fourth[DISCOVERIES]
         assert found["request"].startswith("kind=producer host=node1 filter=topic")
         assert found["found"] == 0
-        assert not observer
+        assert not sampler
 
     run(tmp_path / "data", script)
     assert request_text(Wanted(local_name="load")) == "event=load"

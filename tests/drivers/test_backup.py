@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from served import ROOT, Served, folder
-from tocsin.archive.naming import format_range
+from tocsin.archive.file_names import format_range
 from tocsin.drivers.backup import MANIFEST_NAME, back_up, last_given, read_manifest, restore
 from tocsin.errors import BadBackup, LogIncomplete
 from tocsin.event.event import Event

@@ -11,7 +11,6 @@ import pytest
 
 from monitor.made_tables import publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
-from tocsin.archive.published import require
 from tocsin.cli.wf.history import _numbers
 from tocsin.cli.wf.words import tables_told
 from tocsin.drivers.monitor.options import MonitorOptions
@@ -22,6 +21,7 @@ from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.history.summary import HistoryRecord
 from tocsin.monitor.times import NS_PER_S
 from tocsin.ontology import built_in
+from tocsin.tables.published import require
 
 BEGAN = datetime(2026, 9, 22, tzinfo=UTC)
 SINCE, UNTIL = BEGAN + timedelta(days=3), BEGAN + timedelta(days=7)

@@ -114,7 +114,7 @@ def test_the_event_of_an_event_message_is_read_in_either_namespace(namespace: st
 @pytest.mark.parametrize(
     "inside",
     [
-        "<Farewell xmlns='{p}' requestID='1'/>",
+        "<Goodbye xmlns='{p}' requestID='1'/>",
         "<EventNamesRequest requestID='1'/>",
         "<EventNamesRequest xmlns='{p}'/>",
         "<EventNamesRequest xmlns='{p}' requestID='1' priority='2'/>",

@@ -12,8 +12,8 @@ import pytest
 
 from integrations.engine_room import WAIT_S, run_ends, with_concept
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.snakemake import Seer, SnakemakeHook
-from tocsin.integrations.snakemake_records import SnakemakeRun
+from tocsin.integrations.snakemake.hook import RecordFilter, SnakemakeHook
+from tocsin.integrations.snakemake.records import SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
 
 
@@ -51,10 +51,10 @@ STARTED = log_record("workflow_started", workflow_id="r", snakefile_main="/w/flo
 def test_a_record_that_cannot_be_read_costs_only_itself() -> None:
     sink = Kept()
     hook = SnakemakeHook(sink=sink)
-    hook.saw(STARTED)
+    hook.handle(STARTED)
 
-    hook.saw(log_record("job_info", jobid=1, rule_name="a", input=Spiteful()))
-    hook.saw(log_record("job_info", jobid=2, rule_name="a"))
+    hook.handle(log_record("job_info", jobid=1, rule_name="a", input=Spiteful()))
+    hook.handle(log_record("job_info", jobid=2, rule_name="a"))
     hook.close()
 
     assert hook.faults == 1
@@ -68,7 +68,7 @@ def test_a_sink_that_fails_is_not_heard_of_by_the_engine() -> None:
     hook = SnakemakeHook(sink=sink)
     sink.is_broken = True
 
-    hook.saw(STARTED)
+    hook.handle(STARTED)
     hook.close()
 
     assert (hook.faults, sink.closed) == (2, 1)
@@ -77,10 +77,10 @@ def test_a_sink_that_fails_is_not_heard_of_by_the_engine() -> None:
 def test_a_run_ends_once_however_often_it_is_closed() -> None:
     sink = Kept()
     hook = SnakemakeHook(sink=sink)
-    hook.saw(STARTED)
+    hook.handle(STARTED)
 
     hook.close()
-    hook.saw(log_record("job_info", jobid=1))
+    hook.handle(log_record("job_info", jobid=1))
     hook.close()
 
     assert run_ends(sink.messages) == ["WorkflowCompleted"]
@@ -90,7 +90,7 @@ def test_a_run_ends_once_however_often_it_is_closed() -> None:
 def test_a_forked_child_says_nothing_of_its_parents_run() -> None:
     sink = Kept()
     hook = SnakemakeHook(sink=sink)
-    hook.saw(STARTED)
+    hook.handle(STARTED)
 
     child = os.fork()
     if child == 0:
@@ -107,7 +107,7 @@ def test_a_run_whose_jobs_take_long_gives_signs_of_life() -> None:
     sink = Kept()
     hook = SnakemakeHook(sink=sink, heartbeat_s=0.01)
     hook.watch()
-    hook.saw(STARTED)
+    hook.handle(STARTED)
 
     deadline = time.monotonic() + WAIT_S
     while not with_concept(sink.messages, "WorkflowHeartbeat"):
@@ -121,7 +121,7 @@ def test_a_run_whose_jobs_take_long_gives_signs_of_life() -> None:
 
 
 def test_a_plan_that_cannot_be_read_leaves_the_log_as_it_was() -> None:
-    seer = Seer()
+    seer = RecordFilter()
     seer.workflow = object()  # which has no plan at all
     record = log_record("run_info", stats={"a": 1, "total": 1})
 
@@ -136,18 +136,18 @@ def test_the_log_of_a_failed_job_is_read_before_the_next_attempt_removes_it(
     (tmp_path / "a.log").write_text("no luck\n")
     record = log_record("job_error", jobid=1, rule_name="a", log=["a.log"])
 
-    Seer().filter(record)
+    RecordFilter().filter(record)
     (tmp_path / "a.log").unlink()
 
     run = SnakemakeRun(files_in=lambda directory: NoFiles())
-    run.saw(log_record("workflow_started").__dict__)
-    run.saw(log_record("job_info", jobid=1, rule_name="a").__dict__)
-    told = [*run.saw(record.__dict__), *run.closed(2.0)]
+    run.handle(log_record("workflow_started").__dict__)
+    run.handle(log_record("job_info", jobid=1, rule_name="a").__dict__)
+    told = [*run.handle(record.__dict__), *run.closed(2.0)]
     assert "no luck\n" in {message.pairs.get("LogTail") for message in told}
 
 
 def test_somebody_elses_log_is_none_of_its_business() -> None:
-    seer = Seer()
+    seer = RecordFilter()
     record = log_record("workflow_started")
 
     assert seer.filter(record) is True

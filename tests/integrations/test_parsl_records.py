@@ -30,7 +30,7 @@ def replayed(records: Recorded, run: ParslRun | None = None) -> list[Message]:
     messages: list[Message] = []
     for record in records:
         payload = {k: v for k, v in record.items() if k not in ("type", "ts_recv")}
-        messages += run.saw(record["type"], payload, record["ts_recv"])
+        messages += run.handle(record["type"], payload, record["ts_recv"])
     return messages + run.closed(records[-1]["ts_recv"])
 
 
@@ -104,11 +104,11 @@ def test_a_manager_of_workers_comes_once_and_goes_once() -> None:
 
 def test_payloads_may_be_lists() -> None:
     run = new_run()
-    run.saw("WORKFLOW_INFO", START, 1.0)
+    run.handle("WORKFLOW_INFO", START, 1.0)
     node = {"uid": "u", "active": True, "hostname": "n1"}
 
-    assert len(run.saw("NODE_INFO", [node, {**node, "uid": "v"}], 2.0)) == 2
-    assert run.saw("BLOCK_INFO", [{"status": "RUNNING"}], 2.0) == []
+    assert len(run.handle("NODE_INFO", [node, {**node, "uid": "v"}], 2.0)) == 2
+    assert run.handle("BLOCK_INFO", [{"status": "RUNNING"}], 2.0) == []
 
 
 def test_every_pair_is_a_concept_and_every_id_is_new() -> None:
@@ -119,10 +119,10 @@ def test_every_pair_is_a_concept_and_every_id_is_new() -> None:
 
 
 def test_a_version_that_parsl_makes_of_the_time_is_none() -> None:
-    [by_time] = new_run().saw(
+    [by_time] = new_run().handle(
         "WORKFLOW_INFO", {**START, "workflow_version": "2026-11-01 00:00:00"}, 1
     )
-    [by_hand] = new_run().saw("WORKFLOW_INFO", {**START, "workflow_version": "1.4"}, 1)
+    [by_hand] = new_run().handle("WORKFLOW_INFO", {**START, "workflow_version": "1.4"}, 1)
 
     assert "WorkflowVersion" not in by_time.pairs
     assert by_hand.pairs["WorkflowVersion"] == "1.4"
@@ -130,8 +130,8 @@ def test_a_version_that_parsl_makes_of_the_time_is_none() -> None:
 
 def test_an_interrupted_program_aborts_its_run_and_cancels_what_was_under_way() -> None:
     run = new_run()
-    run.saw("WORKFLOW_INFO", START, 1.0)
-    run.saw("TASK_INFO", {"task_id": 3, "try_id": 0, "task_status_name": "launched"}, 2.0)
+    run.handle("WORKFLOW_INFO", START, 1.0)
+    run.handle("TASK_INFO", {"task_id": 3, "try_id": 0, "task_status_name": "launched"}, 2.0)
 
     messages = run.closed(3.0, raised=KeyboardInterrupt())
 
@@ -153,10 +153,10 @@ anything = st.tuples(st.sampled_from(KINDS), payloads | st.lists(payloads, max_s
 @given(heard=st.lists(anything, max_size=12))
 def test_no_message_whatever_it_holds_raises(heard: list[tuple[str, Any]]) -> None:
     run = new_run()
-    run.saw("WORKFLOW_INFO", START, 1.0)
+    run.handle("WORKFLOW_INFO", START, 1.0)
 
     for kind, payload in heard:
-        run.saw(kind, payload, 2.0)
+        run.handle(kind, payload, 2.0)
 
     assert len(run_ends(run.closed(3.0))) == 1
 

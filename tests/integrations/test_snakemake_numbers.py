@@ -18,7 +18,7 @@ from integrations.engine_room import told, with_concept
 from integrations.snakemake_flow import run
 from served import Served
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.snakemake_numbers import (
+from tocsin.integrations.snakemake.numbers import (
     NUMBERS_MAX,
     READ_MAX,
     SPENT_S_MAX,
@@ -26,9 +26,9 @@ from tocsin.integrations.snakemake_numbers import (
     differing,
     numbers_in,
 )
-from tocsin.integrations.snakemake_plan import PlannedJob, with_numbers
-from tocsin.integrations.snakemake_recorded import sent_by_plugin
-from tocsin.integrations.snakemake_records import SnakemakeRun
+from tocsin.integrations.snakemake.plan import PlannedJob, with_numbers
+from tocsin.integrations.snakemake.recorded_log import sent_by_plugin
+from tocsin.integrations.snakemake.records import SnakemakeRun
 
 ROOMS = ("with", "without")
 SNAKEFILE = """
@@ -272,13 +272,13 @@ def test_a_number_that_is_another_when_the_job_begins_is_told_again() -> None:
     jobs = [PlannedJob("1", "gen"), PlannedJob("2", "gen")]
     planned = with_numbers(jobs, {"1": {"--n": 5.0}, "2": {"--n": 6.0}})
     fold = SnakemakeRun(files_in=lambda directory: NoFiles())
-    fold.saw({"event": "workflow_started", "created": 0.0, "workflow_id": "w"})
-    fold.saw({"event": "run_info", "created": 0.0, "tocsin_planned": planned})
+    fold.handle({"event": "workflow_started", "created": 0.0, "workflow_id": "w"})
+    fold.handle({"event": "run_info", "created": 0.0, "tocsin_planned": planned})
 
     messages = [
         message
         for id, command in (("1", "x --n 5"), ("2", "x --n 60"))
-        for message in fold.saw(
+        for message in fold.handle(
             {"event": "job_info", "created": 1.0, "jobid": id, "shellcmd": command}
         )
     ]
@@ -288,14 +288,14 @@ def test_a_number_that_is_another_when_the_job_begins_is_told_again() -> None:
 
 def test_numbers_that_no_plan_had_are_told_as_soon_as_jobs_of_a_rule_differ() -> None:
     fold = SnakemakeRun(files_in=lambda directory: NoFiles())
-    fold.saw({"event": "workflow_started", "created": 0.0, "workflow_id": "w"})
-    fold.saw({"event": "run_info", "created": 0.0, "stats": {"gen": 4, "same": 1, "total": 5}})
+    fold.handle({"event": "workflow_started", "created": 0.0, "workflow_id": "w"})
+    fold.handle({"event": "run_info", "created": 0.0, "stats": {"gen": 4, "same": 1, "total": 5}})
     begun = [("1", "gen", 5), ("2", "gen", 5), ("3", "same", 3), ("4", "gen", 6), ("5", "gen", 5)]
 
     found = []
     for id, rule, n in begun:
         record = {"event": "job_info", "jobid": id, "rule_name": rule, "shellcmd": f"x --n {n}"}
-        messages = fold.saw({**record, "created": 1.0})
+        messages = fold.handle({**record, "created": 1.0})
         found.append(numbers_told(with_concept(messages, "ActivityPlan")))
 
     five, six = {"--n": 5}, {"--n": 6}

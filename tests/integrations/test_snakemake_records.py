@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from integrations.engine_room import ends, recording, run_ends, with_concept
 from served import ROOT
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.snakemake_plan import PlannedJob
-from tocsin.integrations.snakemake_records import SnakemakeRun
-from tocsin.integrations.snakemake_words import paths_in
-from tocsin.integrations.telling import PLAN_CHARS_MAX
+from tocsin.integrations.message_builder import PLAN_CHARS_MAX
+from tocsin.integrations.snakemake.log_text import paths_in
+from tocsin.integrations.snakemake.plan import PlannedJob
+from tocsin.integrations.snakemake.records import SnakemakeRun
 from tocsin.ontology import built_in
 from tocsin.wire.blackboard.messages import Message
 
@@ -35,7 +35,7 @@ def replayed(records: list[dict[str, Any]], run: SnakemakeRun | None = None) -> 
         at_s = record.get("ts", at_s)
         if record["event"] == "HANDLER_CLOSE":
             continue
-        messages += run.saw({**record, "created": at_s})
+        messages += run.handle({**record, "created": at_s})
     return messages + run.closed(at_s)
 
 
@@ -149,11 +149,11 @@ def test_nothing_is_told_of_a_process_that_never_started_a_workflow() -> None:
 def test_with_a_plan_a_last_failure_is_told_at_once_and_what_waited_for_it_is_skipped() -> None:
     plan = (PlannedJob("1", "a"), PlannedJob("2", "b", ("1",)), PlannedJob("3", "all", ("2",)))
     run = new_run()
-    run.saw(STARTED)
-    run.saw(record("run_info", tocsin_planned=plan))
-    run.saw(job(1))
+    run.handle(STARTED)
+    run.handle(record("run_info", tocsin_planned=plan))
+    run.handle(job(1))
 
-    [failed] = run.saw(record("job_error", jobid=1, rule_name="a"))
+    [failed] = run.handle(record("job_error", jobid=1, rule_name="a"))
     messages = run.closed(9.0)
 
     assert "ActivityFailed" in failed.pairs
@@ -162,11 +162,11 @@ def test_with_a_plan_a_last_failure_is_told_at_once_and_what_waited_for_it_is_sk
 
 def test_a_retry_that_was_promised_and_never_came_is_a_failure() -> None:
     run = new_run()
-    run.saw(STARTED)
-    run.saw(record("run_info", tocsin_planned=(PlannedJob("1", "a", retries=3),)))
-    run.saw(job(1))
+    run.handle(STARTED)
+    run.handle(record("run_info", tocsin_planned=(PlannedJob("1", "a", retries=3),)))
+    run.handle(job(1))
 
-    [retrying] = run.saw(record("job_error", jobid=1, rule_name="a"))
+    [retrying] = run.handle(record("job_error", jobid=1, rule_name="a"))
     messages = run.closed(9.0, raised=RuntimeError("another job failed"))
 
     assert "ActivityRetrying" in retrying.pairs
@@ -175,11 +175,11 @@ def test_a_retry_that_was_promised_and_never_came_is_a_failure() -> None:
 
 def test_a_job_that_a_checkpoint_made_needless_is_skipped_and_no_longer_counted() -> None:
     run = new_run()
-    run.saw(STARTED)
-    run.saw(record("run_info", tocsin_planned=(PlannedJob("1", "a"), PlannedJob("2", "b"))))
-    run.saw(job(1))
+    run.handle(STARTED)
+    run.handle(record("run_info", tocsin_planned=(PlannedJob("1", "a"), PlannedJob("2", "b"))))
+    run.handle(job(1))
 
-    messages = run.saw(record("job_started", tocsin_planned=(PlannedJob("3", "c"),)))
+    messages = run.handle(record("job_started", tocsin_planned=(PlannedJob("3", "c"),)))
 
     assert messages[0].pairs["PlannedActivities"] == "2"
     assert ends(messages) == {("2", 1): "ActivitySkipped"}
@@ -187,10 +187,10 @@ def test_a_job_that_a_checkpoint_made_needless_is_skipped_and_no_longer_counted(
 
 def test_a_big_plan_comes_in_pieces() -> None:
     run = new_run()
-    run.saw(STARTED)
+    run.handle(STARTED)
 
     plan = tuple(PlannedJob(str(n), "a") for n in range(4_500))
-    messages = run.saw(record("run_info", tocsin_planned=plan))
+    messages = run.handle(record("run_info", tocsin_planned=plan))
 
     assert [len(json.loads(m.pairs["ActivityPlan"])) for m in messages] == [2_000, 2_000, 500]
     assert {m.pairs["PlannedActivities"] for m in messages} == {"4500"}
@@ -198,11 +198,11 @@ def test_a_big_plan_comes_in_pieces() -> None:
 
 def test_a_plan_in_which_all_wait_for_all_fits_messages_too() -> None:
     run = new_run()
-    run.saw(STARTED)
+    run.handle(STARTED)
     many = tuple(f"{n:020}" for n in range(20_000))
 
     plan = tuple(PlannedJob(str(n), "a", many[: 1_000 * n]) for n in range(21))
-    messages = run.saw(record("run_info", tocsin_planned=plan))
+    messages = run.handle(record("run_info", tocsin_planned=plan))
 
     assert max(len(m.pairs["ActivityPlan"]) for m in messages) <= PLAN_CHARS_MAX
     told = {t["id"] for m in messages for t in json.loads(m.pairs["ActivityPlan"])}
@@ -225,13 +225,13 @@ def test_remarks_for_people_are_no_part_of_a_files_name() -> None:
 def test_an_exception_belongs_to_the_job_of_the_same_thread() -> None:
     run = new_run()
     for each in (STARTED, job(1), job(2)):
-        run.saw(each)
-    run.saw(record("error", exception="RuleException", msg="exit status 1", thread=11))
-    run.saw(
+        run.handle(each)
+    run.handle(record("error", exception="RuleException", msg="exit status 1", thread=11))
+    run.handle(
         {**record("error", exception="RuleException", thread=22), "msg": "non-zero exit status 2"}
     )
-    run.saw(record("job_error", jobid=2, thread=22))
-    run.saw(record("job_error", jobid=1, thread=11))
+    run.handle(record("job_error", jobid=2, thread=22))
+    run.handle(record("job_error", jobid=1, thread=11))
 
     failed = with_concept(run.closed(1.0), "ActivityFailed")
 
@@ -240,9 +240,9 @@ def test_an_exception_belongs_to_the_job_of_the_same_thread() -> None:
 
 def test_who_interrupts_a_run_aborts_it_and_what_ran_is_cancelled() -> None:
     run = new_run()
-    run.saw(STARTED)
-    run.saw(job(1))
-    run.saw({**record(None), "msg": "Terminating processes on user request, this might take"})
+    run.handle(STARTED)
+    run.handle(job(1))
+    run.handle({**record(None), "msg": "Terminating processes on user request, this might take"})
 
     messages = run.closed(5.0)
 
@@ -285,10 +285,10 @@ anything = st.builds(
 @given(records=st.lists(anything, max_size=12))
 def test_no_record_whatever_it_holds_raises(records: list[dict[str, Any]]) -> None:
     run = new_run()
-    run.saw(STARTED)
+    run.handle(STARTED)
 
     for each in records:
-        run.saw(each)
+        run.handle(each)
     messages = run.closed(1.0)
 
     assert len(run_ends(messages)) == 1

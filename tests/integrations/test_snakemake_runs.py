@@ -28,7 +28,7 @@ from integrations.engine_room import (
 from integrations.snakemake_flow import RUN_S, lay_out, own_record, run, start
 from served import Served, served
 from tocsin.client.tracking.spool import send_all
-from tocsin.integrations.workflow_files.reading import read_workflow
+from tocsin.integrations.workflow_files.workflow import read_workflow
 
 pytest.importorskip("snakemake")
 

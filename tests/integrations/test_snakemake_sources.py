@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tocsin.integrations.files import DiskFiles
-from tocsin.integrations.snakemake_plan import Facts
-from tocsin.integrations.snakemake_sources import NAMED_MAX, Sources, sources_of
+from tocsin.integrations.snakemake.plan import Facts
+from tocsin.integrations.snakemake.sources import NAMED_MAX, Sources, sources_of
 from tocsin.monitor.command_files import named_files
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tocsin.archive.tables import TABLES
+from tocsin.tables.schemas import TABLES
 
 ENDED = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from monitor.kept import Kept
-from tocsin.archive.tables import USE
 from tocsin.event.stored import Stored
 from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
 from tocsin.monitor.rules import CURRENT, GROWING
 from tocsin.monitor.run_messages import run_message
 from tocsin.monitor.views import read_object
 from tocsin.ontology import built_in
+from tocsin.tables.schemas import USE
 
 Row = dict[str, Any]
 PAGE = 10_000  # more activities than any run here has

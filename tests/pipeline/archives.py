@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.filling import Filler, SealLimits, stretches
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -41,9 +41,9 @@ def batch_of(first: int, last: int) -> pa.RecordBatch:
 
 def add_fresh(directory: Path, first: int, last: int) -> Path:
     """One fresh file of these events."""
-    filler = Filler(str(directory), SealLimits())
-    (stretch,) = stretches([batch_of(first, last)], first, last)
-    filler.write_fresh(stretch)
+    writer = ArchiveWriter(str(directory), SealLimits())
+    (segment,) = segments([batch_of(first, last)], first, last)
+    writer.write_fresh(segment)
     return next(Path(directory).glob(f"_fresh/{first:020d}-*.parquet"))
 
 
@@ -58,8 +58,8 @@ def merge(directory: Path, *, keep_fresh: bool = False) -> None:
 
 
 def _sealed(directory: Path, limits: SealLimits, *, keep_fresh: bool) -> None:
-    filler = Filler(str(directory), limits)
-    filler.seal_due(BEGAN_NS / NS_PER_S)
+    writer = ArchiveWriter(str(directory), limits)
+    writer.seal_due(BEGAN_NS / NS_PER_S)
     if not keep_fresh:
         for path in directory.glob("_fresh/*.parquet"):
             path.unlink()

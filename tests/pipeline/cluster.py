@@ -16,7 +16,7 @@ from pathlib import Path
 import pyspark
 
 import tocsin
-from tocsin.pipeline.java import find_java
+from tocsin.pipeline.spark.java import find_java
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_S = 60.0

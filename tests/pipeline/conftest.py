@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import SparkSession
 
 from tocsin.pipeline.job import SETTINGS
-from tocsin.pipeline.session import session
+from tocsin.pipeline.spark.session import session
 
 
 @pytest.fixture(scope="session")

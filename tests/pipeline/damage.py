@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.archives import FACTS_READER
-from tocsin.archive.naming import format_range
-from tocsin.archive.parquet import COUNT_KEY, DATE_KEY, FIRST_KEY, LAST_KEY
-from tocsin.archive.published import published, read_table
+from tocsin.archive.file_names import format_range
+from tocsin.archive.parquet_reader import COUNT_KEY, DATE_KEY, FIRST_KEY, LAST_KEY
 from tocsin.archive.record import VERSION_KEY, to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
+from tocsin.tables.published import published, read_table
 
 NS_PER_S = 1_000_000_000
 END_S = 240.0  # of a command, on a machine that does other things as well

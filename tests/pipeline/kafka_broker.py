@@ -15,7 +15,7 @@ import pyspark
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from pipeline.jars import fetched, needed
-from tocsin.pipeline.java import find_java
+from tocsin.pipeline.spark.java import find_java
 
 HERE = Path(__file__).parent / "poms"
 START_S = 120.0

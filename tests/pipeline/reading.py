@@ -7,7 +7,7 @@ import pickle
 from pyspark.sql.datasource import CaseInsensitiveDict
 
 from tocsin.pipeline.source import TocsinSource
-from tocsin.pipeline.source.spark import BatchReader, StreamReader
+from tocsin.pipeline.source.data_source import BatchReader, StreamReader
 
 
 def source(path: object, **options: object) -> TocsinSource:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.archive.published import read_table
+from tocsin.tables.published import read_table
 
 DIGITS = 1e-9  # of a number; and of what is smaller than one, so much at all
 

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tocsin.archive.published import read_table
-from tocsin.archive.tables import TABLES
 from tocsin.pipeline.job import Job, run
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.published import read_table
+from tocsin.tables.schemas import TABLES
 
 pytest.importorskip("duckdb")
 

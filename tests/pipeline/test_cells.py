@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tocsin.archive.parquet import read_range
-from tocsin.pipeline.cells import CELLS, attempt_cells, read_attempts, write_cells
-from tocsin.pipeline.fold import HASH, cells_of, folded
+from tocsin.archive.parquet_reader import read_range
+from tocsin.pipeline.fold.cells import CELLS, attempt_cells, read_attempts, write_cells
+from tocsin.pipeline.fold.rules import HASH, cells_of, folded
 from tocsin.pipeline.state import Partial, PartialFacts
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize

@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.archive.record import SCHEMA
-from tocsin.archive.tables import ACTIVITIES, TABLES
 from tocsin.pipeline.derive import costs, failures, stats, usage
-from tocsin.pipeline.derive.schemas import table_schema
+from tocsin.pipeline.spark.schemas import table_schema
+from tocsin.tables.schemas import ACTIVITIES, TABLES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KIND = ("workflow", "activity", "version")

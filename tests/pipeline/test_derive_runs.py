@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.samples import DEADLETTERS_SCHEMA, DELIVERIES_SCHEMA, DISCOVERIES_SCHEMA
-from tocsin.archive.tables import ACTIVITIES, ACTIVITY_STATS, RUNS, TABLES
 from tocsin.pipeline.derive.deliveries import deliveries
 from tocsin.pipeline.derive.discoveries import discoveries
 from tocsin.pipeline.derive.estimates import estimates
 from tocsin.pipeline.derive.evolution import evolution
-from tocsin.pipeline.derive.schemas import table_schema
+from tocsin.pipeline.spark.schemas import table_schema
+from tocsin.tables.schemas import ACTIVITIES, ACTIVITY_STATS, RUNS, TABLES
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Row = dict[str, Any]

@@ -21,16 +21,16 @@ from pipeline.archives import FACTS_READER
 from pipeline.damage import pipeline
 from pipeline.kafka_broker import connector, kafka, new_topic
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.parquet import read_range
-from tocsin.archive.published import require
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
+from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_batch, to_events
-from tocsin.archive.tables import TABLES
 from tocsin.event.stored import Stored
-from tocsin.pipeline.sending_kafka import KEYS
+from tocsin.pipeline.publish.kafka import KEYS
 from tocsin.pipeline.state import State
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.published import require
+from tocsin.tables.schemas import TABLES
 from tocsin.wire.cloudevents import structured_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -68,9 +68,9 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Stored]:
 
 
 def archived(events: Sequence[Stored], directory: Path) -> Path:
-    filler = Filler(str(directory), SealLimits())
-    for stretch in stretches([to_batch(events, FACTS_READER)], 1, len(events)):
-        filler.write_fresh(stretch)
+    writer = ArchiveWriter(str(directory), SealLimits())
+    for segment in segments([to_batch(events, FACTS_READER)], 1, len(events)):
+        writer.write_fresh(segment)
     return directory
 
 

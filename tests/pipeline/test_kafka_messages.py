@@ -18,10 +18,10 @@ from tocsin.drivers.site_ontology import use_ontology
 from tocsin.errors import ConnectorMissing, TocsinError
 from tocsin.errors.spark import EventsGone
 from tocsin.ontology import built_in
-from tocsin.pipeline.kafka import LANDED, as_records
-from tocsin.pipeline.kafka_client import require_connector
-from tocsin.pipeline.kafka_plan import Lost, Stretch, plan
-from tocsin.pipeline.reading import new_records
+from tocsin.pipeline.kafka.client import require_connector
+from tocsin.pipeline.kafka.offsets import Lost, OffsetRange, plan
+from tocsin.pipeline.kafka.records import LANDED, as_records
+from tocsin.pipeline.read.archive import new_records
 from tocsin.pipeline.state import Window
 from tocsin.wire.cloudevents.kafka import read_message
 from tocsin.wire.cloudevents.limits import Limits
@@ -49,9 +49,9 @@ def test_a_run_goes_on_in_each_partition_where_the_last_one_ended() -> None:
     second = plan(first.positions, {0: 0, 1: 5}, {0: 3, 1: 10}, 7, None)
     third = plan(second.positions, {0: 0, 1: 5, 2: 0}, {0: 4, 1: 10, 2: 1}, 8, None)
 
-    assert first.stretches == (Stretch(0, 0, 3, 1), Stretch(1, 5, 9, 4))
-    assert second.stretches == (Stretch(1, 9, 10, 8),)
-    assert third.stretches == (Stretch(0, 3, 4, 9), Stretch(2, 0, 1, 10))
+    assert first.ranges == (OffsetRange(0, 0, 3, 1), OffsetRange(1, 5, 9, 4))
+    assert second.ranges == (OffsetRange(1, 9, 10, 8),)
+    assert third.ranges == (OffsetRange(0, 3, 4, 9), OffsetRange(2, 0, 1, 10))
     assert third.positions == {"0": 4, "1": 10, "2": 1}
     assert not plan(third.positions, {0: 0, 1: 5, 2: 0}, {0: 4, 1: 10, 2: 1}, 10, None).messages
 
@@ -60,7 +60,7 @@ def test_what_kafka_let_go_before_it_was_read_is_told() -> None:
     planned = plan({"0": 4}, {0: 10}, {0: 12}, 4, None)
 
     assert planned.lost == (Lost(0, 4, 10),)
-    assert planned.stretches == (Stretch(0, 10, 12, 5),)
+    assert planned.ranges == (OffsetRange(0, 10, 12, 5),)
 
 
 def test_a_topic_that_ends_before_what_was_read_is_another_topic() -> None:
@@ -82,7 +82,7 @@ def test_every_message_gets_one_number_however_much_is_taken_at_a_time(
     seen: dict[int, tuple[int, int]] = {}
     after = 0
     while (planned := plan(taken, begins, ends, after, at_once)).messages:
-        for each in planned.stretches:
+        for each in planned.ranges:
             for offset in range(each.start, each.end):
                 number = each.seq + offset - each.start
                 assert after < number <= after + planned.messages

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import add_file, as_table, ended, message
 from pipeline.sameness import rows
-from tocsin.archive.published import require
-from tocsin.pipeline import known
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.known import Keys, among, ordered_beside
-from tocsin.pipeline.partial import Sizes
-from tocsin.pipeline.standing import compacted
+from tocsin.pipeline.partials import dedup_index as known
+from tocsin.pipeline.partials.dedup_index import Keys, among, ordered_beside
+from tocsin.pipeline.partials.merged_state import compacted
+from tocsin.pipeline.partials.partial import Sizes
 from tocsin.pipeline.state import State
+from tocsin.tables.published import require
 
 MOMENT = "2026-02-01T12:00:00Z"
 RECEIVED_NS = 1_770_000_000_000_000_000

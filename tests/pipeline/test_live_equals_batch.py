@@ -25,10 +25,10 @@ from tocsin.event.stored import Stored
 from tocsin.monitor.rules import FIELD_RULES, STATE_RULES
 from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.ontology import built_in
-from tocsin.pipeline.attempts import attempt_rows
-from tocsin.pipeline.fold import cells_of, folded, with_all_cells
-from tocsin.pipeline.generations import told_apart, turns_of
-from tocsin.pipeline.runs import run_rows, with_activities, with_runs
+from tocsin.pipeline.fold.attempts import attempt_rows
+from tocsin.pipeline.fold.generations import split_generations, turns_of
+from tocsin.pipeline.fold.rules import cells_of, folded, with_all_cells
+from tocsin.pipeline.fold.runs import run_rows, with_activities, with_runs
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
 
@@ -111,7 +111,7 @@ def in_spark(spark: SparkSession, events: list[Stored]) -> tuple[DataFrame, Data
     ]
     messages = [spark.createDataFrame(only_told(each)) for each in tables]
     turns = [turns_of(each) for each in messages]
-    messages = [told_apart(each, turns) for each in messages]
+    messages = [split_generations(each, turns) for each in messages]
     folds = {}
     for entity in ("activity", "run"):
         parts = [

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.archives import batch_of
-from tocsin.pipeline import few as few_rows
-from tocsin.pipeline.few import few
-from tocsin.pipeline.numbers import ROW, misnumbered, numbered, unnumbered
+from tocsin.pipeline.fold.row_numbers import ROW, misnumbered, numbered, unnumbered
 from tocsin.pipeline.quality import Key, _names_one
+from tocsin.pipeline.spark import broadcast as few_rows
+from tocsin.pipeline.spark.broadcast import broadcast_rows
 
 
 def _records(spark: SparkSession, seqs: list[int], ids: list[str | None]) -> DataFrame:
@@ -32,14 +32,14 @@ def _ids(frame: DataFrame) -> list[tuple[int | None, str | None]]:
 
 def test_where_every_number_is_met_once_nothing_is_looked_for(spark: SparkSession) -> None:
     records = _records(spark, [1, 2, 3], ["a", "b", "c"])
-    with few() as keep:
+    with broadcast_rows() as keep:
         assert misnumbered(records, keep) is None
     assert numbered(records, None) is records
 
 
 def test_of_several_under_one_number_a_sound_one_keeps_it(spark: SparkSession) -> None:
     records = _records(spark, [1, 2, 2, 3], ["a", None, "b", "c"])
-    with few() as keep:
+    with broadcast_rows() as keep:
         wrong = misnumbered(records, keep)
         assert _ids(numbered(records, wrong)) == [(1, "a"), (2, "b"), (3, "c")]
         assert _ids(unnumbered(records, wrong)) == sorted(
@@ -54,7 +54,7 @@ def test_of_two_that_are_alike_in_everything_one_is_left(
     monkeypatch.setattr(few_rows, "ROWS_MAX", rows_max)
     records = _records(spark, [7, 7, 7, 8], ["a", "a", "a", "b"])
     alike = records.withColumn("received", F.lit(datetime(2026, 2, 1, tzinfo=UTC)))
-    with few() as keep:
+    with broadcast_rows() as keep:
         wrong = misnumbered(alike, keep)
         assert _ids(numbered(alike, wrong)) == [(7, "a"), (8, "b")]
         assert [seq for seq, _ in _ids(unnumbered(alike, wrong))].count(None) == 2
@@ -62,7 +62,7 @@ def test_of_two_that_are_alike_in_everything_one_is_left(
 
 def test_records_without_a_number_are_left_alone(spark: SparkSession) -> None:
     records = _records(spark, [0, 0, -1, 4, 4], ["a", "b", "c", "d", "e"])
-    with few() as keep:
+    with broadcast_rows() as keep:
         wrong = misnumbered(records, keep)
         assert [seq for seq, _ in _ids(numbered(records, wrong))] == [-1, 0, 0, 4]
 

@@ -16,19 +16,19 @@ from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed, seal
 from pipeline.damage import as_table, ended, message
 from pipeline.sameness import rows
 from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.ending import Ending
-from tocsin.archive.published import require
+from tocsin.archive.last_event import LastEvent
 from tocsin.errors.archive import ArchiveFileNotRead
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
-from tocsin.pipeline import reading
-from tocsin.pipeline.doubts import Doubts
-from tocsin.pipeline.found import Found
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.origin import must_have
-from tocsin.pipeline.reading import Limit, new_records
+from tocsin.pipeline.new_records import NewRecords
+from tocsin.pipeline.read import archive as reading
+from tocsin.pipeline.read.archive import Limit, new_records
+from tocsin.pipeline.read.bad_files import BadFileSearch
+from tocsin.pipeline.read.same_archive import must_have
 from tocsin.pipeline.state import State, Window
-from tocsin.pipeline.stream import Pace, Progress, Streaming
+from tocsin.pipeline.stream import Pace, Progress, StreamJob
+from tocsin.tables.published import require
 
 
 def _rewritten(path: Path, table: pa.Table) -> None:
@@ -112,17 +112,17 @@ def test_only_what_is_in_a_file_sets_it_aside_if_we_can_read_it(
 ) -> None:
     path = add_sealed(tmp_path, 1, 40)
     pieces = tuple(Catalog(tmp_path).pieces())
-    doubts = Doubts(cast(SparkSession, None), str(tmp_path), Window())
-    found = Found(cast(DataFrame, None), 1, 40, pieces)
+    search = BadFileSearch(cast(SparkSession, None), str(tmp_path), Window())
+    found = NewRecords(cast(DataFrame, None), 1, 40, pieces)
 
     for expected in ([], [str(path)]):
         if not is_its_own:
             with pytest.raises(PySparkException):
-                doubts.settle(found, _over(path, cause))
+                search.exclude_bad_file(found, _over(path, cause))
             continue
-        doubts.settle(found, _over(path, cause))
-        assert [each.path for each in doubts.without] == expected
-    assert bool(doubts.without) == is_its_own
+        search.exclude_bad_file(found, _over(path, cause))
+        assert [each.path for each in search.without] == expected
+    assert bool(search.without) == is_its_own
 
 
 @pytest.mark.parametrize("is_only_spark", [True, False])
@@ -180,7 +180,7 @@ def test_once_ends_with_what_was_there_however_much_comes_meanwhile(
             add_sealed(archive, progress.through + 1, progress.through + 20)
 
     for _ in range(2):  # the second has a checkpoint
-        Streaming(ready, Job(str(archive), tables), Pace(once=True), more_comes).run()
+        StreamJob(ready, Job(str(archive), tables), Pace(once=True), more_comes).run()
 
     assert told[-1].kind == "tables"
     assert require(tables).manifest.through == told[-2].through
@@ -191,10 +191,10 @@ def test_an_archive_is_known_by_its_events_as_far_as_it_has_them(tmp_path: Path)
     pieces, here = Catalog(tmp_path).pieces(), str(tmp_path)
 
     must_have(here, pieces, None)
-    must_have(here, pieces, Ending(15, "/engine", "e15"))
-    must_have(here, pieces, Ending(9, "/engine", "let go"))
+    must_have(here, pieces, LastEvent(15, "/engine", "e15"))
+    must_have(here, pieces, LastEvent(9, "/engine", "let go"))
     with pytest.raises(BadPipelineOption, match=r"event 15 .*'e15'.*'other'.*started over"):
-        must_have(here, pieces, Ending(15, "/engine", "other"))
+        must_have(here, pieces, LastEvent(15, "/engine", "other"))
 
 
 def test_of_two_events_under_one_number_the_tables_may_have_either(tmp_path: Path) -> None:
@@ -203,9 +203,9 @@ def test_of_two_events_under_one_number_the_tables_may_have_either(tmp_path: Pat
     pieces = Catalog(tmp_path).pieces()
 
     for id in ("e2", "e3"):
-        must_have(str(tmp_path), pieces, Ending(3, "/engine", id))
+        must_have(str(tmp_path), pieces, LastEvent(3, "/engine", id))
     with pytest.raises(BadPipelineOption, match="started over"):
-        must_have(str(tmp_path), pieces, Ending(3, "/engine", "e1"))
+        must_have(str(tmp_path), pieces, LastEvent(3, "/engine", "e1"))
 
 
 @pytest.mark.slow

@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.naming import DELIVERIES, format_range
-from tocsin.archive.published import MANIFEST, require
+from tocsin.archive.file_names import DELIVERIES, format_range
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption, NoTables
 from tocsin.pipeline.job import Done, Job, run
-from tocsin.pipeline.partial import NOT_ITS_NUMBER
+from tocsin.pipeline.partials.partial import NOT_ITS_NUMBER
 from tocsin.pipeline.state import CHECKPOINT, STATE, State
-from tocsin.pipeline.stream import Pace, Progress, Streaming
+from tocsin.pipeline.stream import Pace, Progress, StreamJob
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.published import MANIFEST, require
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_NS = int(MOMENT.timestamp()) * NS_PER_S
@@ -53,7 +53,7 @@ def _step(number: int, **more: str) -> dict[str, str]:
 
 def _streamed(spark: SparkSession, archive: Path) -> None:
     job = Job(str(archive), archive.with_name("tables"))
-    Streaming(spark, job, Pace(once=True), lambda progress: None).run()
+    StreamJob(spark, job, Pace(once=True), lambda progress: None).run()
 
 
 def _made(spark: SparkSession, archive: Path) -> Done:
@@ -311,7 +311,7 @@ def test_a_stream_that_is_told_to_stop_ends_after_the_batch_under_way(
         stream.stop()
 
     pace = Pace(trigger_s=0.1, rows_max=2)
-    stream = Streaming(ready, Job(str(archive), tables), pace, stop_at_the_first)
+    stream = StreamJob(ready, Job(str(archive), tables), pace, stop_at_the_first)
     stream.run()
 
     assert [(each.kind, each.through) for each in heard] == [("batch", 2), ("tables", 2)]

@@ -28,10 +28,10 @@ from pipeline.damage import (
 from pipeline.sameness import assert_same, rows
 from served import Served, served
 from small_disk import small_disk
-from tocsin.archive.tables import TABLES
 from tocsin.pipeline.job import Job, run
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.schemas import TABLES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -29,16 +29,16 @@ from pipeline.damage import (
     version_read_whole,
 )
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.published import published, require
-from tocsin.archive.tables import TABLES
-from tocsin.archive.verifying import verify
+from tocsin.archive.verify import verify
 from tocsin.cli.pipeline.show import show
 from tocsin.cli.report import report
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.stream import Pace, Progress, Streaming
+from tocsin.pipeline.stream import Pace, Progress, StreamJob
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.published import published, require
+from tocsin.tables.schemas import TABLES
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)
 MOMENT_TEXT = "2026-02-01T12:00:00Z"
@@ -191,7 +191,7 @@ def test_a_stream_sets_the_same_records_aside(
 ) -> None:
     told: list[Progress] = []
 
-    Streaming(ready, Job(str(hurt[0]), tmp_path), Pace(once=True), told.append).run()
+    StreamJob(ready, Job(str(hurt[0]), tmp_path), Pace(once=True), told.append).run()
 
     assert aside(tmp_path) == aside(made)
     assert all(each.age_s is None or each.age_s >= 0 for each in told)

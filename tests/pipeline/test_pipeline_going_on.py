@@ -15,27 +15,27 @@ from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
 from pipeline.damage import flip
 from pipeline.sameness import rows
 from small_disk import small_disk
-from tocsin.archive.naming import DELIVERIES
-from tocsin.archive.published import MANIFEST, published, require
-from tocsin.archive.sampling import Sampler
+from tocsin.archive.file_names import DELIVERIES
+from tocsin.archive.sample_writer import SampleWriter
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
 from tocsin.pipeline import stream
 from tocsin.pipeline.job import Job, run, take_in
 from tocsin.pipeline.state import CHECKPOINT, State
-from tocsin.pipeline.stream import Pace, Streaming
+from tocsin.pipeline.stream import Pace, StreamJob
+from tocsin.tables.published import MANIFEST, published, require
 
 
 def _sample(archive: Path, subscription: str, after_s: int = 0) -> None:
     """One file of how a subscription fared."""
-    sampler = Sampler(str(archive))
+    sampler = SampleWriter(str(archive))
     at_us = (BEGAN_NS + after_s * NS_PER_S) // 1_000
     sampler.add(DELIVERIES, [{"at": at_us, "subscription": subscription}], 0.0)
     sampler.write_all()
 
 
 def _streamed(spark: SparkSession, job: Job) -> None:
-    Streaming(spark, job, Pace(once=True), lambda progress: None).run()
+    StreamJob(spark, job, Pace(once=True), lambda progress: None).run()
 
 
 def test_what_was_taken_in_before_a_kill_is_in_the_tables_once_the_stream_is_back(
@@ -86,7 +86,7 @@ def test_a_stream_makes_new_tables_for_samples_alone(
     add_sealed(archive, 1, 40)
     job = Job(str(archive), tables)
     run(ready, job)
-    streaming = Streaming(ready, job, Pace(refresh_s=0.0), lambda progress: None)
+    streaming = StreamJob(ready, job, Pace(refresh_s=0.0), lambda progress: None)
 
     versions = []
     for _ in range(2):

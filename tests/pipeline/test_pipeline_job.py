@@ -15,17 +15,17 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import add_file, spoil
 from pipeline.sameness import ORDER, assert_same, rows
-from tocsin.archive.published import published, require
-from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
-from tocsin.pipeline import making, quality
+from tocsin.pipeline import build, quality
 from tocsin.pipeline.job import Job, already_made, run
+from tocsin.pipeline.partials.merged_state import PARTS_MAX, due
 from tocsin.pipeline.source import register
-from tocsin.pipeline.standing import PARTS_MAX, due
 from tocsin.pipeline.state import Partial, PartialFacts, State
-from tocsin.pipeline.stream import Pace, Streaming
+from tocsin.pipeline.stream import Pace, StreamJob
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.published import published, require
+from tocsin.tables.schemas import TABLES
 
 EVENTS = 3_000
 
@@ -142,8 +142,8 @@ def test_the_stream_makes_the_same_tables(
     pace = Pace(once=True, rows_max=1_300)
     told = []
 
-    Streaming(ready, Job(str(archive), tmp_path), pace, told.append).run()
-    Streaming(ready, Job(str(archive), tmp_path), pace, told.append).run()
+    StreamJob(ready, Job(str(archive), tmp_path), pace, told.append).run()
+    StreamJob(ready, Job(str(archive), tmp_path), pace, told.append).run()
 
     assert [each.kind for each in told if each.kind == "tables"] == ["tables"]
     for name in TABLES:
@@ -189,7 +189,7 @@ def test_a_stream_names_the_files_it_passes_over_once(
     pace = Pace(once=True, rows_max=600)
 
     for _ in range(2):
-        Streaming(ready, Job(str(hurt), tables), pace, lambda told: None).run()
+        StreamJob(ready, Job(str(hurt), tables), pace, lambda told: None).run()
 
     aside = rows(tables, "quarantine").to_pylist()
     named = [row["file"] for row in aside if row["reason"].startswith("it cannot be read")]
@@ -274,7 +274,7 @@ def test_what_is_broken_off_leaves_the_tables_as_they_were(
     run(ready, Job(str(growing), tables))
     before = rows(tables, "activities")
     part_of(archive, growing, 4)
-    monkeypatch.setattr(making, "findings", lambda tables: _give_up())
+    monkeypatch.setattr(build, "findings", lambda tables: _give_up())
 
     with pytest.raises(KeyboardInterrupt):
         run(ready, Job(str(growing), tables))

@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 from pipeline.archives import add_fresh, add_sealed
 from pipeline.damage import spoil
 from pipeline.sameness import assert_same, rows
-from tocsin.archive.tables import TABLES
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.places import KafkaPlace, has_files, is_directory, shown
-from tocsin.pipeline.reading import Limit, new_records
+from tocsin.pipeline.locations import KafkaLocation, has_files, is_directory, shown
+from tocsin.pipeline.read.archive import Limit, new_records
 from tocsin.pipeline.state import State, Window
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize
+from tocsin.tables.schemas import TABLES
 
 
 def mounted(spark: SparkSession, directory: Path) -> str:
@@ -167,11 +167,11 @@ def test_a_password_in_an_address_is_not_shown() -> None:
 
 
 def test_an_address_of_kafka_is_hosts_and_a_topic() -> None:
-    assert KafkaPlace.parse("kafka://one,two:19092/runs.v1") == KafkaPlace(
+    assert KafkaLocation.parse("kafka://one,two:19092/runs.v1") == KafkaLocation(
         "one:9092,two:19092", "runs.v1"
     )
-    assert KafkaPlace.parse("kafka://[::1]/t").servers == "[::1]:9092"
-    assert KafkaPlace.parse("kafka://[::1]:1/t").servers == "[::1]:1"
+    assert KafkaLocation.parse("kafka://[::1]/t").servers == "[::1]:9092"
+    assert KafkaLocation.parse("kafka://[::1]:1/t").servers == "[::1]:1"
     for wrong in ("kafka:///t", "kafka://one", "kafka://one/", "kafka://one/a b", "kafka://a,/t"):
         with pytest.raises(BadPipelineOption, match="kafka://host:9092/topic"):
-            KafkaPlace.parse(wrong)
+            KafkaLocation.parse(wrong)

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from tocsin.errors.pipeline import PipelineFailed
-from tocsin.pipeline.plainly import told_plainly
+from tocsin.pipeline.spark.spark_errors import readable_errors
 
 TRACE = """An error occurred while calling o78.parquet.
 : org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to file:/x.
@@ -25,7 +25,7 @@ Caused by: java.lang.NullPointerException
 def test_the_cause_at_the_bottom_is_told_and_a_full_disk_has_its_own_remedy(
     cause: str, remedy: str
 ) -> None:
-    with pytest.raises(PipelineFailed) as caught, told_plainly():
+    with pytest.raises(PipelineFailed) as caught, readable_errors():
         raise Py4JError(TRACE.format(cause=cause))
 
     problem = caught.value.problem
@@ -41,10 +41,10 @@ def test_of_a_trace_of_python_the_error_at_its_end_is_told() -> None:
 ModuleNotFoundError: No module named 'tocsin'
 """
     said = r"^Spark gave up: \[.*\] Failed to create it: ModuleNotFoundError: No module named"
-    with pytest.raises(PipelineFailed, match=said), told_plainly():
+    with pytest.raises(PipelineFailed, match=said), readable_errors():
         raise Py4JError(trace)
 
 
 def test_without_a_trace_there_is_what_was_said() -> None:
-    with pytest.raises(PipelineFailed, match=r"^Spark gave up: nothing works"), told_plainly():
+    with pytest.raises(PipelineFailed, match=r"^Spark gave up: nothing works"), readable_errors():
         raise Py4JError("nothing works\nat all")

@@ -13,11 +13,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tocsin.archive.published import Manifest, Published
-from tocsin.archive.tables import TABLES
 from tocsin.errors.pipeline import PipelineFailed
 from tocsin.pipeline import quality
 from tocsin.pipeline.quality import CHECKS, KEYS, Key, _adds_up, _names_one, _rows_hold
+from tocsin.tables.published import Manifest, Published
+from tocsin.tables.schemas import TABLES
 
 SOUND: dict[str, dict[str, Any]] = {
     "events": {"seq": 1, "id": "a", "source": "/s", "type": "t", "late_s": 0.0},
@@ -157,7 +157,7 @@ def test_checks_begin_again_only_if_another_version_stands(
 
     if is_told:
         with pytest.raises(PipelineFailed, match="does not exist"):
-            quality.findings_standing(no_spark, tmp_path)
+            quality.current_findings(no_spark, tmp_path)
     else:
-        assert quality.findings_standing(no_spark, tmp_path) == []
+        assert quality.current_findings(no_spark, tmp_path) == []
     assert len(checked) == (1 if is_told else 2)

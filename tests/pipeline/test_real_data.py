@@ -21,14 +21,14 @@ from engine_streams import RECEIVED_NS, trace_rows
 from monitor.kept import Kept
 from pipeline import real_runs
 from pipeline.accounts import compare, in_the_monitor
+from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.filling import Filler, SealLimits, stretches
-from tocsin.archive.published import read_table
 from tocsin.archive.record import to_batch
 from tocsin.event.stored import Stored
 from tocsin.monitor.estimate.types import PastRun
 from tocsin.ontology import built_in
 from tocsin.pipeline.job import Done, Job, run
+from tocsin.tables.published import read_table
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
 from tocsin.wire.pegasus import Cutter
@@ -99,11 +99,11 @@ def _all_messages(instances: dict[str, PastRun]) -> dict[str, dict[str, list[Mes
 
 
 def _archive(directory: Path, events: list[Stored]) -> None:
-    filler, facts_reader = Filler(str(directory), SealLimits()), FactsReader(WORDS)
+    writer, facts_reader = ArchiveWriter(str(directory), SealLimits()), FactsReader(WORDS)
     for start in range(0, len(events), FILE_EVENTS):
         some = events[start : start + FILE_EVENTS]
-        for stretch in stretches([to_batch(some, facts_reader)], some[0].seq, some[-1].seq):
-            filler.write_fresh(stretch)
+        for segment in segments([to_batch(some, facts_reader)], some[0].seq, some[-1].seq):
+            writer.write_fresh(segment)
 
 
 def _in_disorder(events: list[Stored]) -> list[Stored]:

@@ -11,10 +11,10 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from tocsin.archive.merging import GRACE_S, merge_due
-from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES, date_of, format_date
-from tocsin.archive.sampling import Sampler
-from tocsin.pipeline.samples import Samples, standing
+from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES, date_of, format_date
+from tocsin.archive.sample_compaction import GRACE_S, merge_due
+from tocsin.archive.sample_writer import SampleWriter
+from tocsin.pipeline.read.samples import Samples, standing
 from tocsin.pipeline.state import Window
 
 DAY_US = 86_400_000_000
@@ -24,7 +24,7 @@ NO_SPARK = cast(SparkSession, None)  # names are read without it
 
 def keep(archive: Path, days: int, a_day: int) -> None:
     """So many files a day, of each kind."""
-    sampler = Sampler(str(archive))
+    sampler = SampleWriter(str(archive))
     for number in range(days * a_day):
         at_us = FIRST_US + number // a_day * DAY_US + number % a_day * 600_000_000
         sampler.add(DELIVERIES, [{"at": at_us, "subscription": f"s{number}"}], 0.0)

@@ -16,13 +16,13 @@ from moto.server import ThreadedMotoServer
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from tocsin.archive.published import Manifest, require
-from tocsin.archive.tables import TABLES
 from tocsin.errors import BadPipelineOption, ConnectorMissing, PublicationFailed
-from tocsin.pipeline.publishing import Edition
-from tocsin.pipeline.sending import check_place, send
-from tocsin.pipeline.sending_files import opened
-from tocsin.pipeline.sending_kafka import KEYS
+from tocsin.pipeline.publish.copy import check_target, send
+from tocsin.pipeline.publish.edition import Edition
+from tocsin.pipeline.publish.files import opened
+from tocsin.pipeline.publish.kafka import KEYS
+from tocsin.tables.published import Manifest, require
+from tocsin.tables.schemas import TABLES
 
 BEGAN = datetime(2026, 11, 16, 12, tzinfo=UTC)
 NO_SPARK = cast(SparkSession, None)  # files are copied without it
@@ -186,14 +186,14 @@ def test_an_object_store_that_is_not_there_is_an_error_that_says_so(tmp_path: Pa
 def test_a_place_that_cannot_take_tables_is_refused_before_any_are_made(
     ready: SparkSession,
 ) -> None:
-    check_place(ready, "s3://bucket/tables")
-    check_place(ready, "/data/out")
+    check_target(ready, "s3://bucket/tables")
+    check_target(ready, "/data/out")
     with pytest.raises(BadPipelineOption, match=r"http://there.*s3"):
-        check_place(ready, "http://there/tables")
+        check_target(ready, "http://there/tables")
     with pytest.raises(BadPipelineOption, match="topic"):
-        check_place(ready, "kafka://one")
+        check_target(ready, "kafka://one")
     with pytest.raises(ConnectorMissing):
-        check_place(ready, "kafka://one/prefix")
+        check_target(ready, "kafka://one/prefix")
 
 
 def test_what_goes_to_kafka_is_known_by_columns_that_the_tables_have() -> None:

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tocsin.errors.spark import JavaMissing
-from tocsin.pipeline import java
-from tocsin.pipeline.java import (
+from tocsin.pipeline.spark import java
+from tocsin.pipeline.spark.java import (
     INCUBATOR,
     UNUSED_S,
     Java,
@@ -23,7 +23,7 @@ from tocsin.pipeline.java import (
     find_java,
     launcher_home,
 )
-from tocsin.pipeline.session import DRIVER_MIB_MAX, DRIVER_MIB_MIN, driver_mib
+from tocsin.pipeline.spark.session import DRIVER_MIB_MAX, DRIVER_MIB_MIN, driver_mib
 
 
 def pretend(home: Path, words: str) -> None:

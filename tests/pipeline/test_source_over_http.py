@@ -21,7 +21,6 @@ from pipeline.archives import batch_of
 from pipeline.reading import batch_reader, numbers, stream_reader
 from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.published import require
 from tocsin.archive.record import SCHEMA
 from tocsin.drivers.http.rest.arrow import course
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
@@ -29,8 +28,9 @@ from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.errors.spark import EventsGone, NotArrow
 from tocsin.pipeline.job import Job, run
-from tocsin.pipeline.reading import new_records
+from tocsin.pipeline.read.archive import new_records
 from tocsin.pipeline.state import Window
+from tocsin.tables.published import require
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
 
 

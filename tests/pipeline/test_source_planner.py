@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pipeline.archives import add_fresh, add_sealed, merge
 from tocsin.archive.catalog import Piece
+from tocsin.pipeline.source import file_checks as sound
 from tocsin.pipeline.source import planner as planning
-from tocsin.pipeline.source import sound
 from tocsin.pipeline.source.planner import Planner
 
 
@@ -112,8 +112,8 @@ def test_files_are_told_with_their_size_and_age(tmp_path: Path) -> None:
 
 def test_a_file_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    real = sound.must_be_sound
-    monkeypatch.setattr(sound, "must_be_sound", lambda p: (looked.append(p.first), real(p)))
+    real = sound.check_records
+    monkeypatch.setattr(sound, "check_records", lambda p: (looked.append(p.first), real(p)))
     planner = Planner()
 
     add_sealed(tmp_path, 1, 10)
@@ -130,7 +130,7 @@ def test_files_that_are_merged_while_they_are_looked_at_are_listed_again(
 ) -> None:
     add_fresh(tmp_path, 1, 20)
     add_fresh(tmp_path, 21, 40)
-    real = sound.must_be_sound
+    real = sound.check_records
     looks: list[Piece] = []
 
     def merged_first(piece: Piece) -> None:
@@ -140,7 +140,7 @@ def test_files_that_are_merged_while_they_are_looked_at_are_listed_again(
         real(piece)
 
     monkeypatch.setattr(sound, "FILES_AT_ONCE", 1)
-    monkeypatch.setattr(sound, "must_be_sound", merged_first)
+    monkeypatch.setattr(sound, "check_records", merged_first)
 
     assert covered(ask(Planner(), "files", tmp_path)["files"]) == [(1, 40)]
 
@@ -219,7 +219,7 @@ def test_a_poll_does_not_wait_for_files_that_are_looked_at(
         is_looking.set()
         assert is_polled.wait(30)
 
-    monkeypatch.setattr(sound, "must_be_sound", look)
+    monkeypatch.setattr(sound, "check_records", look)
     with ThreadPoolExecutor(1) as pool:
         files = pool.submit(ask, planner, "files", tmp_path)
         assert is_looking.wait(30)

@@ -28,7 +28,7 @@ def test_the_schema_is_that_of_the_archive_or_the_part_that_was_asked_for(tmp_pa
     assert to_arrow_schema(whole.schema(), timezone="UTC").equals(SCHEMA)
     assert (
         part.schema().simpleString()
-        == "struct<told:struct<ExitCode:bigint,Host:string>,seq:bigint>"
+        == "struct<facts:struct<ExitCode:bigint,Host:string>,seq:bigint>"
     )
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline.archives import add_fresh, add_sealed, batch_of, seal
 from served import ROOT, Served, served
 from tocsin.pipeline import source
-from tocsin.pipeline.java import find_java
+from tocsin.pipeline.spark.java import find_java
 
 DOCUMENT = (ROOT / "docs" / "spark-source.md").read_text()
 

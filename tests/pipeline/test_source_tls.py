@@ -14,7 +14,7 @@ from served import served
 from tocsin.errors import CannotReachBroker
 from tocsin.errors.spark import BadSourceOption
 from tocsin.pipeline.source import TocsinSource
-from tocsin.pipeline.source.spark import BatchReader
+from tocsin.pipeline.source.data_source import BatchReader
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.snakemake_records import SnakemakeRun
+from tocsin.integrations.snakemake.records import SnakemakeRun
 from tocsin.wire.blackboard.messages import Message
 
 REPEATED = "ev_*.jsonl"  # runs of one workflow, which were each in a directory of their own
@@ -74,7 +74,7 @@ def messages_of(recording: Path) -> list[Message]:
     for record in records:
         at_s = record.get("ts", at_s)
         if record["event"] != "HANDLER_CLOSE":
-            found += run.saw({**record, "created": at_s})
+            found += run.handle({**record, "created": at_s})
     return [_neutral(each) for each in found + run.closed(at_s)]
 
 

@@ -7,16 +7,19 @@ from typing import Any
 
 import pytest
 
+from tocsin.broker import pushing
 from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
 from tocsin.broker.delivery.follower import Follower
+from tocsin.broker.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.broker.effects import Accepted
 from tocsin.broker.numbering import Numbering
 from tocsin.broker.pushing import Pushing
 from tocsin.broker.registry import Registry
 from tocsin.broker.service_state import ServiceState
 from tocsin.broker.state import IDLE, State
+from tocsin.broker.subscriber import Subscriber
 from tocsin.store.store import Store
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
@@ -150,6 +153,51 @@ def believe_every_clock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clock, "_change", trusting)
 
 
+def ignore_retry_after(patch: pytest.MonkeyPatch) -> None:
+    """Try again when it suits the broker, whatever the sink asked for."""
+
+    def impatient(
+        options: RetryOptions, failures: int, now_ns: int, jitter: float, asked_s: float | None
+    ) -> int:
+        return retry_at_ns(options, failures, now_ns, jitter)
+
+    patch.setattr(pushing, "retry_at_ns", impatient)
+
+
+def try_once_too_often(patch: pytest.MonkeyPatch) -> None:
+    """Begin to count attempts with the second."""
+    start_afresh = Subscriber.start_afresh
+
+    def lenient(self: Subscriber) -> None:
+        start_afresh(self)
+        self.refusals = -1
+
+    patch.setattr(Subscriber, "start_afresh", lenient)
+
+
+def give_up_one_attempt_early(patch: pytest.MonkeyPatch) -> None:
+    """Count the first attempt twice."""
+    start_afresh = Subscriber.start_afresh
+
+    def strict(self: Subscriber) -> None:
+        start_afresh(self)
+        self.refusals = 1
+
+    patch.setattr(Subscriber, "start_afresh", strict)
+
+
+def say_that_nothing_was_dropped(patch: pytest.MonkeyPatch) -> None:
+    """Let go of events without counting them."""
+    drop_oldest = Follower._drop_oldest
+
+    def silent(self: Follower) -> None:
+        before = self.dropped
+        drop_oldest(self)
+        self.dropped = before
+
+    patch.setattr(Follower, "_drop_oldest", silent)
+
+
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
     move_the_cursor_before_delivery: "its cursor is at|has not got events",
@@ -158,9 +206,15 @@ MUTATIONS: dict[Mutate, str] = {
     forget_repeats_at_a_restart: "was stored as",
     forget_one_event_too_many: "was stored as",
     remember_what_was_not_stored: "was not applied as it was sent",
-    skip_an_event_when_catching_up: "before event|and not event|has not got|its cursor is at",
+    skip_an_event_when_catching_up: (
+        "before event|and not event|has not got|its cursor is at|was trimmed"
+    ),
     trust_every_sink: "which has not agreed",
     keep_in_memory_only: "was acknowledged otherwise|is not on disk",
+    ignore_retry_after: "asked for patience",
+    try_once_too_often: "is tried again after",
+    give_up_one_attempt_early: "was given up after",
+    say_that_nothing_was_dropped: "has not got events|says 0 dropped",
     believe_every_clock: "is gone|is lost|has not got|before event|its cursor is at",
     save_everybody_as_idle: "its cursor is at|is not saved|has not got events",
 }

@@ -22,5 +22,5 @@ def test_a_mistake_is_caught_within_a_thousand_seeds(
 
     assert caught is not None, f"{mutate.__name__} was not noticed in {SEEDS_MAX} seeds"
     said = str(caught.failure).splitlines()[0]
-    print(f"{mutate.__name__}: {said}")
+    print(f"{mutate.__name__} after {caught.seed + 1} seeds: {said}")
     assert re.search(MUTATIONS[mutate], said)

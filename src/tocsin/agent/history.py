@@ -1,4 +1,4 @@
-"""Readings of the recent past, so that everybody is told of their own last period.
+"""Readings of the recent past, so that everybody gets the changes of their own last period.
 
 Who asks every second and who asks every hour are served from the same readings: each is compared
 with the one that is about a period old. So that there is one for every period, however many were

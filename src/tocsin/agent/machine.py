@@ -32,13 +32,13 @@ _PRETENDED_DISKS = ("loop", "ram", "fd", "sr")
 
 
 def described() -> dict[str, Any]:
-    """What kind of machine it is, as attributes in a directory; what is not told is left out."""
-    memory = _if_told(psutil.virtual_memory)
+    """What kind of machine it is, as attributes in a directory, as far as it is known."""
+    memory = _if_available(psutil.virtual_memory)
     found = {
         "os": platform.system(),
         "release": platform.release(),
         "machine": platform.machine(),
-        "cores": _if_told(psutil.cpu_count),
+        "cores": _if_available(psutil.cpu_count),
         "memory": {"value": memory.total, "unit": "B"} if memory else None,
     }
     return {name: value for name, value in found.items() if value}
@@ -59,11 +59,11 @@ def cpu_times() -> CpuTimes:
 
 def _frequency_mhz() -> float | None:
     """What the cores run at, on average; many containers and virtual machines do not know."""
-    found = _if_told(lambda: psutil.cpu_freq())
+    found = _if_available(lambda: psutil.cpu_freq())
     return found.current if found and found.current else None
 
 
-def _if_told(ask: Callable[[], Any]) -> Any:
+def _if_available(ask: Callable[[], Any]) -> Any:
     """The answer, or None where the system has none: a reading is worth having without it."""
     try:
         return ask()
@@ -73,7 +73,7 @@ def _if_told(ask: Callable[[], Any]) -> Any:
 
 def memory() -> Memory:
     found = psutil.virtual_memory()
-    swap = _if_told(psutil.swap_memory)
+    swap = _if_available(psutil.swap_memory)
     return Memory(
         found.total,
         found.available,
@@ -158,7 +158,7 @@ def disks() -> dict[str, DiskCounters]:
 
 
 def _whole_disks(counted: Mapping[str, Any]) -> set[str]:
-    """Without the partitions, which count the same again; all of them where that is not told."""
+    """Without the partitions, which count the same again; all of them where that is not known."""
     try:
         listed = {name.replace("!", "/") for name in os.listdir(SYSTEM_BLOCK_DEVICES)}
     except OSError:

@@ -9,9 +9,9 @@ from functools import partial
 from time import monotonic, thread_time
 from typing import Any
 
+from tocsin.agent.elements import Earlier, Elements
 from tocsin.agent.history import History, Taken
 from tocsin.agent.probes import PROBES, Probe
-from tocsin.agent.telling import Earlier, Elements
 from tocsin.errors import BadMessage, CannotMeasure, TocsinError
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma.messages import Element, Parameters, PerformanceEvent
@@ -64,13 +64,13 @@ class Monitor:
             except TocsinError as error:
                 self.missing[probe.name] = error.problem.removeprefix(f"{probe.name.local} ")
                 continue
-            told = probe.tell(taken.reading, None)
-            if not told:
+            found = probe.elements(taken.reading, None)
+            if not found:
                 self.missing[probe.name] = "this machine has none"
                 continue
             self.probes[probe.name] = probe
             self._kept[probe.name] = kept
-            self._counts[probe.name] = len(told)
+            self._counts[probe.name] = len(found)
 
     def counted(self, name: EventName) -> int:
         """How many events of this name there were in the first reading."""
@@ -85,11 +85,11 @@ class Monitor:
         wanted = _choice(probe, asked)
         kept = self._kept[name]
         taken = kept.take(period_s)
-        told = kept.told(taken, period_s)
+        found = kept.elements(taken, period_s)
         if wanted is not None:
-            told = _chosen(probe, told, wanted)
+            found = _chosen(probe, found, wanted)
         host = Element(HOST_NAME, self.host)
-        return [PerformanceEvent(name, taken.time, (*elements, host)) for elements in told]
+        return [PerformanceEvent(name, taken.time, (*elements, host)) for elements in found]
 
     def maker(self, name: EventName) -> Callable[[Asked], list[PerformanceEvent]]:
         """The same as a producer wants it: what to call with the parameters of who asks."""
@@ -130,11 +130,11 @@ class _Kept:
             self._history.add(taken)
             return taken
 
-    def told(self, taken: Taken[Any], period_s: float) -> list[Elements]:
+    def elements(self, taken: Taken[Any], period_s: float) -> list[Elements]:
         with self._lock:
             base = self._history.about(period_s, taken)
         earlier = None if base is None else Earlier(base.reading, taken.at_s - base.at_s)
-        return self._probe.tell(taken.reading, earlier)
+        return self._probe.elements(taken.reading, earlier)
 
 
 def _shared_s(newest: Taken[Any], period_s: float) -> float:
@@ -171,9 +171,9 @@ def _choice(probe: Probe[Any], asked: Asked) -> str | None:
     return str(value.value if isinstance(value, Quantity) else value)
 
 
-def _chosen(probe: Probe[Any], told: list[Elements], wanted: str) -> list[Elements]:
+def _chosen(probe: Probe[Any], found: list[Elements], wanted: str) -> list[Elements]:
     assert probe.choice is not None
-    names = {_named(elements, probe.choice): elements for elements in told}
+    names = {_named(elements, probe.choice): elements for elements in found}
     if wanted in names:
         return [names[wanted]]
     there_is = ", ".join(sorted(names)[:NAMED_MAX]) or "none"

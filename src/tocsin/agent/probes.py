@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tocsin.agent import machine, telling
+from tocsin.agent import elements, machine
+from tocsin.agent.elements import Earlier, Elements
 from tocsin.agent.history import READINGS_MAX
-from tocsin.agent.telling import Earlier, Elements
 from tocsin.client.host_readings.energy import energy_sources
 from tocsin.client.host_readings.processes import processes
 from tocsin.wire.gma.names import PERIOD, EventName
@@ -29,7 +29,7 @@ class Probe(Generic[R]):
     name: EventName
     about: str
     read: Callable[[], R]
-    tell: Callable[[R, Earlier[R] | None], list[Elements]]
+    elements: Callable[[R, Earlier[R] | None], list[Elements]]
     choice: str | None = None
     readings_max: int = READINGS_MAX
 
@@ -47,27 +47,27 @@ PROBES: tuple[Probe[Any], ...] = (
         EventName("UptimeCPULoad"),
         "processes that run or wait to, over 1, 5 and 15 minutes",
         machine.load,
-        telling.load_elements,
+        elements.load_elements,
         readings_max=2,
     ),
     Probe(
         _ours("CPUUsage"),
         "what the cores do: user, system, waiting, idle",
         machine.cpu_times,
-        telling.cpu_elements,
+        elements.cpu_elements,
     ),
     Probe(
         _ours("MemoryUsage"),
         "memory and swap: all, taken, available",
         machine.memory,
-        telling.memory_elements,
+        elements.memory_elements,
         readings_max=2,
     ),
     Probe(
         _ours("DiskUsage"),
         "each local file system: how full it is",
         machine.file_systems,
-        telling.file_system_elements,
+        elements.file_system_elements,
         choice="MountPoint",
         readings_max=2,
     ),
@@ -75,28 +75,28 @@ PROBES: tuple[Probe[Any], ...] = (
         _ours("DiskIO"),
         "each disk: what is read from it and written to it",
         machine.disks,
-        telling.disk_elements,
+        elements.disk_elements,
         choice="Device",
     ),
     Probe(
         _ours("NetworkTraffic"),
         "each network interface: what it carries, errors and drops",
         machine.interfaces,
-        telling.interface_elements,
+        elements.interface_elements,
         choice="Interface",
     ),
     Probe(
         _ours("ProcessCount"),
         "processes in each state, and the busiest of them",
         processes,
-        telling.process_elements,
+        elements.process_elements,
         readings_max=PROCESS_READINGS_MAX,
     ),
     Probe(
         _ours("Temperature"),
         "each sensor: how warm it is, and what would be too warm",
         machine.temperatures,
-        telling.temperature_elements,
+        elements.temperature_elements,
         choice="Sensor",
         readings_max=2,
     ),
@@ -104,7 +104,7 @@ PROBES: tuple[Probe[Any], ...] = (
         _ours("Energy"),
         "each energy meter and battery: joules and watts",
         energy_sources,
-        telling.energy_elements,
+        elements.energy_elements,
         choice="Source",
     ),
 )

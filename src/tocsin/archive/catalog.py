@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tocsin.archive.naming import FRESH, UNFINISHED, parse_date, parse_range
+from tocsin.archive.file_names import FRESH, UNFINISHED, parse_date, parse_range
 
 # A file system tells when a directory changed to a tick of its clock; FAT's is the longest. What
 # changed so recently may have changed again within the same tick, and is read again.

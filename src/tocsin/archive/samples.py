@@ -21,7 +21,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from tocsin.archive.facts import MOMENT
-from tocsin.archive.naming import DEADLETTERS, DELIVERIES, DISCOVERIES, SUFFIX
+from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES, SUFFIX
 from tocsin.archive.record import VERSION, VERSION_KEY
 
 _NUMBER: Final = r"(0|[1-9]\d*)"  # without zeros before it: each file has one name

@@ -16,7 +16,7 @@ from tocsin.agent.machine import described
 from tocsin.cli.durations import brief
 from tocsin.cli.render import plural, say, show_json
 from tocsin.client.gma import Producer
-from tocsin.client.gma.broker_door import WHERE, frames_address
+from tocsin.client.gma.broker_address import GMA_PATH, frames_address
 from tocsin.client.gma.feed import ENDED, OPEN
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection
@@ -143,7 +143,7 @@ class Caller:
         self._thread.start()
 
     def stop(self) -> None:
-        """Call no more; a call that is under way is broken off."""
+        """OutgoingConnection no more; a call that is under way is broken off."""
         self._ending.set()
         if self._asking is not None:
             self._asking.interrupt()
@@ -192,7 +192,7 @@ class Caller:
         with Connection(self._broker, timeout_s=ANSWER_S) as connection:
             self._asking = connection
             try:
-                return connection.request("GET", WHERE).value()
+                return connection.request("GET", GMA_PATH).value()
             finally:
                 self._asking = None
 

@@ -20,7 +20,7 @@ from tocsin.cli.render import safe, say, show_json
 from tocsin.cli.web_services import refuse
 from tocsin.cli.xml_text import pretty
 from tocsin.client.gma import Consumer, EventName, PerformanceEvent
-from tocsin.client.gma.broker_door import WHERE, frames_address
+from tocsin.client.gma.broker_address import GMA_PATH, frames_address
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BadSetting, BrokerRefused, NothingArrived
 from tocsin.wire.gma.messages import Element
@@ -80,7 +80,7 @@ def _wanted(arguments: Namespace) -> tuple[str | None, str | None, str | None]:
 def _broker_frames(broker: str | None) -> str:
     """Where the broker itself speaks the protocol."""
     with Connection(broker) as connection:
-        told = connection.request("GET", WHERE).value()
+        told = connection.request("GET", GMA_PATH).value()
         return frames_address(connection.address, told)
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tocsin.errors import BadRunsFile
-from tocsin.integrations.snakemake_recorded import sent_by_plugin
+from tocsin.integrations.snakemake.recorded_log import sent_by_plugin
 from tocsin.monitor.estimate.inputs import (
     Growth,
     Task,

@@ -11,9 +11,13 @@ from tocsin.cli.render import plural, say, show_json, table
 from tocsin.cli.rest import Rest
 from tocsin.client.blackboard.http_link import HttpLink
 from tocsin.errors import NoSuchRun
-from tocsin.integrations.workflow_files.reading import ReadWorkflow, read_workflow
-from tocsin.integrations.workflow_files.telling import Occasion, SavedVersion, told
-from tocsin.integrations.workflow_files.versions import last_saved
+from tocsin.integrations.workflow_files.last_version import last_saved
+from tocsin.integrations.workflow_files.version_messages import (
+    Occasion,
+    SavedVersion,
+    version_messages,
+)
+from tocsin.integrations.workflow_files.workflow import ReadWorkflow, read_workflow
 from tocsin.monitor.evolution.changes import Change, brief
 from tocsin.wire.blackboard.messages import Message
 
@@ -31,7 +35,7 @@ def record(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     last = _last(rest, workflow, ancestor)
     if last is not None and (last.workflow, last.version) == (workflow.name, workflow.version):
         return _unchanged(workflow, as_json=arguments.json)
-    changes, messages = told(workflow, last, _occasion(clock()))
+    changes, messages = version_messages(workflow, last, _occasion(clock()))
     if not dry:
         # Not filtered by what anybody asked for: the history of a workflow is for later.
         _publish(HttpLink(rest.address), messages)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tocsin.integrations.command.child import Child, Ended, leave_like
 
 if TYPE_CHECKING:
-    from tocsin.integrations.command.telling import Telling
+    from tocsin.integrations.command.reporter import RunReporter
 
 SAMPLE_S: Final = 5.0
 FIRST_SAMPLE_S: Final = 0.5
@@ -68,11 +68,11 @@ def _run_id(arguments: Namespace, command: list[str]) -> str:
     return f"{plain}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
 
 
-def _begin(arguments: Namespace, command: list[str], run_id: str, child: Child) -> Telling:
+def _begin(arguments: Namespace, command: list[str], run_id: str, child: Child) -> RunReporter:
     import logging
 
     from tocsin.integrations.command.jobs import job_of
-    from tocsin.integrations.command.telling import Telling, Wrapped, name_of
+    from tocsin.integrations.command.reporter import RunReporter, Wrapped, name_of
 
     logging.getLogger("tocsin.tracking").setLevel(logging.CRITICAL)  # what matters is said below
     inherited = "" if arguments.run else os.environ.get(RUN_VARIABLE, "")
@@ -89,12 +89,12 @@ def _begin(arguments: Namespace, command: list[str], run_id: str, child: Child) 
         job=job_of(os.environ),
         attempt=arguments.attempt,
     )
-    telling = Telling(wrapped, arguments.broker)
+    telling = RunReporter(wrapped, arguments.broker)
     telling.started(child.started_ns)
     return telling
 
 
-def _follow(child: Child, telling: Telling | None) -> Ended:
+def _follow(child: Child, telling: RunReporter | None) -> Ended:
     """Wait for its end, and tell now and then what it uses."""
     if child.ended is not None:
         return child.ended
@@ -112,7 +112,9 @@ def _follow(child: Child, telling: Telling | None) -> Ended:
     return child.wait((FIRST_SAMPLE_S, SAMPLE_S), look)
 
 
-def _tell_end(arguments: Namespace, telling: Telling | None, child: Child, ended: Ended) -> bool:
+def _tell_end(
+    arguments: Namespace, telling: RunReporter | None, child: Child, ended: Ended
+) -> bool:
     """True if the broker has it all."""
     if telling is None:
         return False

@@ -14,7 +14,7 @@ from typing import IO, Any, cast
 
 from tocsin.cli.recorded_log import APPLICATION, LogCase, case_of
 from tocsin.errors import BadRunsFile
-from tocsin.integrations.snakemake_recorded import is_recorded_log
+from tocsin.integrations.snakemake.recorded_log import is_recorded_log
 from tocsin.monitor.evaluation.estimates import Case, Replayed, with_times
 from tocsin.monitor.evaluation.recorded_runs import Recorded, parse_run
 

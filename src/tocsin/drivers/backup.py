@@ -24,7 +24,7 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.archive.catalog import Catalog
-from tocsin.archive.naming import UNFINISHED
+from tocsin.archive.file_names import UNFINISHED
 from tocsin.drivers.monitor.schema import FILE_NAME as MONITOR_NAME
 from tocsin.errors.disk import BackupFailed, BadBackup, DataDirectoryInUse
 from tocsin.store.directory import (

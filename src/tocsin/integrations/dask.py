@@ -18,8 +18,8 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from tocsin.client.tracking.heartbeat import HEARTBEAT_S
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.integrations.dask_records import ENGINE, DaskRuns, GraphTask, Per
-from tocsin.integrations.files import DiskFiles, main_script, told_script
-from tocsin.integrations.telling import Pairs
+from tocsin.integrations.files import DiskFiles, main_script, script_facts
+from tocsin.integrations.message_builder import Pairs
 from tocsin.wire.blackboard.messages import Message
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class TocsinPlugin(SchedulerPlugin):
         self.client = client
         self.spool = spool
         # Here is where the program is known, and who runs it; the scheduler may be far away.
-        script, made = told_script(main_script(), DiskFiles("."))
+        script, made = script_facts(main_script(), DiskFiles("."))
         self.about = {
             "WorkflowVersion": version or made,
             "WorkflowFile": script,

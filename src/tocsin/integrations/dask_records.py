@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tocsin.integrations.telling import (
+from tocsin.integrations.message_builder import (
+    MessageBuilder,
     Pairs,
-    Teller,
     end,
     number,
     plan_pieces,
@@ -46,7 +46,7 @@ class _Task:
     prefix: str
     attempt: int = 1
     phase: str = "planned"  # then submitted, running, loose, and done or failed
-    told_running: bool = False
+    reported_running: bool = False
     loose: tuple[float, str] | None = None  # since when, and by what, it is no longer processed
 
     @property
@@ -56,7 +56,7 @@ class _Task:
 
 @dataclass(slots=True)
 class _Run:
-    teller: Teller
+    builder: MessageBuilder
     client: str
     tasks: dict[str, _Task] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)  # of tasks that Dask has forgotten
@@ -95,7 +95,7 @@ class DaskRuns:
             messages.append(self._started(run, at_s, given))
         if run.is_idle:
             run.is_idle, run.turns = False, run.turns + 1
-            messages.append(run.teller.of_run("WorkflowResumed", at_s, {}, mark=str(run.turns)))
+            messages.append(run.builder.of_run("WorkflowResumed", at_s, {}, mark=str(run.turns)))
         run.idle_since = None
         for task in tasks:
             messages += self._submitted(run, task, at_s)
@@ -106,7 +106,7 @@ class DaskRuns:
         id = self.run_id if self.run_id and self.begun == 1 else client
         if self.per == "computation":
             id = f"{id}-{self.begun}"
-        return _Run(Teller(ENGINE, id, self.name, at_s), client)
+        return _Run(MessageBuilder(ENGINE, id, self.name, at_s), client)
 
     def _started(self, run: _Run, at_s: float, given: Pairs) -> Message:
         pairs = {
@@ -115,7 +115,7 @@ class DaskRuns:
             "HeartbeatSeconds": number(self.heartbeat_s),
             **given,
         }
-        return run.teller.of_run("WorkflowStarted", at_s, pairs)
+        return run.builder.of_run("WorkflowStarted", at_s, pairs)
 
     def _submitted(self, run: _Run, task: GraphTask, at_s: float) -> list[Message]:
         if task.key in run.tasks:
@@ -146,7 +146,7 @@ class DaskRuns:
             run.plans += 1
             concept = "ActivityPlanned" if run.plans == 1 else "WorkflowChanged"
             pairs = {"PlannedActivities": str(run.total), "ActivityPlan": piece}
-            messages.append(run.teller.of_run(concept, at_s, pairs, mark=str(run.plans)))
+            messages.append(run.builder.of_run(concept, at_s, pairs, mark=str(run.plans)))
         run.plan.clear()
         return messages
 
@@ -178,7 +178,7 @@ class DaskRuns:
         return [*messages, *self._done(run, at_s)]
 
     def _again(self, run: _Run, task: _Task) -> None:
-        task.attempt, task.phase, task.told_running = task.attempt + 1, "planned", False
+        task.attempt, task.phase, task.reported_running = task.attempt + 1, "planned", False
         run.failed.discard(task.key)
         run.left += 1
         run.idle_since = None
@@ -189,17 +189,17 @@ class DaskRuns:
         at_s, stimulus = task.loose
         raised = stimulus.startswith("task-erred")
         reason = "the task raised, and may be tried again" if raised else "its worker was lost"
-        told = self._about(run, task, "ActivityRetrying", at_s, {"ErrorMessage": reason})
-        task.attempt, task.phase, task.told_running = task.attempt + 1, "planned", False
+        message = self._about(run, task, "ActivityRetrying", at_s, {"ErrorMessage": reason})
+        task.attempt, task.phase, task.reported_running = task.attempt + 1, "planned", False
         task.loose = None
-        return told
+        return message
 
     def _succeeded(
         self, run: _Run, task: _Task, at_s: float, details: Mapping[str, Any]
     ) -> Message:
         task.phase, task.loose = "done", None
         run.left -= 1
-        stopped_s, times = _computed(details, at_s, told=task.told_running)
+        stopped_s, times = _computed(details, at_s, is_running=task.reported_running)
         size = number(details.get("nbytes"))
         pairs = {**times, "OutputBytes": size, "Host": _host(details)}
         return self._about(run, task, "ActivitySucceeded", stopped_s, pairs)
@@ -213,7 +213,7 @@ class DaskRuns:
         run.failed.add(task.key)
         if not was_tried:
             return self._about(run, task, "ActivitySkipped", at_s, {})
-        stopped_s, times = _computed(details, at_s, told=task.told_running)
+        stopped_s, times = _computed(details, at_s, is_running=task.reported_running)
         pairs = {
             **times,
             "Host": _host(details),
@@ -250,17 +250,17 @@ class DaskRuns:
         """A worker says, now and then, what it is at and since when."""
         run = self.owners.get(key)
         task = run.tasks.get(key) if run is not None else None
-        if run is None or task is None or task.told_running or task.phase != "submitted":
+        if run is None or task is None or task.reported_running or task.phase != "submitted":
             return []
-        task.phase, task.told_running = "running", True
+        task.phase, task.reported_running = "running", True
         pairs = {"Host": _host({"worker": worker})}
         return [self._about(run, task, "ActivityExecuting", since_s, pairs)]
 
     def worker(self, address: str, at_s: float, *, is_here: bool, pairs: Pairs) -> list[Message]:
         """A worker has come or gone: every run learns of it."""
         concept = "WorkerJoined" if is_here else "WorkerLost"
-        told = {"Host": _host({"worker": address}), **pairs}
-        return [r.teller.of_run(concept, at_s, told, mark=address) for r in self.runs.values()]
+        given = {"Host": _host({"worker": address}), **pairs}
+        return [r.builder.of_run(concept, at_s, given, mark=address) for r in self.runs.values()]
 
     def idle(self, at_s: float) -> list[Message]:
         """The runs that have had nothing to do for a while."""
@@ -270,14 +270,14 @@ class DaskRuns:
             if since is not None and not run.is_idle and at_s - since >= IDLE_AFTER_S:
                 run.is_idle = True
                 mark = str(run.turns)
-                messages.append(run.teller.of_run("WorkflowIdle", since, {}, mark=mark))
+                messages.append(run.builder.of_run("WorkflowIdle", since, {}, mark=mark))
         return messages
 
     def heartbeat(self, at_s: float) -> list[Message]:
         pairs = {"HeartbeatSeconds": number(self.heartbeat_s)}
         mark = str(round(at_s * 1_000))
         runs = self.runs.values()
-        return [r.teller.of_run("WorkflowHeartbeat", at_s, pairs, mark=mark) for r in runs]
+        return [r.builder.of_run("WorkflowHeartbeat", at_s, pairs, mark=mark) for r in runs]
 
     def client_gone(self, client: str, at_s: float) -> list[Message]:
         """The client has left, and with it ends its run."""
@@ -298,14 +298,14 @@ class DaskRuns:
         elif run.failed:
             concept, reason = "WorkflowTerminated", f"{len(run.failed)} tasks have no result"
         ended_s = run.idle_since if run.idle_since is not None and not unfinished else at_s
-        return [*messages, run.teller.of_run(concept, ended_s, {"ErrorMessage": reason})]
+        return [*messages, run.builder.of_run(concept, ended_s, {"ErrorMessage": reason})]
 
     def closed(self, at_s: float) -> list[Message]:
         """The scheduler closes."""
         return [m for client in list(self.runs) for m in self.client_gone(client, at_s)]
 
     def _about(self, run: _Run, task: _Task, concept: str, at_s: float, pairs: Pairs) -> Message:
-        return run.teller.of_activity(
+        return run.builder.of_activity(
             concept, at_s, pairs, activity=task.key, kind=task.prefix, attempt=task.attempt
         )
 
@@ -317,7 +317,7 @@ def _host(details: Mapping[str, Any]) -> str | None:
 
 
 def _computed(
-    details: Mapping[str, Any], at_s: float, *, told: bool
+    details: Mapping[str, Any], at_s: float, *, is_running: bool
 ) -> tuple[float, dict[str, str | None]]:
     """When it was computed, by the worker's clock; what the scheduler's said goes with it."""
     startstops = details.get("startstops")
@@ -330,7 +330,7 @@ def _computed(
         return at_s, {}
     started_s = min(start for start, _ in computed)
     stopped_s = max(stop for _, stop in computed)
-    pairs: dict[str, str | None] = {} if told else {"ActivityExecuting": rfc3339(started_s)}
+    pairs: dict[str, str | None] = {} if is_running else {"ActivityExecuting": rfc3339(started_s)}
     pairs["Duration"] = number(sum(stop - start for start, stop in computed))
     pairs["ReceivedTime"] = rfc3339(at_s)
     return stopped_s, pairs

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
-FILE_BYTES_MAX = 64 << 10  # of a workflow's file told as text
-TAIL_BYTES_MAX = 4_096  # of a log that is told with a failure
+FILE_BYTES_MAX = 64 << 10  # of a workflow's file sent as text
+TAIL_BYTES_MAX = 4_096  # of a log that is sent with a failure
 VERSION_DIGITS = 16  # of a SHA-256
 HASHED_BYTES_MAX = 16 << 20  # a workflow's own files are small; data is not hashed here
 
@@ -107,7 +107,7 @@ def main_script() -> str | None:
     return os.path.abspath(path) if path else None
 
 
-def told_script(path: str | None, files: Files) -> tuple[str | None, str | None]:
+def script_facts(path: str | None, files: Files) -> tuple[str | None, str | None]:
     """A program as the pair WorkflowFile, and the version that its content makes."""
     found = files.content(path) if path else None
     if path is None or found is None:

@@ -92,7 +92,7 @@ class TocsinMonitoring(MonitoringHub):
         self._heartbeat.start()
 
     def close(self) -> None:
-        """Tell the end; wait for what is queued, and for the broker, only so long."""
+        """Report the end; wait for what is queued, and for the broker, only so long."""
         if not self.monitoring_hub_active or os.getpid() != self._process:
             return  # a child that was forked off has only a copy
         self.monitoring_hub_active = False
@@ -125,14 +125,14 @@ class TocsinMonitoring(MonitoringHub):
             if database is not None:
                 database.put(tagged)
             try:
-                self._tell(tagged)
-            except Exception as fault:  # whatever Parsl may say one day, the rest is told
+                self._handle(tagged)
+            except Exception as fault:  # whatever Parsl may say one day, the rest is sent
                 self._note(fault)
 
-    def _tell(self, tagged: Any) -> None:
+    def _handle(self, tagged: Any) -> None:
         kind, payload = tagged[0], tagged[1]
         with self._lock:
-            self._put(self._run.saw(str(getattr(kind, "name", kind)), payload, time.time()))
+            self._put(self._run.handle(str(getattr(kind, "name", kind)), payload, time.time()))
 
     def _beat(self) -> None:
         with self._lock:

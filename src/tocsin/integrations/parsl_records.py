@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Any, TypeVar
 
-from tocsin.integrations.files import Files, told_script
-from tocsin.integrations.telling import (
+from tocsin.integrations.files import Files, script_facts
+from tocsin.integrations.message_builder import (
     TEXT_CHARS_MAX,
-    Teller,
+    MessageBuilder,
     array,
     beginning,
     end,
@@ -22,7 +22,7 @@ from tocsin.integrations.telling import (
 from tocsin.wire.blackboard.messages import Message
 
 ENGINE = "parsl"
-TRIES_MAX = 100_000  # remembered; samples of tries long over are told without a start to count from
+TRIES_MAX = 100_000  # remembered; samples of tries long over are sent without a start to count from
 
 _EXIT_CODE = re.compile(r"BashExitFailure\([^()]{0,200}, (\d{1,3})\)")
 
@@ -57,7 +57,7 @@ class _Usage:
 class ParslRun:
     """Folds the monitoring messages of one Parsl run, in whatever order the radios bring them.
 
-    Parsl's times are local ones without a zone: `zone` is that of this machine unless told. What
+    Parsl's times are local ones without a zone: `zone` is that of this machine unless given. What
     workers say is by their clock, what the kernel says by this one's; of the former the time at
     which it was received goes with it.
     """
@@ -67,7 +67,7 @@ class ParslRun:
     heartbeat_s: float | None = None
     workers_tell: bool = True
     zone: tzinfo | None = None
-    teller: Teller | None = None
+    builder: MessageBuilder | None = None
     kinds: dict[str, str] = field(default_factory=dict)
     ended: dict[Try, float] = field(default_factory=dict)
     usage: dict[Try, _Usage] = field(default_factory=dict)
@@ -77,22 +77,22 @@ class ParslRun:
     skipped: int = 0
     completed_at: float | None = None
 
-    def saw(self, kind: str, payload: Any, received_s: float) -> list[Message]:
+    def handle(self, kind: str, payload: Any, received_s: float) -> list[Message]:
         """What one message says. Some kinds bring a list of them."""
-        told = _TOLD.get(kind)
-        if told is None:
+        handler = _HANDLERS.get(kind)
+        if handler is None:
             return []
         if not isinstance(payload, Mapping):
             items = payload if isinstance(payload, Iterable) else ()
             each = (item for item in items if isinstance(item, Mapping))
-            return [m for item in each for m in self.saw(kind, item, received_s)]
-        if self.teller is None and kind != "WORKFLOW_INFO":
+            return [m for item in each for m in self.handle(kind, item, received_s)]
+        if self.builder is None and kind != "WORKFLOW_INFO":
             return []
-        return told(self, payload, received_s)
+        return handler(self, payload, received_s)
 
     def closed(self, at_s: float, *, raised: BaseException | None = None) -> list[Message]:
         """The end, once all that there was to hear has been heard."""
-        if self.teller is None:
+        if self.builder is None:
             return []
         messages = []
         concept, reason = "WorkflowCompleted", None
@@ -105,25 +105,25 @@ class ParslRun:
             for task, attempt in sorted(self.unfinished.items()):
                 messages.append(self._about("ActivityCancelled", at_s, task, attempt, {}))
         ended_s = self.completed_at or at_s
-        messages.append(self.teller.of_run(concept, ended_s, {"ErrorMessage": end(reason)}))
-        self.teller = None
+        messages.append(self.builder.of_run(concept, ended_s, {"ErrorMessage": end(reason)}))
+        self.builder = None
         return messages
 
     def heartbeat(self, at_s: float) -> list[Message]:
-        if self.teller is None or not self.heartbeat_s:
+        if self.builder is None or not self.heartbeat_s:
             return []
         pairs = {"HeartbeatSeconds": number(self.heartbeat_s)}
-        return [self.teller.of_run("WorkflowHeartbeat", at_s, pairs, mark=str(round(at_s * 1000)))]
+        return [self.builder.of_run("WorkflowHeartbeat", at_s, pairs, mark=str(round(at_s * 1000)))]
 
     def _workflow(self, payload: Payload, received_s: float) -> list[Message]:
-        if self.teller is not None:  # the second one is the end
+        if self.builder is not None:  # the second one is the end
             self.completed_at = self._time(payload.get("time_completed"), received_s)
             return []
         run, name = payload.get("run_id"), str(payload.get("workflow_name") or ENGINE)
         if not run:
             return []
         began_s = self._time(payload.get("time_began"), received_s)
-        self.teller = Teller(ENGINE, str(run), name.removesuffix(".py"), began_s)
+        self.builder = MessageBuilder(ENGINE, str(run), name.removesuffix(".py"), began_s)
         texts, version = self._script(payload)
         pairs = {
             "WorkflowVersion": version,
@@ -135,14 +135,14 @@ class ParslRun:
             "HeartbeatSeconds": number(self.heartbeat_s),
             "WorkflowFile": texts,
         }
-        return [self.teller.of_run("WorkflowStarted", began_s, pairs)]
+        return [self.builder.of_run("WorkflowStarted", began_s, pairs)]
 
     def _script(self, payload: Payload) -> tuple[str | None, str | None]:
         """The program as a file of the workflow. Unless somebody gave a version, it makes one: the
         time of the start, which is what Parsl takes, would make every run another version."""
         given = str(payload.get("workflow_version") or "")
         own = None if given in str(payload.get("time_began") or "") else given
-        texts, version = told_script(self.script, self.files)
+        texts, version = script_facts(self.script, self.files)
         return texts, own or version
 
     def _task(self, payload: Payload, received_s: float) -> list[Message]:
@@ -154,7 +154,7 @@ class ParslRun:
         at_s = self._time(payload.get("timestamp"), received_s)
         if status == "pending":
             if attempt > 1:
-                return []  # the try before it was told as one that is tried again
+                return []  # the try before it was reported as one that is tried again
             self.unfinished[task] = attempt
             pairs = {"ParentActivity": array(_numbers(payload.get("task_depends")))}
             return [self._about("ActivityInitialized", at_s, task, attempt, pairs)]
@@ -176,7 +176,7 @@ class ParslRun:
     def _end(
         self, concept: str, at_s: float, key: Try, payload: Payload, *, reason: bool
     ) -> Message:
-        """The end of a try, by the worker's clock if it has told, so that its length is right."""
+        """The end of a try, by the worker's clock if that is known, so that its length is right."""
         usage = self.usage.get(key)
         pairs: dict[str, str | None] = dict(usage.pairs()) if usage is not None else {}
         if (ended_s := self.ended.get(key)) is not None:
@@ -208,7 +208,7 @@ class ParslRun:
         return [self._about("ActivityExecuting", at_s, task, attempt, pairs)]
 
     def _resources(self, payload: Payload, received_s: float) -> list[Message]:
-        assert self.teller is not None
+        assert self.builder is not None
         task, attempt = _try(payload)
         if task is None:
             return []
@@ -230,12 +230,12 @@ class ParslRun:
         }
         at_s = self._time(payload.get("timestamp"), received_s)
         kind = self.kinds.get(task, "")
-        return [self.teller.sample(at_s, pairs, activity=task, kind=kind, attempt=attempt)]
+        return [self.builder.sample(at_s, pairs, activity=task, kind=kind, attempt=attempt)]
 
     def _node(self, payload: Payload, received_s: float) -> list[Message]:
-        """A manager of workers says that it is there with every change; told is the first, and
+        """A manager of workers says that it is there with every change; reported is the first, and
         that it has gone."""
-        assert self.teller is not None
+        assert self.builder is not None
         id, is_here = str(payload.get("uid") or ""), bool(payload.get("active"))
         if not id or self.nodes.get(id, False) == is_here:
             return []
@@ -247,15 +247,15 @@ class ParslRun:
         }
         at_s = self._time(payload.get("timestamp"), received_s)
         return [
-            self.teller.of_run("WorkerJoined" if is_here else "WorkerLost", at_s, pairs, mark=id)
+            self.builder.of_run("WorkerJoined" if is_here else "WorkerLost", at_s, pairs, mark=id)
         ]
 
     def _about(
         self, concept: str, at_s: float, task: str, attempt: int, pairs: Mapping[str, str | None]
     ) -> Message:
-        assert self.teller is not None
+        assert self.builder is not None
         kind = self.kinds.get(task, "")
-        return self.teller.of_activity(
+        return self.builder.of_activity(
             concept, at_s, pairs, activity=task, kind=kind, attempt=attempt
         )
 
@@ -280,7 +280,7 @@ _ENDS: Mapping[str, tuple[str, bool]] = {
     "dep_fail": ("ActivitySkipped", True),
 }
 
-_TOLD: Mapping[str, Callable[[ParslRun, Payload, float], list[Message]]] = {
+_HANDLERS: Mapping[str, Callable[[ParslRun, Payload, float], list[Message]]] = {
     "WORKFLOW_INFO": ParslRun._workflow,
     "TASK_INFO": ParslRun._task,
     "WORKER_TASK_INFO": ParslRun._worker,

@@ -13,19 +13,19 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tocsin.archive.published import Manifest, published
-from tocsin.pipeline.clean import LATE_S
-from tocsin.pipeline.doubts import Doubts
-from tocsin.pipeline.found import Found
-from tocsin.pipeline.making import Making
-from tocsin.pipeline.numbers import OF_FILES
-from tocsin.pipeline.partial import BadFile, Input, Sizes, make_partial
-from tocsin.pipeline.places import has_files
-from tocsin.pipeline.plainly import told_plainly
-from tocsin.pipeline.reading import Limit, has_news, land, new_records
-from tocsin.pipeline.samples import Samples
-from tocsin.pipeline.standing import added, compacted, due
+from tocsin.pipeline.build import TableBuilder
+from tocsin.pipeline.fold.clean import LATE_S
+from tocsin.pipeline.fold.row_numbers import OF_FILES
+from tocsin.pipeline.locations import has_files
+from tocsin.pipeline.new_records import NewRecords
+from tocsin.pipeline.partials.merged_state import added, compacted, due
+from tocsin.pipeline.partials.partial import BadFile, Input, Sizes, make_partial
+from tocsin.pipeline.read.archive import Limit, has_news, land, new_records
+from tocsin.pipeline.read.bad_files import BadFileSearch
+from tocsin.pipeline.read.samples import Samples
+from tocsin.pipeline.spark.spark_errors import readable_errors
 from tocsin.pipeline.state import Partial, State, Window
+from tocsin.tables.published import Manifest, published
 
 # One aggregation has a union among sixty columns. With objects in a hash table it would first fill
 # that and then sort all the same: sorted from the start it is one pass, and spills where it must.
@@ -92,7 +92,7 @@ class Taken:
 def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
     """Bring the tables up to date. Running it again changes nothing."""
     state = State(job.tables)
-    with told_plainly(), state.held():
+    with readable_errors(), state.held():
         if job.rebuild or state.has_moved(job.window):
             start_over(spark, state, job)
         state.agree_on(job.window)
@@ -114,11 +114,11 @@ def already_made(job: Job) -> Done | None:
     standing = None if job.rebuild else published(job.tables)
     if standing is None or not state.partials_directory.is_dir():
         return None
-    with told_plainly(), state.held():
+    with readable_errors(), state.held():
         if state.has_moved(job.window):
             return None
         state.agree_on(job.window)
-        if has_news(job.archive, state.through(), job.window, state.ending()) is not False:
+        if has_news(job.archive, state.through(), job.window, state.last_event()) is not False:
             return None
         return None if is_behind(None, state, job) else Done(standing.manifest, False)
 
@@ -154,25 +154,25 @@ def make_tables(spark: SparkSession, state: State, job: Job, tell: Tell) -> Mani
         tell("compaction")
         compacted(spark, state, many, sizes_for(many))
     samples = Samples(spark, job.archive, job.window)
-    making = Making(spark, state, samples, sizes, job.silence_s)
-    return making.make(datetime.now(UTC), tell)
+    builder = TableBuilder(spark, state, samples, sizes, job.silence_s)
+    return builder.build(datetime.now(UTC), tell)
 
 
 def take_in(
     spark: SparkSession, state: State, job: Job, tell: Tell, limit: Limit | None = None
 ) -> Taken:
     """Fold what is new. A file that cannot be read is set aside, and the rest is not lost by it."""
-    doubts = Doubts(spark, job.archive, job.window)
+    search = BadFileSearch(spark, job.archive, job.window)
     while True:
         found = new_records(
             spark,
             job.archive,
             state.through(),
             job.window,
-            doubts.without,
+            search.without,
             state.positions(),
             limit or Limit(job.rows_max),
-            state.ending(),
+            state.last_event(),
         )
         if found is None:
             return Taken()
@@ -182,10 +182,10 @@ def take_in(
             _fold(spark, state, job, found)
             return Taken(True, found.bad_files, found.is_all)
         except (PySparkException, Py4JError) as error:
-            doubts.settle(found, error)
+            search.exclude_bad_file(found, error)
 
 
-def _unnamed(found: Found, state: State) -> Found:
+def _unnamed(found: NewRecords, state: State) -> NewRecords:
     """Without those files that an earlier part has set aside: each is named once."""
     if not found.bad_files:
         return found
@@ -194,7 +194,7 @@ def _unnamed(found: Found, state: State) -> Found:
     return replace(found, bad_files=left)
 
 
-def _fold(spark: SparkSession, state: State, job: Job, found: Found) -> None:
+def _fold(spark: SparkSession, state: State, job: Job, found: NewRecords) -> None:
     now = datetime.now(UTC)
     with ExitStack() as held:
         is_landed = not has_files(job.archive)

@@ -15,15 +15,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tocsin.archive.published import Published
-from tocsin.archive.published import require as standing_in
 from tocsin.errors.pipeline import QualityFailed
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
-from tocsin.pipeline.derive.schemas import RAN
-from tocsin.pipeline.numbers import crowds
-from tocsin.pipeline.places import on_this_disk
-from tocsin.pipeline.plainly import told_plainly
-from tocsin.pipeline.together import together
+from tocsin.pipeline.fold.row_numbers import crowds
+from tocsin.pipeline.locations import on_this_disk
+from tocsin.pipeline.spark.parallel import run_parallel
+from tocsin.pipeline.spark.schemas import RAN
+from tocsin.pipeline.spark.spark_errors import readable_errors
+from tocsin.tables.published import Published
+from tocsin.tables.published import require as standing_in
 
 SHOWN_MAX: Final = 5  # rows that a failed check names
 VALUE_CHARS_MAX: Final = 60
@@ -174,17 +174,17 @@ def findings(tables: Tables) -> list[Finding]:
         *(partial(_names_one, tables, key) for key in KEYS),
         lambda: [_adds_up(tables)],
     ]
-    return [each for some in together(work) for each in some]
+    return [each for some in run_parallel(work) for each in some]
 
 
-def findings_standing(spark: SparkSession, directory: Path) -> list[Finding]:
+def current_findings(spark: SparkSession, directory: Path) -> list[Finding]:
     """What every check finds in the version that stands; if newer ones were made meanwhile and its
     files are gone, in the one that stands then."""
 
     def checked(found: Published) -> list[Finding]:
         return findings(lambda name: spark.read.parquet(on_this_disk(found.directory / name)))
 
-    with told_plainly():
+    with readable_errors():
         found = standing_in(directory)
         try:
             return checked(found)

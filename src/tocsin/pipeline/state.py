@@ -23,10 +23,10 @@ from typing import Final
 import msgspec
 import pyarrow.parquet as pq
 
-from tocsin.archive.ending import Ending
-from tocsin.archive.naming import format_range, parse_range
+from tocsin.archive.file_names import format_range, parse_range
+from tocsin.archive.last_event import LastEvent
 from tocsin.errors.pipeline import BadPipelineOption, NoTables, PipelineBusy
-from tocsin.pipeline.places import shown
+from tocsin.pipeline.locations import shown
 
 STATE: Final = "_state"
 PARTIALS: Final = "partials"
@@ -65,7 +65,7 @@ class PartialFacts(msgspec.Struct, frozen=True):
     counts: dict[str, int] = {}
     positions: dict[str, int] = {}
     """Where to go on, by partition, if the archive is a topic of Kafka: see kafka_plan."""
-    ending: Ending | None = None
+    last_event: LastEvent | None = None
     """Its last event, by which the archive is known again."""
 
 
@@ -178,9 +178,11 @@ class State:
         """Every event up to this one is in a part."""
         return max((each.facts.last for each in self.partials()), default=0)
 
-    def ending(self) -> Ending | None:
+    def last_event(self) -> LastEvent | None:
         """The last event there is, as far as a part has one."""
-        found = [each.facts.ending for each in self.partials() if each.facts.ending is not None]
+        found = [
+            each.facts.last_event for each in self.partials() if each.facts.last_event is not None
+        ]
         return max(found, default=None)
 
     def positions(self) -> dict[str, int]:

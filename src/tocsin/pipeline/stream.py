@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tocsin.pipeline.job import Job, Taken, is_behind, make_tables, start_over, take_in
-from tocsin.pipeline.places import is_broker, is_directory, on_this_disk
-from tocsin.pipeline.plainly import told_plainly
+from tocsin.pipeline.locations import is_broker, is_directory, on_this_disk
 from tocsin.pipeline.source import register
+from tocsin.pipeline.spark.spark_errors import readable_errors
 from tocsin.pipeline.state import CHECKPOINT, State
 
 LOOK_S: Final = 1
@@ -67,7 +67,7 @@ def _nothing_more() -> None:
     """What is done about a new edition if nobody says."""
 
 
-class Streaming:
+class StreamJob:
     """A pipeline that keeps up, until it is stopped."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Streaming:
 
     def run(self) -> None:
         """Keep up until stopped; with `once`, until everything is done."""
-        with told_plainly(), self._state.held():
+        with readable_errors(), self._state.held():
             if self._job.rebuild:
                 start_over(self._spark, self._state, self._job)
             self._state.agree_on(self._job.window)

@@ -27,7 +27,7 @@ def broker_dispatcher(context: SoapContext, mailboxes: Mailboxes) -> Dispatcher:
         BoxService(port.runtime, mailboxes),
         OnvifService(context),
         properties,
-        MetadataService(),
+        MetadataService(port),
         BrokeredService(context, registrations, properties.handlers),
     ]
     return Dispatcher(context, services, reliable=ReliableReceiver(port, context.consumers))

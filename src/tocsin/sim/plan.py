@@ -7,14 +7,14 @@ from random import Random
 
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
+from tocsin.sim.faults.crashes import PlannedCrash, draw_crash
 from tocsin.sim.network import Weather
-from tocsin.sim.strikes import Strike, draw_strike
 
 SECONDS_LONG = 10_000.0  # longer than any run
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
+class SinkPlan:
     """How a sink behaves until it is calm: the chance of each answer that is not a plain yes."""
 
     trusted: bool
@@ -33,75 +33,99 @@ class Temper:
 class PublisherPlan:
     requests: int
     events_max: int  # of one request
-    abreast: int  # requests under way at a time; with one, order is promised
+    in_flight_max: int  # requests in flight at a time; with one, order is promised
     pace_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    """One broker of a run, with its clients and sinks."""
+
+    options: BrokerOptions
+    disk_ms_max: float
+    crashes: tuple[PlannedCrash, ...]
+    sinks: tuple[SinkPlan, ...]
+    publishers: tuple[PublisherPlan, ...]
+    subscriptions: int
+    boxes: int
+    streams: int
+    changes: int  # that the owners of subscriptions make
+    state_changes: int  # how often services keep something, or let it go
+    clock_set: float  # the chance that it shows another time after a restart
+    disk_full_at_ms: float | None
+    sync_fails_at_ms: float | None
+    box_backlog: int  # of SOAP message boxes
+    box_retain_s: float
+    redeliver_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One run."""
 
-    options: BrokerOptions
     weather: Weather
-    disk_ms_max: float
-    strikes: tuple[Strike, ...]
-    tempers: tuple[Temper, ...]
-    publishers: tuple[PublisherPlan, ...]
-    subscriptions: int
-    boxes: int
-    streams: int
-    changes: int  # that the owners of subscriptions make
-    keeps: int  # how often services keep something, or let it go
-    clock_set: float  # the chance that it tells another time after a restart
-    disk_full_at_ms: float | None
-    sync_fails_at_ms: float | None
+    brokers: tuple[BrokerPlan, ...]
 
 
 def draw_plan(random: Random) -> Plan:
-    publishers = tuple(_publisher(random) for _ in range(random.randint(1, 3)))
+    brokers = random.choice((1, 1, 2, 3))
     return Plan(
-        options=_options(random),
         weather=Weather(
             loss=random.choice((0.0, 0.02, 0.1, 0.25)),
             duplication=random.choice((0.0, 0.05, 0.2)),
             delay_ms_max=random.choice((1.0, 5.0, 40.0)),
         ),
-        disk_ms_max=random.choice((0.5, 4.0, 15.0)),
-        strikes=tuple(draw_strike(random) for _ in range(random.choice((0, 1, 1, 2, 2, 3)))),
-        tempers=tuple(_temper(random) for _ in range(random.randint(2, 4))),
-        publishers=publishers,
-        subscriptions=random.randint(2, 5),
-        boxes=random.randint(0, 2),
-        streams=random.randint(0, 2),
-        changes=random.choice((0, 2, 4, 8, 12)),
-        keeps=random.choice((0, 6, 20)),
-        clock_set=random.choice((0.0, 0.0, 0.5)),
-        disk_full_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
-        sync_fails_at_ms=random.uniform(20, 300) if random.random() < 0.15 else None,
+        brokers=tuple(_broker(random, share=1 / brokers) for _ in range(brokers)),
     )
 
 
-def _publisher(random: Random) -> PublisherPlan:
+def _broker(random: Random, share: float) -> BrokerPlan:
+    """`share`: how much of the work of a run is this broker's."""
+
+    def part(most: int) -> int:
+        return max(1, round(most * share))
+
+    return BrokerPlan(
+        options=_options(random),
+        disk_ms_max=random.choice((0.5, 4.0, 15.0)),
+        crashes=tuple(draw_crash(random) for _ in range(random.choice((0, 1, 1, 2, 2, 3)))),
+        sinks=tuple(_sink(random) for _ in range(random.randint(part(2), part(4)))),
+        publishers=tuple(_publisher(random, share) for _ in range(random.randint(1, part(3)))),
+        subscriptions=random.randint(part(2), part(5)),
+        boxes=random.randint(0, part(2)),
+        streams=random.randint(0, part(2)),
+        changes=random.choice((0, part(2), part(4), part(8), part(12))),
+        state_changes=random.choice((0, part(6), part(20))),
+        clock_set=random.choice((0.0, 0.0, 0.5)),
+        disk_full_at_ms=random.uniform(20, 300) if random.random() < 0.25 else None,
+        sync_fails_at_ms=random.uniform(20, 200) if random.random() < 0.35 else None,
+        box_backlog=random.choice((3, 10_000, 10_000)),
+        box_retain_s=random.choice((0.2, 60.0)),
+        redeliver_s=random.choice((0.1, 0.5)),
+    )
+
+
+def _publisher(random: Random, share: float) -> PublisherPlan:
     return PublisherPlan(
-        requests=random.randint(5, 16),
+        requests=max(4, round(random.randint(5, 16) * share)),
         events_max=random.choice((1, 1, 4)),
-        abreast=random.choice((1, 1, 3)),
+        in_flight_max=random.choice((1, 1, 3)),
         pace_ms=random.choice((0.5, 5.0, 30.0)),
     )
 
 
-def _temper(random: Random) -> Temper:
+def _sink(random: Random) -> SinkPlan:
     def sometimes(chance: float, highest: float) -> float:
         return random.uniform(0, highest) if random.random() < chance else 0.0
 
-    return Temper(
+    return SinkPlan(
         trusted=random.random() < 0.6,
         poison=random.random() < 0.3,
         failing=sometimes(0.4, 0.5),
         waiting=sometimes(0.3, 0.4),
         broken=sometimes(0.2, 0.2),
         slow=sometimes(0.3, 0.2),
-        leaving=sometimes(0.15, 0.1),
+        leaving=sometimes(0.25, 0.15),
         down_s=sometimes(0.3, 4.0),
         refusals=random.choice((0, 0, 1, 3)),
         rate_per_minute=random.choice((None, None, 1_200)),
@@ -114,7 +138,7 @@ def _options(random: Random) -> BrokerOptions:
     return BrokerOptions(
         batch_events_max=random.choice((1, 3, 4096)),
         intake_events_max=random.choice((4, 50_000)),
-        duplicates_window=random.choice((20, 100_000)),
+        duplicates_window=random.choice((6, 20, 100_000)),
         dead_letters_max=random.choice((2, 100_000)),
         kept_max=random.choice((2, 100_000)),
         save_cursors_s=random.choice((0.005, 0.1)),

@@ -6,26 +6,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tocsin.sim.checkers import Checkers
-from tocsin.sim.disk import FaultyDisk
-from tocsin.sim.keepers import Keepers
-from tocsin.sim.log_witness import LogWitness
+from tocsin.sim.faults.crashes import CrashPoint
 from tocsin.sim.network import Network
-from tocsin.sim.owners import Owners
-from tocsin.sim.plan import SECONDS_LONG, draw_plan
-from tocsin.sim.process import Process
-from tocsin.sim.publishers import Publisher
-from tocsin.sim.readers import StreamReader
-from tocsin.sim.sinks import Sink
-from tocsin.sim.strikes import Point
-from tocsin.sim.workload import POOL
+from tocsin.sim.plan import draw_plan
+from tocsin.sim.site import Site
 from tocsin.sim.world import Violation, World
 
 STORM_S_MAX = 5.0
 CALM_S_MAX = 300.0  # ample: nothing waits longer than a few seconds at a time
 LOOK_MS = 50
-DISK_FULL_MS = (50, 400)
-ROOM_BYTES_MAX = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +25,7 @@ class Report:
     failure: str | None
     steps: int
     virtual_s: float
+    brokers: int
     acknowledged: int
     delivered: int
     crashes: int
@@ -48,108 +38,47 @@ class Report:
 
 
 class Simulation:
-    """One world with everybody in it."""
+    """One world with several brokers, and everybody who talks to them."""
 
     def __init__(self, seed: int) -> None:
         self.world = world = World(seed)
-        self.plan = plan = draw_plan(world.random)
-        self.disk = FaultyDisk(f"simulated-{seed}", world.seen)
-        self.log = LogWitness(plan.options.duplicates_window)
-        self.checkers = Checkers(
-            world, self.log, all_may_drop=plan.options.backlog_age_s < SECONDS_LONG
-        )
+        plan = draw_plan(world.random)
         network = Network(world, plan.weather)
-        self.process = Process(world, plan, self.disk, self.checkers)
-        for number, temper in enumerate(plan.tempers):
-            sink = Sink(world, network, self.checkers, number, temper)
-            self.process.outgoing.sinks[sink.url] = sink
-        self.owners = Owners(world, plan, network, self.process, self.checkers)
-        self.keepers = Keepers(world, network, self.process, plan.keeps)
-        self.publishers = [
-            Publisher(world, network, self.process, self.log, number, publisher)
-            for number, publisher in enumerate(plan.publishers)
-        ]
-        self.streams = [
-            StreamReader(world, network, self.process, self.checkers, world.random.choice(POOL))
-            for _ in range(plan.streams)
-        ]
+        self.sites: list[Site] = []
+        for number in reversed(range(len(plan.brokers))):
+            # A broker pushes into those with higher numbers: a chain, and never a circle.
+            later = [site.machine.host for site in self.sites]
+            self.sites.insert(0, Site(world, plan.brokers[number], network, number, later))
 
     def run(self) -> None:
         """Faults until the work is done, then calm until everybody has what they are owed."""
-        self._begin()
         world = self.world
-        while not self._work_is_done() and world.elapsed_s < STORM_S_MAX:
+        for site in self.sites:
+            site.start()
+        while not all(site.is_done for site in self.sites) and world.elapsed_s < STORM_S_MAX:
             world.step()
-            self.process.reached(Point.ANY_STEP)
+            for site in self.sites:
+                site.machine.reached(CrashPoint.ANY_STEP)
         world.trace("calm")
         world.calm = True
-        self._mend_disk()
-        self.owners.wind_up()
+        for site in self.sites:
+            site.wind_up()
         calm_since_s = world.elapsed_s
         while (owed := self._what_is_owed()) is not None:
             if world.elapsed_s - calm_since_s > CALM_S_MAX:
                 raise Violation(f"after {CALM_S_MAX:.0f} s without faults: {owed}")
             self._pass(LOOK_MS)
-        self.process.compare_log()
-
-    def _begin(self) -> None:
-        world, plan = self.world, self.plan
-        self.process.start()
-        self.owners.start()
-        self.keepers.start()
-        for publisher in self.publishers:
-            publisher.start()
-        for stream in self.streams:
-            world.soon(0, 60, stream.connect)
-        if plan.disk_full_at_ms is not None:
-            world.after_ms(plan.disk_full_at_ms, self._fill_disk)
-        if plan.sync_fails_at_ms is not None:
-            world.after_ms(plan.sync_fails_at_ms, self._break_sync)
-
-    def _work_is_done(self) -> bool:
-        others_are = self.owners.is_done and self.keepers.is_done
-        return others_are and all(publisher.is_done for publisher in self.publishers)
+        for site in self.sites:
+            site.compare_logs()
 
     def _pass(self, milliseconds: float) -> None:
-        world = self.world
         over: list[bool] = []
-        world.after_ms(milliseconds, lambda: over.append(True))
+        self.world.after_ms(milliseconds, lambda: over.append(True))
         while not over:
-            world.step()
-
-    def _fill_disk(self) -> None:
-        if not self.world.calm:
-            room = self.world.random.randint(0, ROOM_BYTES_MAX)
-            self.disk.bytes_max = self.disk.size_bytes() + room
-            self.world.soon(*DISK_FULL_MS, self._mend_disk)
-
-    def _break_sync(self) -> None:
-        self.disk.sync_fails = not self.world.calm
-
-    def _mend_disk(self) -> None:
-        self.disk.bytes_max = None
-        if self.world.calm:
-            self.disk.sync_fails = False
+            self.world.step()
 
     def _what_is_owed(self) -> str | None:
-        broker = self.process.broker
-        if broker is None:
-            return "the broker does not run"
-        for publisher in self.publishers:
-            if not publisher.is_done:
-                return "an event is not acknowledged"
-        if not broker.is_idle():
-            return "something waits for the disk"
-        if self.process.dead_letters():
-            return "there are dead letters"
-        if broker.counters.dead_letters:
-            return f"the broker counts {broker.counters.dead_letters} dead letters"
-        if (owed := self.keepers.what_is_owed()) is not None:
-            return owed
-        for stream in self.streams:
-            if (owed := stream.is_owed()) is not None:
-                return owed
-        return self.checkers.what_is_owed(broker, self.process.cursors())
+        return next((owed for site in self.sites if (owed := site.what_is_owed())), None)
 
 
 def run_seed(seed: int) -> Report:
@@ -160,19 +89,21 @@ def run_seed(seed: int) -> Report:
     try:
         simulation.run()
     except Violation as violation:
-        failure = _told(seed, str(violation), world)
+        failure = _failure(seed, str(violation), world)
     except Exception:
-        failure = _told(seed, f"the code broke\n{traceback.format_exc()}", world)
+        failure = _failure(seed, f"the code broke\n{traceback.format_exc()}", world)
     finally:
-        simulation.disk.unregister()
+        for site in simulation.sites:
+            site.close()
     return Report(
         seed=seed,
         failure=failure,
         steps=world.steps,
         virtual_s=world.elapsed_s,
-        acknowledged=simulation.log.acknowledged,
-        delivered=simulation.checkers.taken,
-        crashes=simulation.process.falls,
+        brokers=len(simulation.sites),
+        acknowledged=sum(site.acknowledged for site in simulation.sites),
+        delivered=sum(site.delivered for site in simulation.sites),
+        crashes=sum(site.machine.crashes for site in simulation.sites),
         trace_hash=world.trace_hash,
         counters=dict(world.seen),
     )
@@ -181,7 +112,7 @@ def run_seed(seed: int) -> Report:
 def run_seeds(
     start: int, count: int, progress: Callable[[Report], None] | None = None
 ) -> Iterator[Report]:
-    """One seed after another; `progress` hears of each."""
+    """One seed after another; `progress` is called with each report."""
     for seed in range(start, start + count):
         report = run_seed(seed)
         if progress is not None:
@@ -189,5 +120,5 @@ def run_seeds(
         yield report
 
 
-def _told(seed: int, what: str, world: World) -> str:
+def _failure(seed: int, what: str, world: World) -> str:
     return "\n".join([f"seed {seed}: {what}", "the last that happened:", *world.last_lines()])

@@ -1,4 +1,4 @@
-"""Sinks: the far end of pushes and handshakes, with tempers of their own."""
+"""Sinks: the far end of pushes and handshakes, each with faults of its own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.broker.effects import Handshake, Push
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.event.stored import Stored
-from tocsin.sim.account import Account
-from tocsin.sim.checkers import Checkers
-from tocsin.sim.network import Network
-from tocsin.sim.plan import Temper
+from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.network import Network, Request, Response
+from tocsin.sim.plan import SinkPlan
 from tocsin.sim.workload import is_poison
 from tocsin.sim.world import Action, World
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
@@ -26,23 +26,23 @@ class Sink:
     """One address that events are pushed to."""
 
     def __init__(
-        self, world: World, network: Network, checkers: Checkers, number: int, temper: Temper
+        self, world: World, network: Network, checks: DeliveryCheck, name: str, plan: SinkPlan
     ) -> None:
         self._world = world
         self._network = network
-        self._checkers = checkers
-        self._temper = temper
-        self._up_at_ns = world.now_ns + int(temper.down_s * 1e9)
-        self._refusals_left = temper.refusals
-        self.url = f"http://sink-{number}.example/"
-        if temper.trusted:
-            checkers.trusted.add(self.url)
+        self._checks = checks
+        self._plan = plan
+        self._up_at_ns = world.now_ns + int(plan.down_s * 1e9)
+        self._refusals_left = plan.refusals
+        self.url = f"http://{name}.example/"
+        network.hosts[f"{name}.example"] = self
+        if plan.trusted:
+            checks.trusted.add(self.url)
 
     def push(
         self,
         push: Push,
-        account: Account,
-        took: Callable[[], None],
+        took: Action,
         done: Callable[[Outcome], None],
     ) -> None:
         """Have the request arrive, or not; `took` is called when the sink accepts it."""
@@ -55,18 +55,17 @@ class Sink:
             world.after_ms(timeout_ms, lambda: done(TIMED_OUT))
             return
         delay_ms = self._network.delay_ms()
-        if world.fault(self._temper.slow):
+        if world.fault(self._plan.slow):
             world.seen["sink slow"] += 1
             delay_ms += timeout_ms
             world.after_ms(timeout_ms, lambda: done(TIMED_OUT))
-            world.after_ms(delay_ms, lambda: self._arrive(push, account, took, _to_nobody))
+            world.after_ms(delay_ms, lambda: self._arrive(push, took, _to_nobody))
             return
-        world.after_ms(delay_ms, lambda: self._arrive(push, account, took, done))
+        world.after_ms(delay_ms, lambda: self._arrive(push, took, done))
 
     def _arrive(
         self,
         push: Push,
-        account: Account,
         took: Action,
         done: Callable[[Outcome], None],
     ) -> None:
@@ -74,7 +73,6 @@ class Sink:
         outcome = self._answer(push.events)
         world.trace(f"{self.url} answers {describe(outcome)}")
         if outcome == YES:
-            self._checkers.took(account, push.events)
             took()
         if self._network.loses():
             world.after_ms(push.timeout_s * 1e3, lambda: done(TIMED_OUT))
@@ -82,24 +80,29 @@ class Sink:
             world.after_ms(self._network.delay_ms(), lambda: done(outcome))
 
     def _answer(self, events: list[Stored]) -> Outcome:
-        world, temper = self._world, self._temper
-        if not world.calm and temper.poison and any(is_poison(s.event) for s in events):
+        world, plan = self._world, self._plan
+        if not world.calm and plan.poison and any(is_poison(s.event) for s in events):
             return self._seen("sink refuses an event", Answered(400))
-        if world.fault(temper.failing):
+        if world.fault(plan.failing):
             return self._seen("sink fails", Answered(500))
-        if world.fault(temper.waiting):
+        if world.fault(plan.waiting):
             patience_s = world.random.choice((0.0, 0.2, 5.0))
             status = world.random.choice((429, 503))
             return self._seen("sink asks for patience", Answered(status, patience_s))
-        if world.fault(temper.broken):
+        if world.fault(plan.broken):
             return self._seen("sink answers garbage", Failed("not HTTP", reachable=True))
-        if world.fault(temper.leaving):
+        if world.fault(plan.leaving):
             return self._seen("sink is gone", Answered(410))
         return YES
 
     def _seen(self, what: str, outcome: Outcome) -> Outcome:
         self._world.seen[what] += 1
         return outcome
+
+    def handle(self, request: Request, respond: Callable[[Response], None]) -> None:
+        """A service posts something that is no event: the end of a subscription, a profile."""
+        status = 500 if self._world.fault(self._plan.failing) else 204
+        respond(Response(HttpAnswer(status, {}, b"")))
 
     def handshake(
         self,
@@ -117,8 +120,8 @@ class Sink:
             world.seen["handshake declined"] += 1
             world.soon(0.1, 30, lambda: done(Refused("not now")))
             return
-        self._checkers.consents.add(self.url)
-        consent = Allowed(self._temper.rate_per_minute)
+        self._checks.consents.add(self.url)
+        consent = Allowed(self._plan.rate_per_minute)
         if world.fault(0.3):
             world.seen["handshake by call back"] += 1
             world.soon(0.1, 30, lambda: done(Refused("accepted for later")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 
@@ -44,14 +45,23 @@ POOL: tuple[Want, ...] = tuple(
     Want(number, msgspec.Raw(msgspec.json.encode(wants)), read_filters(wants))
     for number, wants in enumerate(WANTS)
 )
-BY_TEXT = {bytes(want.raw): want for want in POOL}
+_by_text = {bytes(want.raw): want for want in POOL}
+_answers: dict[tuple[int, str, str, str | None, str | None], bool] = {}
 
-_answers: dict[tuple[int, str, str, str | None], bool] = {}
+
+def want_of(raw: msgspec.Raw) -> Want:
+    """The filter that a subscription was stored with; services write their own."""
+    text = bytes(raw)
+    want = _by_text.get(text)
+    if want is None:
+        filter = read_filters(msgspec.json.decode(text))
+        want = _by_text[text] = Want(len(_by_text), msgspec.Raw(text), filter)
+    return want
 
 
 def wants(want: Want, event: Event) -> bool:
     """The naive definition; remembered by shape, because an event's padding changes nothing."""
-    shape = (want.number, event.topic, event.type, event.subject)
+    shape = (want.number, event.topic, event.type, event.subject, event.datacontenttype)
     answer = _answers.get(shape)
     if answer is None:
         answer = _answers[shape] = matches(want.filter, event)
@@ -69,6 +79,15 @@ def draw_event(random: Random, source: str, number: int) -> Event:
         subject=f"{level}{kind}",
         data=msgspec.json.encode({"level": level, "kind": kind, "padding": padding}),
     )
+
+
+_MARKER = re.compile(rb'marker="([^"]+)"')
+
+
+def marker_of(data: bytes | None) -> str | None:
+    """What names an event whose id the broker gives: the attribute that its publisher put there."""
+    found = _MARKER.search(data or b"")
+    return None if found is None else found[1].decode()
 
 
 def is_poison(event: Event) -> bool:

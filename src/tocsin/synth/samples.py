@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tocsin.archive.naming import (
+from tocsin.archive.file_names import (
     DEADLETTERS,
     DELIVERIES,
     DISCOVERIES,
@@ -17,8 +17,8 @@ from tocsin.archive.naming import (
     date_of,
     format_date,
 )
+from tocsin.archive.parquet_writer import write_file
 from tocsin.archive.samples import SCHEMAS
-from tocsin.archive.writing import write_file
 from tocsin.synth.world import HOUR_MS
 
 US_PER_HOUR: Final = HOUR_MS * 1_000

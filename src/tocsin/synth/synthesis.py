@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.naming import date_of
+from tocsin.archive.file_names import date_of
 from tocsin.errors.disk import DataDirectoryUnusable
 from tocsin.errors.settings import BadSetting
 from tocsin.ontology import built_in

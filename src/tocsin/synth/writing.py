@@ -10,9 +10,9 @@ from typing import Self
 
 import pyarrow as pa
 
-from tocsin.archive.naming import UNFINISHED, format_date, format_range
-from tocsin.archive.parquet import COUNT_KEY, DATE_KEY, FIRST_KEY, LAST_KEY
-from tocsin.archive.writing import ROW_GROUP_ROWS, sync_folder, write_file
+from tocsin.archive.file_names import UNFINISHED, format_date, format_range
+from tocsin.archive.parquet_reader import COUNT_KEY, DATE_KEY, FIRST_KEY, LAST_KEY
+from tocsin.archive.parquet_writer import ROW_GROUP_ROWS, sync_folder, write_file
 
 
 def write_events(batches: Sequence[pa.RecordBatch], directory: Path, date: str) -> None:

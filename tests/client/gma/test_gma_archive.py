@@ -125,8 +125,8 @@ def test_an_archive_whose_program_takes_nothing_has_producers_wait(
             producer.emit("Alarm", {"N": number, "Text": "x" * 60_000})
         until(lambda: feed.sent > 10)
         time.sleep(0.2)
-        assert archive._reception is not None
-        assert len(archive._reception.inbox._arrivals) < 40
+        assert archive._producer_peers is not None
+        assert len(archive._producer_peers.inbox._arrivals) < 40
 
         assert numbers(archive, 200) == list(range(200))
         assert feed.flush(5)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma import connection as connection_module
-from tocsin.client.gma import guest as guest_module
+from tocsin.client.gma import listener as listener_module
 from tocsin.errors import CannotReachBroker
 
 
@@ -166,7 +166,7 @@ def test_a_message_that_never_becomes_whole_is_not_waited_for(
 def test_a_connection_that_asks_nothing_is_closed_in_the_end(
     producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guest_module, "IDLE_S_MAX", 0.2)
+    monkeypatch.setattr(listener_module, "IDLE_S_MAX", 0.2)
     idle = RawPeer.call(str(producer.address))
     subscribed = RawPeer.call(str(producer.address))
     subscribed.say(subscribe_request("Alarm"))
@@ -193,7 +193,7 @@ def test_one_who_asks_and_does_not_read_is_no_longer_listened_to(producer: Produ
     with pytest.raises(TimeoutError):
         ask_for_ever()
 
-    [guest] = [each for each in producer._serving._guests if each.connection.is_clogged]
+    [guest] = [each for each in producer._consumer_peers.peers if each.connection.is_clogged]
     assert guest.connection.unread_bytes < 4 << 20
     peer.close()
 

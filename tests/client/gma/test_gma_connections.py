@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 from gma_peers import PROTOCOL, RawPeer, event, raw_listener, until
 
-from tocsin.client.gma import Consumer, Producer, inbox, unfinished
+from tocsin.client.gma import Consumer, Producer, connection, inbox
 from tocsin.client.gma import connection as connection_module
-from tocsin.client.gma.deadline import Deadline
+from tocsin.client.gma.connection import Deadline
 from tocsin.wire.framing import framed
 
 NAMES_REQUEST = f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="1"/>'.encode()
@@ -89,10 +89,10 @@ def test_a_deadline_goes_on_with_what_was_left() -> None:
 def test_who_is_gone_leaves_nothing_to_collect(said: bytes) -> None:
     with Producer() as producer, Consumer(listen="127.0.0.1:0") as archive:
         producer.offer("Load", lambda _: {})
-        assert archive._reception is not None
+        assert archive._producer_peers is not None
         for address, here in (
-            (producer.address, producer._serving._guests),
-            (archive.address, archive._reception._visitors),
+            (producer.address, producer._consumer_peers.peers),
+            (archive.address, archive._producer_peers.peers),
         ):
             peer = RawPeer.call(str(address))
             until(lambda here=here: here)
@@ -108,12 +108,12 @@ def test_who_is_gone_leaves_nothing_to_collect(said: bytes) -> None:
 def test_all_who_begin_messages_have_one_limit_and_who_begins_small_ones_is_safe(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(unfinished, "ALL_BYTES_MAX", 300_000)
+    monkeypatch.setattr(connection, "ALL_BYTES_MAX", 300_000)
     half = struct.pack(">I", 200_000) + b"<" * 100_000
     request = framed(NAMES_REQUEST)
     with Producer() as producer:
         producer.offer("Load", lambda _: {})
-        guests = producer._serving._guests
+        guests = producer._consumer_peers.peers
         peers = [RawPeer.call(str(producer.address)) for _ in range(6)]
         for peer in peers:
             peer.send(half)
@@ -127,7 +127,7 @@ def test_all_who_begin_messages_have_one_limit_and_who_begins_small_ones_is_safe
         for peer in (*peers, small):
             peer.close()
         until(lambda: not guests)
-        assert producer._serving.unfinished._bytes == 0
+        assert producer._consumer_peers.partial_messages._bytes == 0
 
 
 def test_who_asks_much_and_does_not_read_is_not_answered_ahead() -> None:
@@ -143,7 +143,7 @@ def test_who_asks_much_and_does_not_read_is_not_answered_ahead() -> None:
             assert len(consumer.event_names()) == 990
 
         assert time.monotonic() - began_s < 2
-        unread = [guest.connection.unread_bytes for guest in producer._serving._guests]
+        unread = [guest.connection.unread_bytes for guest in producer._consumer_peers.peers]
         assert max(unread) < 2 << 20
         for _ in range(20):
             assert "EventNamesReply" in peers[0].hear()  # who reads on is answered further

@@ -19,7 +19,7 @@ from gma_peers import (
 )
 
 from tocsin.client.gma import Consumer, EventName, Producer, inbox
-from tocsin.client.gma import intake as intake_module
+from tocsin.client.gma import subscription as subscription_module
 from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker
 
 
@@ -284,16 +284,16 @@ def test_where_there_is_a_log_a_subscription_goes_on_where_it_was() -> None:
 def test_a_producer_that_stays_away_ends_the_subscription_in_the_end(
     producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake_module, "RECONNECT_S_MAX", 0.3)
+    monkeypatch.setattr(subscription_module, "RECONNECT_S_MAX", 0.3)
     assert producer.address is not None
     with proxied(producer.address) as proxy, Consumer(proxy.address) as consumer:
         subscription = consumer.subscribe("Alarm")
         producer.emit("Alarm", {"N": 1})
 
-        until(lambda: subscription._intake.inbox._arrivals)
+        until(lambda: subscription._receiver.inbox._arrivals)
         proxy.stop()
 
-        until(lambda: subscription._intake.why)
+        until(lambda: subscription._receiver.why)
         assert subscription.take(5)["N"] == 1  # type: ignore[index]
         with pytest.raises(CannotReachBroker):
             next(subscription)
@@ -369,7 +369,7 @@ def test_a_program_that_takes_nothing_has_the_producer_wait(
         until(lambda: producer.dropped)
         time.sleep(0.1)
         # A read of 256 KiB brings a few at once; the rest is not read.
-        assert len(subscription._intake.inbox._arrivals) < 40
+        assert len(subscription._receiver.inbox._arrivals) < 40
 
         numbers = []
         while (each := subscription.take(0.5)) is not None:

@@ -18,7 +18,7 @@ from tocsin.client.gma.elements import (
     stamp_of,
     values_of,
 )
-from tocsin.client.gma.made import Made, made_of
+from tocsin.client.gma.encoded_event import EncodedEvent, encode_events
 from tocsin.errors import BadEvent, BadMessage, BadSetting
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.value import Quantity
@@ -153,7 +153,7 @@ def test_what_a_call_made_may_be_one_event_or_several_or_none() -> None:
     whole = event_of(LOAD, {"Load1": 3}, host="", now=NOW)
 
     def loads(result: object) -> list[object]:
-        found = made_of(LOAD, result, host="h", now=NOW)  # type: ignore[arg-type]
+        found = encode_events(LOAD, result, host="h", now=NOW)  # type: ignore[arg-type]
         return [made.event["Load1"] for made in found]
 
     assert loads({"Load1": 1}) == [1]
@@ -169,11 +169,13 @@ def test_what_a_call_made_may_be_one_event_or_several_or_none() -> None:
 )  # fmt: skip
 def test_what_is_no_event_is_an_error_that_says_so(result: object) -> None:
     with pytest.raises(BadEvent):
-        made_of(LOAD, result, host="h", now=NOW)  # type: ignore[arg-type]
+        encode_events(LOAD, result, host="h", now=NOW)  # type: ignore[arg-type]
 
 
 def test_filters_see_the_elements_with_their_units() -> None:
-    made = Made(event_of(LOAD, {"Load5": 5.0, "Free": Quantity(2, "GiB")}, host="h", now=NOW))
+    made = EncodedEvent(
+        event_of(LOAD, {"Load5": 5.0, "Free": Quantity(2, "GiB")}, host="h", now=NOW)
+    )
 
     assert made.passes(parse_filter("Load5 >= 5.0 and Free > 1 GB"))
     assert not made.passes(parse_filter("Load5 > 5.0"))

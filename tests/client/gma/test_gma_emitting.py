@@ -101,12 +101,12 @@ def test_a_parameter_chooses_among_the_events_that_happen(
         consumer.query("Disk", Device="sdc")
 
 
-@pytest.mark.parametrize("name", ["Bare", "Made"])
+@pytest.mark.parametrize("name", ["Bare", "EncodedEvent"])
 @pytest.mark.parametrize("spelled", ["Period", "period"])
 def test_a_query_is_for_now_whatever_period_it_says(
     producer: Producer, consumer: Consumer, name: str, spelled: str
 ) -> None:
-    producer.offer("Made", lambda parameters: {"N": len(parameters)})
+    producer.offer("EncodedEvent", lambda parameters: {"N": len(parameters)})
     producer.emit("Bare", {"N": 0})
 
     assert consumer.query(name, **{spelled: "10s"})["N"] == 0

@@ -10,7 +10,14 @@ from itertools import pairwise
 import pytest
 from gma_peers import PROTOCOL, RawPeer, counting, subscribe_request, until
 
-from tocsin.client.gma import Consumer, EventName, PerformanceEvent, Producer, Quantity, guest
+from tocsin.client.gma import (
+    Consumer,
+    EventName,
+    PerformanceEvent,
+    Producer,
+    Quantity,
+    consumer_peers,
+)
 from tocsin.client.gma import demand as demand_module
 from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused
 
@@ -251,7 +258,7 @@ def test_a_slow_offer_delays_no_other_and_is_called_once_at_a_time(
     producer: Producer, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demand_module, "MAKING_S_MAX", 0.1)
-    monkeypatch.setattr(guest, "MAKING_S_MAX", 0.3)
+    monkeypatch.setattr(consumer_peers, "MAKING_S_MAX", 0.3)
     release = threading.Event()
     inside: list[int] = []
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.gma.backlog import Backlog
-from tocsin.client.gma.gate import Gate
 from tocsin.client.gma.inbox import Arrival, Inbox
+from tocsin.client.gma.loop import Gate
 from tocsin.client.gma.outbox import Outbox
-from tocsin.client.gma.reception import Remembered
+from tocsin.client.gma.producer_peers import Remembered
 from tocsin.client.gma.schedule import PAUSE_S_MAX, Beats, pause_s
 from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import EventName
@@ -204,7 +204,7 @@ def test_who_waits_at_the_gate_goes_on_when_there_is_room() -> None:
 
 
 def test_what_is_remembered_of_feeds_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.client.gma.reception.REMEMBERED_MAX", 3)
+    monkeypatch.setattr("tocsin.client.gma.producer_peers.REMEMBERED_MAX", 3)
     remembered = Remembered()
     for number in range(5):
         remembered.is_new("one", f"e{number}")

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 from gma_peers import PARAMETERS, PROTOCOL, RawPeer, counting, subscribe_request, until
 
-from tocsin.client.gma import Consumer, Producer
+from tocsin.client.gma import Consumer, Producer, consumer_peers, listener
 from tocsin.client.gma import backlog as backlog_module
-from tocsin.client.gma import serving as serving_module
 from tocsin.errors import BadSetting, CannotReachBroker
 
 
@@ -49,7 +48,7 @@ def test_a_producer_that_closes_ends_its_subscriptions(
 
     producer.close()
 
-    until(lambda: subscription._intake.why)
+    until(lambda: subscription._receiver.why)
     assert subscription.ended is None  # not before everything that came was taken
     assert [event["N"] for event in subscription] == [1, 2]
     assert "ended the subscription" in (subscription.ended or "")
@@ -169,8 +168,8 @@ def test_a_consumer_that_never_reads_again_is_cut_off(
 def test_there_is_room_for_so_many_connections_and_subscriptions(
     producer: Producer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(serving_module, "CONNECTIONS_MAX", 2)
-    monkeypatch.setattr(serving_module, "SUBSCRIPTIONS_MAX", 1)
+    monkeypatch.setattr(listener, "CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(consumer_peers, "SUBSCRIPTIONS_MAX", 1)
     producer.offer("Alarm")
     assert producer.address is not None
     one, two = RawPeer.call(producer.address), RawPeer.call(producer.address)
@@ -182,7 +181,7 @@ def test_there_is_room_for_so_many_connections_and_subscriptions(
     three = RawPeer.call(producer.address)
 
     assert three.hear_end() == []
-    assert "turned a connection away" in caplog.text
+    assert "refused a connection" in caplog.text
     for peer in (one, two, three):
         peer.close()
 

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from gma_peers import PROTOCOL, RawPeer, event, proxied, raw_listener, until
 
-from tocsin.client.gma import Consumer, Producer, inbox
-from tocsin.client.gma import call as call_module
-from tocsin.client.gma import intake as intake_module
+from tocsin.client.gma import Consumer, Producer, inbox, outgoing_connection
+from tocsin.client.gma import subscription as subscription_module
 from tocsin.errors import BrokerRefused
 
 NAMES = [f"Kind{number}" for number in range(8)]
@@ -305,7 +304,7 @@ def test_one_who_agrees_too_late_is_told_that_it_is_over(
 def test_however_many_feeds_wait_for_answers_none_is_forgotten(
     archive: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_module, "FLIGHTS_MAX", 4)
+    monkeypatch.setattr(outgoing_connection, "FLIGHTS_MAX", 4)
     with Producer(None) as producer, proxied(str(archive.address)) as proxy:
         for name in NAMES:
             producer.offer(name)
@@ -328,7 +327,7 @@ def test_however_many_feeds_wait_for_answers_none_is_forgotten(
 def test_a_feed_that_leaves_makes_room_for_the_others(
     producer: Producer, archive: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_module, "FLIGHTS_MAX", 1)
+    monkeypatch.setattr(outgoing_connection, "FLIGHTS_MAX", 1)
     one, other = (producer.push_to(str(archive.address), name) for name in NAMES[:2])
     until(lambda: one.state == other.state == "open")
     producer.emit("Kind0", {"N": 1})
@@ -375,7 +374,7 @@ def test_a_subscription_that_nobody_takes_from_holds_up_no_other(
     listening: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inbox.Inbox.__init__, "__defaults__", (5, 1 << 30))
-    monkeypatch.setattr(intake_module, "HELD_S_MAX", 0.1)
+    monkeypatch.setattr(subscription_module, "HELD_S_MAX", 0.1)
     with proxied(str(listening.address)) as proxy, Consumer(proxy.address) as consumer:
         idle = consumer.subscribe("Load", period=0.01)
         busy = consumer.subscribe("Load", period=0.02)
@@ -384,7 +383,7 @@ def test_a_subscription_that_nobody_takes_from_holds_up_no_other(
         assert consumer.query("Load")["Load5"] == 5.5
 
         until(lambda: proxy.connections == 2)
-        assert len(idle._intake.inbox._arrivals) < 12
+        assert len(idle._receiver.inbox._arrivals) < 12
         for _ in range(20):
             assert idle.take(5) is not None
 
@@ -396,7 +395,7 @@ def test_ending_a_subscription_that_nobody_takes_from_frees_the_others(
     with Consumer(listening.address) as consumer:
         idle = consumer.subscribe("Load", period=0.01)
         busy = consumer.subscribe("Load", period=0.02)
-        until(lambda: idle._intake.inbox._was_full)
+        until(lambda: idle._receiver.inbox._was_full)
         began_s = time.monotonic()
         idle.unsubscribe()
 

@@ -73,7 +73,7 @@ def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Produ
     peer.hear_end()
     peer.close()
 
-    until(lambda: not producer._serving._guests)
+    until(lambda: not producer._consumer_peers.peers)
 
 
 def test_one_who_speaks_tls_to_plain_frames_is_told(made: Path) -> None:

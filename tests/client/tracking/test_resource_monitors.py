@@ -167,7 +167,7 @@ def test_a_monitor_that_hangs_is_given_up_and_the_workflow_goes_on(
     register_monitor("NetLatency", lambda: 0.25)
     heard = Heard("Event", "Cost", "NetLatency")
     with heard.workflow(tmp_path) as run:
-        run.attendant._deadline_s = 0.05
+        run.monitors._deadline_s = 0.05
         with run.activity("align"):
             assert eventually(lambda: calls == [1])
             time.sleep(0.1)

@@ -61,7 +61,7 @@ def test_a_file_cut_anywhere_gives_the_messages_that_are_whole(
         path = spool_file.create(Path(directory), BROKER, "left")
         path.append(messages(*range(count)))
         whole = path.path.read_bytes()
-        path.leave()
+        path.abandon()
         cut = data.draw(st.integers(0, len(whole)))
         path.path.write_bytes(whole[:cut])
 

@@ -306,7 +306,7 @@ def noted(broker: Served, words: str, peer: Peer | None = None, wait_s: float = 
 
 
 def complaints(broker: Served) -> list[str]:
-    """Lines of the log that tell of a failure of ours."""
+    """Connectors of the log that tell of a failure of ours."""
     return [line for line in broker.said().splitlines() if not GOOD_LINE.match(line)]
 
 

@@ -17,7 +17,7 @@ from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.gma.messages import Element, PerformanceEvent
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.normal import to_event
-from tocsin.wire.gma.thinning import Thinning
+from tocsin.wire.gma.period_filter import PeriodFilter
 from tocsin.wire.gma.write import event_element
 
 NS = 1_000_000_000
@@ -40,8 +40,10 @@ class Outlet:
 def stream_to(
     outlet: Outlet, *, context: bool = False, period_s: float | None = None
 ) -> EventStream:
-    thinning = None if period_s is None else Thinning(period_s)
-    return EventStream(outlet, "12", with_context=context, thinning=thinning, on_end=lambda _: None)
+    period_filter = None if period_s is None else PeriodFilter(period_s)
+    return EventStream(
+        outlet, "12", with_context=context, period_filter=period_filter, on_end=lambda _: None
+    )
 
 
 def performance(load5: float = 1.5, host: str = "foo.gov", name: str = "UptimeCPULoad") -> Event:

@@ -30,7 +30,7 @@ class Consumer:
         self._frames: list[bytes] = []
         self.conversation = c.Conversation(frozenset({c.CONSUMER}))
 
-    async def next(self) -> c.Happening:
+    async def next(self) -> c.Received:
         while not self._frames:
             data = await self._reader.read(1 << 16)
             if not data:
@@ -41,7 +41,7 @@ class Consumer:
     def say(self, message: m.Message) -> None:
         self._writer.write(framed(write(message)))
 
-    def accept(self, asked: c.Happening, *, acknowledge: bool = True) -> c.Subscription:
+    def accept(self, asked: c.Received, *, acknowledge: bool = True) -> c.Subscription:
         assert isinstance(asked, c.SubscribeAsked)
         options = asked.request.options
         assert options is not None

@@ -53,7 +53,7 @@ class Listener(threading.Thread):
                     reply = self._reply(conversation, conversation.receive(read(frame)))
                     connection.sendall(framed(write(reply)))
 
-    def _reply(self, conversation: c.Conversation, happening: c.Happening) -> m.Message:
+    def _reply(self, conversation: c.Conversation, happening: c.Received) -> m.Message:
         match happening:
             case c.SubscribeAsked(request=request) if self.is_willing:
                 assert request.options is not None

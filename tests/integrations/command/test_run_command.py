@@ -18,7 +18,7 @@ import pytest
 
 from served import Served
 from tocsin.integrations.command.jobs import job_of
-from tocsin.integrations.command.telling import name_of
+from tocsin.integrations.command.reporter import name_of
 
 NOWHERE = "http://127.0.0.1:9"
 TOCSIN = (sys.executable, "-m", "tocsin", "run")

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from served import ROOT
 from tocsin.errors.evolution import BadWorkflowFile
 from tocsin.integrations.files import DiskFiles
-from tocsin.integrations.snakemake_plan import Facts
-from tocsin.integrations.snakemake_sources import sources_of
-from tocsin.integrations.workflow_files.reading import read_workflow
-from tocsin.integrations.workflow_files.snake_links import fits
+from tocsin.integrations.snakemake.plan import Facts
+from tocsin.integrations.snakemake.sources import sources_of
+from tocsin.integrations.workflow_files.snakefile_links import fits
 from tocsin.integrations.workflow_files.sources import FILE_BYTES_MAX
+from tocsin.integrations.workflow_files.workflow import read_workflow
 from tocsin.monitor.evolution.changes import compare
 from tocsin.monitor.evolution.definition import Activity, Definition
 

@@ -41,11 +41,11 @@ SIDES = st.sampled_from([0, 1])
 class Side:
     """One party, what it has yet to decide on, and what is on its way to it."""
 
-    def __init__(self, plays: frozenset[str], prefix: str) -> None:
+    def __init__(self, roles: frozenset[str], prefix: str) -> None:
         numbers = iter(range(1, 1_000_000))
-        self.plays = plays
+        self.roles = roles
         self.conversation = Conversation(
-            plays, lambda: f"{prefix}{next(numbers)}", subscriptions_max=SUBSCRIPTIONS_MAX
+            roles, lambda: f"{prefix}{next(numbers)}", subscriptions_max=SUBSCRIPTIONS_MAX
         )
         self.inbox: deque[m.Message] = deque()
         self.undecided: list[m.SubscribeRequest] = []
@@ -72,7 +72,7 @@ class TwoSides(RuleBasedStateMachine):
         waiting = len(side.undecided) + len(side.unanswered) + len(conversation._asking)
         if len(conversation.subscriptions) + waiting >= SUBSCRIPTIONS_MAX:
             return
-        role = data.draw(st.sampled_from(sorted(side.plays))) if tell else None
+        role = data.draw(st.sampled_from(sorted(side.roles))) if tell else None
         request, _ = conversation.subscribe(LOAD, options=m.Options(role=role) if tell else None)
         side.requests.append(request.request_id)
         self.say(who, request)
@@ -92,7 +92,7 @@ class TwoSides(RuleBasedStateMachine):
         chosen = [
             each
             for each in side.conversation.subscriptions
-            if PRODUCER in side.plays and each.peer_role != PRODUCER
+            if PRODUCER in side.roles and each.peer_role != PRODUCER
         ]
         if chosen:
             side.numbered += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tocsin.archive.naming import FRESH, parse_date
+from tocsin.archive.file_names import FRESH, parse_date
 from tocsin.errors.archive import NoArchive
 
 USUAL = "archive"

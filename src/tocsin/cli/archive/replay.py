@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.ending import last_event
-from tocsin.archive.letting_go import day_of
-from tocsin.archive.parquet import read_piece
+from tocsin.archive.last_event import last_event
+from tocsin.archive.parquet_reader import read_piece
 from tocsin.archive.record import EVENT_COLUMNS, to_events
+from tocsin.archive.retention import day_of
 from tocsin.cli.progress import Progress
 from tocsin.cli.render import plural, say, show_json
 from tocsin.client.batching import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Pipeline, Stored

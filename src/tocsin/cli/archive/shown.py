@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import groupby
 
 from tocsin.archive.catalog import Catalog, Piece
-from tocsin.archive.naming import parse_date
+from tocsin.archive.file_names import parse_date
 from tocsin.cli.progress import Progress
 from tocsin.cli.render import plural, say, show, show_json, table
 
@@ -78,7 +78,7 @@ def sized(count: int) -> str:
 
 def verify_archive(directory: str, *, as_json: bool) -> int:
     """Read every file; exit code 1 if anything is damaged, or was not read."""
-    from tocsin.archive.verifying import verify
+    from tocsin.archive.verify import verify
 
     with Progress("bytes") as progress:
         report = verify(directory, progress.reach)

@@ -68,7 +68,7 @@ def recorded() -> list[Message]:
 
 
 def _must_have_spark() -> None:
-    from tocsin.pipeline.java import find_java
+    from tocsin.pipeline.spark.java import find_java
 
     if find_spec("pyspark") is None:
         raise SparkMissing(
@@ -142,7 +142,7 @@ def _tocsin(stage: Stage, action: str, *arguments: str) -> bytes:
 
 
 def _rows(stage: Stage, table: str) -> list[Row]:
-    from tocsin.archive.published import read_table
+    from tocsin.tables.published import read_table
 
     found: list[Row] = read_table(stage.directory / "tables", table).to_pylist()
     return found

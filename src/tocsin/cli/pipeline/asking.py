@@ -42,7 +42,7 @@ def tables_directory(named: str | None) -> Path:
 def _of_this_machine(place: str, option: str) -> str:
     if "://" not in place:
         return place
-    from tocsin.pipeline.places import shown
+    from tocsin.pipeline.locations import shown
 
     raise BadPipelineOption(
         f"{option} {shown(place)} is not a local directory",
@@ -78,7 +78,7 @@ def archive_place(named: str | None) -> str:
 
 
 def _must_have_no_password(address: str) -> None:
-    from tocsin.pipeline.places import has_password
+    from tocsin.pipeline.locations import has_password
 
     if has_password(address):
         # The address is not told: how much of it is the password is not known for sure.
@@ -137,14 +137,14 @@ def _job(arguments: Namespace) -> Job:
     from tocsin.cli.archive.replay import is_ago
     from tocsin.drivers.site_ontology import use_ontology
     from tocsin.pipeline.job import Job
-    from tocsin.pipeline.places import KafkaPlace, is_kafka
+    from tocsin.pipeline.locations import KafkaLocation, is_kafka
 
     for name in ("archive", "publish"):
         if getattr(arguments, name) is not None:
             _not_empty(getattr(arguments, name), f"--{name}")
     archive = archive_place(arguments.archive)
     if is_kafka(archive):
-        KafkaPlace.parse(archive)  # before Java is started for nothing
+        KafkaLocation.parse(archive)  # before Java is started for nothing
         use_ontology(_settings().blackboard.ontology)  # no broker has read these messages for us
     asked = {name: getattr(arguments, name, None) for name in ("since", "until")}
     since, until = (_moment(text, f"--{name}") for name, text in asked.items())
@@ -248,7 +248,7 @@ def stream(arguments: Namespace) -> int:
                 f"--{name} must be a number above zero", remedy="Give another number."
             )
     from tocsin.cli.pipeline.outlet import Outlet
-    from tocsin.pipeline.stream import Pace, Streaming
+    from tocsin.pipeline.stream import Pace, StreamJob
 
     pace = Pace(
         trigger_s=arguments.trigger,
@@ -262,7 +262,7 @@ def stream(arguments: Namespace) -> int:
     spark = session_for(arguments, job)
     out = Outlet(spark, job, arguments.publish)
     tell = _told_json if arguments.json else _told
-    streaming = Streaming(spark, job, pace, tell, out.send_or_complain)
+    streaming = StreamJob(spark, job, pace, tell, out.send_or_complain)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: streaming.stop())
     try:
@@ -298,8 +298,8 @@ def _told_json(progress: Progress) -> None:
 
 
 def show(arguments: Namespace) -> int:
-    from tocsin.archive.published import require
     from tocsin.cli.pipeline.show import show as show_rows
+    from tocsin.tables.published import require
 
     directory = tables_directory(arguments.tables)
     if arguments.table is None:
@@ -333,15 +333,15 @@ def _show_tables(found: Any, *, as_json: bool) -> int:
 
 
 def quality(arguments: Namespace) -> int:
-    from tocsin.archive.published import require
+    from tocsin.tables.published import require
 
     directory = tables_directory(arguments.tables)
     require(directory)  # before Java is started for nothing
-    from tocsin.pipeline.quality import findings_standing
+    from tocsin.pipeline.quality import current_findings
 
     spark = started(arguments, "fast", {})
     try:
-        checks = _plainly(lambda: findings_standing(spark, directory), verbose=arguments.verbose)
+        checks = _plainly(lambda: current_findings(spark, directory), verbose=arguments.verbose)
     finally:
         spark.stop()
     if arguments.json:

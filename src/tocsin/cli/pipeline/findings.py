@@ -18,7 +18,7 @@ def spark_findings() -> list[Finding]:
     except PackageNotFoundError:
         words = "not installed; only `tocsin pipeline` needs it: pip install 'tocsin[spark]'"
         return [Finding("ok", "spark", words)]
-    from tocsin.pipeline.java import find_java
+    from tocsin.pipeline.spark.java import find_java
 
     try:
         java = find_java()
@@ -44,7 +44,7 @@ def table_findings(directory: Path | None, now: datetime | None = None) -> list[
     """Which version of the tables stands in a directory, and how old it is."""
     if directory is None:
         return []
-    from tocsin.archive.published import published
+    from tocsin.tables.published import published
 
     try:
         found = published(directory)

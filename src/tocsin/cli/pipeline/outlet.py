@@ -24,9 +24,9 @@ class Outlet:
         self._place = place if place is None or "://" in place else os.path.abspath(place)
         self._failed: PublicationFailed | None = None
         if self._place is not None:
-            from tocsin.pipeline.sending import check_place
+            from tocsin.pipeline.publish.copy import check_target
 
-            check_place(spark, self._place)
+            check_target(spark, self._place)
 
     def send_held(self) -> bool:
         """Send the edition that stands, while no other pipeline makes one."""
@@ -61,12 +61,12 @@ class Outlet:
             say(f"copied to {self._shown()}" if sent else f"{self._shown()} has it already")
 
     def _shown(self) -> str:
-        from tocsin.pipeline.places import shown
+        from tocsin.pipeline.locations import shown
 
         return shown(self._place or "")
 
     def _send(self) -> bool:
-        from tocsin.pipeline.sending import send
+        from tocsin.pipeline.publish.copy import send
 
         assert self._place is not None
         return send(self._spark, self._tables, self._place)

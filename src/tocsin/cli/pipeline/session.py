@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tocsin.pipeline.job import Job
-    from tocsin.pipeline.session import Purpose
+    from tocsin.pipeline.spark.session import Purpose
 
 # Below it, starting and compiling take longer than the work: a session for small queries is faster.
 SMALL_BYTES: Final = 48 << 20
@@ -23,7 +23,7 @@ BYTES_AN_EVENT: Final = 85  # in an archive, compressed
 def session_for(arguments: Namespace, job: Job) -> SparkSession:
     """One that suits the archive, with the settings that were given."""
     from tocsin.pipeline.job import SETTINGS
-    from tocsin.pipeline.session import GENERATED
+    from tocsin.pipeline.spark.session import GENERATED
 
     # A stream that goes on meets more than there is now.
     goes_on = arguments.action == "stream" and not arguments.once
@@ -53,8 +53,8 @@ def started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) ->
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from tocsin.pipeline.plainly import in_a_line
-    from tocsin.pipeline.session import session
+    from tocsin.pipeline.spark.session import session
+    from tocsin.pipeline.spark.spark_errors import in_a_line
 
     settings = {**extra, **_given(arguments.conf)}
     try:
@@ -69,7 +69,7 @@ def started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) ->
 def _size(job: Job) -> int:
     """How many bytes the archive has, about; of an object store or a topic nothing is known."""
     from tocsin.archive.catalog import Catalog
-    from tocsin.pipeline.places import directory_of, is_broker, is_directory
+    from tocsin.pipeline.locations import directory_of, is_broker, is_directory
     from tocsin.pipeline.source.broker import Broker
     from tocsin.pipeline.source.options import Options
 

@@ -15,8 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from tocsin.archive.published import Published, files_of, read_standing, require, unreadable
-from tocsin.archive.tables import TABLES
 from tocsin.cli.pipeline.where import Where
 from tocsin.cli.render import say, show_json
 from tocsin.cli.wf.tables import (
@@ -30,6 +28,8 @@ from tocsin.cli.wf.tables import (
 )
 from tocsin.cli.wf.words import lasting, percent, size
 from tocsin.errors.pipeline import BadPipelineOption
+from tocsin.tables.published import Published, files_of, read_current, require, unreadable
+from tocsin.tables.schemas import TABLES
 
 LIMIT: Final = 50  # what a person looks through
 LIMIT_MAX: Final = 1_000_000  # rows are kept in memory while they are sorted
@@ -99,7 +99,7 @@ def show(
     wanted = Where(table, where)
     shown = list(chosen or (TABLES[table].names if json else FIRST[table].split()))
     needed = list(dict.fromkeys([*shown, *wanted.columns, *(each.column for each in order)]))
-    rows, has_more = read_standing(
+    rows, has_more = read_current(
         tables_dir, lambda found: _rows(found, table, needed, wanted, order, limit)
     )
     if json:

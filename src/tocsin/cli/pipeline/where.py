@@ -15,7 +15,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.archive.tables import TABLES
 from tocsin.errors import BadFilter
 from tocsin.event.event import Event, Value
 from tocsin.event.facets import facets
@@ -24,6 +23,7 @@ from tocsin.event.filter_eval import Seen, comparand, passes
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.value import UNITS, Quantity
 from tocsin.event.wildcards import without_foreign_wildcards
+from tocsin.tables.schemas import TABLES
 
 _UNITS: Final = {"_s": "s", "_bytes": "B"}
 _COMPARED: Final[dict[Operator, Callable[[Any, Any], Any]]] = {

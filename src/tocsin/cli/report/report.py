@@ -6,7 +6,6 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from tocsin.archive.published import read_standing
 from tocsin.cli.report.page import page
 from tocsin.cli.report.sections.activities import activities
 from tocsin.cli.report.sections.costs import costs
@@ -20,13 +19,14 @@ from tocsin.cli.report.sections.versions import trends
 from tocsin.cli.report.sections.workflows import workflows
 from tocsin.cli.report.source import Source
 from tocsin.cli.report.when import when
+from tocsin.tables.published import read_current
 
 TITLE = "Workflow report"
 
 
 def report(tables_dir: Path, *, out: Path | None = None, title: str = TITLE, now: datetime) -> str:
     """The page as HTML, written to `out` if given. Raises NoTables if there is nothing to read."""
-    html = read_standing(tables_dir, lambda found: _made(Source(found), title, now))
+    html = read_current(tables_dir, lambda found: _made(Source(found), title, now))
     if out is not None:
         _write(out, html)
     return html

@@ -76,7 +76,7 @@ def _nice_step(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A stretch of time cut into equal parts, each whole hours."""
+    """A segment of time cut into equal parts, each whole hours."""
 
     start: datetime
     step: timedelta

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from tocsin.archive.published import Published, files_of, unreadable
-from tocsin.archive.tables import TABLES
+from tocsin.tables.published import Published, files_of, unreadable
+from tocsin.tables.schemas import TABLES
 
 PARTIALS_ROWS_MAX = 500_000  # of groups that wait to be put together
 NUMBER_MAX = 1e21  # a zettabyte, and more seconds than there were

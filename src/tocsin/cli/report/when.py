@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.archive.facts import MOMENT
 from tocsin.cli.report.scales import Period, period
 from tocsin.cli.report.source import Source
+from tocsin.tables.schemas import MOMENT
 
 ASTRAY = 0.05  # so much may lie far outside of the period: one host in twenty with a wrong clock
 NEAR = 0.25  # of the period's length: what is no farther off still belongs to it

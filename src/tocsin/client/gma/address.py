@@ -57,7 +57,7 @@ def read_address(text: str, *, listening: bool = False) -> PeerAddress:
     host, colon, port_text = rest.removesuffix("/").rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     port = int(port_text) if port_text.isascii() and port_text.isdigit() else -1
-    sound = (
+    is_valid = (
         len(text) <= TEXT_CHARS_MAX
         and scheme in _SCHEMES
         and colon
@@ -66,7 +66,7 @@ def read_address(text: str, *, listening: bool = False) -> PeerAddress:
         and (":" not in bare or bare != host)
         and (0 if listening else 1) <= port <= 65_535
     )
-    if not sound:
+    if not is_valid:
         raise BadSetting(
             f"{text[:TEXT_CHARS_MAX]!r} is not the address of a producer or consumer",
             remedy="Write host:port, as in 127.0.0.1:8401, or gmas://host:port for TLS.",

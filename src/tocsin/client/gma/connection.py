@@ -11,16 +11,15 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol, cast
 
-from tocsin.client.gma.deadline import Deadline
-from tocsin.client.gma.unfinished import Unfinished
-from tocsin.client.gma.wording import one_line
+from tocsin.client.gma.peer_errors import one_line
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.framing import FrameCutter, framed
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.conversation import Conversation, Happening
+from tocsin.wire.gma.conversation import Conversation, Received
 from tocsin.wire.gma.read import read
 from tocsin.wire.gma.write import write
 
@@ -44,7 +43,7 @@ class Owner(Protocol):
     def opened(self) -> None:
         """It is there. With TLS that may never be, and then nothing more is told."""
 
-    def happened(self, happening: Happening) -> None:
+    def received(self, received: Received) -> None:
         """The peer said something."""
 
     def has_room(self) -> None:
@@ -60,7 +59,7 @@ class _Nobody:
     def opened(self) -> None:
         pass
 
-    def happened(self, happening: Happening) -> None:
+    def received(self, received: Received) -> None:
         pass
 
     def has_room(self) -> None:
@@ -82,14 +81,14 @@ class PeerConnection(asyncio.Protocol):
         frame_bytes_max: int,
         accepted: bool,
         in_turns: bool = False,
-        unfinished: Unfinished | None = None,
+        partial_messages: PartialMessages | None = None,
     ) -> None:
         self.conversation = conversation
         self._owner: Owner = owner
         self._accepted = accepted
         self._in_turns = in_turns
-        self._unfinished = unfinished or Unfinished()
-        self._unfinished_bytes = 0
+        self._partial_messages = partial_messages or PartialMessages()
+        self._partial_bytes = 0
         self._frames: deque[bytes] = deque()  # that wait for their turn
         self._cutter = FrameCutter(frame_bytes_max)
         self._loop = asyncio.get_running_loop()
@@ -227,11 +226,11 @@ class PeerConnection(asyncio.Protocol):
                 raise
             self.send(error.refusal)
             return
-        self._owner.happened(self.conversation.receive(message))
+        self._owner.received(self.conversation.receive(message))
 
     def _watch_frame(self, *, is_new: bool) -> None:
         """Give a message that has begun its time; bytes that trickle in give it no more."""
-        self._count_unfinished(self._cutter.waiting)
+        self._count_partial(self._cutter.waiting)
         if is_new or not self._cutter.waiting:
             self._frame_deadline.cancel()
         if not self._frame_deadline.is_set and self._cutter.waiting and self.is_open:
@@ -239,9 +238,9 @@ class PeerConnection(asyncio.Protocol):
                 FRAME_S_MAX, self._frame_overdue, is_stopped=bool(self._held)
             )
 
-    def _count_unfinished(self, now: int) -> None:
-        before, self._unfinished_bytes = self._unfinished_bytes, now
-        if not self._unfinished.changed(before, now):
+    def _count_partial(self, now: int) -> None:
+        before, self._partial_bytes = self._partial_bytes, now
+        if not self._partial_messages.changed(before, now):
             self._fault("too many messages have begun that are not whole")
 
     def _frame_overdue(self) -> None:
@@ -278,7 +277,7 @@ class PeerConnection(asyncio.Protocol):
     def _let_go(self) -> None:
         """Whoever still knows this connection keeps nothing of what went over it, and it keeps
         nobody: thousands that come and go would wait for a collection of garbage."""
-        self._count_unfinished(0)
+        self._count_partial(0)
         self._owner = _Nobody()
         self._transport = None
         self._frames.clear()
@@ -293,3 +292,67 @@ def _watch(opened: socket.socket) -> None:
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _QUIET_S)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _PROBE_S)
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _PROBES)
+
+
+class Deadline:
+    """Of the loop's thread alone. It knows whom to tell only while it is set."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._expired: Callable[[], None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._left_s: float | None = None  # while it is stopped
+
+    @property
+    def is_set(self) -> bool:
+        return self._expired is not None
+
+    def start(
+        self, limit_s: float, expired: Callable[[], None], *, is_stopped: bool = False
+    ) -> None:
+        """From now on, or from when it goes on."""
+        self.cancel()
+        self._left_s, self._expired = limit_s, expired
+        if not is_stopped:
+            self.go_on()
+
+    def stop(self) -> None:
+        """Time does not count for a while."""
+        if self._timer is not None:
+            self._left_s = max(0.0, self._timer.when() - self._loop.time())
+            self._timer.cancel()
+            self._timer = None
+
+    def go_on(self) -> None:
+        """It counts again."""
+        if self._left_s is not None:
+            self._timer = self._loop.call_later(self._left_s, self._expire)
+            self._left_s = None
+
+    def cancel(self) -> None:
+        """There is none any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._left_s = self._expired = None
+
+    def _expire(self) -> None:
+        expired = self._expired
+        self.cancel()
+        if expired is not None:
+            expired()
+
+
+ALL_BYTES_MAX: Final = 64 << 20
+OWN_BYTES_MAX: Final = 64 << 10  # which everybody may have, whatever the others do
+
+
+class PartialMessages:
+    """Of the loop's thread alone."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def changed(self, before: int, now: int) -> bool:
+        """One of them has so much now; False if that is too much."""
+        self._bytes += now - before
+        return now <= OWN_BYTES_MAX or self._bytes <= ALL_BYTES_MAX

@@ -7,27 +7,26 @@ for event in Consumer("node7:8405").subscribe("UptimeCPULoad", period="10s"):
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from threading import Lock, RLock
 from typing import Any, Final, Self, TypeVar
 
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
-from tocsin.client.gma.dialing import cannot_reach, refused
+from tocsin.client.gma.connector import Connector, Connectors
 from tocsin.client.gma.elements import parameters_of, without_period
-from tocsin.client.gma.inquiries import Ask, inquire
-from tocsin.client.gma.intake import Intake
-from tocsin.client.gma.line import Lines
-from tocsin.client.gma.link import Link
+from tocsin.client.gma.encoded_event import EncodedEvent, read_filter
+from tocsin.client.gma.ids import IdSource
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Made, read_filter
-from tocsin.client.gma.numbering import Numbering
-from tocsin.client.gma.reception import Reception
-from tocsin.client.gma.subscription import Subscription
+from tocsin.client.gma.peer_errors import cannot_reach, is_ours, refused
+from tocsin.client.gma.producer_peers import ProducerPeers
+from tocsin.client.gma.resubscriber import Resubscriber
+from tocsin.client.gma.subscription import Subscription, SubscriptionReceiver
 from tocsin.client.gma.tls import listening_context
 from tocsin.client.transport.tls import client_context
 from tocsin.errors import BadSetting
 from tocsin.event.value import Quantity, Scalar
+from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import CONSUMER
 from tocsin.wire.gma.names import EventName, read_name
@@ -64,15 +63,15 @@ class Consumer:
         self._closed = False
         self._lock = Lock()
         self._ending = RLock()
-        self._intakes: list[Intake] = []
-        self._reception: Reception | None = None
-        self._numbering = Numbering()
-        self._lines = Lines(CONSUMER, self._numbering, timeout_s)
+        self._receivers: list[SubscriptionReceiver] = []
+        self._producer_peers: ProducerPeers | None = None
+        self._ids = IdSource()
+        self._connectors = Connectors(CONSUMER, self._ids, timeout_s)
         self._thread = LoopThread("tocsin-consumer")
         if where is not None:
-            self._reception = Reception(self._thread, self._numbering)
+            self._producer_peers = ProducerPeers(self._thread, self._ids)
             try:
-                self._thread.ask(self._reception.open(where, shown), timeout_s + _MARGIN_S)
+                self._thread.ask(self._producer_peers.open(where, shown), timeout_s + _MARGIN_S)
             except BaseException:
                 self._thread.close()
                 raise
@@ -84,7 +83,7 @@ class Consumer:
         self.close()
 
     def __del__(self) -> None:
-        # `Consumer(...).query(...)` in one line leaves nobody to close it.
+        # `Consumer(...).query(...)` in one connector leaves nobody to close it.
         if hasattr(self, "_thread") and not self._closed:
             self._closed = True
             self._thread.close()
@@ -111,7 +110,7 @@ class Consumer:
         if reply.event is None:
             raise refused(self._address, "it replied without an event")
         # There is no word in this reply on whether the filter was applied.
-        if not Made(reply.event).passes(wanted):
+        if not EncodedEvent(reply.event).passes(wanted):
             raise refused(self._address, "the event that it has does not pass the filter")
         return reply.event
 
@@ -128,40 +127,42 @@ class Consumer:
     ) -> Subscription:
         """Events as they come, from now on; `after` begins at that place in a broker's log."""
         asked = parameters_of(read_name(name), period, parameters)
-        intake = Intake(self._thread, asked, filter, after)
+        receiver = SubscriptionReceiver(self._thread, asked, filter, after)
 
         async def begin() -> None:
-            await intake.begin(Link(self._lines.to(self._address, self._calling), intake))
+            await receiver.begin(
+                Resubscriber(self._connectors.to(self._address, self._calling), receiver)
+            )
 
         self._check_open()
         with self._lock:
-            self._intakes = [each for each in self._intakes if each.why is None]
-            if len(self._intakes) >= SUBSCRIPTIONS_MAX:
+            self._receivers = [each for each in self._receivers if each.why is None]
+            if len(self._receivers) >= SUBSCRIPTIONS_MAX:
                 raise BadSetting(
                     f"there are {SUBSCRIPTIONS_MAX} subscriptions", remedy="Unsubscribe some."
                 )
-            self._intakes.append(intake)
+            self._receivers.append(receiver)
         # To connect and to be replied to may each take as long as that; and in plainer words again.
         self._in_loop(begin(), self._timeout_s * 4 + _MARGIN_S)
-        return Subscription(self._thread, intake, self)
+        return Subscription(self._thread, receiver, self)
 
     # Have them brought
 
     @property
     def address(self) -> str | None:
         """Where producers reach it: host:port; None if it does not listen."""
-        found = None if self._reception is None else self._reception.address
+        found = None if self._producer_peers is None else self._producer_peers.address
         return None if found is None else found.authority
 
     @property
     def errors(self) -> int:
         """How many errors producers that called have sent in place of events."""
-        return 0 if self._reception is None else self._reception.errors
+        return 0 if self._producer_peers is None else self._producer_peers.errors
 
     @property
     def error(self) -> str | None:
         """The last of them."""
-        return None if self._reception is None else self._reception.error
+        return None if self._producer_peers is None else self._producer_peers.error
 
     def __iter__(self) -> Iterator[m.PerformanceEvent]:
         return self
@@ -174,12 +175,12 @@ class Consumer:
 
     def take(self, timeout_s: float | None = None) -> m.PerformanceEvent | None:
         """The next event that a producer brought; None if none came in time, or it is closed."""
-        if self._reception is None:
+        if self._producer_peers is None:
             raise BadSetting(
                 "this consumer does not listen",
                 remedy="Give it an address: Consumer(listen='127.0.0.1:0'); or subscribe.",
             )
-        arrival = self._reception.inbox.take(timeout_s)
+        arrival = self._producer_peers.inbox.take(timeout_s)
         return None if arrival is None else arrival.event
 
     # Its life
@@ -195,10 +196,10 @@ class Consumer:
             self._thread.close()
 
     async def _end(self) -> None:
-        await asyncio.gather(*(each.end() for each in self._intakes if each.why is None))
-        self._lines.close()
-        if self._reception is not None:
-            await self._reception.close()
+        await asyncio.gather(*(each.end() for each in self._receivers if each.why is None))
+        self._connectors.close()
+        if self._producer_peers is not None:
+            await self._producer_peers.close()
 
     def _ask(self, ask: Ask, plainer: Ask | None = None) -> m.Reply:
         self._check_open()
@@ -216,8 +217,56 @@ class Consumer:
             raise cannot_reach(self._address, "this consumer is closed") from None
 
     async def _asked(self, ask: Ask, plainer: Ask | None) -> m.Reply:
-        return await inquire(self._lines.to(self._address, self._calling), ask, plainer)
+        return await inquire(self._connectors.to(self._address, self._calling), ask, plainer)
 
     def _check_open(self) -> None:
         if self._closed:
             raise cannot_reach(self._address, "this consumer is closed")
+
+
+Ask = Callable[[c.Conversation], m.QueryRequest | m.EventNamesRequest]
+
+
+async def inquire(connector: Connector, ask: Ask, plainer: Ask | None = None) -> m.Reply:
+    """The reply that says Success; raises if it does not, or none comes.
+
+    `plainer` asks for the same without the filter, for a peer that does not bear one.
+    """
+    connector.keeps = True  # who asks once asks again
+    found = await _asked(connector, ask)
+    if plainer is not None and not connector.knows_us and _is_foreign(connector, found):
+        found = await _asked(connector, plainer)
+    if isinstance(found, str):
+        raise cannot_reach(connector.address, found)
+    if found.returned != m.SUCCESS:
+        raise refused(connector.address, found.detail)
+    return found
+
+
+def _is_foreign(connector: Connector, found: m.Reply | str) -> bool:
+    """True if the peer hung up, or refused in words that are not ours."""
+    if isinstance(found, str):
+        return True
+    return found.returned != m.SUCCESS and not is_ours(refused(connector.address, found.detail))
+
+
+async def _asked(connector: Connector, ask: Ask) -> m.Reply | str:
+    """The reply, or why the connection was closed without one."""
+    was_open = connector.is_open
+    found = await _asked_once(connector, ask)
+    # What was kept open may have been closed at the other end; to ask twice does no harm.
+    return await _asked_once(connector, ask) if was_open and isinstance(found, str) else found
+
+
+async def _asked_once(connector: Connector, ask: Ask) -> m.Reply | str:
+    outgoing = await connector.open(is_urgent=True)
+    try:
+        async with asyncio.timeout(connector.timeout_s):
+            reply = await outgoing.inquire(ask(outgoing.connection.conversation))
+    except TimeoutError:
+        if not outgoing.users:
+            outgoing.connection.abort("it did not reply")
+        raise cannot_reach(
+            connector.address, f"no reply within {connector.timeout_s:g} s"
+        ) from None
+    return reply or outgoing.why or "the connection was closed"

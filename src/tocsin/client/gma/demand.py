@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol
 
+from tocsin.client.gma.encoded_event import EncodedEvent, Failed, read_filter
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Failed, Made, read_filter
 from tocsin.client.gma.maker import Outcome
 from tocsin.client.gma.offers import Offer
 from tocsin.client.gma.schedule import Beats
@@ -14,7 +14,7 @@ from tocsin.event.filter import Filter
 from tocsin.wire.gma.messages import Parameters
 from tocsin.wire.gma.names import PERIOD
 from tocsin.wire.gma.parameters import period_of, wanted
-from tocsin.wire.gma.thinning import Thinning
+from tocsin.wire.gma.period_filter import PeriodFilter
 
 MAKING_S_MAX: Final = 30.0  # then those who wait are told that it takes too long
 BUSY = Failed("Busy", "too many events are waiting to be made")
@@ -23,7 +23,7 @@ BUSY = Failed("Busy", "too many events are waiting to be made")
 class Taker(Protocol):
     """Who gets the events."""
 
-    def deliver(self, made: Made) -> None:
+    def deliver(self, made: EncodedEvent) -> None:
         """An event that passes the filter."""
 
     def fail(self, failed: Failed) -> None:
@@ -31,7 +31,7 @@ class Taker(Protocol):
 
 
 class Demand:
-    """Of the loop's thread alone. Made when it is asked for, it does nothing before `start`."""
+    """Of the loop's thread alone. Created when it is asked for, it does nothing before `start`."""
 
     def __init__(
         self,
@@ -51,7 +51,9 @@ class Demand:
         self._period_s = asked_s or offer.period_s
         self._emitted = emitted_filter(parameters, filter)
         # What a broker does with events that others made: both mean the same by a Period.
-        self._thinning = None if asked_s is None else Thinning(asked_s, offer.demands.__len__)
+        self._period_filter = (
+            None if asked_s is None else PeriodFilter(asked_s, offer.demands.__len__)
+        )
         self._beats: Beats | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asked_at_s: float | None = None  # while events are being made
@@ -71,16 +73,16 @@ class Demand:
         if self._timer is not None:
             self._timer.cancel()
 
-    def emitted(self, made: Made) -> None:
+    def emitted(self, made: EncodedEvent) -> None:
         """An event happened: at most one sample each Period, and only what passes counts."""
         if made.passes(self._emitted) and self._is_due(made):
             self._taker.deliver(made)
 
-    def _is_due(self, made: Made) -> bool:
-        if self._thinning is None:
+    def _is_due(self, made: EncodedEvent) -> bool:
+        if self._period_filter is None:
             return True
         sampled = made.sampled_by(self._offer.parameters)
-        return self._thinning.passes(sampled, int(self._loop.time() * 1e9))
+        return self._period_filter.passes(sampled, int(self._loop.time() * 1e9))
 
     def _beat(self) -> None:
         if self._beats is None:

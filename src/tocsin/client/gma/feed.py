@@ -12,13 +12,13 @@ from contextlib import suppress
 from threading import Condition
 from typing import Final, Protocol
 
-from tocsin.client.gma.call import Place
-from tocsin.client.gma.link import Link
+from tocsin.client.gma.encoded_event import EncodedEvent, Failed
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Failed, Made
 from tocsin.client.gma.outbox import Kept, Outbox
+from tocsin.client.gma.outgoing_connection import RemoteSubscription
+from tocsin.client.gma.peer_errors import one_line
+from tocsin.client.gma.resubscriber import Resubscriber
 from tocsin.client.gma.schedule import pause_s
-from tocsin.client.gma.wording import one_line
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -48,7 +48,7 @@ class Source(Protocol):
 
 
 class Feed:
-    """Made by `Producer.push_to`. The numbers may be read, and the methods called, by any thread.
+    """Created by `Producer.push_to`. Any thread may read the numbers and call the methods.
 
     `state` is connecting, open, busy (the consumer takes no events now), refused (it is asked
     again, and nothing is made until it agrees) or ended (it is not); `error` says what went wrong
@@ -69,8 +69,8 @@ class Feed:
         self._changed = Condition()
         self._nonce = os.urandom(12).hex()
         self._source: Source | None = None
-        self._link: Link | None = None
-        self._place: Place | None = None
+        self._resubscriber: Resubscriber | None = None
+        self._remote: RemoteSubscription | None = None
         self._answers = False
         self.comes_back = False
         self.has_filter = False  # it is applied here
@@ -118,10 +118,10 @@ class Feed:
 
     # In the loop's thread
 
-    def begin(self, link: Link, source: Source) -> None:
+    def begin(self, resubscriber: Resubscriber, source: Source) -> None:
         """Set out."""
-        self._link, self._source = link, source
-        link.start()
+        self._resubscriber, self._source = resubscriber, source
+        resubscriber.start()
         source.start()
 
     def make_no_more(self) -> None:
@@ -131,12 +131,12 @@ class Feed:
 
     async def end(self) -> None:
         """Take leave."""
-        if self._link is not None:
+        if self._resubscriber is not None:
             self._stop()
-            await self._link.end("the producer ended the feed")
+            await self._resubscriber.end("the producer ended the feed")
             self._become(ENDED, self.error)
 
-    def deliver(self, made: Made) -> None:
+    def deliver(self, made: EncodedEvent) -> None:
         """An event was made that passes the filter."""
         before = self._outbox.dropped
         self._outbox.put(made.content)
@@ -147,8 +147,8 @@ class Feed:
     def fail(self, failed: Failed) -> None:
         """None could be made."""
         self.error = f"{failed.error}: {failed.detail}"
-        if self._place is not None:
-            self._place.send_error(failed.error, failed.detail)
+        if self._remote is not None:
+            self._remote.send_error(failed.error, failed.detail)
 
     def asks(
         self, conversation: c.Conversation, *, is_plain: bool
@@ -156,9 +156,9 @@ class Feed:
         options = m.Options(role=c.PRODUCER, acknowledge=self._nonce)
         return conversation.subscribe(self._parameters, options=options, peer_role=c.CONSUMER)
 
-    def agreed(self, place: Place) -> None:
-        self._place = place
-        said = place.subscription.agreed
+    def agreed(self, remote: RemoteSubscription) -> None:
+        self._remote = remote
+        said = remote.subscription.agreed
         self._answers = bool(said and said.acknowledge)
         self.comes_back = self._answers
         if self.state == REFUSED and self._source is not None:
@@ -189,7 +189,7 @@ class Feed:
         self._pump()
 
     def lost(self, error: TocsinError) -> bool:
-        self._place = None
+        self._remote = None
         self._watch(is_new=True, is_off=True)
         self._outbox.rewind()
         if isinstance(error, BrokerRefused) and error.broker_code not in _LATER:
@@ -201,7 +201,7 @@ class Feed:
         return True
 
     def over(self, why: str) -> None:
-        self._place = None
+        self._remote = None
         self._stop()
         self._become(ENDED, self.error if self.state == ENDED else why)
 
@@ -219,10 +219,10 @@ class Feed:
 
     def _try_again(self) -> None:
         self._busy_timer = None
-        place = self._place
-        if place is None or self.state != BUSY:
+        remote = self._remote
+        if remote is None or self.state != BUSY:
             return
-        if place.flights:
+        if remote.flights:
             # Not before all of them are answered, so that they go out in their order again.
             self._busy_timer = self._thread.loop.call_later(pause_s(0, 1.0), self._try_again)
             return
@@ -231,20 +231,20 @@ class Feed:
         self._pump()
 
     def _pump(self) -> None:
-        place = self._place
+        remote = self._remote
         while (
-            place is not None
+            remote is not None
             and self.state == OPEN
-            and place.may_send
+            and remote.may_send
             and (kept := self._outbox.next()) is not None
         ):
-            self._send(place, kept)
+            self._send(remote, kept)
         self._watch(is_new=False)
         with self._changed:
             self._changed.notify_all()
 
-    def _send(self, place: Place, kept: Kept) -> None:
-        place.send_event(kept.content, kept.number if self._answers else None)
+    def _send(self, remote: RemoteSubscription, kept: Kept) -> None:
+        remote.send_event(kept.content, kept.number if self._answers else None)
         if kept.at > self._highest:
             self._highest = kept.at
             self.sent += 1
@@ -253,14 +253,14 @@ class Feed:
 
     def _watch(self, *, is_new: bool, is_off: bool = False) -> None:
         """Give the oldest event in flight its time to be answered."""
-        place = self._place
-        is_idle = is_off or place is None or not place.flights
+        remote = self._remote
+        is_idle = is_off or remote is None or not remote.flights
         if self._answer_timer is not None and (is_new or is_idle):
             self._answer_timer.cancel()
             self._answer_timer = None
-        if self._answer_timer is None and place is not None and not is_idle:
+        if self._answer_timer is None and remote is not None and not is_idle:
             why = f"it did not answer an event within {ANSWER_S_MAX:g} s"
-            self._answer_timer = self._thread.loop.call_later(ANSWER_S_MAX, place.drop, why)
+            self._answer_timer = self._thread.loop.call_later(ANSWER_S_MAX, remote.drop, why)
 
     def _become(self, state: str, error: str | None) -> None:
         if state != BUSY and self._busy_timer is not None:
@@ -271,8 +271,10 @@ class Feed:
             self._changed.notify_all()
 
     def _is_clear(self) -> bool:
-        place = self._place
-        return not len(self._outbox) and (self._answers or place is None or place.unread_bytes == 0)
+        remote = self._remote
+        return not len(self._outbox) and (
+            self._answers or remote is None or remote.unread_bytes == 0
+        )
 
 
 async def _nothing() -> None:

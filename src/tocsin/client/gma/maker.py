@@ -10,12 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from threading import Condition, Thread
 
-from tocsin.client.gma.made import Failed, Made, failed
+from tocsin.client.gma.encoded_event import EncodedEvent, Failed, failed
 from tocsin.wire.gma.messages import Element
 
 WAITING_MAX = 10_000  # who may wait for one offer
 
-Outcome = list[Made] | Failed
+Outcome = list[EncodedEvent] | Failed
 Asked = tuple[Element, ...]
 Done = Callable[[Outcome], None]
 
@@ -23,7 +23,7 @@ Done = Callable[[Outcome], None]
 class Maker:
     """`make` is called in its thread, and `done` too, with what came of it."""
 
-    def __init__(self, name: str, make: Callable[[Asked], list[Made]]) -> None:
+    def __init__(self, name: str, make: Callable[[Asked], list[EncodedEvent]]) -> None:
         self._name = name
         self._make = make
         self._changed = Condition()

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Protocol
 
 from tocsin.client.gma.elements import Values, values_of
-from tocsin.client.gma.made import Made, Result, made_of
+from tocsin.client.gma.encoded_event import EncodedEvent, Result, encode_events
 from tocsin.client.gma.maker import Asked, Maker
 from tocsin.client.outgoing import now_text
 from tocsin.errors import BadMessage, BadSetting
@@ -24,7 +24,7 @@ Make = Callable[[Values], Result]
 class Interested(Protocol):
     """Somebody who subscribed."""
 
-    def emitted(self, made: Made) -> None:
+    def emitted(self, made: EncodedEvent) -> None:
         """An event happened."""
 
 
@@ -38,7 +38,7 @@ class Offer:
         self.parameters = parameters
         self.period_s = period_s
         self.maker = maker
-        self.last: list[Made] = []  # what was emitted, all at once
+        self.last: list[EncodedEvent] = []  # what was emitted, all at once
         self.demands: set[Interested] = set()
 
     def check(self, asked: tuple[Element, ...]) -> None:
@@ -122,8 +122,8 @@ class Offers:
             if offer.maker is not None:
                 offer.maker.close()
 
-    def _calling(self, name: EventName, make: Make) -> Callable[[Asked], list[Made]]:
-        def made(asked: Asked) -> list[Made]:
-            return made_of(name, make(values_of(asked)), host=self.host, now=now_text())
+    def _calling(self, name: EventName, make: Make) -> Callable[[Asked], list[EncodedEvent]]:
+        def made(asked: Asked) -> list[EncodedEvent]:
+            return encode_events(name, make(values_of(asked)), host=self.host, now=now_text())
 
         return made

@@ -18,15 +18,14 @@ from time import monotonic
 from typing import Any, Final, Self
 
 from tocsin.client.gma.address import is_loopback, read_address
+from tocsin.client.gma.connector import Connectors
+from tocsin.client.gma.consumer_peers import ConsumerPeers
 from tocsin.client.gma.demand import Demand
 from tocsin.client.gma.elements import Time, parameters_of, stamp_of
+from tocsin.client.gma.encoded_event import EncodedEvent, Result, encode_events
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
-from tocsin.client.gma.gate import Gate
-from tocsin.client.gma.line import Lines
-from tocsin.client.gma.link import Link
-from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.made import Made, Result, made_of
-from tocsin.client.gma.numbering import Numbering
+from tocsin.client.gma.ids import IdSource
+from tocsin.client.gma.loop import Gate, LoopThread
 from tocsin.client.gma.offers import Make, Offer, Offers
 from tocsin.client.gma.outbox import KEPT_BYTES_MAX, KEPT_EVENTS_MAX, Outbox
 from tocsin.client.gma.registration import (
@@ -37,7 +36,7 @@ from tocsin.client.gma.registration import (
     Registration,
     entry_events,
 )
-from tocsin.client.gma.serving import Serving
+from tocsin.client.gma.resubscriber import Resubscriber
 from tocsin.client.gma.tls import listening_context
 from tocsin.client.outgoing import now_text
 from tocsin.client.transport.address import broker_address
@@ -81,13 +80,13 @@ class Producer:
         self._feeds: list[Feed] = []
         self._registrations: list[Registration] = []
         self._thread = LoopThread("tocsin-producer")
-        self._numbering = Numbering()
-        self._lines = Lines(PRODUCER, self._numbering, DIAL_S_MAX)
-        self._serving = Serving(self._thread, self._offers, self._numbering)
+        self._ids = IdSource()
+        self._connectors = Connectors(PRODUCER, self._ids, DIAL_S_MAX)
+        self._consumer_peers = ConsumerPeers(self._thread, self._offers, self._ids)
         if where is not None:
             try:
                 secure = where._replace(tls=context is not None)
-                self._thread.ask(self._serving.open(secure, context), START_S_MAX)
+                self._thread.ask(self._consumer_peers.open(secure, context), START_S_MAX)
             except BaseException:
                 self._thread.close()
                 raise
@@ -101,12 +100,14 @@ class Producer:
     @property
     def address(self) -> str | None:
         """Where consumers reach it: host:port; None if it does not listen."""
-        return None if self._serving.address is None else self._serving.address.authority
+        return (
+            None if self._consumer_peers.address is None else self._consumer_peers.address.authority
+        )
 
     @property
     def dropped(self) -> int:
         """Events that consumers lost because they read too slowly; each of them was told."""
-        return self._serving.dropped
+        return self._consumer_peers.dropped
 
     @property
     def registration_error(self) -> str | None:
@@ -150,7 +151,7 @@ class Producer:
         known = read_name(name)
         offer = self._offers.find(known)
         now = now_text()
-        made = made_of(known, values, host=self._offers.host, now=stamp_of(time, now))
+        made = encode_events(known, values, host=self._offers.host, now=stamp_of(time, now))
         size = sum(len(each.content) for each in made)
         if offer is None:
             offer = self._offers.find_or_add(known, DEFAULT_PERIOD_S)
@@ -185,7 +186,7 @@ class Producer:
         for limit, value in (("keep_max", keep_max), ("keep_bytes_max", keep_bytes_max)):
             if value < 1:
                 raise BadSetting(f"{limit} is {value}", remedy="Give 1 or more.")
-        outbox = Outbox(keep_max, keep_bytes_max, new_number=self._numbering.event)
+        outbox = Outbox(keep_max, keep_bytes_max, new_number=self._ids.event)
         feed = Feed(self._thread, asked, outbox)
         try:
             offer.check(asked.elements)
@@ -195,7 +196,7 @@ class Producer:
         context = self._calling() if address.tls else None
 
         async def begin() -> None:
-            feed.begin(Link(self._lines.to(address, context), feed), demand)
+            feed.begin(Resubscriber(self._connectors.to(address, context), feed), demand)
 
         with self._changing:
             self._feeds = [each for each in self._feeds if each.state != ENDED]
@@ -218,7 +219,7 @@ class Producer:
         One that listens for its own machine alone has no address in a directory elsewhere.
         """
         self._check_open()
-        if self._serving.address is None:
+        if self._consumer_peers.address is None:
             raise BadSetting(
                 "a producer that does not listen cannot be found",
                 remedy="Give it an address: Producer(listen='127.0.0.1:0').",
@@ -271,7 +272,7 @@ class Producer:
                 registration.join(max(WAIT_S_MIN, last_s - monotonic()))
 
     async def _end(self) -> None:
-        await asyncio.gather(self._serving.close(), *(feed.end() for feed in self._feeds))
+        await asyncio.gather(self._consumer_peers.close(), *(feed.end() for feed in self._feeds))
 
     def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -285,14 +286,14 @@ class Producer:
             raise BadSetting("this producer is closed", remedy="Make another one.")
 
     def _entry(self, name: str | None, attributes: dict[str, Scalar], *, is_near: bool) -> Listed:
-        assert self._serving.address is not None, "it was looked at before"
+        assert self._consumer_peers.address is not None, "it was looked at before"
         host = self._offers.host or socket.gethostname()
-        address = self._serving.address.seen_as(host)
+        address = self._consumer_peers.address.seen_as(host)
         events = entry_events(self._offers.all())
         told = None if address.is_loopback and not is_near else str(address)
         return Listed(name or address.authority, told, host, events, attributes)
 
-    def _emitted(self, offer: Offer, made: list[Made], size: int) -> None:
+    def _emitted(self, offer: Offer, made: list[EncodedEvent], size: int) -> None:
         self._gate.leave(size)
         offer.last = made or offer.last
         for demand in list(offer.demands):
@@ -303,5 +304,5 @@ class Producer:
 def _name(text: str) -> EventName:
     """A name that can be written; BadEvent if it cannot."""
     name = read_name(text)
-    made_of(name, {}, host="", now=now_text())
+    encode_events(name, {}, host="", now=now_text())
     return name

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from tocsin.client.directory import Directory
 from tocsin.client.gma.offers import Offer
+from tocsin.client.gma.peer_errors import one_line
 from tocsin.client.gma.schedule import pause_s
-from tocsin.client.gma.wording import one_line
 from tocsin.errors import BrokerRefused, NoSuchEntry, TocsinError
 from tocsin.event.value import Scalar
 

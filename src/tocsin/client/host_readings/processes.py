@@ -94,8 +94,8 @@ def _asked_processes() -> Processes:
 
 def _asked() -> Iterator[tuple[int, str, Process]]:
     for each in psutil.process_iter(["status", "name", "create_time", "cpu_times"]):
-        told = each.info
-        times = told["cpu_times"]
+        info = each.info
+        times = info["cpu_times"]
         cpu_s = times.user + times.system if times else 0.0
-        name = told["name"] or ""
-        yield each.pid, told["status"] or "other", Process(told["create_time"] or 0, name, cpu_s)
+        name = info["name"] or ""
+        yield each.pid, info["status"] or "other", Process(info["create_time"] or 0, name, cpu_s)

@@ -13,10 +13,10 @@ from typing import Final
 
 from tocsin.archive.catalog import GRACE_S, Catalog
 from tocsin.broker.log import StoreReader
-from tocsin.drivers.archive.filling_process import FillingProcess
 from tocsin.drivers.archive.house import House
-from tocsin.drivers.archive.messages import Failed, Order, Roll, Rolled
-from tocsin.drivers.archive.observing import Observer
+from tocsin.drivers.archive.messages import Failed, Roll, Rolled, WriterOptions
+from tocsin.drivers.archive.sampler import DeliverySampler
+from tocsin.drivers.archive.writer_process import WriterProcess
 from tocsin.errors.archive import other_log
 from tocsin.services.directory.directory import Directory
 
@@ -24,7 +24,7 @@ TICK_S: Final = 1.0
 IDLE_S: Final = 120.0  # then the filling process and its two hundred megabytes are let go
 RETRY_S: Final = 10.0  # after a failure; doubled each time it happens again
 RETRY_S_MAX: Final = 300.0
-LET_GO_S: Final = 3_600.0  # between two looks at what is too old; see archive.letting_go
+LET_GO_S: Final = 3_600.0  # between two looks at what is too old; see archive.retention
 HELD_FACTOR: Final = 2  # the log grows to so many times retain_bytes for the archive's sake
 RELIEF_S: Final = 10.0  # between two looks at whether it has
 CLOSING_S: Final = 5.0  # for what is under way when we stop; a disk that hangs is not waited for
@@ -40,8 +40,8 @@ class Archiver:
         settings = node.settings
         self._wanted = settings.archive
         self.directory = archive_directory(settings.log.directory, self._wanted.directory)
-        self._observer = Observer(node, directory)
-        self._process: FillingProcess | None = None
+        self._sampler = DeliverySampler(node, directory)
+        self._process: WriterProcess | None = None
         self._working: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._is_closing = False
@@ -159,13 +159,13 @@ class Archiver:
     async def _work(self, now_s: float) -> None:
         if now_s >= self._sample_at_s:
             self._sample_at_s = now_s + self._wanted.sample_s
-            await self._observer.look()
-            self._has_samples = bool(self._observer)
+            await self._sampler.look()
+            self._has_samples = bool(self._sampler)
         if not self._is_known:
             await self._look_how_far()
         if self._is_roll_due(now_s):
             await self._roll(now_s)
-        elif self._process is not None and now_s >= self._busy_s + IDLE_S and not self._observer:
+        elif self._process is not None and now_s >= self._busy_s + IDLE_S and not self._sampler:
             await self._end_process()
         if self._process is not None and not self._is_closing:
             self._hand_over(self._process)
@@ -205,7 +205,7 @@ class Archiver:
     async def _ask(self, task: Roll) -> Rolled | Failed:
         try:
             if self._process is None:
-                self._process = await FillingProcess.start(self._order())
+                self._process = await WriterProcess.start(self._order())
         except OSError as error:
             return Failed("T404", f"the archive process cannot be started: {error}", "")
         return await self._process.ask(task)
@@ -274,9 +274,9 @@ class Archiver:
                 waiting=self.waiting,
             )
 
-    def _order(self) -> Order:
+    def _order(self) -> WriterOptions:
         wanted = self._wanted
-        return Order(
+        return WriterOptions(
             log=self._node.settings.log.directory,
             directory=str(self.directory),
             ontology=self._node.settings.blackboard.ontology,
@@ -289,9 +289,9 @@ class Archiver:
 
     # Beside the events
 
-    def _hand_over(self, process: FillingProcess) -> None:
+    def _hand_over(self, process: WriterProcess) -> None:
         self._has_samples = False
-        for kind, rows in self._observer.take().items():
+        for kind, rows in self._sampler.take().items():
             process.keep(kind, rows)
 
     # The log, which waits

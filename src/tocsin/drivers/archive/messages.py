@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class WriterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the filling process is started for."""
 
     log: str
@@ -69,6 +69,6 @@ LINE_BYTES_MAX: Final = 16 << 20  # of one message: samples come in parts, see S
 SAMPLE_ROWS_MAX: Final = 2_000
 
 encode = msgspec.json.Encoder().encode
-read_order = msgspec.json.Decoder(Order).decode
+read_options = msgspec.json.Decoder(WriterOptions).decode
 read_task = msgspec.json.Decoder(Roll | Samples).decode
 read_answer = msgspec.json.Decoder(Rolled | Failed).decode

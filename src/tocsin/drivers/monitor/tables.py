@@ -26,7 +26,7 @@ from tocsin.wire.api.history_views import LearnedShown
 if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
     import pyarrow as pa
 
-    from tocsin.archive.published import Published
+    from tocsin.tables.published import Published
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class Tables:
     def _read_new(self) -> None:
         found = None
         if self._directory.exists():  # mostly not: where nobody runs the pipeline
-            from tocsin.archive.published import published
+            from tocsin.tables.published import published
 
             found = published(self._directory)
         if found is None:
@@ -217,7 +217,7 @@ def _edge_ns(moment: datetime | None) -> int | None:
 
 
 def _table(found: Published, name: str) -> pa.Table:
-    from tocsin.archive.published import read_table
+    from tocsin.tables.published import read_table
 
     facts = found.tables.get(name)
     if facts is not None and (facts.rows > ROWS_MAX or facts.bytes > BYTES_MAX):

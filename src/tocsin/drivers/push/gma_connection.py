@@ -17,7 +17,7 @@ import msgspec
 
 from tocsin.drivers.push.connection import Owner
 from tocsin.drivers.push.envelope_connection import LOOK_S, SETTLE_S, TAKEN, unconfirmed_bytes
-from tocsin.drivers.push.gma_farewell import Farewell
+from tocsin.drivers.push.gma_goodbye import Goodbye
 from tocsin.drivers.push.gma_offers import Offer, Offers
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.wire.framing import FrameCutter, framed
@@ -30,7 +30,7 @@ from tocsin.wire.gma.write import write
 ANSWER_BYTES_MAX: Final = 64 << 10  # a consumer's messages are short
 UNANSWERED_MAX: Final = 256  # events; fewer than a conversation waits for
 REPLIES_UNREAD_MAX: Final = 100
-FAREWELLS_MAX: Final = 1_000  # that wait for an answer; past it connections end without one
+GOODBYES_MAX: Final = 1_000  # that wait for an answer; past it connections end without one
 REASON_CHARS_MAX: Final = 200
 _END = b"</Event>"
 _ONLY_BRINGS = "this connection only brings events; send requests to the broker's own address"
@@ -44,7 +44,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     content: bytes
 
 
-class Consignment(msgspec.Struct, frozen=True):
+class EventBatch(msgspec.Struct, frozen=True):
     """Events that go together, in this order. `feed` is under which name they are numbered."""
 
     feed: str
@@ -52,10 +52,10 @@ class Consignment(msgspec.Struct, frozen=True):
 
 
 class Sender(Owner, Protocol):
-    """Who has a consignment under way on a connection."""
+    """Who has a batch under way on a connection."""
 
     @property
-    def consignment(self) -> Consignment: ...
+    def batch(self) -> EventBatch: ...
 
     def refused(self, reason: str) -> None:
         """The consumer does not take it. The connection is ready for the next."""
@@ -65,7 +65,7 @@ class Sender(Owner, Protocol):
 
 
 class GmaConnection(asyncio.Protocol):
-    """Consignments in turn."""
+    """Batches in turn."""
 
     __slots__ = (
         "_conversation",
@@ -103,7 +103,7 @@ class GmaConnection(asyncio.Protocol):
         self._refusal: str | None = None
         self._timer: asyncio.Handle | None = None
         self._drained_at_s = 0.0
-        self._settled = 0  # consignments
+        self._settled = 0  # batches
         self._heard = False  # anything, since this one is under way
         self._paused = False
         self._replies = 0  # since the consumer last read all that we wrote
@@ -111,14 +111,14 @@ class GmaConnection(asyncio.Protocol):
         self.closed = False
 
     def send(self, _head: bytes, _rest: bytes) -> None:
-        """Begin with the owner's consignment. Only when the one before is done."""
+        """Begin with the owner's batch. Only when the one before is done."""
         assert not self.busy
         assert not self.closed
         self.busy = True
         self._heard = False
-        consignment = self._owner.consignment
-        self._feed = consignment.feed
-        self._todo = deque(consignment.events)
+        batch = self._owner.batch
+        self._feed = batch.feed
+        self._todo = deque(batch.events)
         self._go_on()
 
     @property
@@ -126,29 +126,29 @@ class GmaConnection(asyncio.Protocol):
         return self.busy or not self._offers.is_empty
 
     def leave(self, feed: str) -> None:
-        """End what is open under this name. A consignment of it is not reported."""
+        """End what is open under this name. A batch of it is not reported."""
         if self.busy and feed == self._feed:
             self._done()
         for goodbye in self._offers.end(feed):
             self._say(goodbye)
 
-    def part(self, farewells: set[Farewell]) -> None:
-        """End all that is open, and hang up. A consignment that was under way is not reported."""
+    def part(self, goodbyes: set[Goodbye]) -> None:
+        """End all that is open, and hang up. A batch that was under way is not reported."""
         if self.closed:
             return
         self._done()
         self.closed = True
         for goodbye in self._offers.end_all():
             self._say(goodbye)
-        if len(farewells) < FAREWELLS_MAX:
-            farewell = Farewell(self._transport, self._conversation, self._cutter, farewells)
-            farewell.begin(self._loop)
+        if len(goodbyes) < GOODBYES_MAX:
+            ending = Goodbye(self._transport, self._conversation, self._cutter, goodbyes)
+            ending.begin(self._loop)
         else:
             self._transport.abort()
         self._owner.lost()
 
     def close(self) -> None:
-        """Hang up at once. A consignment that was under way is not reported."""
+        """Hang up at once. A batch that was under way is not reported."""
         self.busy = False
         self._end()
 

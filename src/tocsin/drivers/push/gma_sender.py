@@ -5,31 +5,31 @@ from __future__ import annotations
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.effects import Push
-from tocsin.drivers.push.gma_connection import Consignment, GmaConnection, Outgoing
+from tocsin.drivers.push.gma_connection import EventBatch, GmaConnection, Outgoing
 from tocsin.drivers.push.sender import NOTHING, ConnectionSender, Done, PushContext
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.wire.gma.normal import name_of_event, performance_element
 
-EMPTY = Consignment("", ())
+EMPTY = EventBatch("", ())
 ENDED = Failed("its subscription ended meanwhile", reachable=True)
 
 
 class GmaSender(ConnectionSender):
-    """Sends events as their producer, each consignment answered by one call of its `done`."""
+    """Sends events as their producer, each batch answered by one call of its `done`."""
 
-    __slots__ = ("consignment",)
+    __slots__ = ("batch",)
 
     def __init__(self, context: PushContext, number: int, address: str, sink: SinkAddress) -> None:
         super().__init__(context, number, address, sink)
-        self.consignment = EMPTY
+        self.batch = EMPTY
 
     def push(self, push: Push, done: Done) -> None:
         """Send the events of a push. Only when the one before is done."""
         try:
             # The same name and numbers at every attempt: a broker at the other end knows by them
             # what it has already.
-            self.consignment = Consignment(push.subscription.id, tuple(map(_outgoing, push.events)))
+            self.batch = EventBatch(push.subscription.id, tuple(map(_outgoing, push.events)))
         except TocsinError as error:
             self._context.loop.call_soon(done, self.number, Failed(error.problem, reachable=True))
             return
@@ -37,7 +37,7 @@ class GmaSender(ConnectionSender):
 
     def close_subscription(self, feed: str) -> None:
         """Nothing more of this subscription comes."""
-        if self.is_busy and self.consignment.feed == feed:
+        if self.is_busy and self.batch.feed == feed:
             self._stop_opening()
             # Whoever sends is told later, never while it does something else.
             self._context.loop.call_soon(self._finish, ENDED)
@@ -48,7 +48,7 @@ class GmaSender(ConnectionSender):
                 connection.part(self._context.closing)
 
     def close(self) -> None:
-        """Say goodbye. A consignment under way is not reported."""
+        """Say goodbye. A batch under way is not reported."""
         self._done = None
         self._stop_opening()
         if isinstance(self._connection, GmaConnection):
@@ -67,7 +67,7 @@ class GmaSender(ConnectionSender):
         )
 
     def _finish(self, outcome: Outcome) -> None:
-        self.consignment = EMPTY
+        self.batch = EMPTY
         super()._finish(outcome)
 
     def _new_connection(self) -> GmaConnection:

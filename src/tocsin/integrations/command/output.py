@@ -59,7 +59,7 @@ class Output:
                 self._keep(chunk)
                 _write_all(fd, chunk)
         except OSError:
-            pass  # who read our output has gone: the command is told when it writes again
+            pass  # who read our output has gone: the command notices when it writes again
         finally:
             os.close(read_end)
 

@@ -30,7 +30,7 @@ DEPTH_MAX = 30  # of workflows in workflows
 STEPS_MAX = 5_000  # of all workflows in each other, each counted as often as it is used
 
 _LOGIC = ("scatter", "scatterMethod", "when")
-# Of a tool: what is for people, what is told elsewhere, and what is the same for all.
+# Of a tool: what is for people, what is reported elsewhere, and what is the same for all.
 _NOT_DONE = frozenset({"id", "label", "doc", "class", "cwlVersion", "inputs", "outputs", "intent"})
 _METADATA = ("$", "s:", "sd:", "sbg:")
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tocsin.errors.evolution import BadWorkflowFile
-from tocsin.integrations.workflow_files.configuration import configured
-from tocsin.integrations.workflow_files.snake_lines import (
+from tocsin.integrations.workflow_files.snakefile_lines import (
     Line,
     code_of,
     lines_of,
@@ -20,22 +19,24 @@ from tocsin.integrations.workflow_files.snake_lines import (
     spelled,
     value_of,
 )
-from tocsin.integrations.workflow_files.snake_links import Links
-from tocsin.integrations.workflow_files.snake_rules import (
+from tocsin.integrations.workflow_files.snakefile_links import Links
+from tocsin.integrations.workflow_files.snakefile_rules import (
     Keyword,
     Rule,
     activity_of,
     is_keyword,
     keyword_of,
     keywords_of,
-    made_by,
+    outputs_of,
     without_colon,
 )
 from tocsin.integrations.workflow_files.sources import Sources
+from tocsin.integrations.workflow_files.yaml_text import Tree, canonical, read_tree
 from tocsin.monitor.evolution.definition import Activity, Definition, short, with_unique_names
 
 LANGUAGE = "snakemake"
 RULES_MAX = 5_000
+SETTINGS_MAX = 1_000  # of a file of parameters; more are a table, and go by one text
 DEPTH_MAX = 100  # of files that include each other, and conditions around that
 
 _LOGIC = frozenset(
@@ -72,7 +73,7 @@ class _Reading:
     def definition(self) -> Definition:
         rules = self._rules
         known: dict[str, object] = {rule.name: rule for rule in rules}
-        links = Links(made for rule in rules for made in made_by(rule))
+        links = Links(made for rule in rules for made in outputs_of(rule))
         logic = {word: short("; ".join(texts)) for word, texts in self._logic.items()}
         if rules:
             logic["target"] = rules[0].name  # what is made when nothing is asked for
@@ -197,7 +198,7 @@ class _Reading:
 
     def _include(self, keyword: Keyword, path: Path, when: tuple[str, ...]) -> None:
         name = plain_text(keyword.words)
-        if name is None or "://" in name:  # computed, or on another machine: told, not followed
+        if name is None or "://" in name:  # computed, or on another machine: reported, not followed
             self._logic.setdefault("include", []).append(value_of(keyword.words))
         else:
             self.file(self._sources.place(name, path), when)
@@ -207,7 +208,7 @@ class _Reading:
         self._parameters["configfile"] = short(value_of(keyword.words))
         name = plain_text(keyword.words)
         if name is not None:
-            self._parameters.update(configured(name, path, self._sources))
+            self._parameters.update(_settings_of(name, path, self._sources))
 
     def _plain(self, line: Line, when: tuple[str, ...]) -> None:
         """Python: a name that is given a value is a parameter, the rest is logic."""
@@ -263,3 +264,24 @@ def _after(texts: list[str], word: str) -> str:
     rest = texts[texts.index(word) + 1 :]
     end = next((place for place, text in enumerate(rest) if text in ("with", ":")), len(rest))
     return "".join(rest[:end])
+
+
+def _settings_of(name: str, beside: Path, sources: Sources) -> dict[str, str]:
+    """What a file of parameters sets; nothing if it is not there, as one given at the start."""
+    # Snakemake looks from where it is started, which is the root by custom.
+    for origin in (sources.root / "Snakefile", beside):
+        path = sources.place(name, origin)
+        if path.is_file():
+            tree = read_tree(sources.read(path), name)
+            found = _flat(tree, "config")
+            return found if len(found) <= SETTINGS_MAX else {"config": short(canonical(tree))}
+    return {}
+
+
+def _flat(tree: Tree, name: str) -> dict[str, str]:
+    if not isinstance(tree, dict):
+        return {name: short(canonical(tree))}
+    found: dict[str, str] = {}
+    for member, value in tree.items():
+        found.update(_flat(value, f"{name}.{member}"))
+    return found

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tocsin.pipeline.derive.kinds import NO, in_order, numbered, of_kind, quantile
-from tocsin.pipeline.derive.schemas import KIND, SUCCEEDED, fitted, measured
+from tocsin.pipeline.spark.schemas import KIND, SUCCEEDED, fitted, measured
 
 TARGETS: Final = {
     "duration_s": "duration_s",

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import fitted
+from tocsin.pipeline.spark.schemas import fitted
 
 COUNTERS: Final = ("delivered", "failed_attempts", "dead", "dropped")
 LAST: Final = ("sink", "protocol", "state", "sink_state", "behind")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import fitted
+from tocsin.pipeline.spark.schemas import fitted
 
 # Questions are asked by people and programs, not by attempts: the values of one question fit in
 # memory by far, and `percentile` keeps each different one once.

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tocsin.monitor.records import ENDED_ACTIVITY
-from tocsin.pipeline.derive.schemas import fitted
+from tocsin.pipeline.spark.schemas import fitted
 
 UNDER_WAY: Final = ("running", "idle", "suspended")
 ENOUGH: Final = 5  # past runs from which quantiles are worth telling

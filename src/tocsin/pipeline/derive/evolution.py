@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import fitted
+from tocsin.pipeline.spark.schemas import fitted
 
 VERSION: Final = ("workflow", "version")
 SAVED: Final = ("VersionSaved", "VersionForked")

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import FAILED, fitted
+from tocsin.pipeline.spark.schemas import FAILED, fitted
 
 LAST_EVENTS: Final = 10
 _EVENT: Final = ("seq", "at", "type", "activity")

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import KIND, same
+from tocsin.pipeline.spark.schemas import KIND, same
 
 NO: Final = "no"
 

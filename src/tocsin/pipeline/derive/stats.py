@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tocsin.pipeline.derive.kinds import NO, in_order, numbered, of_kind, quantile
-from tocsin.pipeline.derive.schemas import FAILED, KIND, RAN, SUCCEEDED, fitted, measured
+from tocsin.pipeline.spark.schemas import FAILED, KIND, RAN, SUCCEEDED, fitted, measured
 
 QUANTILES: Final = {"p10_s": 0.1, "p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99}
 BINS: Final = 20

@@ -11,7 +11,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.pipeline.derive.schemas import FAILED, RAN, fitted, measured
+from tocsin.pipeline.spark.schemas import FAILED, RAN, fitted, measured
 
 # What `tocsin agent` publishes, by type; see tocsin.agent.
 LOAD: Final = "http://www.gridforum.org/Performance/Events/UptimeCPULoad"

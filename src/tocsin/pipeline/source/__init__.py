@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.pipeline.source.registering import register, session
-from tocsin.pipeline.source.spark import TocsinSource
+from tocsin.pipeline.source.data_source import TocsinSource
+from tocsin.pipeline.source.register import register, session
 
 __all__ = ["TocsinSource", "register", "session"]

@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 
 from tocsin.archive.catalog import Catalog, Piece, overlapping
-from tocsin.archive.naming import parse_date
-from tocsin.archive.parquet import in_turn, read_selected
+from tocsin.archive.file_names import parse_date
+from tocsin.archive.parquet_reader import in_turn, read_selected
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile, NoArchive
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.plan import Extent, Share, gone, holes, share_out

@@ -18,8 +18,8 @@ from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from tocsin.pipeline.plainly import with_cause
 from tocsin.pipeline.source.planner import Planner
+from tocsin.pipeline.spark.spark_errors import with_cause
 
 PLANNER: Final = "tocsin.Planner"
 LOADER: Final = "org.apache.spark.util.MutableURLClassLoader"

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import NoSuchColumn, select
 from tocsin.errors.spark import BadSourceOption
-from tocsin.pipeline.places import has_password
+from tocsin.pipeline.locations import has_password
 
 WHOLE_MAX: Final = 2**63 - 1
 # Spark itself cuts files at 128 MiB, which is about a million archived events.

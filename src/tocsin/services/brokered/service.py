@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from tocsin.access.decision import Action
 from tocsin.errors import TocsinError
 from tocsin.services.brokered.demand import Demand
 from tocsin.services.brokered.registrations import Registrations
@@ -37,6 +38,7 @@ class BrokeredService:
         self, context: SoapContext, registrations: Registrations, properties: Handlers
     ) -> None:
         """`properties`: the operations by which anybody asks for a registration's properties."""
+        self._port = context.port
         self._runtime = context.port.runtime
         self._consumers = context.consumers
         self._registrations = registrations
@@ -122,6 +124,7 @@ class BrokeredService:
     # What is sent to a registration
 
     async def _at_registration(self, request: Request) -> Reply:
+        self._port.check(request.session, Action.READ, f"registration/{request.resource}")
         handler = self._here.get(request.name)
         if handler is not None:
             return await handler(request)
@@ -178,6 +181,7 @@ class BrokeredService:
     def _found(
         self, request: Request, faults: BrokeredFaults, operation: Operation | None = None
     ) -> Registration:
+        self._port.check(request.session, Action.READ, f"registration/{request.resource}")
         found = self._registrations.find(request.resource)
         if found is None:
             raise faults.fault(

@@ -118,12 +118,10 @@ class Mailboxes:
     def view(self, session: Session, token: str) -> SubscriptionView:
         """The box as it is now; raises NoSuchBox."""
         port, _ = self._open()
-        box_id = self._ids.get(token)
         try:
-            if box_id is not None:
-                return port.view_box(session, box_id)
+            return port.view_box(session, self._ids.get(token, ""))
         except NoSuchBox:
-            del self._ids[token]
+            self._ids.pop(token, None)
         raise NoSuchBox(
             f"there is no message box {token[:64]!r}",
             remedy="It was destroyed, or nobody read from it for too long. Create a new one.",

@@ -147,6 +147,7 @@ class OnvifService:
         return _answer(events.PROPERTIES, events.event_properties(known))
 
     async def capabilities(self, request: Request) -> Reply:
+        """Open to everybody, as the device's operations of the access class PRE_AUTH are."""
         return _answer(events.CAPABILITIES, events.service_capabilities(self._points_max))
 
     @property
@@ -199,6 +200,8 @@ class OnvifService:
 
     def _device(self, name: str, say: Callable[[Request], bytes]) -> Handler:
         async def handle(request: Request) -> Reply:
+            if name not in device.BEFORE_SIGN_IN:
+                self._port.check(request.session, Action.READ, "device")
             return Reply(say(request), device.response_action(name))
 
         return handle

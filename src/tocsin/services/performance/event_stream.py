@@ -9,7 +9,7 @@ from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.wire.gma.messages import Context, EventMessage
 from tocsin.wire.gma.normal import performance_element
-from tocsin.wire.gma.thinning import Thinning
+from tocsin.wire.gma.period_filter import PeriodFilter
 from tocsin.wire.gma.write import event_message, write
 
 DROPPED = "EventsDropped"
@@ -40,18 +40,18 @@ class EventStream:
         consumer_id: str,
         *,
         with_context: bool,
-        thinning: Thinning | None,
+        period_filter: PeriodFilter | None,
         on_end: Callable[[EventStream], None],
     ) -> None:
         self._outlet = outlet
         self._consumer_id = consumer_id
         self._with_context = with_context
-        self._thinning = thinning
+        self._period_filter = period_filter
         self._on_end = on_end
 
     def write(self, events: list[Stored]) -> bool:
-        if self._thinning is not None:
-            passes = self._thinning.passes
+        if self._period_filter is not None:
+            passes = self._period_filter.passes
             events = [each for each in events if passes(each.event, each.received_ns)]
         return self._outlet.send(list(map(self._message, events)), paced=True)
 

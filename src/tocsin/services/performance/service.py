@@ -31,13 +31,10 @@ from tocsin.wire.cloudevents.attributes import check_event, check_time, check_va
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import Subscription
-from tocsin.wire.gma.normal import performance_element, to_event
+from tocsin.wire.gma.normal import PRODUCER_ERROR, performance_element, producer_error, to_event
 from tocsin.wire.gma.parameters import wanted
-from tocsin.wire.gma.producer_error import NAME as PRODUCER_ERROR
-from tocsin.wire.gma.producer_error import producer_error
-from tocsin.wire.gma.ready import query_reply
-from tocsin.wire.gma.thinning import Thinning
-from tocsin.wire.gma.write import write
+from tocsin.wire.gma.period_filter import PeriodFilter
+from tocsin.wire.gma.write import query_reply, write
 
 NAMES_SHOWN_MAX = 10
 QUERY_S_MAX = 0.5  # for looking at events of the right name, one after the other
@@ -95,7 +92,7 @@ class PerformanceService:
         self._run = port.runtime.new_id()  # makes ids of events that have none unique
         self._ids = count(1)
         self._events = count(1)
-        self._thinnings: WeakSet[Thinning] = WeakSet()
+        self._period_filters: WeakSet[PeriodFilter] = WeakSet()
         self.received = 0  # events of producers
         self.unreadable = 0  # messages that were refused, or cost their sender the connection
         self.datagrams_lost = 0
@@ -106,11 +103,11 @@ class PerformanceService:
         """For a subscription, unique among all of this broker."""
         return str(next(self._ids))
 
-    def thinning(self, period_s: float) -> Thinning:
+    def period_filter(self, period_s: float) -> PeriodFilter:
         """For one subscription with a Period; all of them share what may be remembered."""
-        thinning = Thinning(period_s, self._thinnings.__len__)
-        self._thinnings.add(thinning)
-        return thinning
+        period_filter = PeriodFilter(period_s, self._period_filters.__len__)
+        self._period_filters.add(period_filter)
+        return period_filter
 
     def event_of(
         self, subscription: Subscription, message: m.EventMessage, content: bytes | None, host: str
@@ -118,7 +115,9 @@ class PerformanceService:
         """The broker's event; raises what is wrong with it."""
         performance = message.event
         if performance is None:
-            performance, content = producer_error(subscription, message, self.runtime.now_ns())
+            performance, content = producer_error(
+                subscription.parameters.name, message, self.runtime.now_ns()
+            )
         assert content is not None, "an event has a content"
         agreed = subscription.agreed
         if message.request_id is not None and agreed is not None and agreed.acknowledge is not None:

@@ -277,7 +277,7 @@ class PerformanceSession:
             self._outlet,
             request.subscription_id,
             with_context=asked.context,
-            thinning=None if period_s is None else self._service.thinning(period_s),
+            period_filter=None if period_s is None else self._service.period_filter(period_s),
             on_end=self._broker_ends,
         )
         name = f"{request.parameters.name} to {self._host}"

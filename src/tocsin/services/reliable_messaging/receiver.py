@@ -8,21 +8,27 @@ message come again; a notification is then known by its id, which every repetiti
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from tocsin.access.decision import Action
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks, Timer, new_uuid
 from tocsin.errors import ShuttingDown, TocsinError, TooMuchKept
 from tocsin.services.reliable_messaging.ack_sender import AckSender
-from tocsin.services.reliable_messaging.messages import content_of, identified, reply_of
-from tocsin.services.reliable_messaging.sequences import LiveSequence, Sequences, decode_held
+from tocsin.services.reliable_messaging.messages import content_of, identified, outcome_of, reply_of
+from tocsin.services.reliable_messaging.sequences import (
+    PREFIX,
+    LiveSequence,
+    Sequences,
+    decode_held,
+)
 from tocsin.services.soap.call import ACCEPTED, Handlers, Reply, Request, SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.dispatcher import Process
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
-from tocsin.wire.soap.fault import SoapFault, fault_of
+from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import WSRM10, WSRM11
 from tocsin.wire.wsrm import destination, faults
 from tocsin.wire.wsrm.destination import Decision, Inbound
@@ -46,7 +52,6 @@ NS_PER_S: Final = 1_000_000_000
 LEASE_NS_MAX: Final = 7 * 86_400 * NS_PER_S
 IDLE_NS_MAX: Final = 3_600 * NS_PER_S  # a publisher that was silent so long begins a new sequence
 SWEEP_S: Final = 5.0
-TOO_MANY: Final = 429  # the status of errors that pass with time
 
 Read = Callable[[SoapCall], Request]
 
@@ -55,6 +60,7 @@ class ReliableReceiver:
     """Stands between the dispatcher and its services."""
 
     def __init__(self, port: BrokerPort, consumers: ConsumerRules) -> None:
+        self._port = port
         self._runtime = port.runtime
         self._consumers = consumers
         self._sequences = Sequences(port)
@@ -150,7 +156,7 @@ class ReliableReceiver:
             )
         if decision is not Decision.PROCESS:
             return ACCEPTED
-        outcome = await _outcome(process, identified(request, came))
+        outcome = await outcome_of(process, identified(request, came))
         done = destination.received(live.inbound, came, now_ns)
         await self._sequences.save(live, destination.processed(done, came.number))
         if isinstance(outcome, SoapFault):
@@ -172,7 +178,7 @@ class ReliableReceiver:
         came = Sequence(live.inbound.rm, live.inbound.identifier, number)
         held = live.held.get(number)
         try:
-            outcome = await _outcome(self._again, came, held)
+            outcome = await outcome_of(self._again, came, held)
         except (SoapFault, TocsinError) as error:
             # It stays where it is; the next message, or the next sweep, tries again.
             self._runtime.note(
@@ -294,10 +300,12 @@ class ReliableReceiver:
 
     async def ack_requested(self, request: Request) -> Reply:
         """Nothing but the question; `through` answers it."""
+        self._check(request)
         return ACCEPTED
 
     async def last_message(self, request: Request) -> Reply:
         """1.0's way to name the last number without saying anything."""
+        self._check(request)
         if read_blocks(request.envelope).sequence is None:
             raise faults.required(Speaker(WSRM10, request.envelope.soap))
         return ACCEPTED
@@ -305,11 +313,13 @@ class ReliableReceiver:
     async def acknowledgement(self, request: Request) -> Reply:
         """Acknowledgements of what we send come on the back channel; by themselves they are of
         sequences that nobody here knows."""
+        self._check(request)
         for came in read_blocks(request.envelope).acknowledgements:
             raise faults.unknown(Speaker(came.rm, request.envelope.soap), came.identifier)
         return ACCEPTED
 
     def _find(self, rm: str, identifier: str, request: Request) -> LiveSequence:
+        self._check(request, identifier)
         live = self._sequences.live.get(identifier)
         is_over = live is not None and self._runtime.now_ns() >= live.inbound.expires_ns
         if live is not None and live.inbound.rm == rm and not is_over:
@@ -318,6 +328,10 @@ class ReliableReceiver:
         if is_over or self._sequences.has_ended(identifier):
             raise faults.terminated(to, identifier)
         raise faults.unknown(to, identifier)
+
+    def _check(self, request: Request, identifier: str = "") -> None:
+        """Raise NotAllowed unless the sender may use sequences."""
+        self._port.check(request.session, Action.MANAGE, f"service/{PREFIX}{identifier}")
 
     def _check_is_there(self, live: LiveSequence, request: Request) -> None:
         """It may have ended while somebody waited for it."""
@@ -379,18 +393,3 @@ class _Raised:
 
     def __init__(self, error: Exception) -> None:
         self.error = error
-
-
-async def _outcome(process: Callable[..., Awaitable[Reply]], *what: object) -> Reply | SoapFault:
-    """What a service says for good, be it a refusal. What it may do later is raised: then the
-    message is not acknowledged, and comes again."""
-    try:
-        return await process(*what)
-    except SoapFault as fault:
-        if fault.code == "Receiver":
-            raise
-        return fault
-    except TocsinError as error:
-        if error.http_status >= 500 or error.http_status == TOO_MANY:
-            raise
-        return fault_of(error)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import tocsin
+from tocsin.access.decision import Action
+from tocsin.broker.port import BrokerPort
 from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import MEX04, MEX11, WSMAN, WSMID
@@ -17,7 +19,8 @@ _IDENTIFIED: Final = f"{WSMID.removesuffix('.xsd')}/IdentifyResponse"
 class MetadataService:
     """Identify of WS-Management, and GetMetadata of WS-MetadataExchange in both versions."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: BrokerPort) -> None:
+        self._port = port
         self.handlers: Handlers = {
             (WSMID, "Identify"): self.identify,
             (MEX04, GET_METADATA): self.get_metadata,
@@ -25,6 +28,7 @@ class MetadataService:
         }
 
     async def identify(self, request: Request) -> Reply:
+        """Open to everybody: clients ask it before they sign in (WS-Management 1.1, section 11)."""
         facts = (
             (b"ProtocolVersion", WSMAN),
             (b"ProductVendor", VENDOR),
@@ -40,6 +44,7 @@ class MetadataService:
         return Reply(body, _IDENTIFIED)
 
     async def get_metadata(self, request: Request) -> Reply:
+        self._port.check(request.session, Action.READ, "soap")
         namespace = request.name[0]
         asked = read_get_metadata(request.element)
         return Reply(metadata(asked, namespace, request.call.base), response_action(namespace))

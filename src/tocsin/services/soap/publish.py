@@ -7,6 +7,7 @@ from functools import partial
 
 from lxml import etree
 
+from tocsin.access.decision import Action
 from tocsin.broker.effects import Accepted
 from tocsin.broker.runtime import new_uuid
 from tocsin.errors import BadTopic
@@ -82,7 +83,7 @@ class PublishService:
         """WS-Management's batch of events."""
         events = [each for each in elements(request.element) if not _is_heartbeat(each)]
         if not events and len(request.element):
-            return _acknowledged(request)
+            return await self.heartbeat(request)
         if len(events) > NOTIFICATIONS_MAX:
             raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
         if not events or any(len(elements(event)) != 1 for event in events):
@@ -106,14 +107,21 @@ class PublishService:
 
     async def heartbeat(self, request: Request) -> Reply:
         """A source says that it is there and that nothing happened."""
+        self._check(request)
         return _acknowledged(request)
 
     async def ended(self, request: Request) -> Reply:
         """A source that sent us its notifications will send no more: the operator may care."""
+        self._check(request)
         status = text_of(request.element.find(f"{{{request.name[0]}}}Status"))
         sender = request.session.peer
         self._runtime.note("warning", "a source ended its subscription", status=status, peer=sender)
         return ACCEPTED
+
+    def _check(self, request: Request) -> None:
+        """Raise NotAllowed unless the sender may publish; for messages that bring no event."""
+        topic = place_of(request.call.path).topic or names.WSE_TOPIC
+        self._port.check(request.session, Action.PUBLISH, topic)
 
     async def _publish(
         self, request: Request, found: list[Notification], *, default_topic: str

@@ -26,12 +26,12 @@ from itertools import count
 
 from tocsin.errors import BrokenConversation, TooManySubscriptions
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.happenings import (
+from tocsin.wire.gma.received import (
     Answered,
     Asked,
     Ended,
     EventArrived,
-    Happening,
+    Received,
     Refusal,
     Refused,
     Stale,
@@ -48,7 +48,7 @@ __all__ = [
     "Conversation",
     "Ended",
     "EventArrived",
-    "Happening",
+    "Received",
     "Refusal",
     "Refused",
     "Stale",
@@ -68,19 +68,19 @@ REMEMBERED_MAX = 1_000  # what ended of late: messages on their way may still sp
 
 
 class Conversation:
-    """One side. `plays` is what this side can be; `new_id` names its subscriptions and
+    """One side. `roles` is what this side can be; `new_id` names its subscriptions and
     `new_request_id` its requests: without them both are unique in this conversation only."""
 
     def __init__(
         self,
-        plays: frozenset[str] = frozenset({PRODUCER, CONSUMER}),
+        roles: frozenset[str] = frozenset({PRODUCER, CONSUMER}),
         new_id: Callable[[], str] | None = None,
         new_request_id: Callable[[], str] | None = None,
         *,
         subscriptions_max: int = SUBSCRIPTIONS_MAX,
     ) -> None:
         numbers, requests = count(1), count(1)
-        self._plays = plays
+        self._roles = roles
         self._new_id = new_id or (lambda: str(next(numbers)))
         self._new_request_id = new_request_id or (lambda: str(next(requests)))
         self._subscriptions_max = subscriptions_max
@@ -203,7 +203,7 @@ class Conversation:
 
     # What the peer says
 
-    def receive(self, message: m.Message) -> Happening:
+    def receive(self, message: m.Message) -> Received:
         """What a message means; BrokenConversation if nothing led to it."""
         if isinstance(message, m.EventMessage):
             return self._event(message)
@@ -217,14 +217,14 @@ class Conversation:
             return _no(message, f"{ASKED_MAX} requests wait for their reply already")
         if isinstance(message, m.SubscribeRequest):
             return self._subscribe(message)
-        if PRODUCER not in self._plays:
+        if PRODUCER not in self._roles:
             return _no(message, "this is a consumer: it has no events to give")
         self._asked.add(message.request_id)
         return Asked(message)
 
-    def _subscribe(self, request: m.SubscribeRequest) -> Happening:
+    def _subscribe(self, request: m.SubscribeRequest) -> Received:
         said = request.options.role if request.options else None
-        if said is not None and not self._plays - {said}:
+        if said is not None and not self._roles - {said}:
             return _no(request, f"both sides would be the {said}")
         if request.subscription_id in self._peer_ids:
             return _no(request, f"SubscriptionID {request.subscription_id} is in use; end it first")
@@ -239,13 +239,13 @@ class Conversation:
         return OTHER_ROLE.get(self._only_role(), said)
 
     def _only_role(self) -> str | None:
-        return next(iter(self._plays)) if len(self._plays) == 1 else None
+        return next(iter(self._roles)) if len(self._roles) == 1 else None
 
     def _is_full(self) -> bool:
         found = len(self._open) + len(self._asking) + len(self._asked)
         return found >= self._subscriptions_max
 
-    def _unsubscribe(self, request: m.UnsubscribeRequest) -> Happening:
+    def _unsubscribe(self, request: m.UnsubscribeRequest) -> Received:
         subscription = self._open.get(request.subscription_id)
         if subscription is None:
             if self._has_ended(request.subscription_id):
@@ -256,7 +256,7 @@ class Conversation:
         self._forget(subscription)
         return Ended(subscription, m.UnsubscribeReply(request.request_id))
 
-    def _event(self, message: m.EventMessage) -> Happening:
+    def _event(self, message: m.EventMessage) -> Received:
         subscription = self._open.get(message.subscription_id)
         if subscription is None:
             if self._has_ended(message.subscription_id):
@@ -277,7 +277,7 @@ class Conversation:
         subscription.peer_role = PRODUCER
         return EventArrived(subscription, message, settled)
 
-    def _reply(self, reply: m.Reply) -> Happening:
+    def _reply(self, reply: m.Reply) -> Received:
         request = self._waiting.get(reply.request_id)
         if request is None:
             if reply.request_id in self._given_up or self._forgot:
@@ -313,7 +313,7 @@ class Conversation:
             own_id == subscription.own_id for subscription in self._ending.values()
         )
 
-    def _subscribed(self, subscription: Subscription, reply: m.SubscribeReply) -> Happening:
+    def _subscribed(self, subscription: Subscription, reply: m.SubscribeReply) -> Received:
         if reply.returned != m.SUCCESS:
             _remember(self._former, subscription.own_id)
             return Refused(subscription, reply.detail)

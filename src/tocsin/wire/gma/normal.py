@@ -53,6 +53,8 @@ from tocsin.wire.gma.write import event_element, event_message
 from tocsin.wire.soap.envelope import split
 
 XML_TYPE = "application/xml"
+# Not in the namespace of our extensions: in a message, those are no events.
+PRODUCER_ERROR = EventName("ProducerError", "urn:tocsin:gma:events:1")
 TOPIC = "gma"  # performance events are filed under gma/NAME/HOST
 
 # Beside the payload, which has all of them: some consumers get these in a header, and servers take
@@ -165,6 +167,20 @@ def _leaves(elements: tuple[Element, ...], prefix: str) -> Iterator[tuple[str, E
             yield name, element
 
 
+def producer_error(
+    name: EventName, message: EventMessage, now_ns: int
+) -> tuple[PerformanceEvent, bytes]:
+    """What a producer sent in place of an event of that name, as an event, and its element."""
+    moment = datetime.fromtimestamp(now_ns / 1e9, UTC)
+    texts = {"Error": message.error, "ErrorDetail": message.error_detail}
+    elements = (
+        Element("EventName", str(name)),
+        *(Element(label, text) for label, text in texts.items() if text is not None),
+    )
+    event = PerformanceEvent(PRODUCER_ERROR, moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), elements)
+    return event, event_element(event).encode()
+
+
 def performance_element(stored: Stored) -> bytes:
     """The event as the one element inside an Event message; made once for all its consumers."""
     content = stored.performance
@@ -224,9 +240,9 @@ def _is_readable(content: bytes, event_type: str) -> bool:
 def performance_event_of(event: Event, received_ns: int) -> PerformanceEvent:
     """The event under its own name, with an element for each value that it has."""
     elements = [each for each in _data(event) if each.name != TIME_STAMP]
-    told = {each.name for each in elements}
+    names = {each.name for each in elements}
     room = ELEMENTS_MAX - 1 - sum(map(_size, elements))  # but for the time
-    elements += [each for each in _given(event) if each.name not in told][:room]
+    elements += [each for each in _given(event) if each.name not in names][:room]
     return PerformanceEvent(name_of(event.type), _time(event, received_ns), tuple(elements))
 
 
@@ -286,18 +302,18 @@ def _data(event: Event) -> Iterator[Element]:
 
 
 def _members(data: bytes) -> list[Element] | None:
-    """The members of a JSON object; None if it is none, or cannot be told as elements."""
+    """The members of a JSON object; None if it is none, or cannot be written as elements."""
     try:
         found = json.loads(data)
         if not isinstance(found, dict):
             return None
-        told: dict[str, Element] = {}
+        found_by_name: dict[str, Element] = {}
         for name, value in found.items():
             for element in _of_json(name, value, 0):
-                told.setdefault(element.name, element)
-                if len(told) >= ELEMENTS_MAX:
+                found_by_name.setdefault(element.name, element)
+                if len(found_by_name) >= ELEMENTS_MAX:
                     return None
-        return list(told.values())
+        return list(found_by_name.values())
     except (ValueError, RecursionError):
         return None
 
@@ -327,12 +343,12 @@ def _size(element: Element) -> int:
 
 def _element(name: str, value: Value) -> Element:
     if isinstance(value, Quantity):
-        told = (_told(value.unit), _told(value.accuracy))
-        return Element(escaped_name(name), _sendable(value.value), *told)
+        texts = (_cut(value.unit), _cut(value.accuracy))
+        return Element(escaped_name(name), _sendable(value.value), *texts)
     return Element(escaped_name(name), _sendable(value))
 
 
-def _told(text: str | None) -> str | None:
+def _cut(text: str | None) -> str | None:
     return None if text is None else FORBIDDEN.sub("\ufffd", text[:UNITS_CHARS_MAX])
 
 

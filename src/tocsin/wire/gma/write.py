@@ -30,6 +30,7 @@ _PLAIN = re.compile(r"[ !#-%'-;=?-~]*")  # stands in any text or attribute as it
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _ATTRIBUTE_ESCAPES = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _STRING = f' xmlns:xsi="{XSI}" xmlns:xsd="{XSD}" xsi:type="xsd:string"'
+_QUERY_REPLY_ENDS = b"</QueryReply>"
 _EVENT_BEGINS = f'<Event xmlns="{PROTOCOL}" subscriptionID='
 
 
@@ -44,6 +45,13 @@ def event_element(event: m.PerformanceEvent) -> str:
     opening = _opening(local, event.name.namespace)
     stamp = f"<TimeStamp>{_text(event.time)}</TimeStamp>"
     return f"{opening}{_elements(event.elements)}{stamp}</{local}>"
+
+
+def query_reply(request_id: str, content: bytes) -> bytes:
+    """The reply to a query, around an event that is written already."""
+    reply = write(m.QueryReply(request_id))
+    assert reply.endswith(_QUERY_REPLY_ENDS)
+    return b"%b%b%b" % (reply[: -len(_QUERY_REPLY_ENDS)], content, _QUERY_REPLY_ENDS)
 
 
 def event_message(subscription_id: str, content: bytes, context: m.Context | None = None) -> bytes:
@@ -70,9 +78,9 @@ def _tags(name: str, units: str | None, accuracy: str | None) -> tuple[str, str]
     _check_name(name)
     if max(len(units or ""), len(accuracy or "")) > m.UNITS_CHARS_MAX:
         raise _unsendable(f"units or accuracy of {name} are too long")
-    told = "" if units is None else f" units={_attribute(units)}"
-    told += "" if accuracy is None else f" accuracy={_attribute(accuracy)}"
-    return f"<{name}{told}>", f"</{name}>"
+    attributes = "" if units is None else f" units={_attribute(units)}"
+    attributes += "" if accuracy is None else f" accuracy={_attribute(accuracy)}"
+    return f"<{name}{attributes}>", f"</{name}>"
 
 
 def _check_name(name: str) -> None:
@@ -140,16 +148,16 @@ def _options(options: m.Options | None) -> str:
     """As attributes: whoever knows only the paper does not look at those, but at each element."""
     if options is None:
         return ""
-    told = f' xmlns:t="{EXTENSION}"'
+    attributes = f' xmlns:t="{EXTENSION}"'
     if options.role is not None:
-        told += f" t:role={_attribute(options.role)}"
+        attributes += f" t:role={_attribute(options.role)}"
     if options.after is not None:
-        told += f' t:after="{options.after}"'
+        attributes += f' t:after="{options.after}"'
     if options.acknowledge is not None:
-        told += f" t:acknowledge={_attribute(options.acknowledge)}"
+        attributes += f" t:acknowledge={_attribute(options.acknowledge)}"
     for name in ("context", "filtered"):
-        told += f' t:{name}="true"' if getattr(options, name) else ""
-    return told
+        attributes += f' t:{name}="true"' if getattr(options, name) else ""
+    return attributes
 
 
 def _context(context: m.Context) -> str:
@@ -174,8 +182,8 @@ def _subscribe_request(message: m.SubscribeRequest) -> str:
 
 def _returned(message: m.Reply) -> str:
     detail = message.detail
-    told = "" if detail is None else f"<ReturnDetail>{_text(detail)}</ReturnDetail>"
-    return f"<Return>{_text(message.returned)}</Return>{told}"
+    reason = "" if detail is None else f"<ReturnDetail>{_text(detail)}</ReturnDetail>"
+    return f"<Return>{_text(message.returned)}</Return>{reason}"
 
 
 def _subscribe_reply(message: m.SubscribeReply) -> str:

@@ -19,6 +19,16 @@ DEVICE_PATH: Final = "/onvif/device_service"
 EVENTS_PATH: Final = "/onvif/event_service"
 VERSION: Final = (2, 60)  # of the specifications that the answers follow
 NAME: Final = "Tocsin"
+# Of the access class PRE_AUTH (ONVIF Core, access policy): clients ask these before they sign in.
+BEFORE_SIGN_IN: Final = frozenset(
+    {
+        "GetServices",
+        "GetCapabilities",
+        "GetServiceCapabilities",
+        "GetSystemDateAndTime",
+        "GetHostname",
+    }
+)
 
 _CAPABILITIES: Final = b"<tds:Network/><tds:Security/><tds:System/>"
 

@@ -27,7 +27,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.facts import FactsReader
-from tocsin.archive.parquet import read_selected
+from tocsin.archive.parquet_reader import read_selected
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
 from tocsin.broker.log import Page, StoreReader

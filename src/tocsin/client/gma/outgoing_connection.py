@@ -1,0 +1,320 @@
+"""OutgoingConnection: one that we opened, and all that is under way on it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+from tocsin.client.gma.address import PeerAddress
+from tocsin.client.gma.connection import PeerConnection
+from tocsin.client.gma.peer_errors import one_line, refused
+from tocsin.errors import BrokerRefused, TocsinError
+from tocsin.wire.gma import conversation as c
+from tocsin.wire.gma import messages as m
+from tocsin.wire.gma.write import event_message, write
+
+FRAME_BYTES_MAX: Final = 16 << 20
+FLIGHTS_MAX: Final = 700  # events that wait for their answer; a conversation keeps track of 1,000
+_END_OF_EVENT: Final = b"</Event>"
+
+
+class SubscriptionOwner(Protocol):
+    """Whose subscription it is."""
+
+    comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
+    has_filter: bool  # which a peer may not bear
+
+    def asks(
+        self, conversation: c.Conversation, *, is_plain: bool
+    ) -> tuple[m.SubscribeRequest, c.Subscription]:
+        """What is asked of the peer on each connection; plainly, without the filter."""
+
+    def agreed(self, remote: RemoteSubscription) -> None:
+        """The peer agreed: events may flow."""
+
+    def arrived(self, message: m.EventMessage) -> None:
+        """An event, or an error in its remote."""
+
+    def answered(self, reply: m.EventReply) -> None:
+        """An answer to an event of ours."""
+
+    def has_room(self) -> None:
+        """The peer has read on, or answered."""
+
+    def lost(self, error: TocsinError) -> bool:
+        """There is no connection, or no agreement; True to try again."""
+
+    def over(self, why: str) -> None:
+        """It is over, and nothing is tried again."""
+
+
+class RemoteSubscription:
+    """One subscription on one connection, from the request for it to its end."""
+
+    def __init__(
+        self,
+        outgoing: OutgoingConnection,
+        subscriber: SubscriptionOwner,
+        request_id: str,
+        subscription: c.Subscription,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._outgoing = outgoing
+        self.subscriber = subscriber
+        self.request_id = request_id
+        self.subscription = subscription
+        self.flights: set[str] = set()
+        self.was_ended = False  # by the peer
+        self.detail: str | None = None  # what the peer said when it agreed
+        # What the peer said to it; False if the connection was closed before it said anything.
+        self.replied: asyncio.Future[bool | BrokerRefused] = loop.create_future()
+        self.gone: asyncio.Future[str] = loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        """True if events may flow."""
+        return self.subscription.peer_id is not None and not self.gone.done()
+
+    @property
+    def is_alone(self) -> bool:
+        """True if nobody else has anything to do with the connection."""
+        return self._outgoing.users <= 1
+
+    @property
+    def may_send(self) -> bool:
+        """True if there is room for an event, without taking that of the others."""
+        return self.is_open and self._outgoing.has_room_for(self)
+
+    @property
+    def unread_bytes(self) -> int:
+        return self._outgoing.connection.unread_bytes
+
+    @property
+    def message_bytes(self) -> int:
+        """Of the message that is being told."""
+        return self._outgoing.connection.message_bytes
+
+    def send_event(self, content: bytes, number: str | None) -> None:
+        """Bring the peer an event; with a number it is answered."""
+        self._outgoing.send_event(self, content, number)
+
+    def send_error(self, error: str, detail: str) -> None:
+        """Tell of an error in place of an event now, or not at all."""
+        if self.is_open and not self._outgoing.connection.is_clogged:
+            assert self.subscription.peer_id is not None, "it is open"
+            message = m.EventMessage(self.subscription.peer_id, error=error, error_detail=detail)
+            self._outgoing.connection.send(message)
+
+    def hold(self) -> None:
+        """Read no more: for this one there is no room."""
+        self._outgoing.connection.hold(self.subscription.own_id)
+
+    def release(self) -> None:
+        """There is room again."""
+        self._outgoing.connection.release(self.subscription.own_id)
+
+    def drop(self, why: str) -> None:
+        """Give the connection up."""
+        self._outgoing.connection.abort(why)
+
+    def leave(self) -> asyncio.Future[m.Reply | None] | None:
+        """Take leave; the reply to it, if the peer has to be told."""
+        return self._outgoing.part(self)
+
+    def end(self, why: str, outcome: bool | BrokerRefused = False) -> None:
+        """It is over."""
+        if not self.replied.done():
+            self.replied.set_result(outcome)
+        if not self.gone.done():
+            self.gone.set_result(why)
+
+
+class Home(Protocol):
+    """Whose connection it is."""
+
+    address: PeerAddress
+    keeps: bool  # it is kept when nothing is under way on it
+
+    def hung_up(self, outgoing: OutgoingConnection) -> None:
+        """It is closed."""
+
+
+class OutgoingConnection:
+    """Of the loop's thread alone. `is_plain`: no filter is said on it."""
+
+    def __init__(self, home: Home, conversation: c.Conversation, *, is_plain: bool) -> None:
+        self._home = home
+        self._subscriptions: dict[str, RemoteSubscription] = {}  # by our ids
+        self._flights: dict[str, RemoteSubscription] = {}  # by the numbers of events
+        self._replies: dict[str, asyncio.Future[m.Reply | None]] = {}
+        self.is_plain = is_plain
+        self.was_agreed = False  # to anything
+        self.why: str | None = None  # it is closed
+        self.opened_s = asyncio.get_running_loop().time()
+        self.connection = PeerConnection(
+            self, conversation, frame_bytes_max=FRAME_BYTES_MAX, accepted=False
+        )
+
+    @property
+    def users(self) -> int:
+        """Subscriptions and questions that are under way."""
+        return len(self._subscriptions) + len(self._replies)
+
+    # What this side does
+
+    def ask(self, subscriber: SubscriptionOwner, *, is_plain: bool) -> RemoteSubscription:
+        """Ask for a subscription."""
+        request, subscription = subscriber.asks(self.connection.conversation, is_plain=is_plain)
+        remote = RemoteSubscription(self, subscriber, request.request_id, subscription)
+        if self.connection.is_open:
+            self._subscriptions[subscription.own_id] = remote
+            self.connection.send(request)
+        else:
+            remote.end("the connection was closed")
+        return remote
+
+    def inquire(self, request: m.Request) -> asyncio.Future[m.Reply | None]:
+        """Ask something; None comes if the connection is closed first. To cancel it is to give up:
+        if a reply comes yet, it is no surprise."""
+        future: asyncio.Future[m.Reply | None] = asyncio.get_running_loop().create_future()
+        if self.connection.is_open:
+            self._replies[request.request_id] = future
+            future.add_done_callback(lambda _: self._give_up(request.request_id))
+            self.connection.send(request)
+        else:
+            future.set_result(None)
+        return future
+
+    def _give_up(self, request_id: str) -> None:
+        if self._replies.pop(request_id, None) is not None:
+            self.connection.conversation.give_up(request_id)
+            self.close_if_idle()
+
+    def part(self, remote: RemoteSubscription) -> asyncio.Future[m.Reply | None] | None:
+        """Take leave of a subscription."""
+        if remote.gone.done():
+            return None
+        conversation = self.connection.conversation
+        goodbye = None
+        if remote.subscription.peer_id is None:
+            conversation.give_up(remote.request_id)
+        else:
+            goodbye = self.inquire(conversation.unsubscribe(remote.subscription))
+        self._end(remote, "this side ended the subscription")
+        return goodbye
+
+    def has_room_for(self, remote: RemoteSubscription) -> bool:
+        share = max(1, FLIGHTS_MAX // max(1, len(self._subscriptions)))
+        return (
+            self.connection.is_open
+            and not self.connection.is_clogged
+            and len(self._flights) < FLIGHTS_MAX
+            and len(remote.flights) < share
+        )
+
+    def send_event(self, remote: RemoteSubscription, content: bytes, number: str | None) -> None:
+        message = self.connection.conversation.event(remote.subscription, None, number)
+        if number is None:
+            self.connection.send_bytes(event_message(message.subscription_id, content))
+            return
+        self._flights[number] = remote
+        remote.flights.add(number)
+        head = write(message).removesuffix(_END_OF_EVENT)
+        self.connection.send_bytes(b"%b%b%b" % (head, content, _END_OF_EVENT))
+
+    def close_if_idle(self) -> None:
+        """Hang up if nobody needs it any more."""
+        if not self.users and not self._home.keeps:
+            self.connection.close("nothing is left to say")
+
+    def _end(
+        self, remote: RemoteSubscription, why: str, outcome: bool | BrokerRefused = False
+    ) -> None:
+        self._subscriptions.pop(remote.subscription.own_id, None)
+        for number in remote.flights:
+            # It may be sent again on this connection: then the first answer to it counts.
+            self.connection.conversation.give_up(number)
+            self._flights.pop(number, None)
+        freed, remote.flights = remote.flights, set()
+        remote.release()
+        remote.end(why, outcome)
+        if freed:
+            self.has_room()
+        self.close_if_idle()
+
+    # What the connection tells
+
+    def opened(self) -> None:
+        pass
+
+    def has_room(self) -> None:
+        # Whoever was first the last time is last now.
+        subscriptions = list(self._subscriptions.items())
+        for own_id, remote in subscriptions[:1]:
+            del self._subscriptions[own_id]
+            self._subscriptions[own_id] = remote
+        for _, remote in subscriptions:
+            if remote.is_open:
+                remote.subscriber.has_room()
+
+    def closed(self, why: str) -> None:
+        self.why = why
+        subscriptions, self._subscriptions = self._subscriptions, {}
+        replies, self._replies = self._replies, {}
+        self._flights.clear()
+        for remote in subscriptions.values():
+            remote.end(why)
+        for future in replies.values():
+            if not future.done():
+                future.set_result(None)
+        self._home.hung_up(self)
+
+    def received(self, received: c.Received) -> None:
+        connection = self.connection
+        match received:
+            case c.Subscribed(subscription, detail):
+                self._agreed(self._subscriptions[subscription.own_id], detail)
+            case c.Refused(subscription, detail):
+                error = refused(self._home.address, detail)
+                self._end(self._subscriptions[subscription.own_id], error.problem, error)
+            case c.EventArrived(subscription, message):
+                self._subscriptions[subscription.own_id].subscriber.arrived(message)
+            case c.Answered(_, m.EventReply() as reply):
+                self._answered(reply)
+            case c.Answered(_, reply):
+                self._replied(reply)
+            case c.Ended(subscription, reply):
+                connection.send(reply)
+                remote = self._subscriptions[subscription.own_id]
+                remote.was_ended = True
+                self._end(remote, f"{self._home.address} ended the subscription")
+            case c.Refusal(reply):
+                connection.send(reply)
+            case c.SubscribeAsked(request) | c.Asked(request):
+                detail = "nothing can be asked on this connection: its caller asks"
+                connection.send(connection.conversation.refuse(request, detail))
+            case c.Stale(_, answer):
+                if answer is not None:
+                    connection.send(answer)
+
+    def _agreed(self, remote: RemoteSubscription, detail: str | None) -> None:
+        self.was_agreed = True
+        remote.detail = one_line(detail) if detail else None
+        if not remote.replied.done():
+            remote.replied.set_result(True)
+        remote.subscriber.agreed(remote)
+
+    def _answered(self, reply: m.EventReply) -> None:
+        was_full = len(self._flights) >= FLIGHTS_MAX
+        remote = self._flights.pop(reply.request_id, None)
+        if remote is not None:
+            remote.flights.discard(reply.request_id)
+            remote.subscriber.answered(reply)
+        if was_full:
+            self.has_room()
+
+    def _replied(self, reply: m.Reply) -> None:
+        future = self._replies.pop(reply.request_id, None)
+        if future is not None and not future.done():
+            future.set_result(reply)
+        self.close_if_idle()

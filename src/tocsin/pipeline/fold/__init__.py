@@ -1,0 +1,1 @@
+"""The fold of messages into attempts and runs, as expressions of Spark."""

@@ -1,0 +1,1 @@
+"""Parts of the state: made from new events, and merged."""

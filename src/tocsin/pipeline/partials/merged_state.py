@@ -1,0 +1,121 @@
+"""Standing: what all parts of the state say together, and how they become fewer parts.
+
+Nearly all that was folded before is not spoken of again. So only those attempts and runs are
+folded anew of which a later part tells, and the rest is taken as it stands.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tocsin.pipeline.fold.attempts import attempt_rows
+from tocsin.pipeline.fold.cells import CELLS, attempt_cells, read_attempts, write_cells
+from tocsin.pipeline.fold.generations import TURNS
+from tocsin.pipeline.fold.rules import HASH, folded
+from tocsin.pipeline.locations import on_this_disk
+from tocsin.pipeline.partials.dedup_index import ordered_beside
+from tocsin.pipeline.partials.partial import Sizes
+from tocsin.pipeline.spark.parquet import read, write
+from tocsin.pipeline.state import Partial, PartialFacts, State
+
+_AS_ONE: Final = ("quarantine", TURNS)
+PARTS_MAX: Final = 12  # beyond it some of them become one
+
+
+def merged_attempts(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
+    """One row an attempt, as all parts together let it stand."""
+    if len(parts) == 1:
+        return read_attempts(spark, parts).drop(HASH, CELLS)
+    again, untouched = _touched_by(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
+    anew = attempt_rows(folded(attempt_cells(again), "activity", sizes.partitions))
+    return untouched.drop(HASH, CELLS).unionByName(anew)
+
+
+def merged_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
+    """The cells of every run."""
+    if len(parts) == 1:
+        return read(spark, parts, "runs")
+    again, untouched = _touched_by(read(spark, parts[:1], "runs"), read(spark, parts[1:], "runs"))
+    anew = folded(again.drop(HASH), "run", sizes.partitions)
+    return untouched.unionByName(anew.select(*untouched.columns))
+
+
+def _touched_by(first: DataFrame, later: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """What is to be folded anew, because a later part tells of it; and the rest of the first."""
+    hashes = later.select(HASH).distinct()
+    again = first.join(hashes, HASH, "left_semi").unionByName(later)
+    return again, first.join(hashes, HASH, "left_anti")
+
+
+def due(parts: Sequence[Partial]) -> Sequence[Partial]:
+    """Those at the end that should become one part; none, if there is no need.
+
+    A part has at least as many events as all later ones together, or they become one with it: so
+    what was folded is written again only when it has doubled. While parts are few, only the first
+    is held to that.
+    """
+    events = [max(1, each.facts.counts.get("events", 0)) for each in parts]
+    are_many = len(parts) > PARTS_MAX
+    for place in range(len(parts) - 1):
+        if sum(events[place + 1 :]) > events[place] and (place == 0 or are_many):
+            return parts[place:]
+    return parts[-2:] if are_many else ()
+
+
+def compacted(spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes) -> Partial:
+    """One part in place of these, which follow one another."""
+    with state.new_place() as place:
+        return state.keep(place, _gather_all(spark, state, parts, sizes, place))
+
+
+def _gather_all(
+    spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes, place: Path
+) -> PartialFacts:
+    again, untouched = _touched_by(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
+    write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
+    anew = spark.read.schema(untouched.schema).parquet(on_this_disk(place / "a"))
+    write(untouched.unionByName(anew), place / "attempts", None)
+    shutil.rmtree(place / "a")
+    write(merged_runs(spark, parts, sizes), place / "runs", None)
+    for name in ("keys", "quarantine", "notes", "events", TURNS):
+        _gathered(spark, parts, name, place / name, sizes)
+    return PartialFacts(
+        first=min(each.facts.first for each in parts),
+        last=max(each.facts.last for each in parts),
+        as_of=max((each.facts.as_of for each in parts if each.facts.as_of), default=None),
+        counts=added(parts),
+        positions=state.positions(),
+        last_event=max(
+            (each.facts.last_event for each in parts if each.facts.last_event), default=None
+        ),
+    )
+
+
+def added(parts: Sequence[Partial]) -> dict[str, int]:
+    """What was counted, over all parts."""
+    names = sorted({name for each in parts for name in each.facts.counts})
+    return {name: sum(each.facts.counts.get(name, 0) for each in parts) for name in names}
+
+
+def _gathered(
+    spark: SparkSession, parts: Sequence[Partial], name: str, out: Path, sizes: Sizes
+) -> None:
+    """The files of the first part as they are, and those of the others as few."""
+    later = [each for each in parts[1:] if each.files(name)]
+    if later:
+        write(read(spark, later, name), out, 1 if name in _AS_ONE else sizes.files)
+    else:
+        out.mkdir()
+    for file in parts[0].files(name):
+        target = out / f"part-{uuid.uuid4().hex}.parquet"
+        os.link(file, target)
+        with suppress(FileNotFoundError):  # of keys, and only of those that were asked for
+            os.link(ordered_beside(file), ordered_beside(target))

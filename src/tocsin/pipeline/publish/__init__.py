@@ -1,0 +1,1 @@
+"""New versions of the tables, and copies of them elsewhere."""

@@ -1,0 +1,1 @@
+"""What the archive has and the tables do not have yet."""

@@ -1,0 +1,1 @@
+"""What must hold: the log, subscriptions, deliveries, attempts and boxes."""

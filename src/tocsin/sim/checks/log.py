@@ -1,0 +1,163 @@
+"""LogCheck: sees every write to the log and every acknowledgement, and compares."""
+
+from __future__ import annotations
+
+from tocsin.broker.effects import Accepted, Commit
+from tocsin.broker.log import EventStore, LogReader
+from tocsin.broker.numbering import Applied
+from tocsin.event.event import Event
+from tocsin.event.stored import Append, Stored
+from tocsin.sim.workload import marker_of
+from tocsin.sim.world import Violation
+
+Key = tuple[str, str]
+
+CLOCK_JUMP_NS = 86_400 * 1_000_000_000  # by more, times go back: the clock was set right again
+
+
+class LogCheck:
+    """What the log must hold: everything whose write was confirmed, once, in order."""
+
+    def __init__(self, duplicates_window: int) -> None:
+        self._window = duplicates_window
+        self.events: dict[int, Event] = {}  # also those that the log has let go of since
+        self.last = 0
+        self.trimmed_to = 0
+        self.acknowledged = 0
+        self._received_ns = 0
+        self._seq_of: dict[Key, int] = {}
+        self._seqs_of: dict[str, list[int]] = {}  # by the marker in the data
+        self._acknowledged: set[Key] = set()
+        # Writes since the last one that was confirmed: one of them may be in the log. Also if the
+        # disk was full: on a disk like the simulated one SQLite pads what it commits, and may have
+        # had room for the whole transaction and not for the padding. Then a crash finds it.
+        self._unconfirmed: list[Commit] = []
+        self._in_order: dict[str, int] = {}  # the last number of a source that sends in turn
+
+    def promise_order(self, source: str) -> None:
+        """This source, or publisher of markers, sends an event only when the one before is
+        acknowledged."""
+        self._in_order[source] = -1
+
+    def writing(self, commit: Commit) -> None:
+        self._unconfirmed.append(commit)
+
+    def written(self, commit: Commit, applied: Applied, first_seq: int) -> None:
+        self._unconfirmed.clear()
+        if not self._is_all_of(commit.append, applied.events):
+            raise Violation(f"an append was not applied as it was sent: {applied.events}")
+        for stored in applied.events:
+            self._add(stored)
+        if applied.last_seq != self.last:
+            raise Violation(f"the log says that it ends with {applied.last_seq}, not {self.last}")
+        self._check_answers(commit.append, applied.answers)
+        self.trimmed_to = first_seq - 1
+
+    def _is_all_of(self, append: Append, stored: list[Stored]) -> bool:
+        """True if these are the events of an append, in its order, but for repeats."""
+        left = iter(stored)
+        awaited = next(left, None)
+        new: set[Key] = set()
+        for event in (event for offer in append.offers for event in offer):
+            key = (event.source, event.id)
+            if awaited is not None and awaited.event == event and key not in new:
+                new.add(key)
+                awaited = next(left, None)
+            elif key not in new and key not in self._seq_of:
+                return False
+        return awaited is None
+
+    def _check_answers(self, append: Append, answers: list[Accepted]) -> None:
+        """The events have their numbers by now: an answer tells the first and the last of them."""
+        for offer, accepted in zip(append.offers, answers, strict=True):
+            numbers = [self._seq_of[event.source, event.id] for event in offer]
+            answer = (accepted.accepted, accepted.first, accepted.last)
+            if answer != (len(offer), min(numbers, default=0), max(numbers, default=0)):
+                raise Violation(f"an offer with the numbers {numbers} was answered with {accepted}")
+
+    def _add(self, stored: Stored) -> None:
+        event, seq = stored.event, stored.seq
+        if seq != self.last + 1:
+            raise Violation(f"event {seq} was stored after event {self.last}")
+        # When all is trimmed, nothing is left to tell a restart what time it was.
+        back_ns = self._received_ns - stored.received_ns
+        if 0 < back_ns < CLOCK_JUMP_NS and self.trimmed_to < self.last:
+            raise Violation(f"event {seq} was received before the event before it")
+        self._received_ns = stored.received_ns
+        key = (event.source, event.id)
+        before = self._seq_of.get(key)
+        # A restart remembers what the log still has; what was trimmed may be stored again.
+        if before is not None and before > self.trimmed_to and seq - before <= self._window:
+            raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
+        if before is None and event.source in self._in_order:
+            self._check_turn(event.source, int(event.id))
+        marker = marker_of(event.data)
+        if marker is not None:
+            publisher, _, number = marker.rpartition(" ")
+            if publisher in self._in_order and marker not in self._seqs_of:
+                self._check_turn(publisher, int(number))
+            self._seqs_of.setdefault(marker, []).append(seq)
+        self.events[seq] = event
+        self._seq_of[key] = seq
+        self.last = seq
+
+    def _check_turn(self, publisher: str, number: int) -> None:
+        if number < self._in_order[publisher]:
+            raise Violation(f"{publisher} {number} was stored after a later one")
+        self._in_order[publisher] = number
+
+    def check_stored(self, marker: str, by: str) -> None:
+        """An endpoint answers that it took the event with this marker."""
+        if marker not in self._seqs_of:
+            raise Violation(f"{marker} was acknowledged and is not in the log (by {by})")
+        self._acknowledge(("", marker))
+
+    def has(self, event: Event) -> bool:
+        return (event.source, event.id) in self._seq_of
+
+    def _acknowledge(self, key: Key) -> None:
+        if key not in self._acknowledged:
+            self._acknowledged.add(key)
+            self.acknowledged += 1
+
+    def acknowledge(self, events: list[Event], accepted: Accepted) -> None:
+        """An acknowledgement leaves the broker: what it speaks of must be on disk by now."""
+        for event in events:
+            seq = self._seq_of.get((event.source, event.id))
+            if seq is None:
+                raise Violation(f"{event.source} {event.id} was acknowledged and is not in the log")
+            if not accepted.first <= seq <= accepted.last:
+                raise Violation(
+                    f"{event.source} {event.id} is event {seq} and was acknowledged as "
+                    f"{accepted.first} to {accepted.last}"
+                )
+            self._acknowledge((event.source, event.id))
+
+    def compare(self, store: EventStore, reader: LogReader) -> None:
+        """After a start, and in the end: the log holds what it must, and nothing else."""
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        trims = {self.trimmed_to, *(commit.change.trim_to for commit in unconfirmed)}
+        if store.first_seq - 1 not in trims:
+            raise Violation(f"the log begins with {store.first_seq}, trimmed to {trims}")
+        if store.last_seq != self.last:
+            self._adopt(unconfirmed, store, reader)
+        self.trimmed_to = store.first_seq - 1
+        self._compare_events(reader)
+
+    def _adopt(self, unconfirmed: list[Commit], store: EventStore, reader: LogReader) -> None:
+        """The log holds more or less than was confirmed: one whole append more is right."""
+        more = reader.read(self.last, max(1, store.last_seq - self.last)).events
+        if more and any(self._is_all_of(commit.append, more) for commit in unconfirmed):
+            for stored in more:
+                self._add(stored)
+            return
+        raise Violation(f"the log ends with {store.last_seq} and should with {self.last}")
+
+    def _compare_events(self, reader: LogReader) -> None:
+        page = reader.read(self.trimmed_to, max(1, self.last))
+        if page.corrupt:
+            raise Violation(f"the log cannot read its events {page.corrupt}")
+        found = {stored.seq: stored.event for stored in page.events}
+        for seq in range(self.trimmed_to + 1, self.last + 1):
+            if found.get(seq) != self.events[seq]:
+                raise Violation(f"event {seq} is not in the log as it was written")

@@ -1,0 +1,87 @@
+"""Publishers by HTTP: each sends its events until all are acknowledged, in turn or several at a
+time."""
+
+from __future__ import annotations
+
+from tocsin.access.session import anonymous
+from tocsin.broker.effects import Accepted
+from tocsin.event.event import Event
+from tocsin.sim.machine import Machine
+from tocsin.sim.plan import PublisherPlan
+from tocsin.sim.workload import draw_event
+
+SESSION = anonymous("http")
+ANSWER_MS = 150  # then it is sent again
+
+
+class Publisher:
+    """Somebody who publishes, and does not rest before the broker has acknowledged it."""
+
+    def __init__(self, machine: Machine, number: int, plan: PublisherPlan) -> None:
+        self._machine = machine
+        self._world = machine.world
+        self._network = machine.network
+        self._pace_ms = plan.pace_ms
+        self._source = f"/{machine.host}/publisher/{number}"
+        self._waiting = self._draw(plan)
+        self._under_way: set[int] = set()
+        self._in_flight_max = plan.in_flight_max
+        self._latest = 0  # of those that arrived
+        if plan.in_flight_max == 1:
+            machine.checks.log.promise_order(self._source)
+
+    def _draw(self, plan: PublisherPlan) -> list[list[Event]]:
+        requests: list[list[Event]] = []
+        number = 0
+        for _ in range(plan.requests):
+            size = self._world.random.randint(1, plan.events_max)
+            requests.append(
+                [draw_event(self._world.random, self._source, number + i) for i in range(size)]
+            )
+            number += size
+        requests.reverse()  # taken from the end
+        return requests
+
+    @property
+    def is_done(self) -> bool:
+        return not self._waiting and not self._under_way
+
+    def start(self) -> None:
+        for _ in range(self._in_flight_max):
+            self._world.soon(0, self._pace_ms, self._next)
+
+    def _next(self) -> None:
+        if self._waiting:
+            events = self._waiting.pop()
+            self._under_way.add(int(events[0].id))
+            self._send(events)
+
+    def _send(self, events: list[Event]) -> None:
+        number = int(events[0].id)
+        if number not in self._under_way:
+            return
+        self._network.carry(lambda: self._arrive(events))
+        self._world.soon(ANSWER_MS, 2 * ANSWER_MS, lambda: self._send(events))
+
+    def _arrive(self, events: list[Event]) -> None:
+        number = int(events[0].id)
+        if number < self._latest:
+            self._world.seen["message overtaken"] += 1
+        self._latest = max(self._latest, number)
+        self._machine.call(
+            lambda services: services.port.publish(SESSION, events),
+            lambda result: self._answered(events, result),
+        )
+
+    def _answered(self, events: list[Event], result: object) -> None:
+        """The answer leaves the broker."""
+        if not isinstance(result, Accepted):
+            self._world.seen[f"publish refused: {type(result).__name__}"] += 1
+            return
+        self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
+        self._network.carry(lambda: self._acknowledged(int(events[0].id)))
+
+    def _acknowledged(self, number: int) -> None:
+        if number in self._under_way:
+            self._under_way.remove(number)
+            self._world.soon(0, self._pace_ms, self._next)

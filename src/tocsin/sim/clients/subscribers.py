@@ -1,0 +1,231 @@
+"""Subscribers by HTTP: they subscribe, change, pause, move, renew, delete and redrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from tocsin.access.session import anonymous
+from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.registry import Change
+from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
+from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.clients.readers import Puller
+from tocsin.sim.machine import Machine
+from tocsin.sim.services import Services
+from tocsin.sim.workload import POOL
+from tocsin.sim.world import NS_PER_MS
+
+SESSION = anonymous("http")
+BEGIN_MS_MAX = 30
+CHANGES_MS = (10, 400)
+LEASE_MS = (30, 2_000)
+LOOK_MS = 100  # between two looks at what is to be resumed or redriven in the end
+ASK_AGAIN_MS = 1_000
+WITH_AN_END = SoapTerms(spec="wse04", end_to="http://owner.example/")
+
+Work = Callable[[Services], Coroutine[Any, Any, Any]]
+
+
+class Subscribers:
+    """Everybody who owns a subscription or a box of one broker."""
+
+    def __init__(self, machine: Machine, broker_sinks: list[str]) -> None:
+        """`broker_sinks`: other brokers that events may be pushed into."""
+        self._machine = machine
+        self._world = machine.world
+        self._plan = machine.plan
+        self._network = machine.network
+        self._checks = machine.checks
+        self._broker_sinks = broker_sinks
+        machine.checks.on_open = self._opened
+        self._asked_ns: dict[str, int] = {}  # what was resumed or redriven at last, and when
+        self.pending = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.pending == 0
+
+    def start(self) -> None:
+        plan, world = self._plan, self._world
+        for kind, number in ((Kind.PUSH, plan.subscriptions), (Kind.BOX, plan.boxes)):
+            for _ in range(number):
+                self._later((0, BEGIN_MS_MAX), partial(self._subscribe, kind))
+        for _ in range(plan.changes):
+            change = world.random.choice(
+                (
+                    self._pause,
+                    self._resume,
+                    self._refilter,
+                    self._refilter,
+                    self._move,
+                    self._move,
+                    self._reconfigure,
+                    self._renew,
+                    self._unsubscribe,
+                    self._redrive,
+                    self._redrive,
+                    self._drop_dead,
+                    partial(self._subscribe, Kind.PUSH),
+                )
+            )
+            self._later(CHANGES_MS, change)
+
+    def _later(self, between_ms: tuple[int, int], action: Callable[[], None]) -> None:
+        self.pending += 1
+
+        def happen() -> None:
+            self.pending -= 1
+            action()
+
+        self._world.soon(*between_ms, happen)
+
+    # Subscribing
+
+    def _subscribe(self, kind: Kind) -> None:
+        random, want = self._world.random, self._world.random.choice(POOL)
+        soap = WITH_AN_END if random.random() < 0.3 else None
+        asked = Subscription(
+            id="",
+            kind=kind,
+            sink=self._draw_sink(is_soap=soap is not None) if kind is Kind.PUSH else None,
+            filters=want.raw,
+            config=self._draw_config(),
+            expires_ns=self._draw_expiry() if random.random() < 0.15 else None,
+            state=State.PAUSED if random.random() < 0.1 else State.ACTIVE,
+            soap=soap,
+        )
+        start = random.choice((None, None, 0, 5))
+
+        def arrive() -> None:
+            self._call(lambda services: services.port.subscribe(SESSION, asked, want.filter, start))
+
+        self._network.carry(arrive)
+
+    def _draw_sink(self, *, is_soap: bool) -> str:
+        brokers = [] if is_soap else self._broker_sinks
+        sinks = [*self._machine.delivery.sinks, *brokers]
+        return self._world.random.choice(sinks)
+
+    def _draw_config(self) -> Config:
+        random = self._world.random
+        return Config(
+            batch=random.choice((1, 1, 3)),
+            attempts=random.choice((None, 1, 2)),
+            backlog=random.choice((None, None, None, None, None, 1, 4)),
+            backlog_age_s=random.choice((None, None, None, None, None, None, 0.2)),
+        )
+
+    def _draw_expiry(self) -> int:
+        return self._machine.clock.fair_ns + int(self._world.random.uniform(*LEASE_MS) * NS_PER_MS)
+
+    def _opened(self, record: SubscriptionRecord) -> None:
+        """A box is pulled from by its owner."""
+        if record.kind is Kind.BOX:
+            Puller(self._machine, record).pull()
+
+    # Changing
+
+    def _any(self, kind: Kind | None = None) -> SubscriptionRecord | None:
+        live = [
+            record
+            for record in self._checks.records.values()
+            if not record.is_ended and kind in (None, record.kind)
+        ]
+        return self._world.random.choice(live) if live else None
+
+    def _pause(self) -> None:
+        self._change(self._any(), Change(state=State.PAUSED))
+
+    def _resume(self) -> None:
+        self._change(self._any(), Change(state=State.ACTIVE))
+
+    def _refilter(self) -> None:
+        want = self._world.random.choice(POOL)
+        self._change(self._any(), Change(filters=want.raw, filter=want.filter))
+
+    def _move(self) -> None:
+        record = self._any(Kind.PUSH)
+        if record is not None:
+            self._change(record, Change(sink=self._draw_sink(is_soap=record.is_soap)))
+
+    def _reconfigure(self) -> None:
+        self._change(self._any(), Change(config=self._draw_config()))
+
+    def _renew(self) -> None:
+        expires_ns = self._draw_expiry() if self._world.random.random() < 0.5 else None
+        self._change(self._any(), Change(expires_ns=expires_ns))
+
+    def _change(self, record: SubscriptionRecord | None, change: Change) -> None:
+        if record is not None:
+            self._network.carry(
+                lambda: self._call(
+                    lambda services: services.port.change(SESSION, record.id, change)
+                )
+            )
+
+    def _call(self, work: Work) -> None:
+        self._machine.call(work, lambda result: None)
+
+    def _unsubscribe(self) -> None:
+        record = self._any()
+        if record is not None:
+            quietly = self._world.random.random() < 0.5
+            self._network.carry(
+                lambda: self._call(
+                    lambda services: services.port.unsubscribe(SESSION, record.id, quietly=quietly)
+                )
+            )
+
+    # Dead letters
+
+    def _redrive(self) -> None:
+        letters = self._machine.dead_letters()
+        if letters:
+            letter = self._world.random.choice(letters)
+            self._network.carry(lambda: self._redrive_arrives(letter))
+
+    def _redrive_arrives(self, letter: DeadLetter) -> None:
+        if all(kept.id != letter.id for kept in self._machine.dead_letters()):
+            return
+        self._world.trace(f"redrive {letter.id}")
+        self._machine.call(
+            lambda services: services.port.redrive(SESSION, letter),
+            lambda result: self._world.seen.update([f"redrive: {type(result).__name__}"]),
+        )
+
+    def _drop_dead(self) -> None:
+        letters = self._machine.dead_letters()
+        if letters:
+            self._network.carry(lambda: self._drop_arrives(letters[0]))
+
+    def _drop_arrives(self, letter: DeadLetter) -> None:
+        if all(kept.id != letter.id for kept in self._machine.dead_letters()):
+            return
+        self._world.trace(f"drop {letter.id}")
+        self._world.seen["dead letter dropped"] += 1
+        self._checks.records[letter.subscription].discarded.add(letter.seq)
+        self._call(lambda services: services.port.drop_dead_letter(SESSION, letter.id))
+
+    # In the end
+
+    def wind_up(self) -> None:
+        """Resume what is paused and redrive what was given up, until nothing is."""
+        node = self._machine.node
+        if node is not None:
+            for view in node.broker.views():
+                record = self._checks.records[view.subscription.id]
+                if view.subscription.state is State.PAUSED and self._is_time(record.id):
+                    self._change(record, Change(state=State.ACTIVE))
+            for letter in self._machine.dead_letters():
+                if self._is_time(letter.id):
+                    self._redrive_arrives(letter)
+        self._world.after_ms(LOOK_MS, self.wind_up)
+
+    def _is_time(self, name: str) -> bool:
+        asked_ns = self._asked_ns.get(name)
+        if asked_ns is not None and self._world.now_ns - asked_ns < ASK_AGAIN_MS * NS_PER_MS:
+            return False
+        self._asked_ns[name] = self._world.now_ns
+        return True

@@ -1,0 +1,207 @@
+"""Machine: a simulated computer with a disk and a clock, on which one broker process runs after
+another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from itertools import count
+from random import Random
+from typing import Any
+
+from tocsin.broker import effects as do
+from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.options import BrokerOptions
+from tocsin.broker.snapshot import Snapshot, take_up
+from tocsin.broker.state import CLOCK
+from tocsin.errors import DiskFull, TocsinError
+from tocsin.sim.checks.attempts import AttemptCheck
+from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.checks.log import LogCheck
+from tocsin.sim.delivery import Delivery
+from tocsin.sim.faults.clock import MachineClock
+from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrashes
+from tocsin.sim.faults.disk import FaultyDisk
+from tocsin.sim.network import Network, Request, Response
+from tocsin.sim.node import SimNode, dead_letters
+from tocsin.sim.plan import SECONDS_LONG, BrokerPlan
+from tocsin.sim.port import CheckedPort
+from tocsin.sim.process import Process
+from tocsin.sim.runtime import SimTask
+from tocsin.sim.services import Services
+from tocsin.sim.world import Violation, World
+from tocsin.store.store import Store
+from tocsin.store.vfs import PowerCut
+
+DIRECTORY = "data"
+BOXES_DIRECTORY = "data/boxes"
+START_OPERATIONS_MAX = 40
+DOWN_MS_MAX = 150
+
+
+class Machine:
+    """One broker of a world, over all its crashes."""
+
+    def __init__(self, world: World, plan: BrokerPlan, network: Network, number: int) -> None:
+        self.host = f"broker-{number}.example"
+        self.plan = plan
+        self.world = world
+        self.network = network
+        self.process: Process | None = None
+        self.crashes = 0
+        self.disk = FaultyDisk(f"simulated-{world.seed}-{number}", world.seen)
+        self.clock = MachineClock(world, str(number))
+        self.check_service_state: Callable[[Snapshot], None] = _ignore
+        self.box_options = replace(plan.options, retain_age_s=plan.box_retain_s, retain_bytes=None)
+        self.checks = self._checks(plan.options)
+        self.box_checks = self._checks(self.box_options)
+        self.delivery = Delivery(world, self.checks, self)
+        self._planned = PlannedCrashes(plan.crashes)
+        self._requests = count(1)
+        self._ids = Random(f"ids {world.seed} {number}")
+        network.hosts[self.host] = self
+
+    def _checks(self, options: BrokerOptions) -> DeliveryCheck:
+        return DeliveryCheck(
+            self.world,
+            self.clock,
+            LogCheck(options.duplicates_window),
+            AttemptCheck(self.world, options.retry),
+            all_may_drop=options.backlog_age_s < SECONDS_LONG,
+        )
+
+    # Starting
+
+    def start(self) -> None:
+        """Open the log and take up what is there. Struck meanwhile, start again later."""
+        world, disk = self.world, self.disk
+        crash = None if world.calm else self._planned.due(CrashPoint.STARTING)
+        disk.cut_at = None
+        if crash is not None:
+            disk.cut_at = disk.operations + world.random.randint(1, START_OPERATIONS_MAX)
+        disk.sync_fails = False
+        self.clock.may_be_set(self.plan.clock_set)
+        process = self._new_process()
+        try:
+            self._open(process)
+        except PowerCut:
+            assert crash is not None
+            world.seen[f"crash: {crash.point.value}"] += 1
+            process.is_alive = False
+            self._ended(crash.kind)
+            return
+        except DiskFull:
+            world.seen["disk full at start"] += 1
+            process.is_alive = False
+            disk.kill()
+            world.soon(1, DOWN_MS_MAX, self.start)
+            return
+        except TocsinError as error:
+            raise Violation(f"the broker does not start again: {error}") from error
+        disk.cut_at = None
+        self.process = process
+        world.trace(f"{self.host} starts, its log ends with {process.node.store.last_seq}")
+        process.start()
+
+    def _new_process(self) -> Process:
+        return Process(
+            self.world,
+            self.network,
+            self.clock,
+            self.disk,
+            self._planned,
+            host=self.host,
+            disk_ms_max=self.plan.disk_ms_max,
+            requests=self._requests,
+            new_id=lambda: f"{self._ids.getrandbits(96):024x}",
+            on_end=self._ended,
+        )
+
+    def _open(self, process: Process) -> None:
+        node = self._open_node(process, DIRECTORY, self.plan.options, self.checks)
+        node.perform[do.Push] = self.delivery.push
+        node.perform[do.Handshake] = self.delivery.shake_hands
+        node.perform[do.CloseSubscription] = self.delivery.close_subscription
+        process.services = Services(node, self.host, self.plan, lambda: self._open_boxes(process))
+        if self.disk.has_files(BOXES_DIRECTORY):
+            process.services.mailboxes.open()
+
+    def _open_boxes(self, process: Process) -> CheckedPort:
+        node = self._open_node(process, BOXES_DIRECTORY, self.box_options, self.box_checks)
+        node.wake()
+        return node.port
+
+    def _open_node(
+        self, process: Process, directory: str, options: BrokerOptions, checks: DeliveryCheck
+    ) -> SimNode:
+        store = Store.open(directory, vfs=self.disk.name)
+        reader = store.reader()
+        checks.log.compare(store, reader)
+        snapshot = take_up(store, options)
+        is_main = not process.nodes
+        if is_main:
+            self.check_service_state(snapshot)
+        checks.recovered(snapshot, dead_letters(reader))
+        broker = Broker(
+            options,
+            new_id=process.new_id,
+            jitter=process.jitter,
+            is_trusted=checks.trusted.__contains__,
+        )
+        if is_main:
+            self.clock.start(may_jump=CLOCK in snapshot.cursors)
+        now_ns = self.clock.steady_ns
+        sure_ns = 0 if is_main else process.node.broker.clock.sure_ns(now_ns)
+        broker.recover(snapshot, now_ns, sure_ns=sure_ns)
+        node = SimNode(process, options, broker, store, checks)
+        process.nodes.append(node)
+        return node
+
+    def _ended(self, kind: CrashKind) -> None:
+        """A process is over; the next one starts a little later."""
+        world, process = self.world, self.process
+        world.seen[kind.value] += 1
+        self.crashes += 1
+        self.process = None
+        if kind is CrashKind.POWER_CUT:
+            self.disk.crash(world.random)
+        else:
+            self.disk.kill()
+        for node in process.nodes if process is not None else ():
+            for stream in list(node.streams.values()):
+                stream.end("the process is gone")
+        world.soon(1, DOWN_MS_MAX, self.start)
+
+    # What clients call
+
+    @property
+    def node(self) -> SimNode | None:
+        return None if self.process is None else self.process.node
+
+    @property
+    def services(self) -> Services | None:
+        return None if self.process is None else self.process.services
+
+    def call(
+        self,
+        work: Callable[[Services], Coroutine[Any, Any, Any]],
+        answer: Callable[[object], None],
+    ) -> SimTask | None:
+        """A request arrives. None if nobody is there, or there is nothing to wait for."""
+        return None if self.process is None else self.process.call(work, answer)
+
+    def handle(self, request: Request, respond: Callable[[Response], None]) -> None:
+        if self.process is not None:
+            self.process.handle(request, respond)
+
+    def dead_letters(self) -> list[DeadLetter]:
+        return [] if self.node is None else self.node.dead_letters()
+
+    def reached(self, point: CrashPoint) -> None:
+        if self.process is not None:
+            self.process.reached(point)
+
+
+def _ignore(_: object) -> None:
+    """Until somebody looks at what a start finds."""

@@ -1,0 +1,203 @@
+"""CheckedPort: the port of a simulated broker, with every call and answer seen by the checks.
+
+Whatever endpoint a client uses, what it asks of the broker passes here; so subscriptions, boxes and
+acknowledgements are checked once, for all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from tocsin.access.session import Session
+from tocsin.broker.broker import Broker
+from tocsin.broker.effects import Accepted, Pulled, Token
+from tocsin.broker.port import BrokerPort, Engine, Replier
+from tocsin.broker.registry import Change
+from tocsin.broker.subscriber import SubscriptionView
+from tocsin.errors import NoSuchBox, NoSuchSubscription
+from tocsin.event.event import Event
+from tocsin.event.filter import Filter
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Subscription
+from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.runtime import Observer, SimRuntime
+from tocsin.sim.world import Violation, World
+
+
+class _CheckedReplier:
+    """Whoever published, behind a look at the answer."""
+
+    def __init__(self, events: list[Event], replier: Replier, port: CheckedPort) -> None:
+        self._events = events
+        self._replier = replier
+        self._port = port
+
+    def answer(self, result: object) -> None:
+        self._port.published(self._events, result)
+        self._replier.answer(result)
+
+
+class CheckedPort(BrokerPort):
+    """Does what the port does."""
+
+    runtime: SimRuntime
+
+    def __init__(
+        self,
+        broker: Broker,
+        engine: Engine,
+        world: World,
+        checks: DeliveryCheck,
+        requests: count[int],
+    ) -> None:
+        super().__init__(broker, engine)
+        self._world = world
+        self._checks = checks
+        self._requests = requests
+        self._hand_outs: dict[Token, tuple[SubscriptionRecord, list[Stored]]] = {}
+
+    # Publishing
+
+    def submit(self, session: Session, events: list[Event], replier: Replier) -> None:
+        super().submit(session, events, _CheckedReplier(events, replier, self))
+
+    async def publish(self, session: Session, events: list[Event]) -> Accepted:
+        self._observe(lambda result: self.published(events, result))
+        try:
+            return await super().publish(session, events)
+        finally:
+            self._observe(None)
+
+    def published(self, events: list[Event], result: object) -> None:
+        """An answer leaves the broker."""
+        if isinstance(result, Accepted):
+            if result.duplicates:
+                self._world.seen["repeat acknowledged"] += 1
+            self._checks.log.acknowledge(events, result)
+
+    # Subscriptions
+
+    async def subscribe(
+        self, session: Session, asked: Subscription, filter: Filter, start: int | None
+    ) -> SubscriptionView:
+        self._observe(self._subscribed)
+        try:
+            return await super().subscribe(session, asked, filter, start)
+        finally:
+            self._observe(None)
+
+    def _subscribed(self, result: object) -> None:
+        if isinstance(result, SubscriptionView):
+            self._world.trace(f"subscribed {result.subscription.id} from {result.cursor}")
+            self._checks.open(result.subscription, result.cursor)
+        else:
+            self._world.seen["subscribe refused"] += 1
+
+    async def change(
+        self, session: Session, subscription_id: str, change: Change
+    ) -> SubscriptionView:
+        record = self._checks.records.get(subscription_id)
+        if record is None:
+            return await super().change(session, subscription_id, change)
+        number = next(self._requests)
+        self._world.trace(f"change {number} of {record.id}: {_summary(change)}")
+        record.request(number, change)
+        self._observe(lambda result: self._changed(record, number, result))
+        try:
+            return await super().change(session, subscription_id, change)
+        except NoSuchSubscription:
+            self._checks.is_not_found(record)
+            raise
+        finally:
+            self._observe(None)
+
+    def _changed(self, record: SubscriptionRecord, number: int, result: object) -> None:
+        self._world.trace(f"change {number} answered {type(result).__name__}")
+        if isinstance(result, SubscriptionView):
+            self._world.seen["subscription changed"] += 1
+            record.confirm(number, result.subscription, self.head)
+
+    async def unsubscribe(
+        self, session: Session, subscription_id: str, *, quietly: bool = False
+    ) -> None:
+        record = self._checks.records.get(subscription_id)
+        if record is not None:
+            record.may_have_ended = True
+            self._observe(lambda result: self._unsubscribed(record, result))
+        try:
+            await super().unsubscribe(session, subscription_id, quietly=quietly)
+        finally:
+            self._observe(None)
+
+    def _unsubscribed(self, record: SubscriptionRecord, result: object) -> None:
+        self._world.trace(f"end of {record.id} answered {type(result).__name__}")
+        if result is None:
+            self._world.seen["subscription deleted"] += 1
+            record.is_ended = True
+
+    # Message boxes
+
+    async def pull(
+        self, session: Session, box_id: str, events_max: int, wait_ns: int, ack: str | None
+    ) -> Pulled:
+        record = self._checks.records[box_id]
+        self._observe(lambda result: self._pulled(record, ack, result))
+        try:
+            return await super().pull(session, box_id, events_max, wait_ns, ack)
+        except NoSuchBox:
+            self._checks.is_not_found(record)
+            raise
+        finally:
+            self._observe(None)
+
+    def _pulled(self, record: SubscriptionRecord, ack: str | None, result: object) -> None:
+        if isinstance(result, Pulled):
+            self._checks.handing_out(record, int(ack or 0), result.events)
+
+    async def take(
+        self, session: Session, box_id: str, events_max: int, wait_ns: int
+    ) -> tuple[Pulled, Token]:
+        record = self._checks.records[box_id]
+        self._observe(lambda result: self._taken(record, result))
+        try:
+            pulled, token = await super().take(session, box_id, events_max, wait_ns)
+        finally:
+            self._observe(None)
+        self._hand_outs[token] = record, pulled.events
+        task = self.runtime.current
+        assert task is not None
+        task.taken.append((record, pulled.events))
+        return pulled, token
+
+    def _taken(self, record: SubscriptionRecord, result: object) -> None:
+        if isinstance(result, Pulled):
+            self._checks.handing_out(record, None, result.events)
+
+    def release(self, token: Token, through: int | None = None) -> None:
+        record, events = self._hand_outs.pop(token)
+        for stored in events:
+            if through is not None and stored.seq > through:
+                self._world.seen["rest of an answer kept back"] += 1
+                break
+            if stored.seq not in record.taken:
+                raise Violation(
+                    f"box {record.id} released event {stored.seq}, which its owner has not got"
+                )
+            record.settled.add(stored.seq)
+        self._world.seen["answer of a box arrived"] += 1
+        super().release(token, through)
+
+    def give_back(self, token: Token) -> None:
+        self._hand_outs.pop(token)
+        self._world.seen["answer of a box lost"] += 1
+        super().give_back(token)
+
+    def _observe(self, observer: Observer | None) -> None:
+        self.runtime.observe_next(observer)
+
+
+def _summary(change: Change) -> str:
+    members = ("state", "expires_ns", "sink", "config", "filters")
+    asked = {name: getattr(change, name) for name in members}
+    return str({name: value for name, value in asked.items() if value})

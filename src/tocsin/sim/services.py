@@ -1,0 +1,117 @@
+"""The services of a simulated process: those that ship, given a simulated runtime and port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tocsin.access.session import anonymous
+from tocsin.broker.delivery.address import SinkAddress
+from tocsin.broker.delivery.sinks import Sinks, url_sink
+from tocsin.broker.delivery.trust import SinkRules
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.recent.latest import Latest
+from tocsin.broker.recent.topics import SeenTopics
+from tocsin.broker.runtime import HttpAnswer
+from tocsin.errors import Busy, TocsinError
+from tocsin.services.blackboard.board import Board
+from tocsin.services.blackboard.subscribers import Subscribers
+from tocsin.services.mailbox.local_delivery import OwnBoxes
+from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
+from tocsin.services.soap.call import SoapCall
+from tocsin.services.soap.consumers import ConsumerRules
+from tocsin.services.soap.context import SoapContext, SoapOptions
+from tocsin.services.soap.paths import is_soap_path
+from tocsin.services.soap_services import broker_dispatcher
+from tocsin.sim.network import Request, Response
+from tocsin.sim.node import SimNode
+from tocsin.sim.plan import BrokerPlan
+from tocsin.wire.cloudevents.limits import Limits
+from tocsin.wire.cloudevents.read import read_events
+
+BOXES_MAX: Final = 100
+LEASE_S: Final = 10_000.0
+BUSY_S: Final = "1"
+
+
+class Services:
+    """Everything that answers in one process."""
+
+    def __init__(
+        self, node: SimNode, host: str, plan: BrokerPlan, open_boxes: Callable[[], BrokerPort]
+    ) -> None:
+        self.node = node
+        self.port = node.port
+        self._base = f"http://{host}"
+        self._limits = Limits()
+        self.mailboxes = Mailboxes(
+            open_boxes,
+            MailboxOptions(
+                boxes_max=BOXES_MAX,
+                backlog=plan.box_backlog,
+                lease_s=LEASE_S,
+                redeliver_s=plan.redeliver_s,
+                message_bytes_max=self._limits.event_bytes_max,
+            ),
+        )
+        self.dispatcher = broker_dispatcher(self._soap_context(plan), self.mailboxes)
+        self.own_boxes = OwnBoxes(node.runtime, self.dispatcher.answer)
+        self.board = Board(node.port)
+        node.on_interest.append(self.board.interest_changed)
+        self.subscribers = Subscribers(node.port)
+
+    def _soap_context(self, plan: BrokerPlan) -> SoapContext:
+        node = self.node
+        return SoapContext(
+            port=node.port,
+            options=SoapOptions(
+                event_limits=self._limits,
+                pull_points_max=BOXES_MAX,
+                pull_point_backlog=plan.box_backlog,
+                pull_wait_s_max=plan.options.pull_wait_s_max,
+                redeliver_s=plan.redeliver_s,
+            ),
+            consumers=ConsumerRules(Sinks({"http"}, url_sink), SinkRules(), _accept),
+            topics=SeenTopics(node.runtime, node.recent),
+            latest=Latest(node.runtime, node.recent, node.read).on,
+            on_ended=node.on_ended.append,
+        )
+
+    async def answer(self, request: Request) -> Response:
+        """The answer to an HTTP request at this host."""
+        if is_soap_path(request.path):
+            return await self._soap(request)
+        assert request.path == "/events"
+        try:
+            events = read_events(
+                request.headers["content-type"], request.headers, request.body, self._limits
+            )
+            await self.port.publish(anonymous("http", request.peer), events)
+        except TocsinError as error:
+            return _refused(error)
+        return Response(HttpAnswer(202, {}, b""))
+
+    async def _soap(self, request: Request) -> Response:
+        call = SoapCall(
+            body=request.body,
+            content_type=request.headers["content-type"],
+            soap_action=request.headers.get("soapaction", ""),
+            path=request.path,
+            query="",
+            base=self._base,
+            session=anonymous("soap", request.peer),
+        )
+        answer = await self.dispatcher.answer(call)
+        task = self.node.runtime.current
+        assert task is not None
+        headers = {"content-type": answer.content_type}
+        return Response(HttpAnswer(answer.status, headers, answer.body), answer.receipt, task.taken)
+
+
+def _refused(error: TocsinError) -> Response:
+    headers = {"retry-after": BUSY_S} if isinstance(error, Busy) else {}
+    return Response(HttpAnswer(error.http_status, headers, error.problem.encode()))
+
+
+def _accept(address: SinkAddress, reached_as: str) -> None:
+    """Simulated brokers do not push to themselves."""

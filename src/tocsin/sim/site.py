@@ -1,0 +1,131 @@
+"""Site: one machine of a world with the clients and sinks of its broker."""
+
+from __future__ import annotations
+
+from tocsin.broker.runtime import HttpAnswer
+from tocsin.sim.clients.publishers import Publisher
+from tocsin.sim.clients.readers import StreamReader
+from tocsin.sim.clients.state_writers import StateWriters
+from tocsin.sim.clients.subscribers import Subscribers
+from tocsin.sim.machine import Machine
+from tocsin.sim.network import Network, Request, Response
+from tocsin.sim.plan import BrokerPlan
+from tocsin.sim.sinks import Sink
+from tocsin.sim.workload import POOL
+from tocsin.sim.world import World
+
+DISK_FULL_MS = (50, 400)
+ROOM_BYTES_MAX = 30_000
+
+
+class Site:
+    """One broker and everybody who talks to it."""
+
+    def __init__(
+        self, world: World, plan: BrokerPlan, network: Network, number: int, later: list[str]
+    ) -> None:
+        """`later`: the hosts of brokers that this one may push into."""
+        self.machine = machine = Machine(world, plan, network, number)
+        self._world = world
+        self._plan = plan
+        self._disk = machine.disk
+        network.hosts.setdefault("owner.example", _Owner())
+        for each, sink_plan in enumerate(plan.sinks):
+            sink = Sink(world, network, machine.checks, f"sink-{number}-{each}", sink_plan)
+            machine.delivery.sinks[sink.url] = sink
+        broker_sinks = [f"http://{host}/" for host in later]
+        machine.checks.trusted.update(broker_sinks)
+        self._subscribers = Subscribers(machine, broker_sinks)
+        self._state_writers = StateWriters(machine, plan.state_changes)
+        self._publishers = [
+            Publisher(machine, each, publisher) for each, publisher in enumerate(plan.publishers)
+        ]
+        self._streams = [
+            StreamReader(machine, world.random.choice(POOL)) for _ in range(plan.streams)
+        ]
+
+    def start(self) -> None:
+        world, plan = self._world, self._plan
+        self.machine.start()
+        self._subscribers.start()
+        self._state_writers.start()
+        for publisher in self._publishers:
+            publisher.start()
+        for stream in self._streams:
+            world.soon(0, 60, stream.connect)
+        if plan.disk_full_at_ms is not None:
+            world.after_ms(plan.disk_full_at_ms, self._fill_disk)
+        if plan.sync_fails_at_ms is not None:
+            world.after_ms(plan.sync_fails_at_ms, self._break_sync)
+
+    @property
+    def is_done(self) -> bool:
+        """True if its clients have done what they wanted to."""
+        others_are = self._subscribers.is_done and self._state_writers.is_done
+        return others_are and all(publisher.is_done for publisher in self._publishers)
+
+    @property
+    def acknowledged(self) -> int:
+        return self.machine.checks.log.acknowledged
+
+    @property
+    def delivered(self) -> int:
+        return self.machine.checks.taken + self.machine.box_checks.taken
+
+    def _fill_disk(self) -> None:
+        if not self._world.calm:
+            room = self._world.random.randint(0, ROOM_BYTES_MAX)
+            self._disk.bytes_max = self._disk.size_bytes() + room
+            self._world.soon(*DISK_FULL_MS, self._mend_disk)
+
+    def _break_sync(self) -> None:
+        self._disk.sync_fails = not self._world.calm
+
+    def _mend_disk(self) -> None:
+        self._disk.bytes_max = None
+        if self._world.calm:
+            self._disk.sync_fails = False
+
+    def wind_up(self) -> None:
+        """There are no more faults."""
+        self._mend_disk()
+        self._subscribers.wind_up()
+
+    def what_is_owed(self) -> str | None:
+        """Why this is not the end yet."""
+        process = self.machine.process
+        if process is None:
+            return "the broker does not run"
+        if not all(publisher.is_done for publisher in self._publishers):
+            return "an event is not acknowledged"
+        if not all(node.broker.is_idle() for node in process.nodes):
+            return "something waits for the disk"
+        if self.machine.dead_letters():
+            return "there are dead letters"
+        if dead := process.node.broker.counters.dead_letters:
+            return f"the broker counts {dead} dead letters"
+        if (owed := self._state_writers.what_is_owed()) is not None:
+            return owed
+        for stream in self._streams:
+            if (owed := stream.is_owed()) is not None:
+                return owed
+        for node in process.nodes:
+            if (owed := node.checks.what_is_owed(node.broker, node.reader.cursors())) is not None:
+                return owed
+        return None
+
+    def compare_logs(self) -> None:
+        process = self.machine.process
+        for node in process.nodes if process is not None else ():
+            node.compare_log()
+
+    def close(self) -> None:
+        self._disk.unregister()
+
+
+class _Owner:
+    """Where owners of subscriptions are notified of their end."""
+
+    def handle(self, request: Request, respond: object) -> None:
+        assert callable(respond)
+        respond(Response(HttpAnswer(204, {}, b"")))

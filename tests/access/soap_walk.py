@@ -1,0 +1,145 @@
+"""Every SOAP operation of every specification, at every path where SOAP is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+
+from refusing import Refusing
+
+from tocsin.services.soap.paths import WHOLE, takes_bare_notifications
+from tocsin.wire.dime import Decoder, DimeLimits, envelope_message, read_envelope_message
+from tocsin.wire.onvif.device import BEFORE_SIGN_IN
+from tocsin.wire.soap import names
+
+CODE = b'code="T215"'
+PATHS = (
+    *WHOLE,
+    "/soap/subscriptions/x",
+    "/soap/boxes/x",
+    "/soap/registrations/x",
+    "/soap/topic/a",
+    "/wsman/SubscriptionManager",
+    "/axis2/services/EventingService",
+    "/axis2/services/NotificationService/topic/a",
+    "/axis2/services/MsgBoxService",
+    "/axis2/services/MsgBoxService/clientid/x",
+    "/onvif/device_service",
+    "/onvif/event_service",
+)
+# Where messages are stored, or about something that only some may know of.
+CLOSED = ("/soap/boxes/x", "/soap/registrations/x", "/axis2/services/MsgBoxService/clientid/x")
+
+# Whoever opens another operation to everybody has to say so here too.
+PRE_AUTH = "of the access class PRE_AUTH: ONVIF clients ask before they sign in"
+OPEN = {
+    (names.WSMID, "Identify"): "clients of WS-Management ask it before they sign in",
+    (names.ONVIF_EVENTS, "GetServiceCapabilities"): PRE_AUTH,
+    **{(names.ONVIF_DEVICE, name): PRE_AUTH for name in BEFORE_SIGN_IN},
+}
+
+_CONSUMER = f'<a:Address xmlns:a="{names.WSA2005}">http://127.0.0.1:9/c</a:Address>'
+_ANONYMOUS = f'<a:Address xmlns:a="{names.WSA2005}">{names.WSA2005}/anonymous</a:Address>'
+_MESSAGE = "<o:NotificationMessage><o:Message><x/></o:Message></o:NotificationMessage>"
+_DELIVERY = f"<o:Delivery><o:NotifyTo>{_CONSUMER}</o:NotifyTo></o:Delivery>"
+_REFERENCE = f"<o:ConsumerReference>{_CONSUMER}</o:ConsumerReference>"
+_ENUMERATION = "<o:EnumerationContext>x</o:EnumerationContext>"
+_IDENTIFIER = "<o:Identifier>urn:x</o:Identifier>"
+_TOPIC = "<o:Topic>a</o:Topic>"
+# What is refused only once it was understood. All else is refused whatever it says.
+CONTENT = {
+    (names.WSE11, "Notify"): "<x/>",
+    (names.WSE04, "Subscribe"): _DELIVERY.replace(names.WSA2005, names.WSA200408),
+    (names.WSE11, "Subscribe"): _DELIVERY,
+    "Notify": _MESSAGE,
+    "Events": "<o:Event><x/></o:Event>",
+    "Subscribe": _REFERENCE,
+    "SubscribeRequest": _REFERENCE,
+    "GetCurrentMessage": _TOPIC,
+    "GetCurrentMessageRequest": _TOPIC,
+    "Pull": _ENUMERATION,
+    "Release": _ENUMERATION,
+    "CreateSequence": f"<o:AcksTo>{_ANONYMOUS}</o:AcksTo>",
+    "CloseSequence": _IDENTIFIER,
+    "TerminateSequence": _IDENTIFIER,
+}
+EVENT = ("urn:some:publisher", "Event")  # in no specification's namespace: it is published
+
+
+def envelope(soap: str, namespace: str, name: str, to: str) -> bytes:
+    """The message, about a subscription that there is not."""
+    content = CONTENT.get((namespace, name), CONTENT.get(name, ""))
+    return (
+        f'<s:Envelope xmlns:s="{names.SOAP_NAMESPACES[soap]}" xmlns:a="{names.WSA2005}">'
+        f"<s:Header><a:To>{to}</a:To>"
+        f'<t:SubscriptionId xmlns:t="{names.TOCSIN}">x</t:SubscriptionId></s:Header>'
+        f'<s:Body><o:{name} xmlns:o="{namespace}">{content}</o:{name}></s:Body></s:Envelope>'
+    ).encode()
+
+
+def _calls(broker: Refusing) -> Iterator[tuple[str, str, str]]:
+    """Each path with the operations that must be refused there."""
+    for path in PATHS:
+        for name in broker.soap.dispatcher.operations:
+            if name not in OPEN or path in CLOSED:
+                yield path, *name
+        if takes_bare_notifications(path) and path != "/soap/subscriptions/x":
+            yield path, *EVENT
+
+
+async def walk_soap(broker: Refusing) -> list[str]:
+    """By HTTP, in both versions of SOAP: the operations that were not refused as they should be."""
+    wrong: list[str] = []
+    way = await asyncio.open_connection("127.0.0.1", broker.http.port)
+    for path, namespace, name in _calls(broker):
+        for soap in names.SOAP_NAMESPACES:
+            message = envelope(soap, namespace, name, f"http://{broker.node.address}{path}")
+            if CODE not in (answer := await _post(*way, path, soap, message)):
+                wrong.append(f"{path} {namespace} {name}: {answer.decode()}")
+    way[1].close()
+    return wrong
+
+
+async def walk_soap_tcp(broker: Refusing) -> list[str]:
+    """By SOAP.TCP. Where nothing is answered, the answer to the next message shows it."""
+    wrong: list[str] = []
+    host, _, port = broker.soap_tcp.address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    decoder = Decoder(DimeLimits(1 << 20, 100))
+    last = envelope("1.2", names.WSMID, "Identify", "soap.tcp://x/soap")
+    for path, namespace, name in _calls(broker):
+        message = envelope("1.2", namespace, name, f"soap.tcp://x{path}")
+        writer.write(envelope_message("1.2", message) + envelope_message("1.2", last))
+        answers: list[bytes] = []
+        while not answers or b"IdentifyResponse" not in answers[-1]:
+            while (found := decoder.next_message()) is None:
+                decoder.receive(await asyncio.wait_for(reader.read(1 << 16), 10))
+            answers.append(read_envelope_message(found)[1])
+        if CODE not in answers[0]:
+            wrong.append(f"{path} {namespace} {name}: {answers[0].decode()}")
+    writer.close()
+    return wrong
+
+
+async def answer_to(broker: Refusing, namespace: str, name: str) -> bytes:
+    """The answer to one operation at /soap."""
+    way = await asyncio.open_connection("127.0.0.1", broker.http.port)
+    answer = await _post(*way, "/soap", "1.2", envelope("1.2", namespace, name, "urn:x"))
+    way[1].close()
+    return answer
+
+
+async def _post(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    path: str,
+    soap: str,
+    message: bytes,
+) -> bytes:
+    kind = "application/soap+xml" if soap == "1.2" else "text/xml"
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"
+    writer.write(f"{head}content-length: {len(message)}\r\n\r\n".encode() + message)
+    answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    length = re.search(rb"content-length: (\d+)", answered)
+    return await asyncio.wait_for(reader.readexactly(int(length[1]) if length else 0), 10)

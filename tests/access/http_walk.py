@@ -75,13 +75,13 @@ async def walk_http(broker: Refusing) -> list[str]:
     for path in dict.fromkeys(each.path for each in endpoints):
         for method in sorted(each.decode() for each in METHODS):
             has_walk = method == "POST" and (is_soap_path(path) or path == "/gma")  # of its own
-            if not has_walk and not (method == "GET" and path in broker.http.lasting):
+            if not has_walk and not (method == "GET" and path in broker.http.long_lived):
                 wrong += await _check(broker, endpoints, method, path)
     for target in PUBLISHED:  # spelt so that the connection does not know it, but the router does
         path = target.decode()
         spelt = f"/%{ord(path[1]):x}{path[2:]}"
         wrong += await _refused(broker, "POST", spelt, BODIES[f"POST {path}"])
-    for path in broker.http.lasting:
+    for path in broker.http.long_lived:
         wrong += await _refused(broker, "GET", path, headers=_SOCKET if "socket" in path else {})
     arrow = {"accept": "application/vnd.apache.arrow.stream"}
     wrong += await _refused(broker, "GET", "/events", headers=arrow)

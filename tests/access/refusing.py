@@ -19,9 +19,9 @@ from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import FramesListener, performance_service
 from tocsin.drivers.frames.listener import listen as listen_frames
+from tocsin.drivers.http.listener import HttpListener, listen
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import Endpoint
-from tocsin.drivers.http.server import HttpDoor, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -42,7 +42,7 @@ class Refusing:
     """The broker, its listeners, and what was read of its log for anybody."""
 
     node: Node
-    http: HttpDoor
+    http: HttpListener
     pegasus: PegasusListener
     soap: SoapServices
     soap_tcp: SoapTcpDoor
@@ -55,7 +55,7 @@ class Refusing:
     reads: list[object] = field(default_factory=list)
 
     def endpoints(self) -> list[Endpoint]:
-        return app.endpoints(self.node, self.http.door, self.directory, self.performance)
+        return app.endpoints(self.node, self.http.server, self.directory, self.performance)
 
     @contextlib.contextmanager
     def allowing(self) -> Iterator[None]:

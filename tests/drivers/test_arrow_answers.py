@@ -19,7 +19,7 @@ from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA, to_events
 from tocsin.archive.selection import select
-from tocsin.drivers.http.rest.arrow import ANSWERS_MAX, LIMIT_MAX, course, within_a_file
+from tocsin.drivers.http.rest.arrow import ANSWERS_MAX, LIMIT_MAX, plan_read, within_one_file
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
 
 COUNT = 3_000  # in the archive; half as many more are in the log alone
@@ -208,9 +208,9 @@ def test_who_follows_next_meets_every_event_once_and_is_told_of_every_hole(
 
     after, met, told = 0, [], []
     while True:
-        found = course(pieces, trimmed_to, head, after=after, limit=limit)
+        found = plan_read(pieces, trimmed_to, head, after=after, limit=limit)
         if is_checked:
-            found = within_a_file(found)
+            found = within_one_file(found)
         told += range(after + 1, min(found.first, found.head + 1))
         if found.first > found.head:
             break

@@ -20,8 +20,8 @@ from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.listener import listen
 from tocsin.drivers.http.reader import RequestReader
-from tocsin.drivers.http.server import listen
 from tocsin.drivers.http.soap_exchange import SoapExchange
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes

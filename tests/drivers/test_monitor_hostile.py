@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from monitor.kept import Kept
 from monitor.runs import activity_pairs, ns
 from monitor.runs import heard as hear
-from tocsin.drivers.http.rest.runs_shown import failure_shown, history_shown, shown_as
+from tocsin.drivers.http.rest.runs_shown import failure_info, history_info, shown_as
 from tocsin.drivers.monitor.attempt_rows import ATTEMPTS_MAX
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import NothingToEstimate
@@ -23,7 +23,7 @@ from tocsin.monitor.anomalies import TOO_MUCH
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
-from tocsin.wire.api.run_views import ActivitiesPage, ChangesShown, Comparison, WholeRunShown
+from tocsin.wire.api.run_views import ActivitiesPage, Comparison, RunChanges, RunDetails
 
 _LIFE = (
     *("WorkflowStarted", "WorkflowCompleted", "WorkflowTerminated", "WorkflowIdle"),
@@ -88,19 +88,19 @@ def test_every_question_about_any_run_is_answered(
 
 def _ask_everything(kept: Kept, now_ns: int) -> None:
     ask = kept.asked
-    shown_as(WholeRunShown, ask.runs.run("r", now_ns))
+    shown_as(RunDetails, ask.runs.run("r", now_ns))
     ask.runs.runs(now_ns)
     records, _ = ask.runs.activities("r", now_ns)
     shown_as(ActivitiesPage, {"activities": records, "next": None})
     assert all(each.duration_s is None or each.duration_s >= 0 for each in records)
     ask.runs.events("r")
     for failure in ask.runs.failures("r", now_ns):
-        failure_shown(failure)
+        failure_info(failure)
     ask.runs.end_of("r", last=5)
     for kind in {each.type for each in records}:
-        history_shown(ask.history.history(kind, now_ns))
+        history_info(ask.history.history(kind, now_ns))
     shown_as(Comparison, ask.changes.compare("r", "s", now_ns))
-    shown_as(ChangesShown, ask.changes.changes("r", now_ns))
+    shown_as(RunChanges, ask.changes.changes("r", now_ns))
     ask.history.types()
     ask.estimates.hints("r", now_ns)
     ask.alerts.alerts("r", now_ns)

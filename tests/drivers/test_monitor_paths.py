@@ -12,7 +12,7 @@ from starlette.routing import Match, Route
 
 from monitor.runs import activity_pairs, run_pairs
 from served import served
-from tocsin.drivers.http.rest.run_paths import NamedRoute
+from tocsin.drivers.http.rest.endpoint import NamedRoute
 from tocsin.monitor.run_messages import is_valid_run_id
 
 NAMES = ("r1", "r1/events", "r1/events/events", "a b/ü?#%2F", "/", "r1/compare/r2", "..", "é\u00a0")

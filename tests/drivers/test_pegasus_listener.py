@@ -244,7 +244,7 @@ def test_who_is_one_too_many_is_turned_away_and_may_come_later(tmp_path: Path) -
         with contextlib.suppress(ConnectionResetError):  # or an end, as the system puts it
             assert await reader.read() == b""
         writer.close()
-        assert door.turned_away == 1
+        assert door.refused == 1
         for reader, writer in held:
             writer.write_eof()
             assert await reader.read() == b""

@@ -22,7 +22,7 @@ from pipeline.reading import batch_reader, numbers, stream_reader
 from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA
-from tocsin.drivers.http.rest.arrow import course
+from tocsin.drivers.http.rest.arrow import plan_read
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.pipeline import BadPipelineOption
@@ -301,7 +301,7 @@ def holed(handler: BaseHTTPRequestHandler, count: int) -> None:
     """As a broker answers whose archive has 1 to 100 and whose log has 151 to 300."""
     query = numbers_asked(handler.path)
     archive = [Piece(1, 100, "archived", False, 1)]
-    found = course(archive, 150, 300, after=query["after"], limit=query["limit"])
+    found = plan_read(archive, 150, 300, after=query["after"], limit=query["limit"])
     batches = [batch_of(found.first, found.through)] if query["limit"] else []
     body = stream_of(*batches)
     next_ = max(query["after"], found.through)

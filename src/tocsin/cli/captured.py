@@ -6,7 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from tocsin.client.transport.http1 import MessageReader
-from tocsin.drivers.http.compressed import unpacked
+from tocsin.drivers.http.content_encoding import decoded
 from tocsin.errors import BadFrame, BadRequest
 from tocsin.wire.dime import Decoder, read_envelope_message
 
@@ -64,7 +64,7 @@ def _from_http(data: bytes) -> Captured:
         body = _unchunked(body)
     coding = headers.get("content-encoding")
     if coding:
-        body = unpacked(body, coding.encode("latin-1"), BODY_BYTES_MAX)
+        body = decoded(body, coding.encode("latin-1"), BODY_BYTES_MAX)
     is_answer = lines[0].startswith("HTTP/")
     return Captured(body, headers, "an HTTP answer" if is_answer else "an HTTP request")
 

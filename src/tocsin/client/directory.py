@@ -18,7 +18,7 @@ from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import Response, refusal
-from tocsin.wire.api.directory_views import DirectoryPage, EntryShown
+from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo
 from tocsin.wire.gma.names import EventName
 
 PAGE_MAX = 1_000
@@ -28,7 +28,7 @@ LEASE_S = 600.0
 
 Offer = str | EventName | Mapping[str, object]
 
-_read_entry = msgspec.json.Decoder(EntryShown).decode
+_read_entry = msgspec.json.Decoder(EntryInfo).decode
 _read_page = msgspec.json.Decoder(DirectoryPage).decode
 
 
@@ -64,7 +64,7 @@ class Directory:
         events: Iterable[Offer] = (),
         attributes: Mapping[str, Any] | None = None,
         lease_s: float = LEASE_S,
-    ) -> EntryShown:
+    ) -> EntryInfo:
         """Register, in place of what the same kind, name and host registered before."""
         asked: dict[str, object] = {"kind": kind, "name": name, "lease": lease_s}
         asked["events"] = [_offer(each) for each in events]
@@ -77,7 +77,7 @@ class Directory:
         self._connection.close()
         return _entry(self._ask("POST", "/directory", asked))
 
-    def renew(self, entry_id: str) -> EntryShown:
+    def renew(self, entry_id: str) -> EntryInfo:
         """Have the whole lease again; BrokerRefused with T311 if it has ended: register again."""
         return _entry(self._ask("PUT", _path(entry_id), {}))
 
@@ -93,7 +93,7 @@ class Directory:
         host: str | None = None,
         filter: str | None = None,
         limit: int | None = None,
-    ) -> Iterator[EntryShown]:
+    ) -> Iterator[EntryInfo]:
         """Everybody who fits, or the first `limit`; pages are fetched as they are needed."""
         left = PAGE_MAX * PAGES_MAX if limit is None else limit
         after: str | None = None
@@ -147,8 +147,8 @@ def _offer(event: Offer) -> object:
     return dict(event) if isinstance(event, Mapping) else str(event)
 
 
-def _entry(response: Response) -> EntryShown:
-    entry: EntryShown = _read(_read_entry, response)
+def _entry(response: Response) -> EntryInfo:
+    entry: EntryInfo = _read(_read_entry, response)
     return entry
 
 

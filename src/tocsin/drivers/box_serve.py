@@ -25,8 +25,8 @@ from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
+from tocsin.drivers.http.listener import HttpListener
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.server import HttpDoor
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap_services import MailboxNode, soap_context
@@ -38,31 +38,33 @@ from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.soap_services import mailbox_dispatcher
 
-_ALSO_HERE: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for its WSDL
+_OTHER_PATHS: Final = frozenset({"/livez", "/readyz", "/soap"})  # the last for its WSDL
 
 
-class BoxDoor(HttpDoor):
-    """An HTTP door that leads to the boxes and nowhere else."""
+class MailboxListener(HttpListener):
+    """An HTTP server that leads to the boxes and nowhere else."""
 
     def __init__(self, boxes: MailboxNode, soap: Answer) -> None:
         node = boxes.open()
         super().__init__(node, soap, Directory(node.port), performance_service(node))
-        self.door.publish = _publish_nothing
+        self.server.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
         if request.target == b"/soap?wsdl":
             # Of all that a broker describes, this is what is here (and ?wsdl=wsn13.PullPoint).
             request = replace(request, target=b"/soap?wsdl=msgbox")
-        if request.path in _ALSO_HERE or (request.method == b"POST" and is_soap_path(request.path)):
+        if request.path in _OTHER_PATHS or (
+            request.method == b"POST" and is_soap_path(request.path)
+        ):
             return super()._exchange(connection, request)
-        raise _not_here(request.path)
+        raise _no_such_path(request.path)
 
 
 def _publish_nothing(session: Session, events: list[Event], replier: Replier) -> None:
-    replier.answer(_not_here("/events"))
+    replier.answer(_no_such_path("/events"))
 
 
-def _not_here(path: str) -> NoSuchPath:
+def _no_such_path(path: str) -> NoSuchPath:
     return NoSuchPath(
         f"there is no {path[:100]} at a message box service",
         remedy="Create and read boxes by SOAP, at /soap or /axis2/services/MsgBoxService.",
@@ -88,7 +90,7 @@ def run(
     tls = door_context(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
-    # No other door: so its address is not asked whether it is open to the world.
+    # No other server: so its address is not asked whether it is open to the world.
     settings = replace(settings, soap_tcp=replace(settings.soap_tcp, address=OFF))
     notes = notes or Notes()
     if accept_loss:
@@ -100,25 +102,25 @@ def run(
 
 async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLContext | None) -> int:
     loop = asyncio.get_running_loop()
-    told_to_stop = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, stop_requested.set)
     boxes = MailboxNode(settings, notes)
     node = boxes.open()
     dispatcher = mailbox_dispatcher(soap_context(node), boxes.mailboxes)
-    door = BoxDoor(boxes, dispatcher.answer)
+    server = MailboxListener(boxes, dispatcher.answer)
     try:
-        await door.open(settings.http.address, tls)
-        node.address = door.address
-        node.listeners = {"http": door.address}
-        ready({"ready": True, "http": door.address} | ({} if tls is None else {"tls": True}))
-        waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
+        await server.open(settings.http.address, tls)
+        node.address = server.address
+        node.listeners = {"http": server.address}
+        ready({"ready": True, "http": server.address} | ({} if tls is None else {"tls": True}))
+        waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
     finally:
         node.stopping = True
-        await door.close()
+        await server.close()
         dispatcher.close()
         await boxes.close()
     return 0 if node.failure is None else node.failure.exit_code

@@ -24,8 +24,8 @@ from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import FramesListener, performance_service
 from tocsin.drivers.frames.listener import listen as listen_frames
-from tocsin.drivers.http.admission import lasting_max
-from tocsin.drivers.http.server import HttpDoor, listen
+from tocsin.drivers.http.connection_limiter import long_lived_max
+from tocsin.drivers.http.listener import HttpListener, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -61,7 +61,7 @@ PEGASUS_SHARE = 0.02
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
-Doors = dict[str, HttpDoor | FramesListener | DatagramListener | SoapTcpDoor | PegasusListener]
+Doors = dict[str, HttpListener | FramesListener | DatagramListener | SoapTcpDoor | PegasusListener]
 
 
 def run(
@@ -129,7 +129,7 @@ def note_room(settings: Settings, note: Callable[..., None]) -> None:
         "info",
         "connection limits; open_files is the limit of the system (ulimit -n)",
         http_connections=connections,
-        http_streams=min(lasting_max(connections), settings.limits.streams_max),
+        http_streams=min(long_lived_max(connections), settings.limits.streams_max),
         frames_connections=settings.frames.connections_max,
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     )

@@ -30,21 +30,6 @@ _SHOWN_MAX = 80
 _TOPIC_REMEDY = "Separate levels with single slashes, as in weather/ohio/radar."
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPath:
-    """A concrete topic: at least one level, no empty level, no wildcard."""
-
-    levels: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The topic that the text names; BadTopic if it names none."""
-        return cls(tuple(valid_topic(text).split("/")))
-
-    def __str__(self) -> str:
-        return "/".join(self.levels)
-
-
 @lru_cache(maxsize=VALID_TOPICS_KEPT)
 def valid_topic(text: str) -> str:
     """The text itself if it is a topic, else BadTopic. Every published event comes by here."""

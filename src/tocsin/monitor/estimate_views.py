@@ -10,7 +10,7 @@ from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.states import run_started_ns
 from tocsin.monitor.times import NS_PER_S, seconds_between, shown
 from tocsin.monitor.views import RunFacts
-from tocsin.wire.api.history_views import EstimateShown, LearnedShown
+from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 
 if TYPE_CHECKING:  # with numpy
     from tocsin.monitor.estimate import Estimate
@@ -55,11 +55,11 @@ def began_ns(row: Row, now_ns: int) -> int:
 
 
 def estimate_view(
-    found: Estimate, now_ns: int, names: Sequence[str], learned: LearnedShown | None
-) -> EstimateShown:
+    found: Estimate, now_ns: int, names: Sequence[str], learned: LearnedInfo | None
+) -> EstimateInfo:
     """Seconds, and times by the broker's clock. `names` are those of the tasks."""
     past_error = found.past_error
-    return EstimateShown(
+    return EstimateInfo(
         remaining_s=round(float(found.remaining_s), 3),
         low_s=round(float(found.low_s), 3),
         high_s=round(float(found.high_s), 3),
@@ -82,14 +82,14 @@ def _at(now_ns: int, seconds: float) -> str | None:
     return shown(now_ns + int(seconds * NS_PER_S))
 
 
-def ended_view(row: Row, state: str, learned: LearnedShown | None) -> EstimateShown:
+def ended_view(row: Row, state: str, learned: LearnedInfo | None) -> EstimateInfo:
     """Of a run that has ended: when that was."""
     started_ns, ended_ns = run_started_ns(row), row.get("ended")
     took_s = None
     if started_ns is not None and ended_ns is not None and ended_ns >= started_ns:
         took_s = seconds_between(started_ns, ended_ns)
     ended = None if ended_ns is None else shown(ended_ns)
-    return EstimateShown(
+    return EstimateInfo(
         remaining_s=0.0,
         low_s=0.0,
         high_s=0.0,

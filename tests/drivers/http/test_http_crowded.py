@@ -116,7 +116,7 @@ def test_streams_leave_room_for_publishers(crowded: Served) -> None:
 
         assert (refused.status, refused.json["code"]) == (429, "T306")
         assert published.status == 202
-        assert _line(crowded, "tocsin_connections_lasting").endswith(f" {STREAMS}.0")
+        assert _line(crowded, "tocsin_connections_long_lived").endswith(f" {STREAMS}.0")
 
 
 def test_waits_at_boxes_leave_room_for_publishers_too(crowded: Served) -> None:
@@ -126,7 +126,7 @@ def test_waits_at_boxes_leave_room_for_publishers_too(crowded: Served) -> None:
             waiting = stack.enter_context(Raw(crowded.address))
             waiting.send(get(f"/boxes/{box}/messages?wait=20"))
         until = time.monotonic() + 5
-        while not _line(crowded, "tocsin_connections_lasting").endswith(f" {STREAMS}.0"):
+        while not _line(crowded, "tocsin_connections_long_lived").endswith(f" {STREAMS}.0"):
             assert time.monotonic() < until
             time.sleep(0.02)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raw_http import get, post
 
 from tocsin.config import HttpSettings
-from tocsin.drivers.http.heads import HEADS_MAX, KnownHeads
+from tocsin.drivers.http.head_cache import HEADS_MAX, HeadCache
 from tocsin.drivers.http.reader import IDLE, RequestReader
 from tocsin.drivers.http.request import Headers
 from tocsin.errors import TocsinError
@@ -49,7 +49,7 @@ class Ear:
         self.heard.append(("upgraded", rest))
 
 
-def read(pieces: list[bytes], heads: KnownHeads) -> list[Heard]:
+def read(pieces: list[bytes], heads: HeadCache) -> list[Heard]:
     """What a connection hears, up to the first thing that ends it."""
     ear = Ear()
     reader = RequestReader(ear, LIMITS, heads)
@@ -90,14 +90,14 @@ REQUESTS = st.lists(
 def test_what_is_known_changes_nothing_about_what_is_read(
     before: list[list[bytes]], requests: list[bytes], data: st.DataObject
 ) -> None:
-    heads = KnownHeads()
+    heads = HeadCache()
     for earlier in before:
         read(earlier, heads)
     stream = b"".join(requests)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     pieces = [stream[start:end] for start, end in pairwise([0, *cuts, len(stream)])]
 
-    expected = read([stream[n : n + 1] for n in range(len(stream))], KnownHeads())
+    expected = read([stream[n : n + 1] for n in range(len(stream))], HeadCache())
 
     assert read(pieces, heads) == expected
     assert read(requests, heads) == expected
@@ -105,7 +105,7 @@ def test_what_is_known_changes_nothing_about_what_is_read(
 
 
 def test_a_publish_that_comes_again_is_known() -> None:
-    heads = KnownHeads()
+    heads = HeadCache()
     request = post(b"{}")
     assert heads.find(request) is None
 
@@ -116,7 +116,7 @@ def test_a_publish_that_comes_again_is_known() -> None:
 
 
 def test_half_a_request_or_more_than_one_is_never_known() -> None:
-    heads = KnownHeads()
+    heads = HeadCache()
     request = post(b"x" * 98)
     read([request], heads)
 
@@ -126,7 +126,7 @@ def test_half_a_request_or_more_than_one_is_never_known() -> None:
 
 
 def test_only_so_many_heads_are_remembered() -> None:
-    heads = KnownHeads()
+    heads = HeadCache()
     for number in range(HEADS_MAX + 10):
         read([post(b"{}", extra=f"X-Trace: {number}\r\n")], heads)
 
@@ -135,7 +135,7 @@ def test_only_so_many_heads_are_remembered() -> None:
 
 
 def test_a_reader_is_idle_between_requests_known_or_not() -> None:
-    ear, heads = Ear(), KnownHeads()
+    ear, heads = Ear(), HeadCache()
     reader = RequestReader(ear, LIMITS, heads)
     for _ in range(3):
         reader.feed(post(b"{}"))

@@ -12,7 +12,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Ping, Request
 
 from tocsin.config import load
-from tocsin.drivers.http.server import HttpDoor, listen
+from tocsin.drivers.frames.listener import performance_service
+from tocsin.drivers.http.listener import HttpListener, listen
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
@@ -26,15 +27,15 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def talk(directory: Path, script: Script) -> None:
-    """Run a broker in this process, for a test that must change its clockwork, and talk to it."""
+    """Run a broker in this process, for a test that changes its constants, and talk to it."""
 
     async def main() -> None:
         flags = {"http.address": "127.0.0.1:0", "log.directory": str(directory)}
         settings, _ = load(flags, {})
         node = Node(settings, Store.open(directory), Notes())
-        door: HttpDoor = await listen(
-            node, settings.http.address, SoapServices(node).answer, Directory(node.port)
-        )
+        soap, entries = SoapServices(node).answer, Directory(node.port)
+        performance = performance_service(node)
+        door: HttpListener = await listen(node, settings.http.address, soap, entries, performance)
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             await asyncio.wait_for(script(reader, writer), PATIENCE_S)

@@ -295,7 +295,7 @@ def test_more_connections_than_there_may_be_are_turned_away(room: Room) -> None:
 
     same = b"<answer><a/></answer>"
     assert room.run(talk()) == [same, same, None, b"<answer><d/></answer>"]
-    assert door.turned_away == 1
+    assert door.refused == 1
     assert [message for _, message, _ in room.notes] == [
         "the SOAP.TCP listener has as many connections as soap_tcp.connections_max allows"
     ]

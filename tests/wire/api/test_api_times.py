@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.wire.api.times import NS_PER_S, duration_ns, moment_ns, shown
+from tocsin.wire.api.times import NS_PER_S, duration_ns, moment_ns, rfc3339
 
 MOMENTS = st.datetimes(
     datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC), allow_imaginary=False
@@ -25,11 +25,11 @@ def test_a_moment_is_the_same_in_every_zone(moment: datetime, zone: timezone) ->
 
 @given(st.integers(0, 2**63 - 1))
 def test_what_is_shown_is_read_again_to_the_millisecond(moment: int) -> None:
-    assert moment_ns(shown(moment)) == moment // 1_000_000 * 1_000_000
+    assert moment_ns(rfc3339(moment)) == moment // 1_000_000 * 1_000_000
 
 
 def test_a_time_past_the_calendar_is_shown_as_its_end() -> None:
-    assert shown(10**22) == "9999-12-31T23:59:59.999Z"
+    assert rfc3339(10**22) == "9999-12-31T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(

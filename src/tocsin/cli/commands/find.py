@@ -9,7 +9,7 @@ from tocsin.cli.parser import Parser, add_broker
 
 if TYPE_CHECKING:
     from tocsin.client.directory import Directory
-    from tocsin.wire.api.directory_views import EntryShown
+    from tocsin.wire.api.directory_views import EntryInfo
 
 SUMMARY = "Find producers and consumers, and what they offer"
 EXAMPLES = """
@@ -84,7 +84,7 @@ def _print(directory: Directory, arguments: Namespace) -> int:
     return 0
 
 
-def _order(entry: EntryShown) -> tuple[str, str, str, str]:
+def _order(entry: EntryInfo) -> tuple[str, str, str, str]:
     return entry.kind, entry.host, entry.name, entry.id
 
 
@@ -96,7 +96,7 @@ def _nothing() -> int:
     return NOT_FOUND
 
 
-def _print_table(found: list[EntryShown]) -> None:
+def _print_table(found: list[EntryInfo]) -> None:
     import time
 
     from tocsin.cli.render import say, table
@@ -117,7 +117,7 @@ def _print_table(found: list[EntryShown]) -> None:
     say("1 entry" if len(found) == 1 else f"{len(found):,} entries")
 
 
-def _events_text(entry: EntryShown) -> str:
+def _events_text(entry: EntryInfo) -> str:
     from tocsin.wire.gma.names import EventName
 
     names = [str(EventName(each.name, each.namespace)) for each in entry.events]

@@ -12,7 +12,7 @@ from tocsin.access.session import anonymous
 from tocsin.broker.effects import Level
 from tocsin.config.tables import FramesSettings
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.stream_door import socket_name
+from tocsin.drivers.stream_listener import socket_name
 from tocsin.errors import BadFrame, TocsinError, TooSlow
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession

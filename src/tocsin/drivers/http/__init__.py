@@ -1,1 +1,1 @@
-"""The HTTP door: CloudEvents, streams, sockets and the REST API on one port."""
+"""The HTTP server: CloudEvents, streams, sockets and the REST API on one port."""

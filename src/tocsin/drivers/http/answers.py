@@ -11,7 +11,7 @@ from tocsin.wire.api.problem import MEDIA_TYPE, problem_json, retry_after_s
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = b"connection: close\r\n"
-KEEP_ALIVE = b"connection: keep-alive\r\n"  # what HTTP/1.0 wants to hear
+KEEP_ALIVE = b"connection: keep-alive\r\n"  # what HTTP/1.0 expects
 # In every answer. No browser shall guess what a payload is that somebody published.
 SERVER = b"server: tocsin\r\nx-content-type-options: nosniff\r\n"
 
@@ -21,7 +21,7 @@ _STATUS_LINES = {
 _JSON = b"content-type: application/json\r\ncontent-length: "
 
 
-class Clockwork:
+class ResponseHeads:
     """The parts of an answer that change once a second, made once a second."""
 
     __slots__ = ("_second", "accepted", "date")
@@ -52,7 +52,7 @@ def status_line(status: int) -> bytes:
     return known if known is not None else f"HTTP/1.1 {status} \r\n".encode()
 
 
-def accepted(clockwork: Clockwork, result: Accepted, connection: bytes) -> bytes:
+def accepted(response_heads: ResponseHeads, result: Accepted, connection: bytes) -> bytes:
     """202: the events are on disk."""
     if result.duplicates:
         body = b'{"accepted":%d,"first":%d,"last":%d,"duplicates":%d}' % (
@@ -67,17 +67,19 @@ def accepted(clockwork: Clockwork, result: Accepted, connection: bytes) -> bytes
             result.first,
             result.last,
         )
-    return b"%b%d\r\n%b\r\n%b" % (clockwork.accepted, len(body), connection, body)
+    return b"%b%d\r\n%b\r\n%b" % (response_heads.accepted, len(body), connection, body)
 
 
-def refused(clockwork: Clockwork, error: TocsinError, connection: bytes, *, head: bool) -> bytes:
+def refused(
+    response_heads: ResponseHeads, error: TocsinError, connection: bytes, *, head: bool
+) -> bytes:
     """The error as a problem. The answer to a HEAD has the same head and no body."""
     body = problem_json(error)
     wait_s = retry_after_s(error)
     retry = b"" if wait_s is None else b"retry-after: %d\r\n" % wait_s
     return b"%b%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b" % (
         status_line(error.http_status),
-        clockwork.date,
+        response_heads.date,
         SERVER,
         MEDIA_TYPE.encode(),
         len(body),

@@ -8,8 +8,8 @@ from math import inf
 from typing import Any
 
 from tocsin.drivers.http import answers
-from tocsin.drivers.http.compressed import unpacked
 from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.session import SCOPE_KEY, session_of
 from tocsin.errors import TooLarge
@@ -37,7 +37,7 @@ class AsgiExchange:
 
     def __init__(self, connection: Connection, request: Request, application: Application) -> None:
         self.name = f"{request.method.decode()} {request.path[:200]}"
-        self.may_last = b"wait=" in request.query  # at a box
+        self.is_long_lived = b"wait=" in request.query  # at a box
         self._connection = connection
         self._request = request
         self._application = application
@@ -47,25 +47,25 @@ class AsgiExchange:
         self._chunked = False
         self._keep_alive = request.keep_alive
         self._complete = False
-        loop = connection.door.loop
+        loop = connection.server.loop
         self._gone: asyncio.Future[None] = loop.create_future()
         self._drained: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
-    # Told by the connection
+    # Called by the connection
 
     def start(self) -> None:
-        request, door = self._request, self._connection.door
+        request, server = self._request, self._connection.server
         coding = request.headers.get(b"content-encoding")
         self._body = request.body
         if coding is not None:
-            self._body = unpacked(request.body, coding, door.limits.body_bytes_max)
+            self._body = decoded(request.body, coding, server.limits.body_bytes_max)
         if len(self._body) > DOCUMENT_BYTES_MAX and request.path not in MANY_EVENTS:
             raise TooLarge(
                 f"the body has {len(self._body)} bytes",
                 remedy=f"Send at most {DOCUMENT_BYTES_MAX} bytes to {request.path[:100]}.",
             )
-        self._task = door.loop.create_task(self._run())
+        self._task = server.loop.create_task(self._run())
 
     def received(self, data: bytes) -> None:
         raise AssertionError("this exchange takes over nothing")
@@ -86,16 +86,16 @@ class AsgiExchange:
         return inf
 
     def stop(self) -> None:
-        """A request that is being answered may end by itself; whoever waits is told by the door."""
+        """A request in progress may end by itself; whoever waits is woken by the server."""
 
-    # Told by the application
+    # Called by the application
 
     async def _run(self) -> None:
         connection = self._connection
         try:
             await self._application(self._scope(), self._receive, self._send)
         except Exception as error:
-            connection.door.note_failure("a request failed", error, request=self.name)
+            connection.server.note_failure("a request failed", error, request=self.name)
         if connection.transport is None:
             return
         if self._status == 0:
@@ -140,7 +140,7 @@ class AsgiExchange:
         assert message["type"] == "http.response.body", message["type"]
         self._write(message.get("body", b""), is_last=not message.get("more_body", False))
         if self._connection.write_paused and self._connection.transport is not None:
-            self._drained = self._connection.door.loop.create_future()
+            self._drained = self._connection.server.loop.create_future()
             await self._drained
 
     def _begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
@@ -149,7 +149,7 @@ class AsgiExchange:
         names = {name.lower() for name, _ in headers}
         lines = [
             answers.status_line(status),
-            self._connection.door.clockwork.date,
+            self._connection.server.response_heads.date,
             answers.SERVER,
             *(b"%b: %b\r\n" % header for header in headers),
         ]
@@ -179,10 +179,10 @@ class AsgiExchange:
 
     def _answer_failure(self) -> None:
         is_head = self._request.method == b"HEAD"
-        clockwork = self._connection.door.clockwork
+        response_heads = self._connection.server.response_heads
         self._connection.write(
             answers.refused(
-                clockwork, internal_error(), self._request.connection_header, head=is_head
+                response_heads, internal_error(), self._request.connection_header, head=is_head
             )
         )
         self._connection.finished(keep_alive=self._keep_alive)

@@ -13,14 +13,14 @@ from typing import Final
 
 from tocsin.broker.effects import Accepted
 from tocsin.drivers.http import answers
-from tocsin.drivers.http.admission import PROBES
-from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.connection_limiter import PROBES
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.publication import PUBLISHED, Publication, ReadEvents, joined
 from tocsin.drivers.http.reader import HEAD, IDLE, RequestReader
 from tocsin.drivers.http.request import Headers, Request
+from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import session_of
-from tocsin.drivers.http.transported import EXCHANGE, NOBODY, REQUESTS, Transported
+from tocsin.drivers.http.transport import EXCHANGE, NOBODY, REQUESTS, ClientTransport
 from tocsin.drivers.receipts import Receipts
 from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import internal_error
@@ -31,40 +31,40 @@ SLICE_BYTES: Final = 64 << 10
 LINGER_S: Final = 2.0  # for a refused client to read why, before the connection is reset
 
 
-class Connection(Transported):
-    """The protocol of one connection. Made by the door, which counts and times it."""
+class Connection(ClientTransport):
+    """The protocol of one connection. Made by the listener, which counts and times it."""
 
-    def __init__(self, door: Door) -> None:
-        super().__init__(door)
-        self.reader = RequestReader(self, door.limits, door.heads)
+    def __init__(self, server: HttpServer) -> None:
+        super().__init__(server)
+        self.reader = RequestReader(self, server.limits, server.heads)
         self.in_flight: deque[Publication] = deque()
         self.queue: deque[Request] = deque()
         self.active: Exchange | None = None
         self.receipts = Receipts()  # of answers that took something out of a box
-        self._turned_away: TocsinError | None = None  # what it is told, unless it only probes
-        self._pipelined_max = door.limits.pipelined_max
+        self._refusal: TocsinError | None = None  # its answer, unless it only probes
+        self._pipelined_max = server.limits.pipelined_max
         self._reading_paused = False
         self._unfed = b""
         self._last = False  # no request comes after those we have
-        self._last_word = b""  # written after all answers, if the client erred
+        self._final_answer = b""  # written after all answers, if the client erred
         self._half_closed = False  # nothing can be written any more
 
-    # Told by the transport
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         host = self._take_transport(transport)
-        self.deadline_s = self.door.now_s + self.door.limits.header_deadline_s
-        self._turned_away = self.door.admission.admit(self, host)
+        self.deadline_s = self.server.now_s + self.server.limits.header_deadline_s
+        self._refusal = self.server.limiter.admit(self, host)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of everything: what was sent must not wait for the garbage collector."""
+        """Release everything: what was sent must not wait for the garbage collector."""
         self.receipts.ended(exc)
         self.transport, self.deadline_s, self._unfed = None, inf, b""
         self.queue.clear()
         self.in_flight.clear()
         self.reader.close()
         self._share.hold(0)
-        self.door.admission.forget(self)
+        self.server.limiter.forget(self)
         if self.active is not None:
             self.active.lost()
             self.active = None
@@ -83,7 +83,7 @@ class Connection(Transported):
                     self._advance()
 
     def eof_received(self) -> bool:
-        """Answer what was asked before the client said its last word, then close."""
+        """Answer what was asked before the client closed its side, then close."""
         self._last = True
         self.receipts.peer_closed()
         if self.active is not None:
@@ -102,7 +102,7 @@ class Connection(Transported):
             self.active.writable()
         self._advance()
 
-    # Told by the reader
+    # Called by the reader
 
     def requested(
         self,
@@ -116,11 +116,11 @@ class Connection(Transported):
         """Publish at once if nothing but publishing is before it; else it waits for its turn."""
         self.deadline_s = inf
         if self._is_silent:
-            self._is_silent = self.door.admission.asked(self)
+            self._is_silent = self.server.limiter.sent_request(self)
         self.receipts.next_request()
-        if self._turned_away is not None:
+        if self._refusal is not None:
             if target not in PROBES:
-                self.refuse(self._turned_away)
+                self.refuse(self._refusal)
                 return
             keep_alive = False
         if not keep_alive:
@@ -144,7 +144,7 @@ class Connection(Transported):
             self.write(answers.CONTINUE)
 
     def failed(self, cause: BaseException) -> None:
-        self.door.note_failure("a request could not be handled", cause, peer=self.peer)
+        self.server.note_failure("a request could not be handled", cause, peer=self.peer)
         self.refuse(internal_error())
 
     def upgraded(self, rest: bytes) -> None:
@@ -158,7 +158,7 @@ class Connection(Transported):
             self._reading_for = NOBODY
 
     def refuse(self, error: TocsinError) -> None:
-        """Answer with the error after all other answers, and hear no more."""
+        """Answer with the error after all other answers, and read no more."""
         if self._reading_for != REQUESTS:
             return
         self._reading_for = NOBODY
@@ -166,8 +166,8 @@ class Connection(Transported):
         self.reader.drop()
         if not self._last:  # bytes after `Connection: close` deserve no answer
             is_head = self.reader.method == b"HEAD" and self.reader.phase != IDLE
-            self._last_word = answers.refused(
-                self.door.clockwork, error, answers.CLOSE, head=is_head
+            self._final_answer = answers.refused(
+                self.server.response_heads, error, answers.CLOSE, head=is_head
             )
             self._last = True
         self._rearm()
@@ -179,11 +179,11 @@ class Connection(Transported):
         (reader := self.reader).feed(data)
         if reader.phase != IDLE and self._reading_for == REQUESTS:
             if reader.since_s == 0.0:
-                reader.since_s = self.door.now_s
+                reader.since_s = self.server.now_s
                 self._rearm()
             reader.check_incomplete()
-            if self._turned_away is not None and reader.phase != HEAD:
-                self.refuse(self._turned_away)  # its body need not come first
+            if self._refusal is not None and reader.phase != HEAD:
+                self.refuse(self._refusal)  # its body need not come first
             self._account()
         elif self._share.held_bytes:
             self._account()
@@ -192,17 +192,17 @@ class Connection(Transported):
         self, read: ReadEvents, headers: Headers, body: bytes, tail: bytes, *, is_plain: bool
     ) -> None:
         self.in_flight.append(publication := Publication(self, tail))
-        door = self.door
+        server = self.server
         try:
-            if not is_plain or headers.get(b"host") not in door.guard.passed:
-                door.guard.check(b"POST", headers)
-            events = read(headers, body, door.event_limits, door.limits.body_bytes_max)
+            if not is_plain or headers.get(b"host") not in server.guard.passed:
+                server.guard.check(b"POST", headers)
+            events = read(headers, body, server.event_limits, server.limits.body_bytes_max)
         except TocsinError as error:
-            door.unreadable += 1
+            server.unreadable += 1
             publication.answer(error)
             return
         if events:
-            door.publish(session_of(self, headers), events, publication)
+            server.publish(session_of(self, headers), events, publication)
         else:
             publication.answer(Accepted(0, 0, 0))
 
@@ -218,21 +218,21 @@ class Connection(Transported):
             response = joined(response, in_flight)
         self.transport.write(response)
         if not in_flight and self.reader.phase == IDLE and not self.write_paused:
-            self.deadline_s = self.door.now_s + self.door.limits.idle_s
+            self.deadline_s = self.server.now_s + self.server.limits.idle_s
         if self._last or self.queue or self._unfed or self._reading_paused:
             self._advance()
 
     def _advance(self) -> None:
-        """Take every step that is possible: start requests, parse more, say the last word."""
+        """Take every step that is possible: start requests, parse more, send the final answer."""
         if self.reader.feeding:
-            return  # whoever feeds comes by here when the parser can be used again
+            return  # the feeding call comes by here when the parser can be used again
         while self.transport is not None and (self._start_next() or self._feed_next()):
             pass
         if self.transport is not None:
             self._account()
         self._let_read()
         if self.transport and self._last and not self._has_answers_to_give():
-            self._part()
+            self._finish()
 
     def _start_next(self) -> bool:
         if not self.queue or self.active is not None:
@@ -257,25 +257,23 @@ class Connection(Transported):
         return True
 
     def _begin(self, request: Request) -> None:
-        door = self.door
+        server = self.server
         try:
-            door.guard.check(request.method, request.headers)
-            exchange = door.exchange(self, request)
-            if exchange.may_last:
-                door.admission.begin_lasting(self, is_stream=exchange.takes_over)
+            server.guard.check(request.method, request.headers)
+            exchange = server.exchange(self, request)
+            if exchange.is_long_lived:
+                server.limiter.begin_long_lived(self, is_stream=exchange.takes_over)
             self.active = exchange
             self._active_bytes = len(request.body)
             exchange.start()
         except Exception as error:
             if not isinstance(error, TocsinError):
-                door.note_failure("a request could not be handled", error, peer=self.peer)
+                server.note_failure("a request could not be handled", error, peer=self.peer)
                 error = internal_error()
             self.active = None
-            door.admission.end_lasting(self)
-            is_head = request.method == b"HEAD"
-            self.write(
-                answers.refused(door.clockwork, error, request.connection_header, head=is_head)
-            )
+            server.limiter.end_long_lived(self)
+            heads, tail = server.response_heads, request.connection_header
+            self.write(answers.refused(heads, error, tail, head=request.method == b"HEAD"))
             self._rearm()
             return
         if exchange.takes_over and self.active is exchange:
@@ -289,7 +287,7 @@ class Connection(Transported):
     def finished(self, *, keep_alive: bool) -> None:
         """The active exchange has written its whole answer."""
         self.active = None
-        self.door.admission.end_lasting(self)
+        self.server.limiter.end_long_lived(self)
         self._active_bytes = 0
         if not keep_alive:
             self._last = True
@@ -313,14 +311,14 @@ class Connection(Transported):
             self.close()
         elif now_s < (until_s := self.reader.allowed_until_s(in_haste=self._in_haste)):
             # Looked at again before long: there may be less room by then.
-            self.deadline_s = min(until_s, now_s + self.door.limits.body_deadline_s)
+            self.deadline_s = min(until_s, now_s + self.server.limits.body_deadline_s)
         else:
             self.refuse(self.reader.too_slow())
 
     def close_if_idle(self, now_s: float, idle_s: float) -> None:
         """There are many connections: make room, if this one has not been used for so long."""
         # That of one that never asked is near.
-        limits, left_s = self.door.limits, self.deadline_s - now_s
+        limits, left_s = self.server.limits, self.deadline_s - now_s
         is_used = self._reading_for != REQUESTS or self.reader.phase != IDLE
         if is_used or self.write_paused or self._has_answers_to_give():
             return
@@ -329,9 +327,9 @@ class Connection(Transported):
 
     def _rearm(self) -> None:
         """Set the deadline that belongs to the state we are in."""
-        now_s = self.door.now_s
+        now_s = self.server.now_s
         if self.write_paused:
-            self.deadline_s = now_s + self.door.limits.stalled_reader_s
+            self.deadline_s = now_s + self.server.limits.stalled_reader_s
         elif self._reading_for == NOBODY:
             self.deadline_s = inf if self._has_answers_to_give() else now_s + LINGER_S
         elif self._reading_for == EXCHANGE:
@@ -340,7 +338,7 @@ class Connection(Transported):
             self.deadline_s = self.reader.allowed_until_s(in_haste=self._in_haste)
         else:
             waiting = self._has_answers_to_give()
-            self.deadline_s = inf if waiting else now_s + self.door.limits.idle_s
+            self.deadline_s = inf if waiting else now_s + self.server.limits.idle_s
 
     def _account(self) -> None:
         """Count what is held of what the client sent; past the budget, take no more of it."""
@@ -357,12 +355,12 @@ class Connection(Transported):
         """Read from the client if there is room for more requests, else let it wait."""
         if self.transport is None or self.transport.is_closing():
             return
-        # Whoever streams goes on reading: that is how it learns that the client has left.
+        # A stream goes on reading: that is how it learns that the client has left.
         may_read = self._reading_for != REQUESTS or (self._may_read() and not self._unfed)
         if may_read and self._reading_paused:
             self._reading_paused = False
             if self.reader.since_s:
-                self.reader.since_s = self.door.now_s  # the wait was ours, not the client's
+                self.reader.since_s = self.server.now_s  # the wait was ours, not the client's
             self.transport.resume_reading()
         elif not may_read and not self._reading_paused:
             self._reading_paused = True
@@ -382,14 +380,14 @@ class Connection(Transported):
         self._reading_for = NOBODY if self._reading_for == REQUESTS else self._reading_for
         self._advance()
 
-    def _part(self) -> None:
-        """All answers are given: say the last word and close, without cutting that word off."""
+    def _finish(self) -> None:
+        """All answers are given: send the final answer and close, without cutting it off."""
         assert self.transport is not None
-        if self._half_closed or not (self._last_word or self.receipts):
+        if self._half_closed or not (self._final_answer or self.receipts):
             self.close()
             return
         self._reading_for = NOBODY  # but for the client's own end, which shows what it has read
-        self.transport.write(self._last_word)
+        self.transport.write(self._final_answer)
         self._last = False
         self._rearm()
         if self.transport.can_write_eof():

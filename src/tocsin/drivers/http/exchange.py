@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Exchange(Protocol):
-    """What a connection tells whoever answers on it."""
+    """What a connection calls on the answer in progress."""
 
     name: str
     """What it is, for the log."""
@@ -14,7 +14,7 @@ class Exchange(Protocol):
     takes_over: bool
     """True if it never gives the connection back: what the client sends from now on is its own."""
 
-    may_last: bool
+    is_long_lived: bool
     """True if the client decides how long it takes: a stream, a socket, a wait for events."""
 
     def start(self) -> None:
@@ -36,4 +36,4 @@ class Exchange(Protocol):
         """Do what is due by now; returns in how many seconds to be called again."""
 
     def stop(self) -> None:
-        """The broker is stopping: come to an end, politely and at once."""
+        """The broker is stopping: end now."""

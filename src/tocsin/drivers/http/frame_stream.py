@@ -29,7 +29,7 @@ class FrameStream:
     """One consumer by HTTP: the reply to its request, then its events, each with its length."""
 
     takes_over = True
-    may_last = True
+    is_long_lived = True
 
     def __init__(
         self, connection: Connection, request: Request, service: PerformanceService
@@ -45,7 +45,7 @@ class FrameStream:
 
     def start(self) -> None:
         begin_stream(self._connection, _HEAD)
-        self._task = self._connection.door.loop.create_task(self._begin())
+        self._task = self._connection.server.loop.create_task(self._begin())
 
     async def _begin(self) -> None:
         session, message = self._session, self._message
@@ -55,8 +55,8 @@ class FrameStream:
         try:
             await session.take([message])
         except TocsinError as error:
-            door = self._connection.door
-            door.note("warning", error.problem, code=error.code, peer=self._connection.peer)
+            server = self._connection.server
+            server.note("warning", error.problem, code=error.code, peer=self._connection.peer)
         if self._session is None:
             session.lost()  # again: it may have subscribed to something yet
         elif not session.is_subscribed:

@@ -75,7 +75,7 @@ def _name_of(host: bytes) -> str:
 
 def _bad_host(text: str) -> TocsinError:
     return BadRequest(
-        f"the Host {text[:80]!r} is not valid", remedy="Send a name or an address, and a port."
+        f"invalid Host header: {text[:80]!r}", remedy="Send a name or an address, and a port."
     )
 
 

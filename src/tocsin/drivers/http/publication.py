@@ -1,4 +1,4 @@
-"""One publish under way: the shortest path through the door, without a coroutine or a future."""
+"""One publish under way: the shortest path through the server, without a coroutine or a future."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol
 
 from tocsin.broker.effects import Accepted
 from tocsin.drivers.http import answers
-from tocsin.drivers.http.compressed import unpacked
-from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Headers
+from tocsin.drivers.http.server import HttpServer
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.services.blackboard.messages import message_events
@@ -38,7 +38,7 @@ _attribute_names = _AttributeNames()
 class Client(Protocol):
     """A connection, as its publications see it."""
 
-    door: Door
+    server: HttpServer
 
     def answered(self, publication: Publication) -> None: ...
 
@@ -55,19 +55,19 @@ class Publication:
 
     def answer(self, result: object) -> None:
         """What became of it: Accepted, or the error."""
-        clockwork = self.connection.door.clockwork
+        response_heads = self.connection.server.response_heads
         if type(result) is Accepted:
-            self.response = answers.accepted(clockwork, result, self.tail)
+            self.response = answers.accepted(response_heads, result, self.tail)
         else:
             assert isinstance(result, TocsinError), result
-            self.response = answers.refused(clockwork, result, self.tail, head=False)
+            self.response = answers.refused(response_heads, result, self.tail, head=False)
         self.connection.answered(self)
 
 
 def events_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:
     """The events that a request publishes."""
     if b"content-encoding" in headers:
-        body = unpacked(body, headers[b"content-encoding"], bytes_max)
+        body = decoded(body, headers[b"content-encoding"], bytes_max)
     content_type = headers.get(b"content-type", b"").decode("latin-1")
     if content_type.startswith("application/cloudevents"):
         return read_events(content_type, _NONE, body, limits)
@@ -82,7 +82,7 @@ def events_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> 
 def messages_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:
     """The messages of the blackboard that a request publishes, as events."""
     if b"content-encoding" in headers:
-        body = unpacked(body, headers[b"content-encoding"], bytes_max)
+        body = decoded(body, headers[b"content-encoding"], bytes_max)
     return message_events(body, limits, _new_id)
 
 

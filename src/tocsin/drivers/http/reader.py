@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import httptools
 
-from tocsin.drivers.http.heads import KnownHeads
+from tocsin.drivers.http.head_cache import HeadCache
 from tocsin.drivers.http.request import (
-    NEEDS_A_LOOK,
+    UNUSUAL_HEADERS,
     Headers,
     bad_request,
     body_too_long,
@@ -33,8 +33,8 @@ READ_BYTES_MAX: Final = 256 << 10  # what the event loop may hand over at once
 CHUNK_OVERHEAD: Final = 8
 
 
-class Listener(Protocol):
-    """Who is told what was read."""
+class RequestHandler(Protocol):
+    """What is called with what was read."""
 
     def requested(
         self,
@@ -48,10 +48,10 @@ class Listener(Protocol):
         """A whole request came."""
 
     def expects_continue(self) -> None:
-        """The client sends the body once it is told to."""
+        """The client sends the body once it may."""
 
     def refuse(self, error: TocsinError) -> None:
-        """The rest cannot be read: answer so, and hear no more."""
+        """The rest cannot be read: answer so, and read no more."""
 
     def failed(self, cause: BaseException) -> None:
         """Handling a request failed in a way it should not."""
@@ -71,11 +71,11 @@ class RequestReader:
         "_body",
         "_fed_bytes",
         "_fields",
+        "_handler",
         "_headers",
         "_heads",
         "_is_last",
         "_limits",
-        "_listener",
         "_parser",
         "_passed_over",
         "_refusal",
@@ -88,8 +88,8 @@ class RequestReader:
         "since_s",
     )
 
-    def __init__(self, listener: Listener, limits: HttpSettings, heads: KnownHeads) -> None:
-        self._listener = listener
+    def __init__(self, handler: RequestHandler, limits: HttpSettings, heads: HeadCache) -> None:
+        self._handler = handler
         self._limits = limits
         self._heads = heads
         self._parser = httptools.HttpRequestParser(self)
@@ -115,9 +115,9 @@ class RequestReader:
         return len(self._body)
 
     def close(self) -> None:
-        """Nothing more will be read: let go of what was, and of whoever was told of it."""
+        """Nothing more will be read: release what was read, and the handler."""
         self.drop()
-        del self._parser, self._listener  # each has us: together they would be a cycle
+        del self._parser, self._handler  # each has us: together they would be a cycle
 
     def drop(self) -> None:
         """What is being read will not be wanted."""
@@ -125,7 +125,7 @@ class RequestReader:
         self._refusal = None
 
     def feed(self, data: bytes) -> None:
-        """Read on; the listener hears of everything that comes out of it."""
+        """Read on; the handler is called with what comes out of it."""
         if self.phase != IDLE or self._is_last:
             self._parse(data)
             return
@@ -141,9 +141,9 @@ class RequestReader:
         """A whole publish whose head was read before."""
         self.is_plain = True
         try:
-            self._listener.requested(b"POST", b"/events", "1.1", headers, body, True)
+            self._handler.requested(b"POST", b"/events", "1.1", headers, body, True)
         except Exception as error:
-            self._listener.failed(error)
+            self._handler.failed(error)
 
     def _parse(self, data: bytes) -> None:
         if self.phase == IDLE:
@@ -158,7 +158,7 @@ class RequestReader:
             if self._passed_over:
                 self._parse_without_offer(rest)
             else:
-                self._listener.upgraded(rest)
+                self._handler.upgraded(rest)
         except httptools.HttpParserError as error:
             self.feeding = False
             self._unreadable(error)
@@ -186,11 +186,11 @@ class RequestReader:
         limits = self._limits
         if self.phase == HEAD:
             if self._fed_bytes > limits.header_bytes_max + READ_BYTES_MAX:
-                self._listener.refuse(head_too_long(limits))
+                self._handler.refuse(head_too_long(limits))
         else:
             framing_bytes = self._fed_bytes - len(self._body) * CHUNK_OVERHEAD
             if framing_bytes > limits.header_bytes_max + READ_BYTES_MAX:
-                self._listener.refuse(body_too_long(limits))
+                self._handler.refuse(body_too_long(limits))
 
     def allowed_until_s(self, *, in_haste: bool) -> float:
         """When the part that is being read must be complete, at the rate it has been coming; a
@@ -212,11 +212,11 @@ class RequestReader:
     def _unreadable(self, error: httptools.HttpParserError) -> None:
         cause = error.__context__
         if self._refusal is not None:
-            self._listener.refuse(self._refusal)  # which drops it: its traceback has us
+            self._handler.refuse(self._refusal)  # which drops it: its traceback has us
         elif isinstance(error, httptools.HttpParserCallbackError) and cause is not None:
-            self._listener.failed(cause)
+            self._handler.failed(cause)
         else:
-            self._listener.refuse(
+            self._handler.refuse(
                 bad_request(
                     f"the request is not valid HTTP: {error}", "Send HTTP/1.1, as curl does."
                 )
@@ -252,7 +252,7 @@ class RequestReader:
         if len(fields) > limits.headers_max or self._fed_bytes > limits.header_bytes_max:
             check_size(fields, self._target, limits)
         headers = headers_of(fields)
-        self.is_plain = NEEDS_A_LOOK.isdisjoint(headers)
+        self.is_plain = UNUSUAL_HEADERS.isdisjoint(headers)
         # Of the versions the parser knows, 1.1 alone keeps alive what does not ask for it.
         if (
             self.is_plain
@@ -270,14 +270,14 @@ class RequestReader:
         if length is not None and len(length) > 4 and int(length) > limits.body_bytes_max:
             raise body_too_long(limits)
         if b"expect" in headers:
-            self._meet(headers[b"expect"])
+            self._check_expect(headers[b"expect"])
         return headers
 
-    def _meet(self, expected: bytes) -> None:
+    def _check_expect(self, expected: bytes) -> None:
         if expected.lower() != b"100-continue":
             raise bad_request("the Expect header is not supported", "Leave it out.")
         if self._version == "1.1":
-            self._listener.expects_continue()
+            self._handler.expects_continue()
 
     def on_body(self, part: bytes) -> None:
         body = self._body
@@ -313,6 +313,4 @@ class RequestReader:
         if not self.is_plain and self._parser.should_upgrade():
             keep_alive = False  # whatever comes of it, what follows will be no HTTP
         self._is_last = not keep_alive
-        self._listener.requested(
-            self.method, target, self._version, self._headers, body, keep_alive
-        )
+        self._handler.requested(self.method, target, self._version, self._headers, body, keep_alive)

@@ -25,7 +25,7 @@ METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OP
 VERSIONS = frozenset({"1.0", "1.1"})
 
 # Headers that are rare on the way of an event and need a closer look when they come.
-NEEDS_A_LOOK = frozenset(
+UNUSUAL_HEADERS = frozenset(
     {
         b"connection",
         b"transfer-encoding",
@@ -43,7 +43,7 @@ _ONCE = frozenset(
     {b"host", b"content-type", b"content-encoding", b"content-length", b"origin", b"expect"}
 )
 _HEADER_OVERHEAD_BYTES = 4  # the colon, the space and the line end
-_SHOWN_BYTES = 80
+_QUOTED_BYTES = 80
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ def _joined(fields: list[tuple[bytes, bytes]]) -> Headers:
         if name not in headers:
             headers[name] = value
         elif name in _ONCE or name.startswith(b"ce-"):
-            raise bad_request(f"the header {_shown(name)} came twice", "Send it once.")
+            raise bad_request(f"the header {_quoted(name)} came twice", "Send it once.")
         else:
             headers[name] += (b"; " if name == b"cookie" else b", ") + value
     return headers
@@ -130,7 +130,7 @@ def check_framing(method: bytes, version: str, headers: Headers) -> None:
         raise bad_request(f"HTTP/{version} is not supported", "Use HTTP/1.1.")
     if method not in METHODS:
         raise bad_request(
-            f"the method {_shown(method)} is not supported",
+            f"the method {_quoted(method)} is not supported",
             "Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.",
         )
     if b"host" not in headers and version == "1.1":
@@ -138,7 +138,7 @@ def check_framing(method: bytes, version: str, headers: Headers) -> None:
     coding = headers.get(b"transfer-encoding")
     if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
         raise bad_request(
-            f"the Transfer-Encoding {_shown(coding)} is not supported",
+            f"the Transfer-Encoding {_quoted(coding)} is not supported",
             "Send the body with a Content-Length, or chunked in HTTP/1.1.",
         )
 
@@ -149,7 +149,7 @@ def origin_form(target: bytes, headers: Headers) -> bytes:
         scheme, separator, rest = target.partition(b"://")
         if not separator or scheme.lower() not in (b"http", b"https"):
             raise bad_request(
-                f"the request target {_shown(target)} is not a path",
+                f"the request target {_quoted(target)} is not a path",
                 "Ask for a path, as in GET /events.",
             )
         authority, slash, path = rest.partition(b"/")
@@ -164,5 +164,5 @@ def bad_request(problem: str, remedy: str) -> BadRequest:
     return BadRequest(problem, remedy=remedy)
 
 
-def _shown(text: bytes) -> str:
-    return repr(text[:_SHOWN_BYTES].decode("latin-1"))
+def _quoted(text: bytes) -> str:
+    return repr(text[:_QUOTED_BYTES].decode("latin-1"))

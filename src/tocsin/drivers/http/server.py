@@ -1,199 +1,86 @@
-"""Listening: the HTTP door of a node, opened and closed."""
+"""What all connections of the HTTP listener share: limits, the clock, the sweep of deadlines."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Mapping
-from typing import Final
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
 
-from tocsin.config import HttpSettings, is_loopback
-from tocsin.drivers.bind_address import host_and_port, why_not
+from tocsin.access.session import Session
+from tocsin.broker.effects import Level
+from tocsin.broker.port import Replier
+from tocsin.config import HttpSettings
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.http.asgi import AsgiExchange
-from tocsin.drivers.http.connection import Connection
-from tocsin.drivers.http.door import Door, MakeExchange
+from tocsin.drivers.http.answers import ResponseHeads
+from tocsin.drivers.http.connection_limiter import CROWDED_IDLE_S, ConnectionLimiter, HeardFrom
 from tocsin.drivers.http.exchange import Exchange
-from tocsin.drivers.http.frame_stream import FrameStream, wants_stream
 from tocsin.drivers.http.guard import Guard
+from tocsin.drivers.http.head_cache import HeadCache
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.rest.app import application
-from tocsin.drivers.http.session import session_of, socket_session
-from tocsin.drivers.http.soap_exchange import SoapExchange
-from tocsin.drivers.http.streams import EventStreamOutlet, SocketOutlet
-from tocsin.drivers.node import Node
-from tocsin.errors import BadSetting
-from tocsin.services.blackboard.socket import BoardSocket
-from tocsin.services.blackboard.stream import ProfileCaches
-from tocsin.services.directory.directory import Directory
-from tocsin.services.performance.service import PerformanceService
-from tocsin.services.soap.call import Answer
-from tocsin.services.soap.paths import is_soap_path
-from tocsin.services.streams.event_socket import EventSocket
-from tocsin.services.streams.event_stream import EventStream
-from tocsin.services.streams.frame_cache import FrameCache
-from tocsin.services.streams.outlet import SocketLimits
-from tocsin.services.streams.websocket import UpgradeRequest
-from tocsin.wire.api.stream_request import read_board_request, read_stream_request
-from tocsin.wire.cloudevents.streamed import server_sent_event, socket_message
+from tocsin.event.event import Event
+from tocsin.wire.cloudevents.limits import Limits
 
-BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
-CLOSING_S: Final = 0.7  # for answers under way; whoever is not done then is cut off
-_POLL_S: Final = 0.01
+SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
+
+Publish = Callable[[Session, list[Event], Replier], None]
+MakeExchange = Callable[[Any, Request], Exchange]  # for a connection
+Note = Callable[..., None]
 
 
-class HttpDoor:
-    """An open door."""
+class HttpServer:
+    """The connections of one listener, and their deadlines."""
 
     def __init__(
         self,
-        node: Node,
-        soap: Answer,
-        directory: Directory,
-        performance: PerformanceService,
-        budget: ReceiveBudget | None = None,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        limits: HttpSettings,
+        event_limits: Limits,
+        guard: Guard,
+        publish: Publish,
+        exchange: MakeExchange,
+        note: Note,
+        budget: ReceiveBudget,
+        per_peer_max: int,
+        heard_from: HeardFrom,
     ) -> None:
-        """Without the `budget` of other listeners it has one of its own."""
-        self._node = node
-        self._soap = soap
-        self._performance = performance
-        self._streams = FrameCache(server_sent_event)
-        self._sockets = FrameCache(socket_message)
-        self._boards = ProfileCaches()
-        self.lasting: Mapping[str, MakeExchange] = {  # by the path of a GET
-            "/events/stream": self._event_stream,
-            "/events/socket": self._event_socket,
-            "/blackboard/stream": self._board_stream,
-            "/blackboard/socket": self._board_socket,
-        }
-        settings: HttpSettings = node.settings.http
-        self.door = Door(
-            node.loop,
-            limits=settings,
-            event_limits=node.settings.event_limits(),
-            guard=Guard(on_loopback=is_loopback(settings.address), names=settings.names),
-            publish=node.port.submit,
-            exchange=self._exchange,
-            note=node.note,
-            budget=budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note),
-            per_peer_max=node.settings.limits.connections_per_peer_max,
-            heard_from=node.heard_from,
-        )
-        self._application = application(node, self.door, directory, performance)
-        self._server: asyncio.Server | None = None
-        self.host = ""
-        self.port = 0
+        self.loop = loop
+        self.limits = limits
+        self.event_limits = event_limits
+        self.guard = guard
+        self.publish = publish
+        self.exchange = exchange
+        self.note = note
+        self.budget = budget
+        self.heads = HeadCache()
+        self.limiter = ConnectionLimiter(limits.connections_max, per_peer_max, note, heard_from)
+        self.connections = self.limiter.connections
+        self.closing = asyncio.Event()
+        self.unreadable = 0  # publishes that never reached the broker
+        self.response_heads = ResponseHeads(time.time())
+        self.now_s = loop.time()
+        self._sweep: asyncio.TimerHandle | None = loop.call_later(SWEEP_S, self._turn)
 
-    @property
-    def address(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+    def note_failure(self, message: str, cause: BaseException, **fields: object) -> None:
+        """Write a failure of ours to the log, with the place where it happened."""
+        frames = traceback.extract_tb(cause.__traceback__)[-4:]
+        where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
+        level: Level = "error"
+        self.note(level, message, error=f"{type(cause).__name__}: {cause}", where=where, **fields)
 
-    async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
-        self.host, port = host_and_port(address)
-        deadline_s = None if tls is None else self.door.limits.header_deadline_s
-        try:
-            self._server = await self._node.loop.create_server(
-                lambda: Connection(self.door),
-                self.host,
-                port,
-                backlog=BACKLOG,
-                ssl=tls,
-                ssl_handshake_timeout=deadline_s,
-            )
-        except (OSError, UnicodeError) as error:
-            raise BadSetting(
-                f"cannot listen on {address}: {why_not(error)}",
-                remedy="Choose another address with --http HOST:PORT; port 0 takes any free one.",
-            ) from None
-        self.port = self._server.sockets[0].getsockname()[1]
+    def close(self) -> None:
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
 
-    async def close(self) -> None:
-        """Take no more requests, let those under way end, say goodbye to streams."""
-        self.door.closing.set()
-        if self._server is not None:
-            self._server.close()
-        for connection in list(self.door.connections):
-            connection.stop()
-        deadline_s = self._node.loop.time() + CLOSING_S
-        while self.door.connections and self._node.loop.time() < deadline_s:
-            await asyncio.sleep(_POLL_S)
-        for connection in list(self.door.connections):
-            connection.abort()
-        self.door.close()
-        await asyncio.sleep(0)
-
-    def _exchange(self, connection: Connection, request: Request) -> Exchange:
-        path = request.path
-        if request.method == b"GET" and path in self.lasting:
-            return self.lasting[path](connection, request)
-        if request.method == b"POST":
-            if is_soap_path(path):
-                return SoapExchange(connection, request, self._soap, self._base(request))
-            if path == "/gma" and wants_stream(request):
-                return FrameStream(connection, request, self._performance)
-        return AsgiExchange(connection, request, self._application)
-
-    def _event_stream(self, connection: Connection, request: Request) -> Exchange:
-        asked = read_stream_request(request.query, _last_event_id(request))
-        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
-        return EventStream(self._node.port, session, outlet, asked, self._streams)
-
-    def _board_stream(self, connection: Connection, request: Request) -> Exchange:
-        asked = read_board_request(request.query, _last_event_id(request))
-        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
-        return EventStream(self._node.port, session, outlet, asked, self._boards.of(asked))
-
-    def _event_socket(self, connection: Connection, request: Request) -> Exchange:
-        return EventSocket(
-            self._node.port,
-            socket_session(connection, request.headers),
-            self._socket_limits(self.door.event_limits.event_bytes_max),
-            SocketOutlet(connection),
-            _upgrade(request),
-            self._sockets,
-        )
-
-    def _board_socket(self, connection: Connection, request: Request) -> Exchange:
-        return BoardSocket(
-            self._node.port,
-            socket_session(connection, request.headers),
-            self._socket_limits(self.door.limits.body_bytes_max),  # a batch, as in a POST
-            SocketOutlet(connection),
-            _upgrade(request),
-            self._node.board,
-        )
-
-    def _socket_limits(self, message_bytes_max: int) -> SocketLimits:
-        door = self.door
-        return SocketLimits(door.event_limits, message_bytes_max, door.limits.pipelined_max)
-
-    def _base(self, request: Request) -> str:
-        """How whoever asks reaches us: the start of the addresses that it is given."""
-        settings = self._node.settings.http
-        host = request.headers.get(b"host", b"").decode("latin-1") or self.address
-        return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"
-
-
-def _last_event_id(request: Request) -> str | None:
-    return request.headers.get(b"last-event-id", b"").decode("latin-1") or None
-
-
-def _upgrade(request: Request) -> UpgradeRequest:
-    return UpgradeRequest(request.target.decode("latin-1"), list(request.headers.items()))
-
-
-async def listen(
-    node: Node,
-    address: str,
-    soap: Answer,
-    directory: Directory,
-    performance: PerformanceService,
-    *,
-    tls: ssl.SSLContext | None = None,
-    budget: ReceiveBudget | None = None,
-) -> HttpDoor:
-    """Open the door of a node; `soap` answers what comes in as SOAP."""
-    door = HttpDoor(node, soap, directory, performance, budget)
-    await door.open(address, tls)
-    return door
+    def _turn(self) -> None:
+        self._sweep = self.loop.call_later(SWEEP_S, self._turn)
+        self.now_s = now_s = self.loop.time()
+        self.response_heads.turn(time.time())
+        for connection in [each for each in self.connections if each.deadline_s <= now_s]:
+            connection.deadline_passed(now_s)
+        if self.limiter.is_crowded:
+            for connection in list(self.connections):
+                connection.close_if_idle(now_s, CROWDED_IDLE_S)

@@ -18,7 +18,7 @@ class Connected(Protocol):
     """A connection, as far as it says who is at its other end."""
 
     session: Session
-    """Of whoever shows no credential with a request. Made once, when the connection is."""
+    """For requests without a credential. Made once, when the connection is."""
 
 
 def session_of(connection: Connected, headers: Headers) -> Session:
@@ -31,5 +31,5 @@ def session_of(connection: Connected, headers: Headers) -> Session:
 
 
 def socket_session(connection: Connected, headers: Headers) -> Session:
-    """The same, for what is said on a WebSocket that such a request opened."""
+    """The same, for a WebSocket that such a request opened."""
     return msgspec.structs.replace(session_of(connection, headers), endpoint=WEBSOCKET)

@@ -8,8 +8,8 @@ from math import inf
 
 from tocsin.access.session import anonymous
 from tocsin.drivers.http import answers
-from tocsin.drivers.http.compressed import unpacked
 from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Request
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
@@ -23,7 +23,7 @@ class SoapExchange:
     """A SOAP message and its answer."""
 
     takes_over = False
-    may_last = True  # consumers may wait at a box
+    is_long_lived = True  # consumers may wait at a box
 
     def __init__(self, connection: Connection, request: Request, answer: Answer, base: str) -> None:
         self.name = f"SOAP {request.path[:200]}"
@@ -34,14 +34,14 @@ class SoapExchange:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        request, door = self._request, self._connection.door
+        request, server = self._request, self._connection.server
         headers = request.headers
         body = request.body
         refused: TocsinError | None = None
         coding = headers.get(b"content-encoding")
         if coding is not None:
             try:
-                body = unpacked(body, coding, door.limits.body_bytes_max)
+                body = decoded(body, coding, server.limits.body_bytes_max)
             except TocsinError as error:
                 refused = error
         kind = headers.get(b"content-type", b"").decode("latin-1")
@@ -63,7 +63,7 @@ class SoapExchange:
             session=anonymous("soap", self._connection.peer),
             refused=refused,
         )
-        self._task = door.loop.create_task(self._run(call))
+        self._task = server.loop.create_task(self._run(call))
 
     async def _run(self, call: SoapCall) -> None:
         answer = await self._answer(call)
@@ -78,7 +78,7 @@ class SoapExchange:
             b"%b%b%b%bcontent-length: %d\r\n%b\r\n%b"
             % (
                 answers.status_line(answer.status),
-                connection.door.clockwork.date,
+                connection.server.response_heads.date,
                 answers.SERVER,
                 head,
                 len(answer.body),
@@ -107,4 +107,4 @@ class SoapExchange:
         return inf
 
     def stop(self) -> None:
-        """An answer under way may end by itself; whoever waits at a box is told by the broker."""
+        """An answer in progress may end by itself; who waits at a box is answered by the broker."""

@@ -18,7 +18,7 @@ EVENT_STREAM: Final = (
 
 def begin_stream(connection: Connection, head: bytes, first: bytes = b"") -> None:
     """Answer with what has no end: the head, and what is to be read first."""
-    date = connection.door.clockwork.date
+    date = connection.server.response_heads.date
     parts = (answers.status_line(200), date, answers.SERVER, head, answers.CLOSE, b"\r\n", first)
     _begin(connection, b"".join(parts))
 
@@ -67,7 +67,7 @@ class SocketOutlet:
         return self._connection.hold(size)
 
     def count_refused(self) -> None:
-        self._connection.door.unreadable += 1
+        self._connection.server.unreadable += 1
 
 
 class EventStreamOutlet(SocketOutlet):

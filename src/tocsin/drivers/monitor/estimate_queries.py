@@ -20,7 +20,7 @@ from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.states import began_again, run_started_ns
 from tocsin.monitor.times import seconds_between
 from tocsin.monitor.views import state_at
-from tocsin.wire.api.history_views import EstimateShown, LearnedShown
+from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 
 if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
     from tocsin.monitor.estimate import Estimate, Knowledge, PastRun, Plan, RunProgress
@@ -54,7 +54,7 @@ class EstimateQueries:
         self._learnt: OrderedDict[str, Learnt] = OrderedDict()
         self._learning = threading.Lock()  # once, however many ask at the same time
 
-    def estimate(self, run_id: str, now_ns: int) -> EstimateShown:
+    def estimate(self, run_id: str, now_ns: int) -> EstimateInfo:
         """When the run will end, and why then; NothingToEstimate if that cannot be said."""
         from tocsin.monitor.estimate import estimate
 
@@ -89,7 +89,7 @@ class EstimateQueries:
 
     def estimate_unstarted(
         self, workflow: str, now_ns: int, plan: Plan | None = None, names: tuple[str, ...] = ()
-    ) -> EstimateShown:
+    ) -> EstimateInfo:
         """How long a run would take that is not started yet; by default, one like the latest."""
         from tocsin.monitor.estimate import RunProgress, estimate
 
@@ -142,7 +142,7 @@ class EstimateQueries:
 
     def _tables_view(
         self, status: TablesStatus, now_ns: int, found: Estimate | None = None
-    ) -> LearnedShown | None:
+    ) -> LearnedInfo | None:
         return tables_view(
             status,
             now_ns,

@@ -21,7 +21,7 @@ from tocsin.errors import TocsinError
 from tocsin.errors.pipeline import NoTables
 from tocsin.monitor.history.tables import Bin, CostModel, Key, LearnedTables, StatsRow, TablesStatus
 from tocsin.monitor.times import NS_PER_S, NS_PER_US, shown, shown_or_none
-from tocsin.wire.api.history_views import LearnedShown
+from tocsin.wire.api.history_views import LearnedInfo
 
 if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
     import pyarrow as pa
@@ -299,13 +299,13 @@ def tables_view(
     *,
     attempts: int = 0,
     other_versions: Sequence[str] = (),
-) -> LearnedShown | None:
+) -> LearnedInfo | None:
     """What an answer says of the tables that it comes from; None if there are none."""
     learned, problem = status.learned, status.problem
     if learned is None and problem is None:
         return None
     age_s = None if learned is None else round(learned.age_s(now_ns), 1)
-    return LearnedShown(
+    return LearnedInfo(
         version=None if learned is None else learned.version,
         made=None if learned is None else shown(learned.made_ns),
         age_s=age_s,

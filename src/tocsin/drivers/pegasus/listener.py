@@ -18,7 +18,7 @@ from tocsin.access.session import Session, anonymous
 from tocsin.config import PegasusSettings
 from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.drivers.receiving import events_from, received
-from tocsin.drivers.stream_door import READ_BYTES, StreamDoor, hang_up, socket_name
+from tocsin.drivers.stream_listener import READ_BYTES, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, NotAllowed, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import Cutter, Stampede
@@ -50,7 +50,7 @@ class Counts:
     bad: int = 0
 
 
-class PegasusListener(StreamDoor["_Session"]):
+class PegasusListener(StreamListener["_Session"]):
     """An open listener."""
 
     flag = "--pegasus"

@@ -10,12 +10,12 @@ from tocsin.config import LimitSettings, SoapTcpSettings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.soap_tcp.destination import SCHEME
 from tocsin.drivers.soap_tcp.session import Session
-from tocsin.drivers.stream_door import HeardFrom, Note, StreamDoor, hang_up, socket_name
+from tocsin.drivers.stream_listener import HeardFrom, Note, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, TooSlow
 from tocsin.services.soap.call import Answer
 
 
-class SoapTcpDoor(StreamDoor[Session]):
+class SoapTcpDoor(StreamListener[Session]):
     """An open door."""
 
     flag = "--soap-tcp"

@@ -24,8 +24,8 @@ from tocsin.wire.blackboard.messages import Profile
 
 KEY: Final = "blackboard/publisher/"
 PUBLISHERS_MAX: Final = 10_000
-PUBLISHERS_PER_HOST_MAX: Final = 256  # nobody asks a host whether it wants to be told
-SEND_S: Final = 10.0  # how long a publisher may take to hear of a profile
+PUBLISHERS_PER_HOST_MAX: Final = 256  # no host is asked whether it wants them
+SEND_S: Final = 10.0  # how long a publisher may take to accept a profile
 FIRST_DELAY_S: Final = 1.0
 DELAY_S_MAX: Final = 300.0
 FORGET_AFTER_S: Final = 3 * 86_400.0  # a publisher that was never there in all that time
@@ -101,7 +101,7 @@ class Board:
     def interest_changed(self) -> None:
         """Somebody wants something else; that may or may not make another profile.
 
-        While the broker stops its readers leave, and will be back: a publisher that heard of it
+        While the broker stops its readers leave, and will be back: a publisher that was notified
         would leave out what they want meanwhile.
         """
         if self._runtime.is_stopping:

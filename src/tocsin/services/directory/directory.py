@@ -207,7 +207,7 @@ class Directory:
     # Keeping
 
     def _recover(self) -> None:
-        """List what is on disk. What cannot be read is said, and goes with the next sweep."""
+        """List what is on disk. What cannot be read is logged, and removed with the next sweep."""
         for key, value in self._port.kept(KEY).items():
             self._note_size(key.removeprefix(KEY), len(value))
             try:

@@ -34,7 +34,7 @@ class _Extent:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a box handed out, how much it gave up since it last said so, how much of the first
+    """What a box handed out, how much it dropped since the last answer, how much of the first
     message the asker has had already, and the receipt for the answer."""
 
     messages: list[Stored]

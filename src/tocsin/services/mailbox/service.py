@@ -20,12 +20,13 @@ from tocsin.wire.pullpoint import operations as pullpoint
 from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import notification_messages
 from tocsin.wire.soap.detect import http_action
-from tocsin.wire.soap.envelope import blocks, elements, split
+from tocsin.wire.soap.envelope import elements
 from tocsin.wire.soap.fault import SoapFault, addressing_fault, fault_of
-from tocsin.wire.soap.names import WSMAN, WSMAN_URI, WSN13, WSRM10, WSRM11
+from tocsin.wire.soap.names import WSMAN_URI, WSN13, WSRM10, WSRM11
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.topic_header import topic_block
 from tocsin.wire.soap.topics import read_topic
+from tocsin.wire.wse.notifications import wants_acknowledgement
 
 ORIGINAL_PATH: Final = "/axis2/services/MsgBoxService"
 ELEMENTS_MAX: Final = 100  # in the body of one message to a box
@@ -65,7 +66,7 @@ class BoxService:
             fault = fault_of(gone)
             fault.status = 410
             raise fault from None
-        if _wants_acknowledgement(request):
+        if wants_acknowledgement(request.envelope):
             return Reply(b"", f"{WSMAN_URI}/Ack")
         if request.call.path.startswith(ORIGINAL_PATH):
             # The original's clients wait for an envelope: 202 with nothing in it makes them fail.
@@ -155,11 +156,6 @@ def _token(request: Request) -> str:
             remedy="Send it to the address of a box, or name one with MsgBoxId.",
         )
     return token
-
-
-def _wants_acknowledgement(request: Request) -> bool:
-    """True for deliveries of WS-Management that count only when they are answered."""
-    return any(split(block.tag) == (WSMAN, "AckRequested") for block in blocks(request.envelope))
 
 
 def _messages(request: Request) -> list[BoxMessage]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from lxml import etree
-
 from tocsin.access.decision import Action
 from tocsin.broker.effects import Accepted
 from tocsin.broker.runtime import new_uuid
@@ -17,16 +15,17 @@ from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.paths import place_of
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.soap import names
-from tocsin.wire.soap.envelope import blocks, elements, split, text_of
-from tocsin.wire.soap.fault import SoapFault, escaped
-from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification, to_event
-from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.topic_header import topic_block
-from tocsin.wire.soap.topics import TopicName, read_topic
+from tocsin.wire.soap.fault import escaped
+from tocsin.wire.soap.mediation import Notification, to_event
+from tocsin.wire.wse.notifications import (
+    read_bare,
+    read_batch,
+    read_end_status,
+    read_wrapped,
+    wants_acknowledgement,
+)
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.read import read_notifications
-
-Element = etree._Element
 
 
 class PublishService:
@@ -64,7 +63,7 @@ class PublishService:
 
     async def plain(self, request: Request) -> Reply:
         """A message that is the notification itself: WS-Eventing's, or a raw one."""
-        notification = _plain(request)
+        notification = read_bare(request.envelope, request.addressing)
         accepted = await self._publish(request, [notification], default_topic=names.WSE_TOPIC)
         if request.addressing.action == names.ORIGINAL_PUBLISH_ACTION or _is_original(request):
             local = f"{notification.name[1]}Response"
@@ -73,35 +72,15 @@ class PublishService:
 
     async def wrapped(self, request: Request) -> Reply:
         """WS-Eventing 2011's wrapper, which keeps the action that the bare message would have."""
-        action = request.element.get("actionURI") or request.element.get(
-            f"{{{names.WSE11}}}actionURI"
-        )
-        await self._publish(request, [_inside(request, action)], default_topic=names.WSE_TOPIC)
+        found = read_wrapped(request.envelope, request.addressing)
+        await self._publish(request, [found], default_topic=names.WSE_TOPIC)
         return ACCEPTED
 
     async def batch(self, request: Request) -> Reply:
         """WS-Management's batch of events."""
-        events = [each for each in elements(request.element) if not _is_heartbeat(each)]
-        if not events and len(request.element):
+        found = read_batch(request.envelope, request.addressing)
+        if not found:
             return await self.heartbeat(request)
-        if len(events) > NOTIFICATIONS_MAX:
-            raise SoapFault("Sender", f"a message may hold {NOTIFICATIONS_MAX} notifications")
-        if not events or any(len(elements(event)) != 1 for event in events):
-            raise SoapFault("Sender", "each wsman:Event holds one element")
-        inner = [elements(event)[0] for event in events]
-        topic = read_topic(topic_block(request.envelope))
-        found = [
-            Notification(
-                payload=payload,
-                name=split(element.tag),
-                topic=topic,
-                action=event.get("Action") or event.get(f"{{{names.WSMAN}}}Action"),
-                message_id=_numbered(request.addressing.message_id, number, len(events)),
-            )
-            for number, (event, element, payload) in enumerate(
-                zip(events, inner, cut_out(request.envelope, inner), strict=True), 1
-            )
-        ]
         await self._publish(request, found, default_topic=names.WSE_TOPIC)
         return _acknowledged(request)
 
@@ -113,7 +92,7 @@ class PublishService:
     async def ended(self, request: Request) -> Reply:
         """A source that sent us its notifications will send no more: the operator may care."""
         self._check(request)
-        status = text_of(request.element.find(f"{{{request.name[0]}}}Status"))
+        status = read_end_status(request.envelope)
         sender = request.session.peer
         self._runtime.note("warning", "a source ended its subscription", status=status, peer=sender)
         return ACCEPTED
@@ -140,47 +119,6 @@ def event_of(notification: Notification, default_topic: str, new_id: Callable[[]
     return to_event(notification, fallback_id=fallback, default_topic=default_topic)
 
 
-def _numbered(message_id: str | None, number: int, of: int) -> str | None:
-    return message_id if message_id is None or of == 1 else f"{message_id}#{number}"
-
-
-def _plain(request: Request) -> Notification:
-    children = elements(request.envelope.body)
-    if len(children) != 1:
-        raise SoapFault("Sender", f"the body of a notification is one element, not {len(children)}")
-    return Notification(
-        payload=cut_out(request.envelope, children)[0],
-        name=split(children[0].tag),
-        topic=_header_topic(request),
-        producer=_sender(request),
-        action=request.addressing.action,
-        message_id=request.addressing.message_id,
-    )
-
-
-def _inside(request: Request, action: str | None) -> Notification:
-    children = elements(request.element)
-    if len(children) != 1:
-        raise SoapFault("Sender", f"wse:Notify holds one element, not {len(children)}")
-    return Notification(
-        payload=cut_out(request.envelope, children)[0],
-        name=split(children[0].tag),
-        topic=_header_topic(request),
-        producer=_sender(request),
-        action=action,
-        message_id=request.addressing.message_id,
-    )
-
-
-def _header_topic(request: Request) -> TopicName | None:
-    return read_topic(topic_block(request.envelope))
-
-
-def _sender(request: Request) -> str | None:
-    sender = request.addressing.sender
-    return None if sender is None or sender.is_anonymous else sender.address
-
-
 def _is_original(request: Request) -> bool:
     return request.call.path.startswith("/axis2/services/")
 
@@ -191,10 +129,6 @@ def _tracked(namespace: str, name: str, action: str, accepted: Accepted) -> Repl
     return Reply(body, action)
 
 
-def _is_heartbeat(event: Element) -> bool:
-    return not len(event) and event.get("Action", "").endswith("/Heartbeat")
-
-
 def _acknowledged(request: Request) -> Reply:
-    wants = any(split(b.tag) == (names.WSMAN, "AckRequested") for b in blocks(request.envelope))
-    return Reply(b"", f"{names.WSMAN_URI}/Ack") if wants else ACCEPTED
+    wanted = wants_acknowledgement(request.envelope)
+    return Reply(b"", f"{names.WSMAN_URI}/Ack") if wanted else ACCEPTED

@@ -23,7 +23,7 @@ class EventStream:
     """One reader of a stream."""
 
     takes_over = True
-    may_last = True
+    is_long_lived = True
 
     def __init__(
         self,

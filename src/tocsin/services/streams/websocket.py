@@ -72,7 +72,7 @@ class WebSocketSession(ABC):
     """One WebSocket, in both directions."""
 
     takes_over = True
-    may_last = True
+    is_long_lived = True
     subprotocol: ClassVar[str]
 
     def __init__(

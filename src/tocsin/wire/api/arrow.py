@@ -15,7 +15,7 @@ NEXT: Final = "tocsin-next"
 HEAD: Final = "tocsin-head"
 
 # `checked=yes`: the answer ends with the file that it begins in, and that was read before, so that
-# a damaged one is told of and nothing of it is given.
+# a damaged one is reported and nothing of it is given.
 CHECKED: Final = "checked"
 YES_OR_NO: Final = ("yes", "no")
 

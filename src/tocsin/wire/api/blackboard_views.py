@@ -8,13 +8,13 @@ from tocsin.ontology import Concept
 from tocsin.wire.blackboard.messages import Profile
 
 
-class ConceptsShown(msgspec.Struct, frozen=True):
+class ConceptList(msgspec.Struct, frozen=True):
     """Every concept that the broker has loaded."""
 
     concepts: list[Concept]
 
 
-class PublisherShown(msgspec.Struct, frozen=True, omit_defaults=True):
+class PublisherInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A publisher; `listed` is false while it cannot be reached."""
 
     id: str
@@ -23,13 +23,13 @@ class PublisherShown(msgspec.Struct, frozen=True, omit_defaults=True):
     profile: Profile | None = None
 
 
-class PublishersShown(msgspec.Struct, frozen=True):
-    """Everybody who is told of the aggregate profile."""
+class PublisherList(msgspec.Struct, frozen=True):
+    """The publishers that are notified of the aggregate profile."""
 
-    publishers: list[PublisherShown]
+    publishers: list[PublisherInfo]
 
 
-class SubscriberShown(msgspec.Struct, frozen=True):
+class SubscriberInfo(msgspec.Struct, frozen=True):
     """A subscriber; `listed` is false while it cannot be reached, and its pairs not asked for."""
 
     id: str
@@ -42,7 +42,7 @@ class SubscriberShown(msgspec.Struct, frozen=True):
     waiting: int
 
 
-class SubscribersShown(msgspec.Struct, frozen=True):
+class SubscriberList(msgspec.Struct, frozen=True):
     """Everybody who gets pairs pushed."""
 
-    subscribers: list[SubscriberShown]
+    subscribers: list[SubscriberInfo]

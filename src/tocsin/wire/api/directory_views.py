@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 
-class OfferedShown(msgspec.Struct, frozen=True):
+class OfferedInfo(msgspec.Struct, frozen=True):
     """Events of one name, and what a subscriber can set."""
 
     name: str
@@ -15,7 +15,7 @@ class OfferedShown(msgspec.Struct, frozen=True):
     parameters: list[str]
 
 
-class EntryShown(msgspec.Struct, frozen=True, kw_only=True):
+class EntryInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A producer or a consumer. What the broker itself offers has no lease and does not expire."""
 
     id: str
@@ -23,7 +23,7 @@ class EntryShown(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     host: str
     address: str | None
-    events: list[OfferedShown]
+    events: list[OfferedInfo]
     attributes: dict[str, Any]
     lease: str | None
     registered: str
@@ -33,5 +33,5 @@ class EntryShown(msgspec.Struct, frozen=True, kw_only=True):
 class DirectoryPage(msgspec.Struct, frozen=True):
     """Some entries, by id. Pass `next` as `after` to go on; null is the end."""
 
-    entries: list[EntryShown]
+    entries: list[EntryInfo]
     next: str | None

@@ -17,7 +17,7 @@ _Count = Annotated[int, msgspec.Meta(ge=1, le=COUNT_MAX)]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
-class TaskAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TaskRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A task; `external_bytes` is input that no other task produces, `input_bytes` all of it."""
 
     id: _Name
@@ -27,20 +27,20 @@ class TaskAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     input_bytes: _Bytes | None = None
 
 
-class EstimateAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EstimateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A run as it is planned. Without tasks, one like the latest run of the workflow."""
 
     workflow: _Name
     version: Annotated[str, msgspec.Meta(max_length=512)] = ""
     cores: _Count = 1
     machines: _Count = 1
-    tasks: Annotated[list[TaskAsked], msgspec.Meta(max_length=TASKS_MAX)] = []
+    tasks: Annotated[list[TaskRequest], msgspec.Meta(max_length=TASKS_MAX)] = []
 
 
-_decode = msgspec.json.Decoder(EstimateAsked).decode
+_decode = msgspec.json.Decoder(EstimateRequest).decode
 
 
-def read_estimate_request(body: bytes) -> EstimateAsked:
+def read_estimate_request(body: bytes) -> EstimateRequest:
     """What the body asks for; BadRequest names what is wrong with it."""
     try:
         asked = _decode(body)

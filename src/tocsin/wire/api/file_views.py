@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tocsin.wire.api.run_views import Shown
+from tocsin.wire.api.run_views import View
 
 
-class FileFound(Shown, frozen=True, kw_only=True):
+class FileFound(View, frozen=True, kw_only=True):
     """A file as an activity wrote it (`role` is `output`) or read it (`input`).
 
     `path` is `name` in the directory that its run worked in. `size` is null where the activity told
@@ -27,7 +27,7 @@ class FileFound(Shown, frozen=True, kw_only=True):
     command: str | None
 
 
-class LineageStepShown(Shown, frozen=True, kw_only=True):
+class LineageStepInfo(View, frozen=True, kw_only=True):
     """A file, and who wrote it (in `up`) or read it (in `down`). Without a run, nobody told of who
     wrote it."""
 
@@ -40,16 +40,16 @@ class LineageStepShown(Shown, frozen=True, kw_only=True):
     time: str | None
 
 
-class LineageShown(Shown, frozen=True, kw_only=True):
+class LineageInfo(View, frozen=True, kw_only=True):
     """What a file was made from, and what was made from it, the nearest first. `more` is true if
     that is not all."""
 
-    up: list[LineageStepShown]
-    down: list[LineageStepShown]
+    up: list[LineageStepInfo]
+    down: list[LineageStepInfo]
     more: bool
 
 
-class FilesFound(Shown, frozen=True, kw_only=True):
+class FilesFound(View, frozen=True, kw_only=True):
     """Some files, of the latest run first. Pass `next` as `after` to go on; null is the end.
 
     `lineage` is that of the first of them; null unless it was asked for with `depth`.
@@ -57,4 +57,4 @@ class FilesFound(Shown, frozen=True, kw_only=True):
 
     files: list[FileFound]
     next: str | None
-    lineage: LineageShown | None
+    lineage: LineageInfo | None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tocsin.wire.api.run_views import ActivityShown, Shown
+from tocsin.wire.api.run_views import ActivityInfo, View
 
 
-class LearnedShown(Shown, frozen=True, kw_only=True):
+class LearnedInfo(View, frozen=True, kw_only=True):
     """The pipeline's tables behind an answer. Every event up to `through` is in them; with `since`
     or `until`, of those that were received from then on, or before then.
 
@@ -25,7 +25,7 @@ class LearnedShown(Shown, frozen=True, kw_only=True):
     problem: str | None
 
 
-class EstimateShown(Shown, frozen=True, kw_only=True):
+class EstimateInfo(View, frozen=True, kw_only=True):
     """The time left with an 80 % interval, as seconds and as times of the broker's clock.
 
     `learned` is null if nobody has made tables.
@@ -43,17 +43,17 @@ class EstimateShown(Shown, frozen=True, kw_only=True):
     past_runs: int
     past_error: float | None
     critical_path: list[str]
-    learned: LearnedShown | None
+    learned: LearnedInfo | None
 
 
-class HistogramShown(Shown, frozen=True, kw_only=True):
+class HistogramInfo(View, frozen=True, kw_only=True):
     """One edge more than counts."""
 
     edges: list[float]
     counts: list[int]
 
 
-class HistoryPartShown(Shown, frozen=True, kw_only=True):
+class HistoryPartInfo(View, frozen=True, kw_only=True):
     """A part of a history; its attempts ended from `first` to `last`."""
 
     count: int
@@ -66,7 +66,7 @@ class HistoryPartShown(Shown, frozen=True, kw_only=True):
     last: str | None
 
 
-class StatsShown(Shown, frozen=True, kw_only=True):
+class StatsInfo(View, frozen=True, kw_only=True):
     """One version of an activity in one workflow, as it is in the pipeline's tables."""
 
     workflow: str
@@ -83,7 +83,7 @@ class StatsShown(Shown, frozen=True, kw_only=True):
     p90_s: float | None
     p99_s: float | None
     max_s: float | None
-    histogram: HistogramShown
+    histogram: HistogramInfo
     busy_s: float | None
     wasted_s: float | None
     mean_waited_s: float | None
@@ -95,7 +95,7 @@ class StatsShown(Shown, frozen=True, kw_only=True):
     last: str | None
 
 
-class CostModelShown(Shown, frozen=True, kw_only=True):
+class CostModelInfo(View, frozen=True, kw_only=True):
     """`target` = intercept + slope * bytes of input; without a slope it is the mean."""
 
     workflow: str
@@ -112,7 +112,7 @@ class CostModelShown(Shown, frozen=True, kw_only=True):
     mean: float | None
 
 
-class HistoryShown(Shown, frozen=True, kw_only=True):
+class HistoryInfo(View, frozen=True, kw_only=True):
     """How a type of activity went: durations are of attempts that succeeded.
 
     With the pipeline's tables it has two parts: what is in `tables`, and what came `since`, or
@@ -127,12 +127,12 @@ class HistoryShown(Shown, frozen=True, kw_only=True):
     p50_s: float | None
     p90_s: float | None
     p99_s: float | None
-    histogram: HistogramShown
+    histogram: HistogramInfo
     versions: list[str]
-    recent: list[ActivityShown]
+    recent: list[ActivityInfo]
     exact: bool
-    learned: LearnedShown | None
-    tables: HistoryPartShown | None
-    since: HistoryPartShown | None
-    by_version: list[StatsShown]
-    cost_models: list[CostModelShown]
+    learned: LearnedInfo | None
+    tables: HistoryPartInfo | None
+    since: HistoryPartInfo | None
+    by_version: list[StatsInfo]
+    cost_models: list[CostModelInfo]

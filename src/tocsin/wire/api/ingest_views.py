@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class IngestShown(msgspec.Struct, frozen=True, omit_defaults=True):
+class IngestResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one post: messages on disk, of them known already, events that say nothing."""
 
     accepted: int
@@ -27,7 +27,7 @@ class FailedEvent(msgspec.Struct, frozen=True):
     retriable: bool
 
 
-class BatchShown(msgspec.Struct, frozen=True):
+class BatchResult(msgspec.Struct, frozen=True):
     """The answer to a batch, in the form that OpenLineage gives it."""
 
     status: str
@@ -35,7 +35,7 @@ class BatchShown(msgspec.Struct, frozen=True):
     failed_events: list[FailedEvent]
 
 
-class ReceivedShown(msgspec.Struct, frozen=True):
+class ReceivedCounts(msgspec.Struct, frozen=True):
     """What came by one dialect since the broker started."""
 
     posts: int = 0
@@ -44,6 +44,6 @@ class ReceivedShown(msgspec.Struct, frozen=True):
     refused: int = 0
 
 
-class ReceiversShown(msgspec.Struct, frozen=True):
-    nextflow: ReceivedShown
-    openlineage: ReceivedShown
+class ReceiverCounts(msgspec.Struct, frozen=True):
+    nextflow: ReceivedCounts
+    openlineage: ReceivedCounts

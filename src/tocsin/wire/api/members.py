@@ -44,25 +44,25 @@ def only_known(members: Iterable[str], known: tuple[str, ...], where: str = "") 
 
 def text(name: str, value: object, *, most: int = 2048) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
-        refuse(name, f"is {shown(value)}", f"Give a text of 1 to {most} characters.")
+        refuse(name, f"is {quoted(value)}", f"Give a text of 1 to {most} characters.")
     return value
 
 
 def whole(name: str, value: object, *, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
-        refuse(name, f"is {shown(value)}", f"Give a whole number, from {least} to {most}.")
+        refuse(name, f"is {quoted(value)}", f"Give a whole number, from {least} to {most}.")
     return value
 
 
 def seconds(name: str, value: object, *, least: float, most: float) -> float:
     if type(value) not in (int, float) or not least <= value <= most:  # type: ignore[operator]
-        refuse(name, f"is {shown(value)}", f"Give seconds, from {least:g} to {most:g}.")
+        refuse(name, f"is {quoted(value)}", f"Give seconds, from {least:g} to {most:g}.")
     return float(value)  # type: ignore[arg-type]
 
 
 def choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     if value not in choices or not isinstance(value, str):
-        refuse(name, f"is {shown(value)}", f"Choose one of {', '.join(choices)}.")
+        refuse(name, f"is {quoted(value)}", f"Choose one of {', '.join(choices)}.")
     return value
 
 
@@ -70,7 +70,7 @@ def refuse(name: str, problem: str, remedy: str) -> NoReturn:
     raise BadSubscription(f"{name} {problem}", remedy=remedy)
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value from the request, short enough for a message."""
     rendered = msgspec.json.encode(value).decode()
     return rendered if len(rendered) <= _SHOWN_MAX else rendered[: _SHOWN_MAX - 3] + "..."

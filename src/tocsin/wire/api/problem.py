@@ -1,4 +1,4 @@
-"""An error as RFC 9457 problem details: the same code, words and remedy at every door."""
+"""An error as RFC 9457 problem details: the same code, words and remedy at every endpoint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RETRY_AFTER_S = 1  # a group commit takes milliseconds, so what was full is soon
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a client is told: `code` and `status` are stable, the words are not."""
+    """What a client gets: `code` and `status` are stable, the words are not."""
 
     type: str
     title: str
@@ -67,7 +67,7 @@ def retry_after_s(error: TocsinError) -> int | None:
 
 
 def internal_error() -> InternalError:
-    """What a client is told of a failure that should not be; the trace is for the log alone."""
+    """What a client gets for a failure that should not be; the trace is for the log alone."""
     return InternalError(
         "the broker failed to answer this request",
         remedy="Its log has the trace; please report it with this code.",

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """Every member is always there; what nobody told is null."""
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Every member is always there; what no message said is null."""
 
 
-class AnomalyShown(Shown, frozen=True, kw_only=True):
-    """Something that cannot be as it was told."""
+class AnomalyInfo(View, frozen=True, kw_only=True):
+    """Something that cannot be as the messages say."""
 
     kind: str
     detail: str
@@ -20,8 +20,8 @@ class AnomalyShown(Shown, frozen=True, kw_only=True):
     seq: int | None
 
 
-class CountsShown(Shown, frozen=True, kw_only=True):
-    """Activities by state. `total` is what was announced, `known` what was heard of."""
+class CountsInfo(View, frozen=True, kw_only=True):
+    """Activities by state. `total` is what was announced, `known` what messages named."""
 
     total: int | None
     known: int
@@ -38,7 +38,7 @@ class CountsShown(Shown, frozen=True, kw_only=True):
     lost: int
 
 
-class FileShown(Shown, frozen=True, kw_only=True):
+class FileInfo(View, frozen=True, kw_only=True):
     """A file of the workflow; `text` is null if it was too long."""
 
     path: str
@@ -46,7 +46,7 @@ class FileShown(Shown, frozen=True, kw_only=True):
     text: str | None
 
 
-class RunShown(Shown, frozen=True, kw_only=True):
+class RunInfo(View, frozen=True, kw_only=True):
     """A run. `duration_s` of a run under way is how long so far."""
 
     id: str
@@ -62,12 +62,12 @@ class RunShown(Shown, frozen=True, kw_only=True):
     duration_s: float | None
     last_event: str | None
     parent: str | None
-    activities: CountsShown
+    activities: CountsInfo
     progress: float | None
     anomalies: int
 
 
-class ReusedShown(Shown, frozen=True, kw_only=True):
+class ReusedInfo(View, frozen=True, kw_only=True):
     """An id that was used for several runs: this is the `number`-th of them, and `last` the id of
     the last one."""
 
@@ -77,7 +77,7 @@ class ReusedShown(Shown, frozen=True, kw_only=True):
     last: str
 
 
-class WholeRunShown(RunShown, frozen=True, kw_only=True):
+class RunDetails(RunInfo, frozen=True, kw_only=True):
     """A run with all that is known of it. `types` counts activities by type and state.
 
     `retried` is how many activities were tried again after a failure; `reused` is null unless its
@@ -91,24 +91,24 @@ class WholeRunShown(RunShown, frozen=True, kw_only=True):
     log: str | None
     exit_code: int | None
     resources: dict[str, float]
-    anomaly_list: list[AnomalyShown]
+    anomaly_list: list[AnomalyInfo]
     alerts: list[dict[str, Any]]
     parameters: dict[str, Any]
-    files: list[FileShown]
+    files: list[FileInfo]
     plan: dict[str, int]
     types: dict[str, dict[str, int]]
     retried: int
-    reused: ReusedShown | None
+    reused: ReusedInfo | None
 
 
-class RunsPage(Shown, frozen=True, kw_only=True):
+class RunsPage(View, frozen=True, kw_only=True):
     """Some runs, the latest first. Pass `next` as `after` to go on; null is the end."""
 
-    runs: list[RunShown]
+    runs: list[RunInfo]
     next: str | None
 
 
-class ActivityShown(Shown, frozen=True, kw_only=True):
+class ActivityInfo(View, frozen=True, kw_only=True):
     """An activity as its latest attempt left it; `tries` are those before."""
 
     id: str
@@ -138,17 +138,17 @@ class ActivityShown(Shown, frozen=True, kw_only=True):
     external_bytes: int | None
     resources: dict[str, float]
     parents: list[str]
-    tries: list[ActivityShown]
+    tries: list[ActivityInfo]
 
 
-class ActivitiesPage(Shown, frozen=True, kw_only=True):
+class ActivitiesPage(View, frozen=True, kw_only=True):
     """Some activities, by name. Pass `next` as `after` to go on; null is the end."""
 
-    activities: list[ActivityShown]
+    activities: list[ActivityInfo]
     next: str | None
 
 
-class MessageShown(Shown, frozen=True, kw_only=True):
+class MessageInfo(View, frozen=True, kw_only=True):
     """A message of a run: when it happened, when it came, and what it says."""
 
     seq: int
@@ -157,11 +157,11 @@ class MessageShown(Shown, frozen=True, kw_only=True):
     pairs: dict[str, str]
 
 
-class MessagesShown(Shown, frozen=True, kw_only=True):
-    events: list[MessageShown]
+class MessageList(View, frozen=True, kw_only=True):
+    events: list[MessageInfo]
 
 
-class FailureShown(ActivityShown, frozen=True, kw_only=True):
+class FailureInfo(ActivityInfo, frozen=True, kw_only=True):
     """An attempt that failed, how often the same was seen, and the last events before it.
 
     `recovered` is true if a later try of the same activity came to a good end.
@@ -169,10 +169,10 @@ class FailureShown(ActivityShown, frozen=True, kw_only=True):
 
     recovered: bool
     seen_before: int
-    before: list[MessageShown]
+    before: list[MessageInfo]
 
 
-class EndShown(Shown, frozen=True, kw_only=True):
+class EndInfo(View, frozen=True, kw_only=True):
     """What the run itself says of its end."""
 
     id: str
@@ -181,15 +181,15 @@ class EndShown(Shown, frozen=True, kw_only=True):
     trace: str | None
     log: str | None
     exit_code: int | None
-    before: list[MessageShown]
+    before: list[MessageInfo]
 
 
-class FailuresShown(Shown, frozen=True, kw_only=True):
-    failures: list[FailureShown]
-    run: EndShown
+class FailureList(View, frozen=True, kw_only=True):
+    failures: list[FailureInfo]
+    run: EndInfo
 
 
-class HintShown(Shown, frozen=True, kw_only=True):
+class HintInfo(View, frozen=True, kw_only=True):
     """Activities that follow each other and need not, and the time that would save."""
 
     first: str
@@ -198,14 +198,14 @@ class HintShown(Shown, frozen=True, kw_only=True):
     why: str
 
 
-class HintsShown(Shown, frozen=True, kw_only=True):
+class HintList(View, frozen=True, kw_only=True):
     """`reason` is why nothing can be said, where that is so; else null."""
 
-    hints: list[HintShown]
+    hints: list[HintInfo]
     reason: str | None
 
 
-class TypeShown(Shown, frozen=True, kw_only=True):
+class TypeInfo(View, frozen=True, kw_only=True):
     type: str
     workflow: str
     activities: int
@@ -213,27 +213,27 @@ class TypeShown(Shown, frozen=True, kw_only=True):
     failed: int
 
 
-class TypesShown(Shown, frozen=True, kw_only=True):
-    activities: list[TypeShown]
+class TypeList(View, frozen=True, kw_only=True):
+    activities: list[TypeInfo]
 
 
-class DifferenceShown(Shown, frozen=True, kw_only=True):
+class DifferenceInfo(View, frozen=True, kw_only=True):
     what: str
     a: Any
     b: Any
 
 
-class ValuesShown(Shown, frozen=True, kw_only=True):
+class ValuesInfo(View, frozen=True, kw_only=True):
     a: Any
     b: Any
 
 
-class FileChangeShown(Shown, frozen=True, kw_only=True):
+class FileChangeInfo(View, frozen=True, kw_only=True):
     path: str
     change: str
 
 
-class SideShown(Shown, frozen=True, kw_only=True):
+class SideInfo(View, frozen=True, kw_only=True):
     """One run's activities of a type."""
 
     count: int
@@ -243,36 +243,36 @@ class SideShown(Shown, frozen=True, kw_only=True):
     total_s: float
 
 
-class TypeCompared(Shown, frozen=True, kw_only=True):
+class TypeCompared(View, frozen=True, kw_only=True):
     """A type in both runs; `ratio` is the mean of b against that of a."""
 
     type: str
-    a: SideShown | None
-    b: SideShown | None
+    a: SideInfo | None
+    b: SideInfo | None
     ratio: float | None
 
 
-class FaultShown(Shown, frozen=True, kw_only=True):
+class FaultInfo(View, frozen=True, kw_only=True):
     activity: str
     type: str
     error: str | None
     exit_code: int | None
 
 
-class Comparison(Shown, frozen=True, kw_only=True):
+class Comparison(View, frozen=True, kw_only=True):
     """What differs between two runs."""
 
     a: str
     b: str
-    differences: list[DifferenceShown]
-    parameters: dict[str, ValuesShown]
-    files: list[FileChangeShown]
+    differences: list[DifferenceInfo]
+    parameters: dict[str, ValuesInfo]
+    files: list[FileChangeInfo]
     activities: list[TypeCompared]
-    new_failures: list[FaultShown]
-    gone_failures: list[FaultShown]
+    new_failures: list[FaultInfo]
+    gone_failures: list[FaultInfo]
 
 
-class ChangeShown(Shown, frozen=True, kw_only=True):
+class ChangeInfo(View, frozen=True, kw_only=True):
     """A recorded change of a workflow's definition."""
 
     seq: int
@@ -280,7 +280,7 @@ class ChangeShown(Shown, frozen=True, kw_only=True):
     pairs: dict[str, str]
 
 
-class ChangesShown(Shown, frozen=True, kw_only=True):
+class RunChanges(View, frozen=True, kw_only=True):
     """What changed since the run of the same workflow before this one."""
 
     run: str
@@ -288,16 +288,16 @@ class ChangesShown(Shown, frozen=True, kw_only=True):
     version: str | None
     previous_run: str | None
     previous_version: str | None
-    changes: list[ChangeShown]
-    parameters: dict[str, ValuesShown]
-    files: list[FileChangeShown]
+    changes: list[ChangeInfo]
+    parameters: dict[str, ValuesInfo]
+    files: list[FileChangeInfo]
 
 
-class WorkflowChangesShown(Shown, frozen=True, kw_only=True):
-    changes: list[ChangeShown]
+class WorkflowChanges(View, frozen=True, kw_only=True):
+    changes: list[ChangeInfo]
 
 
-class VersionShown(Shown, frozen=True, kw_only=True):
+class VersionInfo(View, frozen=True, kw_only=True):
     """A recorded version; `changes` is how many led to it.
 
     `previous` is of the same workflow unless `previous_workflow` names another.
@@ -312,8 +312,8 @@ class VersionShown(Shown, frozen=True, kw_only=True):
     pairs: dict[str, str]
 
 
-class VersionsShown(Shown, frozen=True, kw_only=True):
+class VersionList(View, frozen=True, kw_only=True):
     """Some versions, the latest first. Pass `next` as `after` to go on; null is the end."""
 
-    versions: list[VersionShown]
+    versions: list[VersionInfo]
     next: str | None

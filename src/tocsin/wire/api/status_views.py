@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class LogShown(msgspec.Struct, frozen=True):
+class LogInfo(msgspec.Struct, frozen=True):
     """The log: its oldest and newest sequence number, and events a second in the last minute."""
 
     directory: str
@@ -15,7 +15,7 @@ class LogShown(msgspec.Struct, frozen=True):
     events_per_s: float
 
 
-class BehindShown(msgspec.Struct, frozen=True):
+class BehindInfo(msgspec.Struct, frozen=True):
     """How far subscriptions and boxes are behind the log; `slowest` is the id of the last one."""
 
     most: int
@@ -23,14 +23,14 @@ class BehindShown(msgspec.Struct, frozen=True):
     slowest: str | None
 
 
-class DiskShown(msgspec.Struct, frozen=True):
+class DiskInfo(msgspec.Struct, frozen=True):
     """Room on the disk of the data directory, in bytes."""
 
     free: int
     size: int
 
 
-class MonitorShown(msgspec.Struct, frozen=True):
+class MonitorInfo(msgspec.Struct, frozen=True):
     """The monitor of runs; `problem` says why it is off."""
 
     on: bool
@@ -38,7 +38,7 @@ class MonitorShown(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class ArchiveShown(msgspec.Struct, frozen=True):
+class ArchiveInfo(msgspec.Struct, frozen=True):
     """The archive; `through` is the newest event in it, `waiting` those that are not yet."""
 
     on: bool
@@ -47,7 +47,7 @@ class ArchiveShown(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class StatusShown(msgspec.Struct, frozen=True):
+class StatusInfo(msgspec.Struct, frozen=True):
     """What an operator asks first."""
 
     version: str
@@ -56,20 +56,20 @@ class StatusShown(msgspec.Struct, frozen=True):
     started: str
     uptime_s: float
     listeners: dict[str, str]
-    log: LogShown
+    log: LogInfo
     subscriptions: dict[str, int]
     boxes: int
     streams: int
     connections: int
     dead_letters: int
-    behind: BehindShown
+    behind: BehindInfo
     topics: int
-    monitor: MonitorShown
-    archive: ArchiveShown
-    disk: DiskShown | None
+    monitor: MonitorInfo
+    archive: ArchiveInfo
+    disk: DiskInfo | None
 
 
-class TopicShown(msgspec.Struct, frozen=True):
+class TopicInfo(msgspec.Struct, frozen=True):
     """A topic; '' is that of events which have none. The rate is of the last minute."""
 
     topic: str
@@ -86,7 +86,7 @@ class TopicsPage(msgspec.Struct, frozen=True):
     counts those that had to go because they were silent for longest.
     """
 
-    topics: list[TopicShown]
+    topics: list[TopicInfo]
     more: bool
     counted_from: int
     topics_max: int

@@ -167,7 +167,9 @@ def _filters(value: object) -> tuple[msgspec.Raw, Filter]:
     if value is None:
         value = []
     if not isinstance(value, list):
-        members.refuse("filters", f"is {members.shown(value)}", 'Give a list, [{"topic": "a/**"}].')
+        members.refuse(
+            "filters", f"is {members.quoted(value)}", 'Give a list, [{"topic": "a/**"}].'
+        )
     return msgspec.Raw(_encode(value)), without_foreign_wildcards(read_filters(value))
 
 
@@ -175,7 +177,7 @@ def _config_table(value: object, known: tuple[str, ...]) -> dict[str, object]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        members.refuse("config", f"is {members.shown(value)}", 'Give an object, {"batch": 1}.')
+        members.refuse("config", f"is {members.quoted(value)}", 'Give an object, {"batch": 1}.')
     members.only_known(value, known, "config.")
     return value
 
@@ -215,7 +217,7 @@ def _start(value: object) -> Start:
     if moment is None:
         members.refuse(
             "config.from",
-            f"is {members.shown(value)}",
+            f"is {members.quoted(value)}",
             "Give a sequence number, or a time as in 2026-11-15T12:00:00Z.",
         )
     return AfterTime(moment)
@@ -231,7 +233,7 @@ def _expires_ns(value: object, now_ns: int) -> int | None:
     if expires is None or not now_ns < expires < 2**63:
         members.refuse(
             "expires",
-            f"is {members.shown(value)}",
+            f"is {members.quoted(value)}",
             "Give a time to come, as in 2030-01-01T00:00:00Z, or a duration, as in PT10M.",
         )
     return expires

@@ -47,7 +47,7 @@ def duration_ns(text: str) -> int | None:
     return total_ns if total_ns <= _LATEST_NS else None
 
 
-def shown(moment: int) -> str:
+def rfc3339(moment: int) -> str:
     """Nanoseconds since 1970 as RFC 3339, to the millisecond, which is what a person reads."""
     seconds, rest_ns = divmod(moment, NS_PER_S)
     try:
@@ -57,5 +57,5 @@ def shown(moment: int) -> str:
     return f"{text}.{rest_ns // 1_000_000:03}Z"
 
 
-def shown_or_none(moment: int | None) -> str | None:
-    return None if moment is None else shown(moment)
+def rfc3339_or_none(moment: int | None) -> str | None:
+    return None if moment is None else rfc3339(moment)

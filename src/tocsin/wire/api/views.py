@@ -1,4 +1,4 @@
-"""The answers of the API as types: what is shown, and the schemas in /openapi.json.
+"""The answers of the API as types, which are also the schemas in /openapi.json.
 
 Times are RFC 3339. Events are structured CloudEvents exactly as they were published; their places
 in the log stand beside them, in `sequences`, so that an event reads the same wherever it is read.
@@ -12,7 +12,7 @@ import msgspec
 
 from tocsin.event.subscription import Config
 
-StateShown = Literal["pending", "active", "paused"]
+StateName = Literal["pending", "active", "paused"]
 SinkState = Literal["none", "ok", "unconsented", "busy", "failing", "unreachable"]
 
 
@@ -31,7 +31,7 @@ class CloudEvent(msgspec.Struct, frozen=True, omit_defaults=True):
     data_base64: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class AcceptedShown(msgspec.Struct, frozen=True):
+class PublishResult(msgspec.Struct, frozen=True):
     """So many events are on disk, from sequence number `first` to `last`."""
 
     accepted: int
@@ -63,7 +63,7 @@ class MessagesPulled(msgspec.Struct, frozen=True):
     dropped: int
 
 
-class ConfigShown(msgspec.Struct, frozen=True):
+class ConfigInfo(msgspec.Struct, frozen=True):
     """What a subscriber set about delivery. Of a secret, only whether there is one."""
 
     mode: str  # binary, structured or blackboard
@@ -75,7 +75,7 @@ class ConfigShown(msgspec.Struct, frozen=True):
     backlog_age_s: float | None
 
 
-class SubscriptionShown(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription that pushes: what was asked for, and how it fares."""
 
     id: str
@@ -83,8 +83,8 @@ class SubscriptionShown(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Literal["HTTP", "GMA"] = "HTTP"
     dialect: str  # of its messages: CloudEvents, a Web-services specification, GMA
     filters: msgspec.Raw
-    config: ConfigShown
-    state: StateShown
+    config: ConfigInfo
+    state: StateName
     reason: str | None
     created: str
     expires: str | None
@@ -102,14 +102,14 @@ class SubscriptionShown(msgspec.Struct, frozen=True, kw_only=True):
     sink_state: SinkState
 
 
-class BoxShown(msgspec.Struct, frozen=True, kw_only=True):
+class BoxInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A message box: what goes in, where it is fetched, and how much waits."""
 
     id: str
     messages: str
     filters: msgspec.Raw
-    config: ConfigShown
-    state: StateShown
+    config: ConfigInfo
+    state: StateName
     created: str
     expires: str | None
     cursor: int
@@ -122,7 +122,7 @@ class BoxShown(msgspec.Struct, frozen=True, kw_only=True):
 class SubscriptionsPage(msgspec.Struct, frozen=True):
     """Some subscriptions of `total`. Pass `next` as `after` to go on; null is the end."""
 
-    subscriptions: list[SubscriptionShown]
+    subscriptions: list[SubscriptionInfo]
     next: str | None
     total: int
 
@@ -130,12 +130,12 @@ class SubscriptionsPage(msgspec.Struct, frozen=True):
 class BoxesPage(msgspec.Struct, frozen=True):
     """Some boxes of `total`. Pass `next` as `after` to go on; null is the end."""
 
-    boxes: list[BoxShown]
+    boxes: list[BoxInfo]
     next: str | None
     total: int
 
 
-class AttemptShown(msgspec.Struct, frozen=True):
+class AttemptInfo(msgspec.Struct, frozen=True):
     """One try to deliver, and what came of it."""
 
     at: str
@@ -144,7 +144,7 @@ class AttemptShown(msgspec.Struct, frozen=True):
     excerpt: str
 
 
-class DeadLetterShown(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An event that one subscription did not get, and why."""
 
     id: str
@@ -154,31 +154,31 @@ class DeadLetterShown(msgspec.Struct, frozen=True, kw_only=True):
     received: str
     given_up: str
     reason: str
-    attempts: list[AttemptShown]
+    attempts: list[AttemptInfo]
     event: msgspec.Raw
 
 
 class DeadLettersPage(msgspec.Struct, frozen=True):
     """Some dead letters. Pass `next` as `after` to go on; null is the end."""
 
-    deadletters: list[DeadLetterShown]
+    deadletters: list[DeadLetterInfo]
     next: str | None
 
 
-class RedrivenShown(msgspec.Struct, frozen=True):
+class RedriveResult(msgspec.Struct, frozen=True):
     """The sink took the event this time, and the dead letter is gone."""
 
     redriven: str
 
 
-class HealthShown(msgspec.Struct, frozen=True):
+class HealthInfo(msgspec.Struct, frozen=True):
     """Whether it is well, and what speaks against it."""
 
     ok: bool
     reasons: list[str]
 
 
-class ClockShown(msgspec.Struct, frozen=True, kw_only=True):
+class ClockInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The broker's time, and whether it believes the clock of its machine."""
 
     time: str
@@ -192,8 +192,8 @@ class ClockShown(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def config_shown(config: Config) -> ConfigShown:
-    return ConfigShown(
+def config_info(config: Config) -> ConfigInfo:
+    return ConfigInfo(
         mode=config.mode,
         batch=config.batch,
         secret=config.secret is not None,

@@ -95,7 +95,7 @@ def event_of(given: dict[str, Scalar], data: bytes | None, limits: Limits) -> Ev
 
 
 def check_event(event: Event, limits: Limits) -> None:
-    """Hold an event that another door made to what is asked of every event: some consumer gets it
+    """Hold an event from another protocol to what is asked of every event: some consumer gets it
     in headers, and the log must be able to keep it."""
     if event.data is not None:
         if len(event.data) > limits.event_bytes_max:
@@ -111,7 +111,7 @@ def check_event(event: Event, limits: Limits) -> None:
 
 
 def check_sent(event: Event, limits: Limits) -> None:
-    """The same for an event whose type, topic and subject a door of ours made: of those nothing is
+    """The same for an event whose type, topic and subject our protocols made: of those nothing is
     asked again."""
     if event.data is not None and len(event.data) > limits.event_bytes_max:
         raise too_long(len(event.data), limits)

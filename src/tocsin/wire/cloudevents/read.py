@@ -1,4 +1,4 @@
-"""Bytes -> events: structured, batched and binary, told apart by the content type."""
+"""Bytes -> events: structured, batched and binary, by the content type."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def _usual_batch(body: bytes, limits: Limits) -> list[Event] | None:
                 return None
             events.append(event)
     except TocsinError:
-        return None  # whoever looks again says which of them it was
+        return None  # the caller finds out which of them it was
     return events
 
 

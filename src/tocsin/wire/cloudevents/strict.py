@@ -26,7 +26,7 @@ def check_batch(body: bytes, limits: Limits) -> None:
     try:
         elements = _read_elements(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return  # whoever reads it says what is wrong
+        return  # the reader says what is wrong
     for index, raw in enumerate(elements):
         text = bytes(raw)
         if len(text) <= limits.event_bytes_max:  # else it is refused for that

@@ -1,4 +1,4 @@
-"""Typed attributes in a CloudEvent: values with unit and accuracy that other doors brought.
+"""Typed attributes in a CloudEvent: values with unit and accuracy from other protocols.
 
 CloudEvents attributes are plain scalars, so the typed ones travel in one extension attribute,
 `tocsinattributes`: the text of a JSON object, or the word `data` when the event has no data of its

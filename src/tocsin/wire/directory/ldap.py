@@ -16,7 +16,7 @@ from typing import Final, Literal, get_args
 from tocsin.event.event import Value
 from tocsin.event.filter_eval import canonical_text
 from tocsin.event.value import Quantity
-from tocsin.wire.api.times import NS_PER_S, shown
+from tocsin.wire.api.times import NS_PER_S, rfc3339
 from tocsin.wire.directory.distinguished import SUFFIX_CLASSES, Part, Suffix, joined
 from tocsin.wire.directory.entry import KINDS, Entry
 from tocsin.wire.directory.ldif import VERSION, record
@@ -109,7 +109,7 @@ def _described(entry: Entry) -> Iterator[Attribute]:
     lines += [f"parameter {each} of {on.name}" for on in about.events for each in on.parameters]
     lines += [f"attribute {name} = {_text(value)}" for name, value in about.attributes.items()]
     if entry.expires_ns is not None:
-        lines.append(f"expires {shown(entry.expires_ns)}")
+        lines.append(f"expires {rfc3339(entry.expires_ns)}")
     for line in _distinct(lines, ignore_case=True):
         yield "description", line
 

@@ -62,7 +62,7 @@ def check_id(value: object) -> str:
     """An id as an address and a distinguished name can have it."""
     if not isinstance(value, str) or not _ID.fullmatch(value):
         raise BadRegistration(
-            f"id is {members.shown(value)}",
+            f"id is {members.quoted(value)}",
             remedy="Use up to 64 small letters, digits, dots, dashes and underscores.",
         )
     return value
@@ -97,7 +97,7 @@ def lease_ns(value: object) -> int:
         found = int(bounded * NS_PER_S)
     if found is None or not LEASE_S_MIN * NS_PER_S <= found <= LEASE_S_MAX * NS_PER_S:
         raise BadRegistration(
-            f"lease is {members.shown(value)}",
+            f"lease is {members.quoted(value)}",
             remedy=f"Give a duration such as PT10M, or seconds, from {LEASE_S_MIN} s to 7 days.",
         )
     return found
@@ -107,7 +107,7 @@ def _printable(name: str, value: object, *, most: int) -> str:
     """A text that can stand in one line."""
     text = members.text(name, value, most=most)
     if not text.isprintable() or not text.strip():
-        members.refuse(name, f"is {members.shown(text)}", "Use visible characters.")
+        members.refuse(name, f"is {members.quoted(text)}", "Use visible characters.")
     return text
 
 
@@ -119,7 +119,7 @@ def _address(value: object) -> str | None:
         return f"gma://{text}"
     if not _ADDRESS.fullmatch(text):
         members.refuse(
-            "address", f"is {members.shown(text)}", "Give host:port, or a URL as gma://node7:8401."
+            "address", f"is {members.quoted(text)}", "Give host:port, or a URL as gma://node7:8401."
         )
     return text
 
@@ -132,7 +132,7 @@ def _host(value: object, address: str | None) -> str:
         members.refuse("host", "is missing", "Say where it runs: the name of a machine.")
     text = members.text("host", value, most=HOST_CHARS_MAX)
     if not _HOST.fullmatch(text):
-        members.refuse("host", f"is {members.shown(text)}", "Give the name or IP of a machine.")
+        members.refuse("host", f"is {members.quoted(text)}", "Give the name or IP of a machine.")
     return text
 
 
@@ -140,7 +140,7 @@ def _events(value: object) -> tuple[Offered, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        members.refuse("events", f"is {members.shown(value)}", 'Give a list: ["UptimeCPULoad"].')
+        members.refuse("events", f"is {members.quoted(value)}", 'Give a list: ["UptimeCPULoad"].')
     if len(value) > EVENTS_MAX:
         members.refuse("events", f"has {len(value)} members", f"Offer at most {EVENTS_MAX}.")
     found: dict[EventName, Offered] = {}
@@ -156,7 +156,7 @@ def _offered(where: str, value: object) -> Offered:
     if isinstance(value, str):
         return Offered(check_event_name(value, where=where))
     if not isinstance(value, dict):
-        members.refuse(where, f"is {members.shown(value)}", "Give a name, or an object with one.")
+        members.refuse(where, f"is {members.quoted(value)}", "Give a name, or an object with one.")
     members.only_known(value, _EVENT, where=f"{where}.")
     name = check_event_name(value.get("name"), value.get("namespace"), where=f"{where}.name")
     return Offered(name, _parameters(f"{where}.parameters", value.get("parameters")))
@@ -173,7 +173,7 @@ def check_event_name(value: object, namespace: object = None, *, where: str) -> 
     if not name.namespace or not in_one_word or not is_xml_name(name.local):
         members.refuse(
             where,
-            f"is {members.shown(value)}, which is not an event name",
+            f"is {members.quoted(value)}, which is not an event name",
             "Write UptimeCPULoad, {urn:lab}Temperature, or a name beside its namespace.",
         )
     return name
@@ -184,7 +184,7 @@ def _parameters(where: str, value: object) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or len(value) > PARAMETERS_MAX:
         members.refuse(
-            where, f"is {members.shown(value)}", f"Give a list of up to {PARAMETERS_MAX} names."
+            where, f"is {members.quoted(value)}", f"Give a list of up to {PARAMETERS_MAX} names."
         )
     names = [_printable(f"{where}[{n}]", each, most=NAME_CHARS_MAX) for n, each in enumerate(value)]
     return tuple(dict.fromkeys(names))
@@ -195,7 +195,7 @@ def _attributes(value: object) -> dict[str, Value]:
         return {}
     if not isinstance(value, dict):
         members.refuse(
-            "attributes", f"is {members.shown(value)}", 'Give an object: {"site": "ohio"}.'
+            "attributes", f"is {members.quoted(value)}", 'Give an object: {"site": "ohio"}.'
         )
     if len(value) > ATTRIBUTES_MAX:
         members.refuse("attributes", f"has {len(value)} members", f"Give up to {ATTRIBUTES_MAX}.")
@@ -221,7 +221,7 @@ def _attribute(name: str, value: object) -> Value:
     if not isinstance(inside, bool | int | float | str):
         members.refuse(
             where,
-            f"is {members.shown(value)}",
+            f"is {members.quoted(value)}",
             'Give a text, a number, true or false, or {"value": 2, "unit": "GB"}.',
         )
     texts = [inside] if isinstance(inside, str) else []

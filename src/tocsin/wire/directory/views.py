@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from tocsin.event.event import Value
 from tocsin.event.value import Quantity
-from tocsin.wire.api.directory_views import DirectoryPage, EntryShown, OfferedShown
-from tocsin.wire.api.times import NS_PER_S, shown, shown_or_none
+from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo, OfferedInfo
+from tocsin.wire.api.times import NS_PER_S, rfc3339, rfc3339_or_none
 from tocsin.wire.directory.entry import Entry
 from tocsin.wire.directory.listing import Found
 
 
-def entry_shown(entry: Entry) -> EntryShown:
+def entry_info(entry: Entry) -> EntryInfo:
     about = entry.registration
-    return EntryShown(
+    return EntryInfo(
         id=entry.id,
         kind=about.kind,
         name=about.name,
         host=about.host,
         address=about.address,
         events=[
-            OfferedShown(each.name.local, each.name.namespace, list(each.parameters))
+            OfferedInfo(each.name.local, each.name.namespace, list(each.parameters))
             for each in about.events
         ],
         attributes={name: _attribute(value) for name, value in about.attributes.items()},
         lease=iso_duration(about.lease_ns) if about.lease_ns else None,
-        registered=shown(entry.registered_ns),
-        expires=shown_or_none(entry.expires_ns),
+        registered=rfc3339(entry.registered_ns),
+        expires=rfc3339_or_none(entry.expires_ns),
     )
 
 
@@ -36,8 +36,8 @@ def _attribute(value: Value) -> object:
     return {name: each for name, each in members.items() if each is not None}
 
 
-def page_shown(found: Found) -> DirectoryPage:
-    return DirectoryPage([entry_shown(entry) for entry in found.entries], found.next)
+def page_info(found: Found) -> DirectoryPage:
+    return DirectoryPage([entry_info(entry) for entry in found.entries], found.next)
 
 
 def iso_duration(duration_ns: int) -> str:

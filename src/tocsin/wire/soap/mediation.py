@@ -16,7 +16,6 @@ from tocsin import safexml
 from tocsin.event.event import Event
 from tocsin.event.xml_form import CLOUDEVENTS, event_from_xml, payload_xml
 from tocsin.event.xml_name import name_uri
-from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.topics import TopicName, topic_context
 
 Element = etree._Element
@@ -63,10 +62,6 @@ def _unwrapped(payload: bytes, path: str, default: str, extensions: dict[str, st
         return event
     kept = {**event.extensions, **extensions}
     return msgspec.structs.replace(event, topic=path or event.topic, extensions=kept)
-
-
-def payload_name(element: Element) -> tuple[str, str]:
-    return split(element.tag)
 
 
 def action_of(event: Event) -> str:

@@ -1,1 +1,1 @@
-"""The REST application: everything behind the door that is not on the way of an event."""
+"""The REST application: everything that is not on the path of an event."""

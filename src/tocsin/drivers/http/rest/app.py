@@ -19,9 +19,9 @@ from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.ingest import ingest_routes
-from tocsin.drivers.http.rest.json_answers import refusal
 from tocsin.drivers.http.rest.operation import operation_routes
 from tocsin.drivers.http.rest.performance import performance_routes
+from tocsin.drivers.http.rest.responses import refusal
 from tocsin.drivers.http.rest.runs import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status import status_routes
@@ -34,39 +34,39 @@ from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.node import Node
 
-_SHOWN_MAX = 100
+_PATH_CHARS = 100
 
 
 def endpoints(
-    node: Node, door: Door, directory: Directory, performance: PerformanceService
+    node: Node, server: HttpServer, directory: Directory, performance: PerformanceService
 ) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
     not_ourselves = partial(check_not_ourselves, node)
     subscriptions = Subscriptions(node.port, node.sinks, node.rules, not_ourselves)
     return [
         *event_routes(node),
-        *blackboard_routes(node, door, subscriptions),
+        *blackboard_routes(node, server, subscriptions),
         *run_routes(node),
         *ingest_routes(node),
         *subscription_routes(node, subscriptions),
-        *box_routes(door, subscriptions),
+        *box_routes(server, subscriptions),
         *dead_letter_routes(node),
         *directory_routes(node.port, directory),
         *performance_routes(performance),
         *soap_document_routes(node),
-        *operation_routes(node, door, performance),
-        *status_routes(node, door),
+        *operation_routes(node, server, performance),
+        *status_routes(node, server),
     ]
 
 
 def application(
-    node: Node, door: Door, directory: Directory, performance: PerformanceService
+    node: Node, server: HttpServer, directory: Directory, performance: PerformanceService
 ) -> Application:
     """Answers at every endpoint."""
-    routes = routes_of(endpoints(node, door, directory, performance), node.port)
+    routes = routes_of(endpoints(node, server, directory, performance), node.port)
     app = Starlette(
         routes=routes,
         exception_handlers={
@@ -91,14 +91,14 @@ def _unrouted(routes: list[Route]) -> object:
             allowed = sorted(set(_methods_at(routes, path)))
             return refusal(
                 BadMethod(
-                    f"{path[:_SHOWN_MAX]} does not take {request.method}",
+                    f"{path[:_PATH_CHARS]} does not take {request.method}",
                     remedy=f"It takes {', '.join(allowed)}.",
                 ),
                 headers={"allow": ", ".join(allowed)},
             )
         if error.status_code == 404:
             return refusal(
-                NoSuchPath(f"there is nothing at {path[:_SHOWN_MAX]}", remedy=_hint(routes, path))
+                NoSuchPath(f"there is nothing at {path[:_PATH_CHARS]}", remedy=_hint(routes, path))
             )
         return refusal(BadRequest(str(error.detail), remedy="See /openapi.json."))
 
@@ -114,6 +114,6 @@ def _methods_at(routes: list[Route], path: str) -> list[str]:
 
 def _hint(routes: list[Route], path: str) -> str:
     if len(path) > 1 and path.endswith("/"):
-        return f"Try {path.rstrip('/')[:_SHOWN_MAX]}, without the slash at the end."
-    near = difflib.get_close_matches(path[:_SHOWN_MAX], {route.path for route in routes}, n=1)
+        return f"Try {path.rstrip('/')[:_PATH_CHARS]}, without the slash at the end."
+    near = difflib.get_close_matches(path[:_PATH_CHARS], {route.path for route in routes}, n=1)
     return f"Did you mean {near[0]}?" if near else "/openapi.json lists what there is."

@@ -1,11 +1,11 @@
 """`GET /events` as Arrow: what the archive has, as it has it, and the rest from the log.
 
 An answer is made batch by batch at the client's pace, in threads for that. It goes through the
-event that `tocsin-next` names and ends before the next hole; `tocsin-first` then tells of the hole.
+event that `tocsin-next` names and ends before the next hole; `tocsin-first` then gives its end.
 
 A damaged file, where the log cannot stand in for it, is a problem; its `tocsin-next` says where to
-go on without it. If it is found when the answer has begun, that is broken off; whoever then asks to
-have files checked is told of it.
+go on without it. If it is found when the answer has begun, that is broken off; a request that has
+files checked then reports it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
 from tocsin.broker.log import Page, StoreReader
 from tocsin.drivers.http.rest.endpoint import session_in
-from tocsin.drivers.http.rest.json_answers import refusal
+from tocsin.drivers.http.rest.responses import refusal
 from tocsin.errors import BadRequest, Busy, ShuttingDown
 from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event.stored import Stored
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ReadPlan:
     """What there is after an event: from `first` on without a hole through `through`."""
 
     first: int
@@ -76,7 +76,7 @@ class _Damaged(Exception):
         self.through = through
 
 
-class ArrowDesk:
+class ArrowReader:
     """Answers who reads the log as Arrow."""
 
     def __init__(self, node: Node) -> None:
@@ -102,12 +102,12 @@ class ArrowDesk:
             )
         self._answers += 1
         try:
-            course = await self._plan(session, after, limit)
+            plan = await self._plan(session, after, limit)
             if is_checked:
-                course = within_a_file(course)
-            batches = self._batches(session, course, wanted, is_checked=is_checked)
+                plan = within_one_file(plan)
+            batches = self._batches(session, plan, wanted, is_checked=is_checked)
             body = self._body(request, batches, wanted)
-            # What is wrong with the first file is then still told as a problem.
+            # What is wrong with the first file is then still a problem.
             opening = await anext(body)
         except _Damaged as damaged:
             self._answers -= 1
@@ -117,20 +117,20 @@ class ArrowDesk:
             self._answers -= 1
             raise
         headers = {
-            FIRST: str(course.first),
-            NEXT: str(max(after, course.through)),
-            HEAD: str(course.head),
+            FIRST: str(plan.first),
+            NEXT: str(max(after, plan.through)),
+            HEAD: str(plan.head),
             "cache-control": "no-store",
         }
         whole = self._counted(opening, body)
         return StreamingResponse(whole, headers=headers, media_type=MEDIA_TYPE)
 
-    async def _plan(self, session: Session, after: int, limit: int) -> Course:
+    async def _plan(self, session: Session, after: int, limit: int) -> ReadPlan:
         pieces = await self._in_thread(self._pieces)
         first, last = await self._node.port.read(session, EVENTS, lambda log: log.bounds())
         if pieces and pieces[-1].last > last:
             pieces = []  # the archive was filled from another log, and is none of ours
-        return course(pieces, first - 1, last, after=after, limit=limit)
+        return plan_read(pieces, first - 1, last, after=after, limit=limit)
 
     def _pieces(self) -> list[Piece]:
         archiver = self._node.archiver
@@ -164,14 +164,14 @@ class ArrowDesk:
         yield packer.end()
 
     async def _batches(
-        self, session: Session, course: Course, wanted: pa.Schema, *, is_checked: bool
+        self, session: Session, plan: ReadPlan, wanted: pa.Schema, *, is_checked: bool
     ) -> AsyncIterator[pa.RecordBatch]:
-        reached, pieces = course.first - 1, course.pieces
-        while reached < course.through:
+        reached, pieces = plan.first - 1, plan.pieces
+        while reached < plan.through:
             place = bisect_right(pieces, reached, key=lambda piece: piece.last)
             piece = pieces[place] if place < len(pieces) else None
             if piece is None or piece.first > reached + 1:
-                through = course.through if piece is None else min(course.through, piece.first - 1)
+                through = plan.through if piece is None else min(plan.through, piece.first - 1)
                 async for batch in self._from_log(session, reached, through):
                     yield cut_to(batch, wanted)
                 reached = through
@@ -179,9 +179,9 @@ class ArrowDesk:
             given = 0
             try:
                 if is_checked:
-                    async for _ in self._from_file(piece, wanted, reached, course.through):
+                    async for _ in self._from_file(piece, wanted, reached, plan.through):
                         pass
-                async for batch in self._from_file(piece, wanted, reached, course.through):
+                async for batch in self._from_file(piece, wanted, reached, plan.through):
                     given += 1
                     yield batch
                 reached = piece.last
@@ -193,8 +193,8 @@ class ArrowDesk:
             except BadArchiveFile as error:
                 if given:
                     raise
-                if reached < course.trimmed_to:
-                    raise _Damaged(error, min(piece.last, course.trimmed_to)) from error
+                if reached < plan.trimmed_to:
+                    raise _Damaged(error, min(piece.last, plan.trimmed_to)) from error
                 pieces = tuple(each for each in pieces if each != piece)
                 self._node.note(
                     "error", "a damaged archive file is read from the log instead", why=str(error)
@@ -255,9 +255,9 @@ class _Packer:
         return chunk
 
 
-def course(
+def plan_read(
     pieces: Sequence[Piece], trimmed_to: int, head: int, *, after: int, limit: int
-) -> Course:
+) -> ReadPlan:
     """What an answer after this event consists of; the log holds (trimmed_to, head]."""
     archived = pieces[bisect_right(pieces, after, key=lambda piece: piece.last) :]
     begins = [max(piece.first, after + 1) for piece in archived[:1]]
@@ -272,7 +272,7 @@ def course(
     if reached >= trimmed_to:
         reached = max(reached, head)
     through = min(reached, first - 1 + limit)
-    return Course(
+    return ReadPlan(
         first=first,
         through=through,
         head=max(head, pieces[-1].last if pieces else 0),
@@ -281,7 +281,7 @@ def course(
     )
 
 
-def within_a_file(found: Course) -> Course:
+def within_one_file(found: ReadPlan) -> ReadPlan:
     """As much of it as comes from one file, or from the log before the next file."""
     if not found.pieces:
         return found

@@ -12,8 +12,7 @@ from tocsin.access.decision import Action
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.http.publication import messages_of
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, manages, reads, session_in
-from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.waiting import while_wanted
+from tocsin.drivers.http.rest.responses import answer, while_connected
 from tocsin.errors import BadMethod, BadRequest
 from tocsin.event.concept_filter import CONCEPTS_MAX
 from tocsin.ontology import in_use
@@ -22,32 +21,34 @@ from tocsin.services.blackboard.subscribers import Subscribers
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 from tocsin.wire.api import members
 from tocsin.wire.api.blackboard_views import (
-    ConceptsShown,
-    PublisherShown,
-    PublishersShown,
-    SubscriberShown,
-    SubscribersShown,
+    ConceptList,
+    PublisherInfo,
+    PublisherList,
+    SubscriberInfo,
+    SubscriberList,
 )
 from tocsin.wire.api.query import Query
 from tocsin.wire.blackboard.write import profile_of
 
 if TYPE_CHECKING:
-    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.node import Node
 
 WAIT_S_MAX: Final = 60.0
 
 
-def blackboard_routes(node: Node, door: Door, subscriptions: Subscriptions) -> list[Endpoint]:
+def blackboard_routes(
+    node: Node, server: HttpServer, subscriptions: Subscriptions
+) -> list[Endpoint]:
     subscribers = Subscribers(node.port)
     return [
-        *_publishing(node, door),
+        *_publishing(node, server),
         *_publishers(node, subscriptions),
         *_subscribers(subscribers, subscriptions),
     ]
 
 
-def _publishing(node: Node, door: Door) -> list[Endpoint]:
+def _publishing(node: Node, server: HttpServer) -> list[Endpoint]:
     limits = node.settings.event_limits()
     body_bytes_max = node.settings.http.body_bytes_max
 
@@ -61,14 +62,14 @@ def _publishing(node: Node, door: Door) -> list[Endpoint]:
     async def concepts(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         node.port.check(session_in(request), Action.READ, "blackboard/concepts")
-        return answer(ConceptsShown(list(in_use())))
+        return answer(ConceptList(list(in_use())))
 
     async def profile(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("after", "wait"))
         after = None if query.text("after") is None else query.number("after", 0)
         wait_s = query.seconds("wait", 0.0, most=WAIT_S_MAX)
         found = node.board.profile_after(session_in(request), after, wait_s)
-        return answer(await (while_wanted(request, door, found) if wait_s else found))
+        return answer(await (while_connected(request, server, found) if wait_s else found))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")
@@ -94,11 +95,11 @@ def _publishers(node: Node, subscriptions: Subscriptions) -> list[Endpoint]:
         address = members.text("address", asked.get("address"))
         subscriptions.check_sink(address, by_http=True)
         registered = await board.register(session_in(request), address)
-        return answer(PublisherShown(registered.id, address, True, board.profile), 201)
+        return answer(PublisherInfo(registered.id, address, True, board.profile), 201)
 
     async def index(request: Request) -> Response:
         publishers = board.publishers(session_in(request))
-        return answer(PublishersShown([_publisher_shown(each) for each in publishers]))
+        return answer(PublisherList([_publisher_info(each) for each in publishers]))
 
     async def unregister(request: Request) -> Response:
         await board.unregister(session_in(request), request.path_params["id"])
@@ -113,7 +114,7 @@ def _publishers(node: Node, subscriptions: Subscriptions) -> list[Endpoint]:
             )
         registered = [each.registered for each in board.publishers(session_in(request))]
         known = [each.id for each in registered if each.address == address]
-        for publisher in known or [address]:  # of one that is not known, it is said so
+        for publisher in known or [address]:  # one that is not known is refused
             await board.unregister(session_in(request), publisher)
         return Response(status_code=204)
 
@@ -125,9 +126,9 @@ def _publishers(node: Node, subscriptions: Subscriptions) -> list[Endpoint]:
     ]
 
 
-def _publisher_shown(publisher: Publisher) -> PublisherShown:
+def _publisher_info(publisher: Publisher) -> PublisherInfo:
     registered = publisher.registered
-    return PublisherShown(registered.id, registered.address, publisher.away_since_s is None)
+    return PublisherInfo(registered.id, registered.address, publisher.away_since_s is None)
 
 
 def _subscribers(subscribers: Subscribers, subscriptions: Subscriptions) -> list[Endpoint]:
@@ -138,11 +139,11 @@ def _subscribers(subscribers: Subscribers, subscriptions: Subscriptions) -> list
         subscriptions.check_sink(address, by_http=True)
         concepts = _concepts(asked.get("concepts"))
         view, is_new = await subscribers.subscribe(session_in(request), address, concepts)
-        return answer(_subscriber_shown(view), 201 if is_new else 200)
+        return answer(_subscriber_info(view), 201 if is_new else 200)
 
     async def index(request: Request) -> Response:
         views = subscribers.views(session_in(request))
-        return answer(SubscribersShown([_subscriber_shown(view) for view in views]))
+        return answer(SubscriberList([_subscriber_info(view) for view in views]))
 
     async def unsubscribe(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("address",))
@@ -161,18 +162,18 @@ def _subscribers(subscribers: Subscribers, subscriptions: Subscriptions) -> list
 def _concepts(value: object) -> list[str]:
     if not isinstance(value, list) or not 0 < len(value) <= CONCEPTS_MAX:
         members.refuse(
-            "concepts", f"is {members.shown(value)}", f"Give a list of 1 to {CONCEPTS_MAX} names."
+            "concepts", f"is {members.quoted(value)}", f"Give a list of 1 to {CONCEPTS_MAX} names."
         )
     return [members.text("concepts", each) for each in value]
 
 
-def _subscriber_shown(view: SubscriptionView) -> SubscriberShown:
+def _subscriber_info(view: SubscriptionView) -> SubscriberInfo:
     subscription = view.subscription
     asked: list[str] = []
     for each in msgspec.json.decode(subscription.filters, type=list[dict[str, object]]):
         named = each.get("concepts")
         asked += map(str, named) if isinstance(named, list) else []
-    return SubscriberShown(
+    return SubscriberInfo(
         id=subscription.id,
         address=subscription.sink or "",
         concepts=asked,

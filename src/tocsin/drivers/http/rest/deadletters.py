@@ -11,11 +11,11 @@ from tocsin.access.session import Session
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, session_in
-from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.shown import dead_letter_shown
+from tocsin.drivers.http.rest.responses import answer
+from tocsin.drivers.http.rest.views import dead_letter_info
 from tocsin.errors import NoSuchDeadLetter
 from tocsin.wire.api.query import Query
-from tocsin.wire.api.views import DeadLettersPage, RedrivenShown
+from tocsin.wire.api.views import DeadLettersPage, RedriveResult
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
@@ -36,11 +36,11 @@ def dead_letter_routes(node: Node) -> list[Endpoint]:
             "deadletters",
             lambda log: _scan(log, after, limit, subscription),
         )
-        return answer(DeadLettersPage([dead_letter_shown(each) for each in letters], reached))
+        return answer(DeadLettersPage([dead_letter_info(each) for each in letters], reached))
 
     async def show(request: Request) -> Response:
         letter = await _find(node, session_in(request), request.path_params["id"])
-        return answer(dead_letter_shown(letter))
+        return answer(dead_letter_info(letter))
 
     async def delete(request: Request) -> Response:
         session = session_in(request)
@@ -52,7 +52,7 @@ def dead_letter_routes(node: Node) -> list[Endpoint]:
         session = session_in(request)
         letter = await _find(node, session, request.path_params["id"])
         redriven = await node.port.redrive(session, letter)
-        return answer(RedrivenShown(redriven.dead_letter.id))
+        return answer(RedriveResult(redriven.dead_letter.id))
 
     one = "/deadletters/{id}"
     return [

@@ -13,7 +13,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads, session_in
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.errors import BadRegistration, BadRequest, BadSubscription
 from tocsin.services.directory.directory import Directory
 from tocsin.wire.api.members import read_object
@@ -34,7 +34,7 @@ from tocsin.wire.directory.registration import (
     read_id,
     read_registration,
 )
-from tocsin.wire.directory.views import entry_shown, page_shown
+from tocsin.wire.directory.views import entry_info, page_info
 from tocsin.wire.gma.names import EventName
 
 LIMIT_MAX: Final = 1_000
@@ -54,7 +54,7 @@ def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
         entry_id = request.path_params["id"]
         asked = read_object(await request.body())
         if not asked:
-            return answer(entry_shown(await directory.renew(session_in(request), entry_id)))
+            return answer(entry_info(await directory.renew(session_in(request), entry_id)))
         if read_id(asked) not in (None, entry_id):
             raise BadRegistration(
                 "the id in the body is not the one in the address",
@@ -64,7 +64,7 @@ def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
 
     async def show(request: Request) -> Response:
         entry = directory.get(session_in(request), request.path_params["id"])
-        return answer(entry_shown(entry))
+        return answer(entry_info(entry))
 
     async def withdraw(request: Request) -> Response:
         await directory.withdraw(session_in(request), request.path_params["id"])
@@ -76,7 +76,7 @@ def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
         after = query.text("after") or ""
         session = session_in(request)
         found = await directory.look_up(session, _wanted(query), after=after, limit=limit)
-        return answer(page_shown(found))
+        return answer(page_info(found))
 
     async def export(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], (*_WANTED, "suffix", "schema"))
@@ -107,7 +107,7 @@ async def _registered(
 ) -> Response:
     entry, is_new = await directory.register(session, read_registration(asked), entry_id)
     headers = {"location": f"/directory/{entry.id}"}
-    return answer(entry_shown(entry), 201 if is_new else 200, headers)
+    return answer(entry_info(entry), 201 if is_new else 200, headers)
 
 
 def _wanted(query: Query) -> Wanted:
@@ -115,7 +115,7 @@ def _wanted(query: Query) -> Wanted:
     if kind is not None:
         kind = query.choice("kind", kind, KINDS)
     event = _event(query)
-    # Without a namespace, whoever calls an event so is meant.
+    # Without a namespace, any event of that name is meant.
     is_short = event is not None and query.text("event") == event.local
     return Wanted(
         kind=cast(Kind | None, kind),

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
-from tocsin.drivers.http.rest.run_paths import NamedRoute
 from tocsin.drivers.http.session import SCOPE_KEY
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -100,3 +101,28 @@ def _checked(endpoint: Endpoint, port: BrokerPort) -> Handler:
         return await handle(request)
 
     return checked
+
+
+# It stands for a slash while a route is looked for. No path that was decoded has it.
+_SLASH: Final = "\udc2f"
+
+
+class NamedRoute(Route):
+    """A route whose parameters may have slashes: one that was sent as %2F is part of a name.
+
+    So `/runs/r1/events` are the events of the run r1, and `/runs/r1%2Fevents` is a run.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        raw_path: bytes = scope.get("raw_path") or b""
+        if b"%2f" not in raw_path.lower():
+            return super().matches(scope)
+        match, found = super().matches({**scope, "path": _decoded(raw_path)})
+        params: dict[str, Any] = found.get("path_params", {})
+        whole = {name: value.replace(_SLASH, "/") for name, value in params.items()}
+        return match, {**found, "path_params": whole} if found else found
+
+
+def _decoded(raw_path: bytes) -> str:
+    pieces = raw_path.replace(b"%2f", b"%2F").split(b"%2F")
+    return _SLASH.join(unquote_to_bytes(each).decode(errors="replace") for each in pieces)

@@ -12,18 +12,18 @@ from starlette.responses import Response
 from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.publication import events_of
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
-from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.shown import events_shown
+from tocsin.drivers.http.rest.responses import answer
+from tocsin.drivers.http.rest.views import events_info
 from tocsin.errors import BadMethod
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
 from tocsin.wire.api.arrow import is_wanted
 from tocsin.wire.api.query import Query
-from tocsin.wire.api.views import AcceptedShown
+from tocsin.wire.api.views import PublishResult
 
 if TYPE_CHECKING:
-    from tocsin.drivers.http.rest.arrow import ArrowDesk
+    from tocsin.drivers.http.rest.arrow import ArrowReader
     from tocsin.drivers.node import Node
 
 LIMIT_MAX: Final = 1_000
@@ -39,7 +39,7 @@ def event_routes(node: Node) -> list[Endpoint]:
     """Streams and sockets are opened by the connection itself, and so is nearly all publishing."""
     body_bytes_max = node.settings.http.body_bytes_max
     limits = node.settings.event_limits()
-    arrow: list[ArrowDesk] = []
+    arrow: list[ArrowReader] = []
 
     async def publish(request: Request) -> Response:
         """For a publish whose path is spelt unusually, so that the connection did not see it."""
@@ -48,10 +48,10 @@ def event_routes(node: Node) -> list[Endpoint]:
         headers.pop(b"content-encoding", None)  # unpacked already
         events = events_of(headers, await request.body(), limits, body_bytes_max)
         if not events:
-            return answer(AcceptedShown(0, 0, 0), 202)
+            return answer(PublishResult(0, 0, 0), 202)
         accepted = await node.port.publish(session_in(request), events)
         return answer(
-            AcceptedShown(
+            PublishResult(
                 accepted.accepted, accepted.first, accepted.last, accepted.duplicates or UNSET
             ),
             202,
@@ -60,7 +60,7 @@ def event_routes(node: Node) -> list[Endpoint]:
     async def read(request: Request) -> Response:
         if is_wanted(request.headers.get("accept", "")):
             if not arrow:
-                arrow.append(await asyncio.to_thread(_arrow_desk, node))
+                arrow.append(await asyncio.to_thread(_arrow_reader, node))
             return await arrow[0].answer(request)
         query = Query.parse(request.scope["query_string"], ("after", "limit", "filter"))
         after = query.number("after", 0)
@@ -70,7 +70,7 @@ def event_routes(node: Node) -> list[Endpoint]:
             session_in(request), "events", lambda log: _scan(log, after, limit, filter)
         )
         node.met_corrupt(corrupt)
-        return answer(events_shown(found, reached, corrupt, more=reached < node.port.head))
+        return answer(events_info(found, reached, corrupt, more=reached < node.port.head))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")
@@ -86,11 +86,11 @@ def event_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-def _arrow_desk(node: Node) -> ArrowDesk:
+def _arrow_reader(node: Node) -> ArrowReader:
     # Arrow takes a quarter of a second to load, and many megabytes: most brokers never need it.
-    from tocsin.drivers.http.rest.arrow import ArrowDesk
+    from tocsin.drivers.http.rest.arrow import ArrowReader
 
-    return ArrowDesk(node)
+    return ArrowReader(node)
 
 
 def _scan(

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.file_queries import DEPTH_MAX, find_files
 from tocsin.wire.api.file_views import FilesFound

@@ -11,16 +11,16 @@ from starlette.responses import Response
 
 from tocsin.access.session import Session
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.receiving import events_from, received
 from tocsin.errors import TocsinError
 from tocsin.wire.api.ingest_views import (
-    BatchShown,
+    BatchResult,
     BatchSummary,
     FailedEvent,
-    IngestShown,
-    ReceivedShown,
-    ReceiversShown,
+    IngestResult,
+    ReceivedCounts,
+    ReceiverCounts,
 )
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.nextflow import Names, read_weblog
@@ -39,8 +39,8 @@ class _Count:
     ignored: int = 0
     refused: int = 0
 
-    def shown(self) -> ReceivedShown:
-        return ReceivedShown(self.posts, self.messages, self.ignored, self.refused)
+    def counts(self) -> ReceivedCounts:
+        return ReceivedCounts(self.posts, self.messages, self.ignored, self.refused)
 
 
 def ingest_routes(node: Node) -> list[Endpoint]:
@@ -48,7 +48,7 @@ def ingest_routes(node: Node) -> list[Endpoint]:
     nextflow, openlineage = _Count(), _Count()
 
     async def show(request: Request) -> Response:
-        return answer(ReceiversShown(nextflow.shown(), openlineage.shown()))
+        return answer(ReceiverCounts(nextflow.counts(), openlineage.counts()))
 
     async def take_weblog(request: Request) -> Response:
         body = await request.body()
@@ -77,7 +77,7 @@ def ingest_routes(node: Node) -> list[Endpoint]:
         ]
         openlineage.messages += len(found)
         openlineage.ignored += sum(messages == [] for messages in events)
-        return answer(_batch_shown(len(events), failed))
+        return answer(_batch_info(len(events), failed))
 
     return [
         Endpoint("GET", "/ingest", show, reads("ingest")),
@@ -87,7 +87,7 @@ def ingest_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-async def _published(node: Node, session: Session, messages: list[Message]) -> IngestShown:
+async def _published(node: Node, session: Session, messages: list[Message]) -> IngestResult:
     """On disk, in as many steps as it takes; a repetition after a failure does no harm."""
     limits = node.settings.event_limits()
     events = events_from(messages, limits)
@@ -97,7 +97,7 @@ async def _published(node: Node, session: Session, messages: list[Message]) -> I
         stored = await node.port.publish(session, part)
         accepted += stored.accepted
         duplicates += stored.duplicates
-    return IngestShown(accepted, duplicates, ignored=0 if messages else 1)
+    return IngestResult(accepted, duplicates, ignored=0 if messages else 1)
 
 
 def _counted(count: _Count, read: Callable[[], list[Message]]) -> list[Message]:
@@ -112,11 +112,11 @@ def _counted(count: _Count, read: Callable[[], list[Message]]) -> list[Message]:
     return messages
 
 
-def _batch_shown(received: int, failed: list[FailedEvent]) -> BatchShown:
+def _batch_info(received: int, failed: list[FailedEvent]) -> BatchResult:
     good = received - len(failed)
     if not failed:
         status = "success"
     else:
         status = "partial_success" if good else "failure"
     summary = BatchSummary(received, good, len(failed), 0, len(failed))
-    return BatchShown(status, summary, failed)
+    return BatchResult(status, summary, failed)

@@ -17,7 +17,7 @@ from tocsin.services.performance.service import PerformanceService
 
 if TYPE_CHECKING:
     from tocsin.drivers.archive.archiver import Archiver
-    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.monitor.monitor import Monitor
     from tocsin.drivers.node import Node
 
@@ -50,9 +50,9 @@ _COUNTERS: Final = {
 class Collector:
     """Looks at the node each time it is scraped."""
 
-    def __init__(self, node: Node, door: Door, performance: PerformanceService) -> None:
+    def __init__(self, node: Node, server: HttpServer, performance: PerformanceService) -> None:
         self._node = node
-        self._door = door
+        self._server = server
         self._performance = performance
 
     def collect(self) -> Iterator[Metric]:
@@ -61,19 +61,19 @@ class Collector:
             value = getattr(counters, slot)
             yield CounterMetricFamily(f"tocsin_{name}", words, value=value)
         yield CounterMetricFamily(
-            "tocsin_connections_turned_away",
+            "tocsin_connections_refused",
             "Connections refused because there were too many.",
-            value=self._door.admission.turned_away,
+            value=self._server.limiter.refused,
         )
         yield CounterMetricFamily(
             "tocsin_receiving_refused",
             "Messages refused because too much was being received.",
-            value=self._door.budget.refused,
+            value=self._server.budget.refused,
         )
         yield CounterMetricFamily(
             "tocsin_publishes_unreadable",
             "Publishes refused as invalid, over a limit, or of a foreign origin.",
-            value=self._door.unreadable,
+            value=self._server.unreadable,
         )
         performance = self._performance
         yield CounterMetricFamily(
@@ -107,13 +107,17 @@ class Collector:
         yield "dead_letters", "Dead letters kept now.", broker.counters.dead_letters
         yield "streams_open", "Streams and sockets open now.", broker.streams_open
         yield "sinks_open", "Sinks with events to send.", broker.lanes_open
-        yield "connections_open", "HTTP connections now.", len(self._door.connections)
-        admission, budget = self._door.admission, self._door.budget
-        limit = admission.connections_max
+        yield "connections_open", "HTTP connections now.", len(self._server.connections)
+        limiter, budget = self._server.limiter, self._server.budget
+        limit = limiter.connections_max
         yield "connections_limit", "How many HTTP connections there may be.", limit
-        yield "connections_lasting", "Of those, held open by streams and waits.", admission.lasting
-        limit = admission.lasting_max
-        yield "connections_lasting_limit", "How many may be held open.", limit
+        yield (
+            "connections_long_lived",
+            "Of those, held open by streams and waits.",
+            limiter.long_lived,
+        )
+        limit = limiter.long_lived_max
+        yield "connections_long_lived_limit", "How many may be held open.", limit
         yield "receiving_bytes", "Bytes of messages being received.", budget.held_bytes
         yield "receiving_bytes_limit", "The limit on those bytes.", budget.bytes_max
         yield "frames_open", "Producers and consumers by TCP now.", self._performance.connections
@@ -209,9 +213,9 @@ def _archive(archiver: Archiver) -> Iterator[Metric]:
 class Metrics:
     """The page that Prometheus reads."""
 
-    def __init__(self, node: Node, door: Door, performance: PerformanceService) -> None:
+    def __init__(self, node: Node, server: HttpServer, performance: PerformanceService) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(Collector(node, door, performance))
+        self._registry.register(Collector(node, server, performance))
 
     def page(self, accepted: str) -> tuple[bytes, str]:
         """The body, and the content type that the scraper accepts."""

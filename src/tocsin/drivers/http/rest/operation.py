@@ -10,41 +10,43 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, Open, manages, reads
-from tocsin.drivers.http.rest.json_answers import answer
 from tocsin.drivers.http.rest.metrics import Metrics
-from tocsin.drivers.http.rest.shown import clock_shown
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
+from tocsin.drivers.http.rest.views import clock_info
 from tocsin.errors import NoSuchPath, catalogue
 from tocsin.services.performance.service import PerformanceService
 from tocsin.wire.api.openapi.asyncapi import asynchronous
 from tocsin.wire.api.openapi.document import description
 from tocsin.wire.api.openapi.page import page as documentation_page
-from tocsin.wire.api.views import HealthShown
+from tocsin.wire.api.views import HealthInfo
 
 if TYPE_CHECKING:
-    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.node import Node
 
 
-def operation_routes(node: Node, door: Door, performance: PerformanceService) -> list[Endpoint]:
-    metrics = Metrics(node, door, performance)
+def operation_routes(
+    node: Node, server: HttpServer, performance: PerformanceService
+) -> list[Endpoint]:
+    metrics = Metrics(node, server, performance)
 
     async def live(request: Request) -> Response:
         health = node.health()
-        shown = HealthShown(health.live, [] if health.live else health.reasons)
-        return answer(shown, 200 if health.live else 503)
+        info = HealthInfo(health.live, [] if health.live else health.reasons)
+        return answer(info, 200 if health.live else 503)
 
     async def ready(request: Request) -> Response:
         health = node.health()
-        return answer(HealthShown(health.ready, health.reasons), 200 if health.ready else 503)
+        return answer(HealthInfo(health.ready, health.reasons), 200 if health.ready else 503)
 
     async def show_clock(request: Request) -> Response:
         node.clock.look()
-        return answer(clock_shown(node))
+        return answer(clock_info(node))
 
     async def accept_clock(request: Request) -> Response:
         await node.clock.accept()
-        return answer(clock_shown(node))
+        return answer(clock_info(node))
 
     async def scrape(request: Request) -> Response:
         body, content_type = metrics.page(request.headers.get("accept", ""))

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.services.performance.http_sessions import HttpSessions
 from tocsin.services.performance.service import PerformanceService
 from tocsin.wire.api.query import Query

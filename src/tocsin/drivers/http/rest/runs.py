@@ -10,22 +10,22 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.files import file_routes
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.runs_estimates import estimate_routes
 from tocsin.drivers.http.rest.runs_past import past_routes
-from tocsin.drivers.http.rest.runs_shown import failure_shown, shown_as
+from tocsin.drivers.http.rest.runs_shown import failure_info, shown_as
 from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import MonitorOff
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.run_views import (
     ActivitiesPage,
-    EndShown,
-    FailuresShown,
-    MessageShown,
-    MessagesShown,
+    EndInfo,
+    FailureList,
+    MessageInfo,
+    MessageList,
+    RunDetails,
     RunsPage,
-    WholeRunShown,
 )
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def routes(monitor: Monitor) -> list[Endpoint]:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
         record = await monitor.ask(lambda ask, now_ns: ask.runs.run(run_id, now_ns))
-        return answer(shown_as(WholeRunShown, record))
+        return answer(shown_as(RunDetails, record))
 
     async def activities(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("state", "type", "limit", "after"))
@@ -122,7 +122,7 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
         found = await monitor.ask(
             lambda ask, _: ask.runs.events(run_id, last=last, activity=query.text("activity"))
         )
-        return answer(shown_as(MessagesShown, {"events": found}))
+        return answer(shown_as(MessageList, {"events": found}))
 
     async def failures(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("last",))
@@ -136,20 +136,20 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
     ]
 
 
-def _why(ask: Queries, run_id: str, now_ns: int, last: int) -> FailuresShown:
+def _why(ask: Queries, run_id: str, now_ns: int, last: int) -> FailureList:
     """Why a run failed: what its activities say, and what it says itself."""
     record = ask.runs.run(run_id, now_ns)
-    end = EndShown(
+    end = EndInfo(
         id=record.id,
         state=record.state,
         error=record.error,
         trace=record.trace,
         log=record.log,
         exit_code=record.exit_code,
-        before=[shown_as(MessageShown, each) for each in ask.runs.end_of(run_id, last=last)],
+        before=[shown_as(MessageInfo, each) for each in ask.runs.end_of(run_id, last=last)],
     )
     failures = ask.runs.failures(run_id, now_ns, last=last)
-    return FailuresShown(failures=[failure_shown(each) for each in failures], run=end)
+    return FailureList(failures=[failure_info(each) for each in failures], run=end)
 
 
 def _choice(query: Query, name: str, choices: tuple[str, ...]) -> str | None:

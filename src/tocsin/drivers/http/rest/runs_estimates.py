@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import BadRequest
 from tocsin.monitor.anomalies import find_cycle
-from tocsin.wire.api.estimate_request import EstimateAsked, read_estimate_request
+from tocsin.wire.api.estimate_request import EstimateRequest, read_estimate_request
 from tocsin.wire.api.query import Query
-from tocsin.wire.api.run_views import HintsShown
+from tocsin.wire.api.run_views import HintList
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -36,7 +36,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
         found, reason = await monitor.ask(lambda ask, now_ns: ask.estimates.hints(run_id, now_ns))
-        return answer(shown_as(HintsShown, {"hints": found, "reason": reason}))
+        return answer(shown_as(HintList, {"hints": found, "reason": reason}))
 
     async def unstarted(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
@@ -74,7 +74,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
     ]
 
 
-def _plan(asked: EstimateAsked) -> Plan:
+def _plan(asked: EstimateRequest) -> Plan:
     from tocsin.monitor.estimate import Plan, Planned  # with numpy: not before it is needed
 
     place = {task.id: index for index, task in enumerate(asked.tasks)}

@@ -9,17 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
-from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.runs_shown import history_shown, shown_as
+from tocsin.drivers.http.rest.responses import answer
+from tocsin.drivers.http.rest.runs_shown import history_info, shown_as
 from tocsin.drivers.monitor.change_queries import VERSIONS_PAGE
 from tocsin.errors import NoSuchRun
 from tocsin.wire.api.query import SEQ_MAX, Query
 from tocsin.wire.api.run_views import (
-    ChangesShown,
     Comparison,
-    TypesShown,
-    VersionsShown,
-    WorkflowChangesShown,
+    RunChanges,
+    TypeList,
+    VersionList,
+    WorkflowChanges,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], ("workflow",))
         workflow = query.text("workflow")
         found = await monitor.ask(lambda ask, _: ask.history.types(workflow=workflow))
-        return answer(shown_as(TypesShown, {"activities": found}))
+        return answer(shown_as(TypeList, {"activities": found}))
 
     async def history(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow", "version"))
@@ -48,7 +48,7 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         )
         if not record.count:
             raise _never_ended(kind, await monitor.ask(lambda ask, _: ask.history.names()))
-        return answer(history_shown(record))
+        return answer(history_info(record))
 
     async def compare(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
@@ -60,7 +60,7 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
         found = await monitor.ask(lambda ask, now_ns: ask.changes.changes(run_id, now_ns))
-        return answer(shown_as(ChangesShown, found))
+        return answer(shown_as(RunChanges, found))
 
     async def versions(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("limit", "after"))
@@ -70,13 +70,13 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         found, following = await monitor.ask(
             lambda ask, _: ask.changes.versions(name, limit=limit, after=after)
         )
-        return answer(shown_as(VersionsShown, {"versions": found, "next": following}))
+        return answer(shown_as(VersionList, {"versions": found, "next": following}))
 
     async def workflow_changes(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("version",))
         name, version = request.path_params["name"], query.text("version")
         found = await monitor.ask(lambda ask, _: ask.changes.changes_of(name, version))
-        return answer(shown_as(WorkflowChangesShown, {"changes": found}))
+        return answer(shown_as(WorkflowChanges, {"changes": found}))
 
     return [
         Endpoint(

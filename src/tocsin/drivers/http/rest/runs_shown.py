@@ -10,8 +10,8 @@ from tocsin.monitor.history.summary import HistoryRecord
 from tocsin.monitor.history.tables import StatsRow
 from tocsin.monitor.records import ActivityRecord, FailureRecord
 from tocsin.monitor.times import shown_or_none
-from tocsin.wire.api.history_views import HistogramShown, HistoryShown, StatsShown
-from tocsin.wire.api.run_views import FailureShown
+from tocsin.wire.api.history_views import HistogramInfo, HistoryInfo, StatsInfo
+from tocsin.wire.api.run_views import FailureInfo
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -21,35 +21,35 @@ def shown_as(kind: type[S], record: Any) -> S:
     return msgspec.convert(record, kind, from_attributes=True)
 
 
-def failure_shown(record: FailureRecord) -> FailureShown:
+def failure_info(record: FailureRecord) -> FailureInfo:
     names = ActivityRecord.__slots__
     members = {name: getattr(record.activity, name) for name in names}
     more = ("seen_before", "before", "recovered")
-    return shown_as(FailureShown, {**members, **{name: getattr(record, name) for name in more}})
+    return shown_as(FailureInfo, {**members, **{name: getattr(record, name) for name in more}})
 
 
-def history_shown(record: HistoryRecord) -> HistoryShown:
+def history_info(record: HistoryRecord) -> HistoryInfo:
     members = {name: getattr(record, name) for name in HistoryRecord.__slots__}
     edges, counts = members.pop("edges"), members.pop("counts")
-    by_version = [_stats_shown(row) for row in members.pop("by_version")]
+    by_version = [_stats_info(row) for row in members.pop("by_version")]
     return shown_as(
-        HistoryShown,
+        HistoryInfo,
         {
             **members,
-            "histogram": HistogramShown(edges=list(edges), counts=list(counts)),
+            "histogram": HistogramInfo(edges=list(edges), counts=list(counts)),
             "exact": members.pop("is_exact"),
             "by_version": by_version,
         },
     )
 
 
-def _stats_shown(row: StatsRow) -> StatsShown:
+def _stats_info(row: StatsRow) -> StatsInfo:
     bins = row.bins()
     edges = [*(each.low_s for each in bins), *(each.high_s for each in bins[-1:])]
     told = {
-        "histogram": HistogramShown(edges=edges, counts=[each.count for each in bins]),
+        "histogram": HistogramInfo(edges=edges, counts=[each.count for each in bins]),
         "first": shown_or_none(row.first_ended_ns),
         "last": shown_or_none(row.last_ended_ns),
     }
-    names = (name for name in StatsShown.__struct_fields__ if name not in told)
-    return shown_as(StatsShown, {**{name: getattr(row, name) for name in names}, **told})
+    names = (name for name in StatsInfo.__struct_fields__ if name not in told)
+    return shown_as(StatsInfo, {**{name: getattr(row, name) for name in names}, **told})

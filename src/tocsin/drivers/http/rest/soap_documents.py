@@ -26,7 +26,7 @@ _PATHS = (
     "/onvif/{below:path}",
 )
 
-_NAMESPACES_SHOWN = 10
+_NAMESPACES_LISTED = 10
 
 
 def soap_document_routes(node: Node) -> list[Endpoint]:
@@ -63,7 +63,7 @@ def _topics(node: Node, namespace: str | None) -> bytes:
         return topic_set(tree)
     found = topic_namespace(tree, namespace)
     if found is None:
-        known = ", ".join(tree.namespaces[:_NAMESPACES_SHOWN]) or "none"
+        known = ", ".join(tree.namespaces[:_NAMESPACES_LISTED]) or "none"
         raise NoSuchPath(
             f"no topic is known in the namespace {namespace[:200]!r}",
             remedy=f"These have some: {known}.",

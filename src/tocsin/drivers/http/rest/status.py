@@ -15,35 +15,35 @@ from tocsin import __version__
 from tocsin.access.session import internal
 from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
-from tocsin.drivers.http.rest.json_answers import answer
+from tocsin.drivers.http.rest.responses import answer
 from tocsin.event.filter import TopicIs
 from tocsin.event.subscription import Kind
 from tocsin.event.topic import TopicPattern
 from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.status_views import (
-    ArchiveShown,
-    BehindShown,
-    DiskShown,
-    LogShown,
-    MonitorShown,
-    StatusShown,
-    TopicShown,
+    ArchiveInfo,
+    BehindInfo,
+    DiskInfo,
+    LogInfo,
+    MonitorInfo,
+    StatusInfo,
+    TopicInfo,
     TopicsPage,
 )
-from tocsin.wire.api.times import shown
+from tocsin.wire.api.times import rfc3339
 
 if TYPE_CHECKING:
-    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.node import Node
 
 SORTS: Final = ("topic", "events", "rate", "last")
 LIMIT_DEFAULT: Final = 1_000
 
 
-def status_routes(node: Node, door: Door) -> list[Endpoint]:
+def status_routes(node: Node, server: HttpServer) -> list[Endpoint]:
     async def status(request: Request) -> Response:
-        return answer(_status(node, door))
+        return answer(_status(node, server))
 
     async def topics(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("pattern", "sort", "limit"))
@@ -73,12 +73,12 @@ def _topics(node: Node, pattern: TopicPattern | None, sort: str, limit: int) -> 
     _sort(found, sort, now_ns)
     return TopicsPage(
         [
-            TopicShown(
+            TopicInfo(
                 each.topic,
                 each.events,
                 round(each.rate.per_s(now_ns), 3),
                 each.last_seq,
-                shown(each.last_ns),
+                rfc3339(each.last_ns),
             )
             for each in found[:limit]
         ],
@@ -100,7 +100,7 @@ def _sort(found: list[TopicCount], sort: str, now_ns: int) -> None:
         found.sort(key=lambda each: each.last_seq, reverse=True)
 
 
-def _status(node: Node, door: Door) -> StatusShown:
+def _status(node: Node, server: HttpServer) -> StatusInfo:
     broker, health, now_ns = node.broker, node.health(), time.time_ns()
     views = node.port.views(internal("status"))
     states = {"active": 0, "paused": 0, "pending": 0}
@@ -108,20 +108,20 @@ def _status(node: Node, door: Door) -> StatusShown:
         if view.subscription.kind is Kind.PUSH:
             states[view.subscription.state.value] += 1
     slowest = max(views, key=lambda view: view.behind, default=None)
-    return StatusShown(
+    return StatusInfo(
         version=__version__,
         ready=health.ready,
         reasons=health.reasons,
-        started=shown(node.started_ns),
+        started=rfc3339(node.started_ns),
         uptime_s=round((now_ns - node.started_ns) / 1e9, 3),
         listeners=node.listeners,
         log=_log(node, now_ns),
         subscriptions=states,
         boxes=len(views) - sum(states.values()),
         streams=broker.streams_open,
-        connections=len(door.connections),
+        connections=len(server.connections),
         dead_letters=broker.counters.dead_letters,
-        behind=BehindShown(
+        behind=BehindInfo(
             most=slowest.behind if slowest else 0,
             total=sum(view.behind for view in views),
             slowest=slowest.subscription.id if slowest and slowest.behind else None,
@@ -133,9 +133,9 @@ def _status(node: Node, door: Door) -> StatusShown:
     )
 
 
-def _log(node: Node, now_ns: int) -> LogShown:
+def _log(node: Node, now_ns: int) -> LogInfo:
     broker = node.broker
-    return LogShown(
+    return LogInfo(
         directory=str(Path(node.settings.log.directory).absolute()),
         first=broker.first,
         last=broker.head,
@@ -144,25 +144,25 @@ def _log(node: Node, now_ns: int) -> LogShown:
     )
 
 
-def _monitor(node: Node) -> MonitorShown:
+def _monitor(node: Node) -> MonitorInfo:
     monitor = node.monitor
     if monitor is None:
-        return MonitorShown(on=False)
+        return MonitorInfo(on=False)
     problem = None if monitor.off is None else monitor.off.problem
-    return MonitorShown(problem is None, monitor.behind, problem)
+    return MonitorInfo(problem is None, monitor.behind, problem)
 
 
-def _archive(node: Node) -> ArchiveShown:
+def _archive(node: Node) -> ArchiveInfo:
     archiver = node.archiver
     if archiver is None:
-        return ArchiveShown(on=False)
+        return ArchiveInfo(on=False)
     problem = None if archiver.off is None else archiver.off.problem
-    return ArchiveShown(problem is None, archiver.through, archiver.waiting, problem)
+    return ArchiveInfo(problem is None, archiver.through, archiver.waiting, problem)
 
 
-def _disk(directory: str) -> DiskShown | None:
+def _disk(directory: str) -> DiskInfo | None:
     try:
         usage = shutil.disk_usage(directory)
     except OSError:
         return None
-    return DiskShown(usage.free, usage.total)
+    return DiskInfo(usage.free, usage.total)

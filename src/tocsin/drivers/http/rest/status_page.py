@@ -15,7 +15,7 @@ from tocsin.event.subscription import Kind
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
-SLOW_SHOWN: Final = 10
+SLOW_LISTED: Final = 10
 _LINKS: Final = (
     ("/events?limit=20", "the first events in the log"),
     ("/subscriptions?sort=behind", "subscriptions, the slowest first"),
@@ -64,7 +64,7 @@ def _figures(node: Node, views: list[SubscriptionView]) -> str:
     up_s = max(1.0, (time.time_ns() - node.started_ns) / 1e9)
     pushes = sum(view.subscription.kind is Kind.PUSH for view in views)
     rows = (
-        ("Running for", _lasting(up_s)),
+        ("Running for", _duration(up_s)),
         ("Events in the log", f"{max(0, broker.head - broker.first + 1):,}"),
         ("Newest sequence number", f"{broker.head:,}"),
         ("Archived up to", f"{archiver.through:,}" if archiver else "no archive"),
@@ -82,7 +82,7 @@ def _figures(node: Node, views: list[SubscriptionView]) -> str:
 
 
 def _slow(views: list[SubscriptionView]) -> str:
-    slow = nlargest(SLOW_SHOWN, (v for v in views if v.behind), key=lambda v: v.behind)
+    slow = nlargest(SLOW_LISTED, (v for v in views if v.behind), key=lambda v: v.behind)
     if not slow:
         return "<p>No subscription is behind.</p>"
     rows = "".join(
@@ -97,7 +97,7 @@ def _slow(views: list[SubscriptionView]) -> str:
     )
 
 
-def _lasting(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     minutes, whole_s = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

@@ -8,16 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open, session_in
-from tocsin.drivers.http.rest.json_answers import answer
-from tocsin.drivers.http.rest.shown import box_shown, pulled_shown, subscription_shown
-from tocsin.drivers.http.rest.waiting import while_wanted
+from tocsin.drivers.http.rest.responses import answer, while_connected
+from tocsin.drivers.http.rest.views import box_info, pulled_info, subscription_info
 from tocsin.event.subscription import Kind
 from tocsin.services.subscriptions.subscriptions import Subscriptions, read_pull
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import BoxesPage, SubscriptionsPage
 
 if TYPE_CHECKING:
-    from tocsin.drivers.http.door import Door
+    from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.node import Node
 
 
@@ -25,21 +24,21 @@ def subscription_routes(node: Node, subscriptions: Subscriptions) -> list[Endpoi
     async def create(request: Request) -> Response:
         view = await subscriptions.create(session_in(request), await request.body())
         headers = {"location": f"/subscriptions/{view.subscription.id}"}
-        return answer(subscription_shown(view), 201, headers)
+        return answer(subscription_info(view), 201, headers)
 
     async def index(request: Request) -> Response:
         page = subscriptions.page(session_in(request), request.scope["query_string"], Kind.PUSH)
-        views = [subscription_shown(view) for view in page.views]
+        views = [subscription_info(view) for view in page.views]
         return answer(SubscriptionsPage(views, page.next, page.total))
 
     async def show(request: Request) -> Response:
         view = subscriptions.find(session_in(request), request.path_params["id"])
-        return answer(subscription_shown(view))
+        return answer(subscription_info(view))
 
     async def change(request: Request) -> Response:
         session, subscription_id = session_in(request), request.path_params["id"]
         view = await subscriptions.change(session, subscription_id, await request.body())
-        return answer(subscription_shown(view))
+        return answer(subscription_info(view))
 
     async def delete(request: Request) -> Response:
         await subscriptions.delete(session_in(request), request.path_params["id"])
@@ -63,23 +62,23 @@ def subscription_routes(node: Node, subscriptions: Subscriptions) -> list[Endpoi
     ]
 
 
-def box_routes(door: Door, subscriptions: Subscriptions) -> list[Endpoint]:
+def box_routes(server: HttpServer, subscriptions: Subscriptions) -> list[Endpoint]:
     async def create(request: Request) -> Response:
         view = await subscriptions.create_box(session_in(request), await request.body())
-        return answer(box_shown(view), 201, {"location": f"/boxes/{view.subscription.id}"})
+        return answer(box_info(view), 201, {"location": f"/boxes/{view.subscription.id}"})
 
     async def index(request: Request) -> Response:
         page = subscriptions.page(session_in(request), request.scope["query_string"], Kind.BOX)
-        return answer(BoxesPage([box_shown(view) for view in page.views], page.next, page.total))
+        return answer(BoxesPage([box_info(view) for view in page.views], page.next, page.total))
 
     async def show(request: Request) -> Response:
         view = subscriptions.find_box(session_in(request), request.path_params["id"])
-        return answer(box_shown(view))
+        return answer(box_info(view))
 
     async def change(request: Request) -> Response:
         session, box_id = session_in(request), request.path_params["id"]
         return answer(
-            box_shown(await subscriptions.change_box(session, box_id, await request.body()))
+            box_info(await subscriptions.change_box(session, box_id, await request.body()))
         )
 
     async def delete(request: Request) -> Response:
@@ -90,7 +89,7 @@ def box_routes(door: Door, subscriptions: Subscriptions) -> list[Endpoint]:
         asked = read_pull(request.scope["query_string"])
         pull = subscriptions.pull(session_in(request), request.path_params["id"], asked)
         return answer(
-            pulled_shown(await (while_wanted(request, door, pull) if asked.wait_ns else pull))
+            pulled_info(await (while_connected(request, server, pull) if asked.wait_ns else pull))
         )
 
     one = "/boxes/{id}"

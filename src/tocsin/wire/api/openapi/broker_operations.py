@@ -7,14 +7,14 @@ from typing import Final
 
 from tocsin.wire.api import arrow, views
 from tocsin.wire.api.blackboard_views import (
-    ConceptsShown,
-    PublisherShown,
-    PublishersShown,
-    SubscriberShown,
-    SubscribersShown,
+    ConceptList,
+    PublisherInfo,
+    PublisherList,
+    SubscriberInfo,
+    SubscriberList,
 )
-from tocsin.wire.api.directory_views import DirectoryPage, EntryShown
-from tocsin.wire.api.ingest_views import BatchShown, IngestShown, ReceiversShown
+from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo
+from tocsin.wire.api.ingest_views import BatchResult, IngestResult, ReceiverCounts
 from tocsin.wire.api.openapi.operation import (
     JSON,
     PAGE,
@@ -29,7 +29,7 @@ from tocsin.wire.api.openapi.operation import (
     seconds,
     whole,
 )
-from tocsin.wire.api.status_views import StatusShown, TopicsPage
+from tocsin.wire.api.status_views import StatusInfo, TopicsPage
 from tocsin.wire.blackboard.messages import Message, Profile
 
 _KINDS = one_of(("producer", "consumer"))
@@ -60,8 +60,8 @@ _LDIF = Media(("text/ldif",))
 _HTML = Media(("text/html",))
 _PLAIN = Media(("text/plain",))
 _DOCUMENT = Media((JSON,))
-_HEALTH: Mapping[int, Answer] = {200: views.HealthShown, 503: views.HealthShown}
-_ENTRY: Mapping[int, Answer] = {200: EntryShown, 201: EntryShown}
+_HEALTH: Mapping[int, Answer] = {200: views.HealthInfo, 503: views.HealthInfo}
+_ENTRY: Mapping[int, Answer] = {200: EntryInfo, 201: EntryInfo}
 _CLOUD_EVENTS: Json = {
     "application/cloudevents+json": ref(views.CloudEvent),
     "application/cloudevents-batch+json": {"type": "array", "items": ref(views.CloudEvent)},
@@ -85,7 +85,7 @@ _EVENTS = (
     operation(
         "POST /events",
         "Publish events; answered once they are on disk",
-        {202: views.AcceptedShown},
+        {202: views.PublishResult},
         body=_CLOUD_EVENTS,
     ),
     operation(
@@ -107,14 +107,14 @@ _SUBSCRIPTIONS = (
     operation(
         "POST /subscriptions",
         "Subscribe a sink",
-        {201: views.SubscriptionShown},
-        body=json_body("SubscriptionAsked"),
+        {201: views.SubscriptionInfo},
+        body=json_body("SubscriptionRequest"),
     ),
-    operation("GET /subscriptions/{id}", "Show a subscription", views.SubscriptionShown),
+    operation("GET /subscriptions/{id}", "Show a subscription", views.SubscriptionInfo),
     operation(
         "PATCH /subscriptions/{id}",
         "Change a subscription",
-        views.SubscriptionShown,
+        views.SubscriptionInfo,
         body=json_body("SubscriptionChange"),
     ),
     operation("DELETE /subscriptions/{id}", "Delete a subscription", None),
@@ -129,11 +129,11 @@ _SUBSCRIPTIONS = (
     ),
     operation("GET /boxes", "List message boxes", views.BoxesPage, *_LISTING),
     operation(
-        "POST /boxes", "Make a message box", {201: views.BoxShown}, body=json_body("BoxAsked")
+        "POST /boxes", "Make a message box", {201: views.BoxInfo}, body=json_body("BoxRequest")
     ),
-    operation("GET /boxes/{id}", "Show a message box", views.BoxShown),
+    operation("GET /boxes/{id}", "Show a message box", views.BoxInfo),
     operation(
-        "PATCH /boxes/{id}", "Change a message box", views.BoxShown, body=json_body("BoxChange")
+        "PATCH /boxes/{id}", "Change a message box", views.BoxInfo, body=json_body("BoxChange")
     ),
     operation("DELETE /boxes/{id}", "Delete a message box", None),
     operation(
@@ -151,9 +151,9 @@ _SUBSCRIPTIONS = (
         *PAGE,
         query("subscription", "only those of this subscription"),
     ),
-    operation("GET /deadletters/{id}", "Show one", views.DeadLetterShown),
+    operation("GET /deadletters/{id}", "Show one", views.DeadLetterInfo),
     operation("DELETE /deadletters/{id}", "Discard one", None),
-    operation("POST /deadletters/{id}/redrive", "Send a dead letter again", views.RedrivenShown),
+    operation("POST /deadletters/{id}/redrive", "Send a dead letter again", views.RedriveResult),
 )
 
 _DIRECTORY = (
@@ -162,14 +162,14 @@ _DIRECTORY = (
         "POST /directory",
         "Register, or register again",
         _ENTRY,
-        body=json_body("RegistrationAsked"),
+        body=json_body("RegistrationRequest"),
     ),
-    operation("GET /directory/{id}", "Show an entry", EntryShown),
+    operation("GET /directory/{id}", "Show an entry", EntryInfo),
     operation(
         "PUT /directory/{id}",
         "Renew the lease with {}, or replace the entry",
         _ENTRY,
-        body=json_body({"anyOf": [ref("RegistrationAsked"), {**_OBJECT, "maxProperties": 0}]}),
+        body=json_body({"anyOf": [ref("RegistrationRequest"), {**_OBJECT, "maxProperties": 0}]}),
     ),
     operation("DELETE /directory/{id}", "Delete an entry", None),
     operation(
@@ -187,10 +187,10 @@ _BLACKBOARD = (
     operation(
         "POST /blackboard/messages",
         "Publish concept-value pairs; answered once they are on disk",
-        {202: views.AcceptedShown},
+        {202: views.PublishResult},
         body=json_body({"anyOf": [ref(Message), {"type": "array", "items": ref(Message)}]}),
     ),
-    operation("GET /blackboard/concepts", "Every concept", ConceptsShown),
+    operation("GET /blackboard/concepts", "Every concept", ConceptList),
     operation(
         "GET /blackboard/profile",
         "The aggregate subscription profile",
@@ -201,24 +201,22 @@ _BLACKBOARD = (
     operation(
         "GET /blackboard/publishers",
         "List publishers that are notified of the profile",
-        PublishersShown,
+        PublisherList,
     ),
     operation(
         "POST /blackboard/publishers",
         "Register a publisher, to be notified when the profile changes",
-        {201: PublisherShown},
-        body=json_body("PublisherAsked"),
+        {201: PublisherInfo},
+        body=json_body("PublisherRequest"),
     ),
     operation("DELETE /blackboard/publishers", "Stop notifying an address", None, _ADDRESS),
     operation("DELETE /blackboard/publishers/{id}", "Unregister a publisher", None),
-    operation(
-        "GET /blackboard/subscribers", "List subscribers and their concepts", SubscribersShown
-    ),
+    operation("GET /blackboard/subscribers", "List subscribers and their concepts", SubscriberList),
     operation(
         "PUT /blackboard/subscribers",
         "Subscribe an address, or replace its concepts",
-        {200: SubscriberShown, 201: SubscriberShown},
-        body=json_body("SubscriberAsked"),
+        {200: SubscriberInfo, 201: SubscriberInfo},
+        body=json_body("SubscriberRequest"),
     ),
     operation("DELETE /blackboard/subscribers", "Unsubscribe an address", None, _ADDRESS),
     operation("DELETE /blackboard/subscribers/{id}", "Unsubscribe", None, _ADDRESS),
@@ -235,23 +233,23 @@ _BLACKBOARD = (
 )
 
 _INGEST = (
-    operation("GET /ingest", "Counts of what engines sent so far", ReceiversShown),
+    operation("GET /ingest", "Counts of what engines sent so far", ReceiverCounts),
     operation(
         "POST /ingest/nextflow",
         "Receive Nextflow's weblog messages",
-        {202: IngestShown},
+        {202: IngestResult},
         body=json_body(_OBJECT),
     ),
     operation(
         "POST /api/v1/lineage",
         "Receive an OpenLineage event",
-        {201: IngestShown},
+        {201: IngestResult},
         body=json_body(_OBJECT),
     ),
     operation(
         "POST /api/v1/lineage/batch",
         "Receive a batch of OpenLineage events",
-        BatchShown,
+        BatchResult,
         body=json_body({"type": "array", "items": _OBJECT}),
     ),
     operation("GET /gma", "Where producers and consumers find the broker", _DOCUMENT),
@@ -269,15 +267,15 @@ _SERVER = (
     operation("GET /livez", "Liveness: is the broker running?", _HEALTH),
     operation("GET /readyz", "Readiness: does the broker accept events?", _HEALTH),
     operation(
-        "GET /clock", "The broker's time, and whether the machine's clock agrees", views.ClockShown
+        "GET /clock", "The broker's time, and whether the machine's clock agrees", views.ClockInfo
     ),
-    operation("POST /clock/accept", "Accept the machine's clock as right", views.ClockShown),
+    operation("POST /clock/accept", "Accept the machine's clock as right", views.ClockInfo),
     operation("GET /metrics", "Metrics for Prometheus", _PLAIN),
     operation("GET /docs", "This API as a web page", _HTML),
     operation("GET /openapi.json", "This document", _DOCUMENT),
     operation("GET /asyncapi.json", "The event channels, as AsyncAPI", _DOCUMENT),
     operation("GET /errors/{code}", "What an error means", _PLAIN),
-    operation("GET /status", "The state of the broker in one answer", StatusShown),
+    operation("GET /status", "The state of the broker in one answer", StatusInfo),
     operation(
         "GET /topics",
         "List topics with the number of events, rate and last time of each",

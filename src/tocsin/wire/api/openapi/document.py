@@ -8,7 +8,7 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.wire.api import arrow
-from tocsin.wire.api.estimate_request import EstimateAsked
+from tocsin.wire.api.estimate_request import EstimateRequest
 from tocsin.wire.api.openapi.broker_operations import BROKER_OPERATIONS
 from tocsin.wire.api.openapi.operation import (
     REFERENCE,
@@ -115,14 +115,14 @@ _PROBLEM: Json = {
 def _schemas(operations: tuple[Operation, ...]) -> Json:
     answered = [answer for each in operations for answer in each.answers.values()]
     types = {answer for answer in answered if isinstance(answer, type)}
-    types |= {CloudEvent, Message, EstimateAsked, Problem}
+    types |= {CloudEvent, Message, EstimateRequest, Problem}
     by_name = sorted(types, key=lambda each: each.__name__)
     _, schemas = msgspec.json.schema_components(by_name, ref_template=REFERENCE)
     # What the types have as raw JSON.
     for name in ("EventsPage", "MessagesPulled"):
         schemas[name]["properties"]["events"] = {"type": "array", "items": ref(CloudEvent)}
-    schemas["DeadLetterShown"]["properties"]["event"] = ref(CloudEvent)
-    for name in ("SubscriptionShown", "BoxShown"):
+    schemas["DeadLetterInfo"]["properties"]["event"] = ref(CloudEvent)
+    for name in ("SubscriptionInfo", "BoxInfo"):
         schemas[name]["properties"]["filters"] = FILTERS
     schemas["CloudEvent"]["properties"]["data"] = {}
     return {**schemas, **REQUESTS}

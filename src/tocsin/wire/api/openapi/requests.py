@@ -48,7 +48,7 @@ _CONCEPTS: Json = {"type": "array", "items": TEXT, "minItems": 1, "maxItems": 10
 
 
 REQUESTS: Json = {
-    "SubscriptionAsked": _object(
+    "SubscriptionRequest": _object(
         {
             "sink": {"type": "string", "format": "uri"},
             "protocol": {"enum": ["HTTP", "GMA"]},
@@ -68,7 +68,7 @@ REQUESTS: Json = {
             "expires": _EXPIRES,
         }
     ),
-    "BoxAsked": _object(
+    "BoxRequest": _object(
         {"filters": FILTERS, "config": _object({**_KEEPING, **_FROM}), "expires": _EXPIRES}
     ),
     "BoxChange": _object(
@@ -79,7 +79,7 @@ REQUESTS: Json = {
             "expires": _EXPIRES,
         }
     ),
-    "RegistrationAsked": _object(
+    "RegistrationRequest": _object(
         {
             "id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
             "kind": {"enum": ["producer", "consumer"]},
@@ -111,8 +111,8 @@ REQUESTS: Json = {
         },
         required=("kind", "name"),
     ),
-    "PublisherAsked": _object({"address": _ADDRESS}, required=("address",)),
-    "SubscriberAsked": _object(
+    "PublisherRequest": _object({"address": _ADDRESS}, required=("address",)),
+    "SubscriberRequest": _object(
         {"address": _ADDRESS, "concepts": _CONCEPTS}, required=("address", "concepts")
     ),
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.wire.api.estimate_request import EstimateAsked
+from tocsin.wire.api.estimate_request import EstimateRequest
 from tocsin.wire.api.file_views import FilesFound
-from tocsin.wire.api.history_views import EstimateShown, HistoryShown
+from tocsin.wire.api.history_views import EstimateInfo, HistoryInfo
 from tocsin.wire.api.openapi.operation import (
     JSON,
     PAGE,
@@ -19,16 +19,16 @@ from tocsin.wire.api.openapi.operation import (
 )
 from tocsin.wire.api.run_views import (
     ActivitiesPage,
-    ChangesShown,
     Comparison,
-    FailuresShown,
-    HintsShown,
-    MessagesShown,
+    FailureList,
+    HintList,
+    MessageList,
+    RunChanges,
+    RunDetails,
     RunsPage,
-    TypesShown,
-    VersionsShown,
-    WholeRunShown,
-    WorkflowChangesShown,
+    TypeList,
+    VersionList,
+    WorkflowChanges,
 )
 
 _RUN_STATES = (
@@ -57,7 +57,7 @@ RUN_OPERATIONS: Final = (
         query("engine", "run by which engine"),
         *PAGE,
     ),
-    operation("GET /runs/{id}", "Show a run", WholeRunShown),
+    operation("GET /runs/{id}", "Show a run", RunDetails),
     operation(
         "GET /runs/{id}/activities",
         "List the activities of a run",
@@ -69,19 +69,19 @@ RUN_OPERATIONS: Final = (
     operation(
         "GET /runs/{id}/events",
         "The last events of a run",
-        MessagesShown,
+        MessageList,
         query("last", "how many at most", whole(1, 10_000)),
         query("activity", "of this activity only"),
     ),
     operation(
         "GET /runs/{id}/failures",
         "Why a run failed, and what came before",
-        FailuresShown,
+        FailureList,
         query("last", "events before each failure", whole(0, 50)),
     ),
-    operation("GET /runs/{id}/estimate", "Estimate the time left of a run", EstimateShown),
-    operation("GET /runs/{id}/hints", "Hints: which activities could run in parallel", HintsShown),
-    operation("GET /runs/{id}/changes", "What changed since the run before", ChangesShown),
+    operation("GET /runs/{id}/estimate", "Estimate the time left of a run", EstimateInfo),
+    operation("GET /runs/{id}/hints", "Hints: which activities could run in parallel", HintList),
+    operation("GET /runs/{id}/changes", "What changed since the run before", RunChanges),
     operation("GET /runs/{id}/compare/{other}", "Compare two runs", Comparison),
     operation(
         "GET /runs/{id}/provenance",
@@ -101,34 +101,34 @@ RUN_OPERATIONS: Final = (
         query("depth", "how many steps of lineage to show for the first", whole(0, 20)),
         *PAGE,
     ),
-    operation("GET /activities", "List activity types", TypesShown, _WORKFLOW),
+    operation("GET /activities", "List activity types", TypeList, _WORKFLOW),
     operation(
         "GET /activities/{type}",
         "Statistics of one activity type",
-        HistoryShown,
+        HistoryInfo,
         *(_WORKFLOW, query("version", "of this version only")),
     ),
     operation(
         "GET /workflows/{name}/versions",
         "The recorded versions of a workflow",
-        VersionsShown,
+        VersionList,
         *PAGE,
     ),
     operation(
         "GET /workflows/{name}/changes",
         "The recorded changes of a workflow",
-        WorkflowChangesShown,
+        WorkflowChanges,
         query("version", "that led to this version"),
     ),
     operation(
         "GET /workflows/{name}/estimate",
         "Estimate how long the next run would take",
-        EstimateShown,
+        EstimateInfo,
     ),
     operation(
         "POST /estimates",
         "Estimate how long a run of these tasks would take",
-        EstimateShown,
-        body=json_body(EstimateAsked),
+        EstimateInfo,
+        body=json_body(EstimateRequest),
     ),
 )

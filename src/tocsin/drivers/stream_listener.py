@@ -1,4 +1,4 @@
-"""A door for connections that are streams of bytes: opened, counted, and closed with patience."""
+"""A listener for connections that are streams of bytes: opened, counted, and closed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tocsin.errors import BadSetting
 
 BACKLOG: Final = 1_024
 READ_BYTES: Final = 64 << 10
-CLOSING_S: Final = 0.7  # for what is under way; whoever is not done then is cut off
+CLOSING_S: Final = 0.7  # for what is in progress; the rest are cut off
 TLS_HANDSHAKE_S: Final = 10.0
 
 Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
 
 HeardFrom = Callable[[str], None]
-"""Told of the address of everybody who connects."""
+"""Called with the address of every peer that connects."""
 
 
 class Session(Protocol):
@@ -38,11 +38,11 @@ class Session(Protocol):
 S = TypeVar("S", bound=Session)
 
 
-class StreamDoor(ABC, Generic[S]):
-    """An open door, and who is in it."""
+class StreamListener(ABC, Generic[S]):
+    """An open listener, and its connections."""
 
-    flag: str  # by which people say where it shall be
-    name: str  # as people call it
+    flag: str  # that sets its address
+    name: str  # in messages
 
     def __init__(
         self, connections_max: int, per_peer_max: int, note: Note, heard_from: HeardFrom
@@ -55,13 +55,13 @@ class StreamDoor(ABC, Generic[S]):
         self._server: asyncio.Server | None = None
         self._closing = False
         self._full = False
-        self.turned_away = 0
+        self.refused = 0
         self.host = ""
         self.port = 0
 
     @abstractmethod
     def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> S:
-        """Somebody came."""
+        """A peer connected."""
 
     @abstractmethod
     async def _serve(self, session: S, writer: asyncio.StreamWriter) -> None:
@@ -76,7 +76,7 @@ class StreamDoor(ABC, Generic[S]):
         self.host, port = host_and_port(address)
         try:
             self._server = await asyncio.start_server(
-                self._welcome,
+                self._accept,
                 self.host,
                 port,
                 limit=READ_BYTES,
@@ -93,7 +93,7 @@ class StreamDoor(ABC, Generic[S]):
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Take no more in, let what is under way end, hang up."""
+        """Accept no more, let what is in progress end, disconnect."""
         self._closing = True
         if self._server is not None:
             self._server.close()
@@ -108,15 +108,15 @@ class StreamDoor(ABC, Generic[S]):
         if self._sessions:
             await asyncio.wait(self._sessions)
 
-    def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = writer.get_extra_info("peername")
         host = str(name[0]) if isinstance(name, tuple) else ""
         self._heard_from(host)
         if self._closing or len(self._sessions) >= self._connections_max:
-            self._turn_away(writer, "{}.connections_max")
+            self._refuse(writer, "{}.connections_max")
             return
         if not self._peers.enter(host):
-            self._turn_away(writer, "limits.connections_per_peer_max")
+            self._refuse(writer, "limits.connections_per_peer_max")
             return
         session = self._session(reader, writer)
         task = asyncio.get_running_loop().create_task(self._serve(session, writer))
@@ -124,11 +124,11 @@ class StreamDoor(ABC, Generic[S]):
         task.add_done_callback(self._forget)
         task.add_done_callback(lambda _: self._peers.leave(host))
 
-    def _turn_away(self, writer: asyncio.StreamWriter, limit: str) -> None:
-        self.turned_away += 1
+    def _refuse(self, writer: asyncio.StreamWriter, limit: str) -> None:
+        self.refused += 1
         writer.transport.abort()
         if not self._full and not self._closing:
-            self._full = True  # told once, and again when there was room in between
+            self._full = True  # reported once, and again when there was room in between
             setting = limit.format(self.flag.removeprefix("--").replace("-", "_"))
             self._note(
                 "warning",

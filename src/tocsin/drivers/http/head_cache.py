@@ -19,8 +19,8 @@ _PUBLISH: Final = b"POST /events HTTP/1.1\r\n"
 _END: Final = b"\r\n\r\n"
 
 
-class KnownHeads:
-    """Shared by all connections of a door. When it is full it starts again."""
+class HeadCache:
+    """Shared by all connections of a server. When it is full it starts again."""
 
     __slots__ = ("_known",)
 

@@ -1,8 +1,8 @@
-"""Who may connect by HTTP, and what is kept for whom when there are many.
+"""Who may connect by HTTP, and for whom connections are reserved when there are many.
 
 Streams, sockets and requests that wait may have four of five connections, so that publishers find
 some. When all are taken, the oldest that never asked anything makes room. Past the last one, and
-past a peer's own share, a few more are let in to be told so: if they ask whether the broker lives,
+past a peer's own share, a few more are let in to be refused politely: if they ask for liveness,
 they are answered, as an orchestrator would restart it otherwise.
 """
 
@@ -15,7 +15,7 @@ from tocsin.drivers.peers import Peers
 from tocsin.errors import Busy, TocsinError, TooManySubscriptions
 
 PROBES: Final = frozenset({b"/livez", b"/readyz"})
-LASTING_SHARE: Final = 0.8  # of all connections, for those that are held open
+LONG_LIVED_SHARE: Final = 0.8  # of all connections, for those that are held open
 EXTRA_MAX: Final = 64  # connections over the limit, each until it has its answer
 EXTRA_SHARE: Final = 16  # or so much of the limit, where that is less
 CROWDED_SHARE: Final = 0.9  # from there on nobody may be idle for long
@@ -23,10 +23,10 @@ CROWDED_IDLE_S: Final = 2.0
 
 Note = Callable[..., None]
 HeardFrom = Callable[[str], None]
-"""Told of the address of everybody who connects."""
+"""Called with the address of every peer that connects."""
 
 
-class Guest(Protocol):
+class LimitedConnection(Protocol):
     """A connection, as the listener sees it."""
 
     deadline_s: float
@@ -40,37 +40,39 @@ class Guest(Protocol):
     def abort(self) -> None: ...
 
 
-class Admission:
+class ConnectionLimiter:
     """The connections of a listener, and how many of each kind there may be."""
 
     def __init__(
         self, connections_max: int, per_peer_max: int, note: Note, heard_from: HeardFrom
     ) -> None:
-        self.connections: set[Guest] = set()
+        self.connections: set[LimitedConnection] = set()
         self.connections_max = connections_max
-        self.lasting_max = lasting_max(connections_max)
-        self.turned_away = 0
-        self._lasting: set[Guest] = set()
-        self._extra: dict[Guest, None] = {}  # in the order in which they came
+        self.long_lived_max = long_lived_max(connections_max)
+        self.refused = 0
+        self._long_lived: set[LimitedConnection] = set()
+        self._extra: dict[LimitedConnection, None] = {}  # in the order in which they came
         self._extra_max = min(EXTRA_MAX, max(1, connections_max // EXTRA_SHARE))
-        self._hosts: dict[Guest, str] = {}
-        self._silent: dict[Guest, None] = {}  # that sent no whole request yet, the oldest first
+        self._hosts: dict[LimitedConnection, str] = {}
+        self._silent: dict[
+            LimitedConnection, None
+        ] = {}  # that sent no whole request yet, the oldest first
         self._peers = Peers(per_peer_max, connections_max)
         self._note = note
         self._heard_from = heard_from
         self._is_noted = False
 
     @property
-    def lasting(self) -> int:
+    def long_lived(self) -> int:
         """How many are held open by streams, sockets and requests that wait."""
-        return len(self._lasting)
+        return len(self._long_lived)
 
     @property
     def is_crowded(self) -> bool:
         return len(self.connections) > self.connections_max * CROWDED_SHARE
 
-    def admit(self, connection: Guest, host: str) -> TocsinError | None:
-        """None if it may ask what it likes; else what it is told, unless it only probes."""
+    def admit(self, connection: LimitedConnection, host: str) -> TocsinError | None:
+        """None if it may send any request; else its answer, unless it only probes."""
         self._heard_from(host)
         refusal: TocsinError | None = None
         if len(self._hosts) >= self.connections_max and self._silent:
@@ -86,11 +88,11 @@ class Admission:
             self._hosts[connection] = host
             self._silent[connection] = None
             return None
-        self._turn_away(connection, refusal, host)
+        self._refuse(connection, refusal, host)
         return refusal
 
-    def _turn_away(self, connection: Guest, refusal: TocsinError, host: str) -> None:
-        self.turned_away += 1
+    def _refuse(self, connection: LimitedConnection, refusal: TocsinError, host: str) -> None:
+        self.refused += 1
         if not self._is_noted:
             self._is_noted = True  # and again once there was room in between
             self._note("warning", refusal.problem, connections=len(self._hosts), peer=host)
@@ -100,38 +102,38 @@ class Admission:
             oldest.abort()
         self._extra[connection] = None
 
-    def asked(self, connection: Guest) -> bool:
+    def sent_request(self, connection: LimitedConnection) -> bool:
         """It sent its first request; False, as it is silent no longer."""
         self._silent.pop(connection, None)
         return False
 
-    def forget(self, connection: Guest) -> None:
+    def forget(self, connection: LimitedConnection) -> None:
         self.connections.discard(connection)
         self._silent.pop(connection, None)
-        self._lasting.discard(connection)
+        self._long_lived.discard(connection)
         self._extra.pop(connection, None)
         host = self._hosts.pop(connection, None)
         if host is not None:
             self._peers.leave(host)
             self._is_noted = self._is_noted and self.is_crowded
 
-    def begin_lasting(self, connection: Guest, *, is_stream: bool) -> None:
+    def begin_long_lived(self, connection: LimitedConnection, *, is_stream: bool) -> None:
         """It will be held open for as long as it pleases the client. Raises if too many are."""
-        if len(self._lasting) >= self.lasting_max:
+        if len(self._long_lived) >= self.long_lived_max:
             problem = (
-                f"{self.lasting_max} connections are held open by streams and waiting requests"
+                f"{self.long_lived_max} connections are held open by streams and waiting requests"
             )
             remedy = "Close some, wait a while, or raise http.connections_max."
             raise (TooManySubscriptions if is_stream else Busy)(problem, remedy=remedy)
-        self._lasting.add(connection)
+        self._long_lived.add(connection)
 
-    def end_lasting(self, connection: Guest) -> None:
-        self._lasting.discard(connection)
+    def end_long_lived(self, connection: LimitedConnection) -> None:
+        self._long_lived.discard(connection)
 
 
-def lasting_max(connections_max: int) -> int:
+def long_lived_max(connections_max: int) -> int:
     """How many of so many connections may be held open."""
-    return max(1, int(connections_max * LASTING_SHARE))
+    return max(1, int(connections_max * LONG_LIVED_SHARE))
 
 
 def _crowded() -> Busy:

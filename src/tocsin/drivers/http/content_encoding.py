@@ -11,7 +11,7 @@ _WINDOW_BITS = {b"gzip": 31, b"x-gzip": 31, b"deflate": 15}
 _MEMBERS_MAX = 64  # gzip files may be joined; nobody joins many into one request
 
 
-def unpacked(body: bytes, coding: bytes, bytes_max: int) -> bytes:
+def decoded(body: bytes, coding: bytes, bytes_max: int) -> bytes:
     """The body as it was before it was compressed."""
     coding = coding.strip().lower()
     if coding in (b"", b"identity"):

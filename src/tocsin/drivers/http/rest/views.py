@@ -13,17 +13,17 @@ from tocsin.broker.effects import Pulled
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
-from tocsin.wire.api.times import shown, shown_or_none
+from tocsin.wire.api.times import rfc3339, rfc3339_or_none
 from tocsin.wire.api.views import (
-    AttemptShown,
-    BoxShown,
-    ClockShown,
-    ConfigShown,
-    DeadLetterShown,
+    AttemptInfo,
+    BoxInfo,
+    ClockInfo,
+    ConfigInfo,
+    DeadLetterInfo,
     EventsPage,
     MessagesPulled,
-    SubscriptionShown,
-    config_shown,
+    SubscriptionInfo,
+    config_info,
 )
 from tocsin.wire.cloudevents.write import structured, structured_of
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from tocsin.drivers.node import Node
 
 
-def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
+def subscription_info(view: SubscriptionView) -> SubscriptionInfo:
     """A subscription that pushes."""
     subscription = view.subscription
     assert subscription.sink is not None
-    return SubscriptionShown(
+    return SubscriptionInfo(
         id=subscription.id,
         sink=subscription.sink,
         protocol="GMA" if is_gma_address(subscription.sink) else "HTTP",
@@ -44,8 +44,8 @@ def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
         config=_config(subscription),
         state=subscription.state.value,
         reason=subscription.reason,
-        created=shown(subscription.created_ns),
-        expires=shown_or_none(subscription.expires_ns),
+        created=rfc3339(subscription.created_ns),
+        expires=rfc3339_or_none(subscription.expires_ns),
         cursor=view.cursor,
         waiting=view.waiting,
         behind=view.behind,
@@ -55,8 +55,8 @@ def subscription_shown(view: SubscriptionView) -> SubscriptionShown:
         dead=view.dead,
         dropped=view.dropped,
         last_error=view.last_error,
-        last_delivered=shown_or_none(view.last_delivered_ns),
-        next_attempt=shown_or_none(view.next_attempt_ns),
+        last_delivered=rfc3339_or_none(view.last_delivered_ns),
+        next_attempt=rfc3339_or_none(view.next_attempt_ns),
         sink_state=view.sink_state,  # type: ignore[arg-type]  # the broker says no other words
     )
 
@@ -81,17 +81,17 @@ def _dialect(subscription: Subscription) -> str:
     return f"{_SPECIFICATIONS[terms.spec]} {terms.form}, SOAP {terms.soap}, {addressing}"
 
 
-def box_shown(view: SubscriptionView) -> BoxShown:
+def box_info(view: SubscriptionView) -> BoxInfo:
     """A message box."""
     subscription = view.subscription
-    return BoxShown(
+    return BoxInfo(
         id=subscription.id,
         messages=f"/boxes/{subscription.id}/messages",
         filters=subscription.filters,
         config=_config(subscription),
         state=subscription.state.value,
-        created=shown(subscription.created_ns),
-        expires=shown_or_none(subscription.expires_ns),
+        created=rfc3339(subscription.created_ns),
+        expires=rfc3339_or_none(subscription.expires_ns),
         cursor=view.cursor,
         waiting=view.waiting,
         behind=view.behind,
@@ -100,28 +100,28 @@ def box_shown(view: SubscriptionView) -> BoxShown:
     )
 
 
-def _config(subscription: Subscription) -> ConfigShown:
-    return config_shown(subscription.config)
+def _config(subscription: Subscription) -> ConfigInfo:
+    return config_info(subscription.config)
 
 
-def dead_letter_shown(letter: DeadLetter) -> DeadLetterShown:
-    return DeadLetterShown(
+def dead_letter_info(letter: DeadLetter) -> DeadLetterInfo:
+    return DeadLetterInfo(
         id=letter.id,
         subscription=letter.subscription,
         sink=letter.sink,
         sequence=letter.seq,
-        received=shown(letter.received_ns),
-        given_up=shown(letter.given_up_ns),
+        received=rfc3339(letter.received_ns),
+        given_up=rfc3339(letter.given_up_ns),
         reason=letter.reason,
         attempts=[
-            AttemptShown(shown(each.at_ns), each.result, each.status, each.excerpt)
+            AttemptInfo(rfc3339(each.at_ns), each.result, each.status, each.excerpt)
             for each in letter.attempts
         ],
         event=msgspec.Raw(structured(letter.event)),
     )
 
 
-def pulled_shown(pulled: Pulled) -> MessagesPulled:
+def pulled_info(pulled: Pulled) -> MessagesPulled:
     return MessagesPulled(
         events=_events(pulled.events),
         sequences=[stored.seq for stored in pulled.events],
@@ -130,7 +130,7 @@ def pulled_shown(pulled: Pulled) -> MessagesPulled:
     )
 
 
-def events_shown(
+def events_info(
     events: list[Stored], next_seq: int, corrupt: list[int], *, more: bool
 ) -> EventsPage:
     return EventsPage(
@@ -146,12 +146,12 @@ def _events(events: list[Stored]) -> list[msgspec.Raw]:
     return [msgspec.Raw(structured_of(stored)) for stored in events]
 
 
-def clock_shown(node: Node) -> ClockShown:
+def clock_info(node: Node) -> ClockInfo:
     """The broker's time, and the machine's."""
     clock = node.broker.clock
-    return ClockShown(
-        time=shown(node.now_ns()),
-        machine=shown(time.time_ns()),
+    return ClockInfo(
+        time=rfc3339(node.now_ns()),
+        machine=rfc3339(time.time_ns()),
         jump_s=round(clock.jump_ns / 1e9, 3),
         doubt=None if clock.doubt is None else clock.doubt.value,
         problem=clock.complaint() or None,

@@ -9,20 +9,20 @@ from typing import Final
 
 from tocsin.access.session import anonymous
 from tocsin.drivers.budget import OWN_BYTES_MAX
-from tocsin.drivers.http.door import Door
+from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import ENDPOINT
 
 # What the bytes that come in are for.
 REQUESTS: Final = 0
 EXCHANGE: Final = 1  # one that keeps the connection: a stream or a socket
-NOBODY: Final = 2  # the last word is said, or will be; what still comes is thrown away
+NOBODY: Final = 2  # the final answer is sent, or will be; what still comes is discarded
 
 
-class Transported(asyncio.Protocol):
-    """What is true of a connection whatever is said on it."""
+class ClientTransport(asyncio.Protocol):
+    """What every connection does, whatever is sent on it."""
 
-    def __init__(self, door: Door) -> None:
-        self.door = door
+    def __init__(self, server: HttpServer) -> None:
+        self.server = server
         self.transport: asyncio.Transport | None = None
         self.peer = ""
         self.session = anonymous(ENDPOINT)
@@ -31,11 +31,11 @@ class Transported(asyncio.Protocol):
         self._is_silent = True  # until its first request
         self._reading_for: int = REQUESTS
         self._stalled_bytes = 0
-        self._share = door.budget.share()
+        self._share = server.budget.share()
         self._active_bytes = 0  # of the request, or of a message, that is being handled
 
     def _take_transport(self, transport: asyncio.BaseTransport) -> str:
-        """Returns the address of whoever connected, without the port."""
+        """Returns the address of the peer, without the port."""
         self.transport = transport  # type: ignore[assignment]  # uvloop's is no asyncio.Transport
         peer = transport.get_extra_info("peername")
         if not isinstance(peer, tuple):
@@ -53,7 +53,7 @@ class Transported(asyncio.Protocol):
         """Close once everything is written, unless the client takes too long to read it."""
         if self.transport is not None:
             self._reading_for = NOBODY
-            self.deadline_s = self.door.now_s + self.door.limits.stalled_reader_s
+            self.deadline_s = self.server.now_s + self.server.limits.stalled_reader_s
             self.transport.close()
 
     def abort(self) -> None:
@@ -66,15 +66,15 @@ class Transported(asyncio.Protocol):
             self._stalled_bytes = self.transport.get_write_buffer_size()
 
     def _check_stalled(self, now_s: float, what: str) -> None:
-        """The client has read nothing for a while: hang up, unless it did."""
+        """The client has read nothing for a while: disconnect it, unless it did."""
         assert self.transport is not None
         unread_bytes = self.transport.get_write_buffer_size()
         if unread_bytes < self._stalled_bytes:
             self._stalled_bytes = unread_bytes
-            self.deadline_s = now_s + self.door.limits.stalled_reader_s
+            self.deadline_s = now_s + self.server.limits.stalled_reader_s
             return
         message = "a client did not read for too long and was disconnected"
-        self.door.note("warning", message, client=what, unread_bytes=unread_bytes)
+        self.server.note("warning", message, client=what, unread_bytes=unread_bytes)
         self.abort()
 
     def hold(self, size: int) -> bool:
@@ -88,4 +88,4 @@ class Transported(asyncio.Protocol):
     @property
     def _in_haste(self) -> bool:
         """Much of the room that many wait for is taken by what this client sends."""
-        return self._share.held_bytes > OWN_BYTES_MAX and self.door.budget.is_tight
+        return self._share.held_bytes > OWN_BYTES_MAX and self.server.budget.is_tight

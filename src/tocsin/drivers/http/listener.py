@@ -1,0 +1,199 @@
+"""HttpListener: the HTTP listener of a node, opened and closed."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+from typing import Final
+
+from tocsin.config import HttpSettings, is_loopback
+from tocsin.drivers.bind_address import host_and_port, why_not
+from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.http.asgi import AsgiExchange
+from tocsin.drivers.http.connection import Connection
+from tocsin.drivers.http.exchange import Exchange
+from tocsin.drivers.http.frame_stream import FrameStream, wants_stream
+from tocsin.drivers.http.guard import Guard
+from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.rest.app import application
+from tocsin.drivers.http.server import HttpServer, MakeExchange
+from tocsin.drivers.http.session import session_of, socket_session
+from tocsin.drivers.http.soap_exchange import SoapExchange
+from tocsin.drivers.http.streams import EventStreamOutlet, SocketOutlet
+from tocsin.drivers.node import Node
+from tocsin.errors import BadSetting
+from tocsin.services.blackboard.socket import BoardSocket
+from tocsin.services.blackboard.stream import ProfileCaches
+from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
+from tocsin.services.soap.call import Answer
+from tocsin.services.soap.paths import is_soap_path
+from tocsin.services.streams.event_socket import EventSocket
+from tocsin.services.streams.event_stream import EventStream
+from tocsin.services.streams.frame_cache import FrameCache
+from tocsin.services.streams.outlet import SocketLimits
+from tocsin.services.streams.websocket import UpgradeRequest
+from tocsin.wire.api.stream_request import read_board_request, read_stream_request
+from tocsin.wire.cloudevents.streamed import server_sent_event, socket_message
+
+BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
+CLOSING_S: Final = 0.7  # for answers in progress; the rest are cut off
+_POLL_S: Final = 0.01
+
+
+class HttpListener:
+    """A listener, and what answers each request."""
+
+    def __init__(
+        self,
+        node: Node,
+        soap: Answer,
+        directory: Directory,
+        performance: PerformanceService,
+        budget: ReceiveBudget | None = None,
+    ) -> None:
+        """Without the `budget` of other listeners it has one of its own."""
+        self._node = node
+        self._soap = soap
+        self._performance = performance
+        self._streams = FrameCache(server_sent_event)
+        self._sockets = FrameCache(socket_message)
+        self._boards = ProfileCaches()
+        self.long_lived: Mapping[str, MakeExchange] = {  # by the path of a GET
+            "/events/stream": self._event_stream,
+            "/events/socket": self._event_socket,
+            "/blackboard/stream": self._board_stream,
+            "/blackboard/socket": self._board_socket,
+        }
+        settings: HttpSettings = node.settings.http
+        self.server = HttpServer(
+            node.loop,
+            limits=settings,
+            event_limits=node.settings.event_limits(),
+            guard=Guard(on_loopback=is_loopback(settings.address), names=settings.names),
+            publish=node.port.submit,
+            exchange=self._exchange,
+            note=node.note,
+            budget=budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note),
+            per_peer_max=node.settings.limits.connections_per_peer_max,
+            heard_from=node.heard_from,
+        )
+        self._application = application(node, self.server, directory, performance)
+        self._server: asyncio.Server | None = None
+        self.host = ""
+        self.port = 0
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    async def open(self, address: str, tls: ssl.SSLContext | None) -> None:
+        self.host, port = host_and_port(address)
+        deadline_s = None if tls is None else self.server.limits.header_deadline_s
+        try:
+            self._server = await self._node.loop.create_server(
+                lambda: Connection(self.server),
+                self.host,
+                port,
+                backlog=BACKLOG,
+                ssl=tls,
+                ssl_handshake_timeout=deadline_s,
+            )
+        except (OSError, UnicodeError) as error:
+            raise BadSetting(
+                f"cannot listen on {address}: {why_not(error)}",
+                remedy="Choose another address with --http HOST:PORT; port 0 takes any free one.",
+            ) from None
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Take no more requests, let those in progress end, end streams."""
+        self.server.closing.set()
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self.server.connections):
+            connection.stop()
+        deadline_s = self._node.loop.time() + CLOSING_S
+        while self.server.connections and self._node.loop.time() < deadline_s:
+            await asyncio.sleep(_POLL_S)
+        for connection in list(self.server.connections):
+            connection.abort()
+        self.server.close()
+        await asyncio.sleep(0)
+
+    def _exchange(self, connection: Connection, request: Request) -> Exchange:
+        path = request.path
+        if request.method == b"GET" and path in self.long_lived:
+            return self.long_lived[path](connection, request)
+        if request.method == b"POST":
+            if is_soap_path(path):
+                return SoapExchange(connection, request, self._soap, self._base(request))
+            if path == "/gma" and wants_stream(request):
+                return FrameStream(connection, request, self._performance)
+        return AsgiExchange(connection, request, self._application)
+
+    def _event_stream(self, connection: Connection, request: Request) -> Exchange:
+        asked = read_stream_request(request.query, _last_event_id(request))
+        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
+        return EventStream(self._node.port, session, outlet, asked, self._streams)
+
+    def _board_stream(self, connection: Connection, request: Request) -> Exchange:
+        asked = read_board_request(request.query, _last_event_id(request))
+        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
+        return EventStream(self._node.port, session, outlet, asked, self._boards.of(asked))
+
+    def _event_socket(self, connection: Connection, request: Request) -> Exchange:
+        return EventSocket(
+            self._node.port,
+            socket_session(connection, request.headers),
+            self._socket_limits(self.server.event_limits.event_bytes_max),
+            SocketOutlet(connection),
+            _upgrade(request),
+            self._sockets,
+        )
+
+    def _board_socket(self, connection: Connection, request: Request) -> Exchange:
+        return BoardSocket(
+            self._node.port,
+            socket_session(connection, request.headers),
+            self._socket_limits(self.server.limits.body_bytes_max),  # a batch, as in a POST
+            SocketOutlet(connection),
+            _upgrade(request),
+            self._node.board,
+        )
+
+    def _socket_limits(self, message_bytes_max: int) -> SocketLimits:
+        server = self.server
+        return SocketLimits(server.event_limits, message_bytes_max, server.limits.pipelined_max)
+
+    def _base(self, request: Request) -> str:
+        """How the client reaches us: the start of the addresses that it is given."""
+        settings = self._node.settings.http
+        host = request.headers.get(b"host", b"").decode("latin-1") or self.address
+        return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"
+
+
+def _last_event_id(request: Request) -> str | None:
+    return request.headers.get(b"last-event-id", b"").decode("latin-1") or None
+
+
+def _upgrade(request: Request) -> UpgradeRequest:
+    return UpgradeRequest(request.target.decode("latin-1"), list(request.headers.items()))
+
+
+async def listen(
+    node: Node,
+    address: str,
+    soap: Answer,
+    directory: Directory,
+    performance: PerformanceService,
+    *,
+    tls: ssl.SSLContext | None = None,
+    budget: ReceiveBudget | None = None,
+) -> HttpListener:
+    """Open the HTTP listener of a node; `soap` answers what comes in as SOAP."""
+    listener = HttpListener(node, soap, directory, performance, budget)
+    await listener.open(address, tls)
+    return listener

@@ -54,36 +54,32 @@ $(SITE)/.made: requirements/docs.txt
 demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (STAY=1 keeps it running)
 	@$(BIN)/tocsin demo $(if $(STAY),--keep)
 
-# Each of three wait mostly for something else: Java, a command, a clock. Side by side they fit two
-# cores. Those of the pipeline give way, since the others go by the clock.
-COMMANDS := $(addprefix tests/,agent archive bench broker cli client crash integrations interop sim soap)
-test: check ## what CI runs: checks and all tests but the long ones
-	@mkdir -p out; rm -f out/test-*.log out/test-*.code; \
-	aside() { name=$$1; shift; ("$$@" >out/test-$$name.log 2>&1; echo $$? >out/test-$$name.code) & }; \
-	aside pipeline nice -n 5 $(BIN)/python -m pytest -m 'not slow' tests/pipeline; \
-	aside commands $(BIN)/python -m pytest -m 'not slow' $(COMMANDS); \
-	$(BIN)/python -m pytest -m 'not slow' --ignore=tests/pipeline $(addprefix --ignore=,$(COMMANDS)); \
-	others=$$?; wait; cat out/test-commands.log out/test-pipeline.log; \
-	exit $$((others | $$(cat out/test-commands.code) | $$(cat out/test-pipeline.code)))
+# Tests wait mostly for something else: Java, a command, a clock. Three processes keep two cores busy
+# (JOBS=1 for none beside another), and the checks run beside them.
+JOBS ?= 3
+CODE := src tests bench examples
+CHECKS := $(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check --quiet $(CODE) && $(BIN)/mypy \
+  && PYTHONPATH=src $(BIN)/lint-imports --no-cache
+PYTEST := $(BIN)/python -m pytest -m 'not slow' --numprocesses $(JOBS) --dist loadgroup --durations 20
+test: $(ENV) ## what CI runs: checks and all tests but the long ones
+	@mkdir -p out; { $(CHECKS); } >out/check.log 2>&1 & checks=$$!; \
+	$(PYTEST); tests=$$?; wait $$checks; checks=$$?; cat out/check.log; exit $$((tests | checks))
 
 # What everything else stands on, in a few minutes: for a second Python, or before a commit.
 CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py docs event matching store broker wire)
 test-core: $(ENV) ## the tests of the core alone, without the checks
-	@$(BIN)/python -m pytest -m 'not slow' $(CORE)
+	@$(PYTEST) $(CORE)
 
 test-all: check ## also the long proofs: 1,000 kills, 10,000 seeds
 	@$(BIN)/python -m pytest
 	@$(MAKE) --no-print-directory crash sim
 
 check: $(ENV) ## ruff, mypy --strict and the import contracts
-	@$(BIN)/ruff check src tests bench examples
-	@$(BIN)/ruff format --check --quiet src tests bench examples
-	@$(BIN)/mypy
-	@PYTHONPATH=src $(BIN)/lint-imports --no-cache
+	@$(CHECKS)
 
 format: $(ENV) ## let ruff mend what it can
-	@$(BIN)/ruff check --fix src tests bench examples
-	@$(BIN)/ruff format src tests bench examples
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
 
 bench: $(ENV) ## every benchmark beside its peer; tables, JSON and plots in out/ (QUICK=1 for a short one)
 	@$(BIN)/python bench/all.py $(if $(QUICK),--quick)

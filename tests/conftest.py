@@ -17,8 +17,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Commands wait for a broker that does not listen yet. Tests without one know that there is none.
 os.environ.setdefault("TOCSIN_BROKER_WAIT_S", "0")
 
-# Test rooms import their own small harnesses as `room.harness`.
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+
+# Tests import what they share by its own name.
+sys.path.insert(0, str(HERE))
+
+import prepared  # noqa: E402 - found by the line above
+
+prepared.use()
 
 # Deadlines are for machines of one's own; on a shared one they only make noise.
 settings.register_profile(
@@ -28,12 +34,24 @@ settings.load_profile("tocsin")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _keep_together(items)
+    _skip_without_java(items)
+
+
+def _keep_together(items: list[pytest.Item]) -> None:
+    """With `-n`, a file's tests share a process, and so its fixtures; and Spark starts once."""
+    for each in items:
+        group = "spark" if _is_of_pipeline(each) else str(each.path.relative_to(HERE))
+        each.add_marker(pytest.mark.xdist_group(group))
+
+
+def _is_of_pipeline(item: pytest.Item) -> bool:
+    return item.path.is_relative_to(HERE / "pipeline")
+
+
+def _skip_without_java(items: list[pytest.Item]) -> None:
     """Where Spark cannot run, what needs it is skipped, with what to install."""
-    needing = [
-        each
-        for each in items
-        if "pipeline" in each.path.parent.parts or each.get_closest_marker("java")
-    ]
+    needing = [each for each in items if _is_of_pipeline(each) or each.get_closest_marker("java")]
     if not needing:
         return
     from java_here import missing

@@ -6,11 +6,13 @@ import ast
 import re
 from pathlib import Path
 
+from docs.layers import pure
+
 ROOT = Path(__file__).parent.parent / "src" / "tocsin"
 SOURCES = {path.relative_to(ROOT): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
 TREES = {path: ast.parse(source) for path, source in SOURCES.items()}
 
-PURE = {"event", "wire", "matching", "delivery", "broker"}
+PURE = {name.removeprefix("tocsin.") for name in pure()}
 EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "base", "manager", "lib"}
 AMBIENT_CALLS = {"now", "utcnow", "today", "open", "print", "input"}
 

@@ -315,7 +315,7 @@ def cpu_s(*command: str) -> float:
 def test_pub_starts_in_a_few_times_what_python_itself_takes(arguments: list[str]) -> None:
     bare = cpu_s(sys.executable, "-c", "pass")
 
-    assert cpu_s(sys.executable, "-m", "tocsin", "pub", *arguments) <= 6 * bare
+    assert cpu_s(sys.executable, "-P", "-m", "tocsin", "pub", *arguments) <= 6 * bare
 
 
 def test_pub_loads_nothing_heavy() -> None:

@@ -241,3 +241,39 @@ def test_what_is_kept_for_a_consumer_expires_unless_it_is_renewed(
         (renewed,) = listing(broker, path, path, topic)
 
     assert made["created"] < made["expires"] < renewed["expires"]
+
+
+def test_a_stream_that_goes_silent_is_given_up_and_asked_for_again(monkeypatch) -> None:
+    monkeypatch.setattr("tocsin.client.incoming.live.STREAM_IDLE_S", 0.1)
+    monkeypatch.setattr("tocsin.client.incoming.live.POLL_S", 0.05)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: here\n\n"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(10)
+        events = Consumer("a", broker=f"http://127.0.0.1:{silent.getsockname()[1]}", timeout_s=5)
+        reading = threading.Thread(target=lambda: list(events))
+        reading.start()
+        opened = []
+        for _ in range(2):
+            opened.append(silent.accept()[0])
+            opened[-1].recv(10_000)
+            opened[-1].sendall(head)
+        events.close()
+        reading.join(5)
+        for each in opened:
+            each.close()
+
+    assert not reading.is_alive()
+
+
+@pytest.mark.parametrize("via", WAYS)
+def test_closing_from_another_task_ends_the_iteration(broker, topic, via) -> None:
+    async def consume() -> list:
+        events = AsyncConsumer(topic, via=via, broker=broker.url)
+        closing = asyncio.get_running_loop().call_later(
+            0.4, lambda: asyncio.ensure_future(events.close())
+        )
+        got = [event async for event in events]
+        closing.cancel()
+        return got
+
+    assert asyncio.run(asyncio.wait_for(consume(), 15)) == []

@@ -61,7 +61,7 @@ class Log:
         return WriterOptions(**{**usual, **changes})  # type: ignore[arg-type]
 
     def roll(self, *, now_s: float | None = None, **changes: object) -> Rolled:
-        with Roller(self.options(**changes), built_in()) as roller:
+        with Roller(self.options(**changes), self.store.reader(), built_in()) as roller:
             now_s = time.time() if now_s is None else now_s
             return roller.work(self.store.last_seq, now_s=now_s)
 

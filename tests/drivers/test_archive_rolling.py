@@ -166,7 +166,7 @@ def test_two_do_not_fill_one_archive(log: Log, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(rolling, "LOCK_WAIT_S", 0.0)
     log.write(3)
 
-    with Roller(log.options(), built_in()), pytest.raises(ArchiveInUse):
+    with Roller(log.options(), log.store.reader(), built_in()), pytest.raises(ArchiveInUse):
         log.roll()
 
     assert log.roll().through == 3
@@ -210,7 +210,9 @@ import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from tocsin.drivers.archive.messages import read_options
 from tocsin.drivers.archive.roller import Roller
 from tocsin.ontology import built_in
-with Roller(read_options(sys.argv[1].encode()), built_in()) as roller:
+from tocsin.store.reader import open_reader
+options = read_options(sys.argv[1].encode())
+with Roller(options, open_reader(options.log), built_in()) as roller:
     roller.work(10**9, now_s=time.time())
 """
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import add_file, as_table, ended, message
 from pipeline.sameness import rows
-from tocsin.pipeline.job import Job, run
+from tocsin.pipeline.job import Job, run, take_in
 from tocsin.pipeline.partials import dedup_index as known
 from tocsin.pipeline.partials.dedup_index import Keys, among, ordered_beside
 from tocsin.pipeline.partials.merged_state import compacted
@@ -105,10 +105,12 @@ def test_what_was_told_in_an_earlier_run_is_a_repetition(
 
 def test_keys_in_order_go_along_when_parts_become_one(ready: SparkSession, tmp_path: Path) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
-    state, after = State(tables), 1
+    state, after, job = State(tables), 1, Job(str(archive), tables)
     for ids in (range(30), range(30, 40)):
         after = _add(archive, after, ids)
-        run(ready, Job(str(archive), tables))
+        with state.held():
+            state.agree_on(job.window)
+            take_in(ready, state, job, lambda step: None)
     first, second = state.partials()
     (kept,) = first.files("keys")
     number = ordered_beside(kept).stat().st_ino

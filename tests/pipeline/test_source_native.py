@@ -82,7 +82,7 @@ def test_what_a_query_does_not_ask_for_is_not_read(
 
     query = events(native_spark, tmp_path).where("run = 'run-1'").select("facts.ExitCode")
 
-    assert "ReadSchema: struct<run:string,told:struct<ExitCode:" in plan(query)
+    assert "ReadSchema: struct<run:string,facts:struct<ExitCode:" in plan(query)
     assert "PushedFilters: [IsNotNull(run), EqualTo(run,run-1)]" in plan(query)
     assert query.count() == 10
 
@@ -355,7 +355,7 @@ def test_what_cannot_be_asked_for_is_refused_with_what_can(
     refused("through is 3, before after, which is 5", after=5, through=3)
     with pytest.raises(IllegalArgumentException, match="the schema has seq as string"):
         native_spark.read.format("tocsin").schema("seq string").load(str(tmp_path))
-    for promised in ("subject string not null", "told struct<ExitCode: bigint not null>"):
+    for promised in ("subject string not null", "facts struct<ExitCode: bigint not null>"):
         with pytest.raises(IllegalArgumentException, match="is never null, and in an archive"):
             native_spark.read.format("tocsin").schema(promised).load(str(tmp_path))
     with pytest.raises(IllegalArgumentException, match="where the events are"):
@@ -364,7 +364,7 @@ def test_what_cannot_be_asked_for_is_refused_with_what_can(
 
 def test_a_schema_of_ones_own_chooses_columns(native_spark: SparkSession, tmp_path: Path) -> None:
     add_sealed(tmp_path, 1, 9)
-    reader = native_spark.read.format("tocsin").schema("run string, told struct<ExitCode:bigint>")
+    reader = native_spark.read.format("tocsin").schema("run string, facts struct<ExitCode:bigint>")
 
     found = reader.load(str(tmp_path))
 

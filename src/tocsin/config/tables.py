@@ -83,6 +83,7 @@ class SoapTcpSettings:
 class LogSettings:
     """[log]: where events are kept, how safely and for how long."""
 
+    store: str = "sqlite"  # by name or URL; memory is gone with the process, others are plugins
     directory: str = "tocsin-data"
     synchronous: str = "FULL"  # NORMAL may lose the last acknowledged events in a power cut
     retain_age_s: float = 7.0 * DAY_S
@@ -212,6 +213,18 @@ class PegasusSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class DialectSettings:
+    """[dialects]: protocols that other packages add, and where they listen."""
+
+    listen: tuple[str, ...] = ()  # each as name=host:port
+
+    def by_name(self) -> dict[str, str]:
+        """Where each shall listen."""
+        pairs = (entry.partition("=") for entry in self.listen)
+        return {name.strip(): address.strip() for name, _, address in pairs}
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set."""
 
@@ -228,6 +241,7 @@ class Settings:
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     pipeline: PipelineSettings = field(default_factory=PipelineSettings)
     pegasus: PegasusSettings = field(default_factory=PegasusSettings)
+    dialects: DialectSettings = field(default_factory=DialectSettings)
 
     def broker_options(self) -> BrokerOptions:
         """The core's own options type."""
@@ -260,6 +274,7 @@ class Settings:
             "soap_tcp.address": self.soap_tcp.address,
             "pegasus.address": self.pegasus.address,
         }
+        wanted |= {f"dialects.listen, {k}": each for k, each in self.dialects.by_name().items()}
         return {setting: address for setting, address in wanted.items() if address != OFF}
 
     def event_limits(self) -> Limits:

@@ -15,12 +15,11 @@ from tocsin.broker.effects import Commit
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.state import CLOCK
-from tocsin.config import LogSettings
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.stores import note_loss
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.stored import Append, StateChange
 from tocsin.store.directory import LOG_NAME
-from tocsin.store.loss import Loss
 from tocsin.store.mark import MARK_SUFFIX
 from tocsin.store.reach import retention_reach as retention_reach
 from tocsin.store.store import Store
@@ -126,14 +125,6 @@ class Readers:
             reader.close()
 
 
-def open_store(log: LogSettings, notes: Notes) -> Store:
-    """The log of a data directory, to be written; says what it lost that was to be expected."""
-    store = Store.open(log.directory, synchronous=log.synchronous)
-    if store.loss is not None:
-        _note_loss(notes, log.directory, store.loss)
-    return store
-
-
 def accept_losses(directory: str, notes: Notes) -> None:
     """Go on without what the logs of this directory lack. Numbers are not given twice."""
     for place in (Path(directory), Path(directory) / BOXES_DIRECTORY):
@@ -141,7 +132,7 @@ def accept_losses(directory: str, notes: Notes) -> None:
             store = Store.open(place, accept_loss=True)
             store.close()
             if store.loss is not None:
-                _note_loss(notes, str(place), store.loss)
+                note_loss(notes, str(place), store.loss)
 
 
 def accept_the_clock(directory: str) -> None:
@@ -153,12 +144,3 @@ def accept_the_clock(directory: str) -> None:
                 store.commit(Append(), StateChange(cursors={CLOCK: time.time_ns()}))
             finally:
                 store.close()
-
-
-def _note_loss(notes: Notes, directory: str, loss: Loss) -> None:
-    notes(
-        "warning",
-        f"the log in {directory}: {loss.words}; the next event gets number {loss.through + 1}",
-        after=loss.after,
-        through=loss.through,
-    )

@@ -15,32 +15,25 @@ from dataclasses import replace
 
 import uvloop
 
-from tocsin.config import OFF, Settings, is_loopback
+from tocsin.broker.log import EventStore
+from tocsin.config import Settings, is_loopback
 from tocsin.drivers.archive.archiver import open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.disk import accept_losses, accept_the_clock, open_store
-from tocsin.drivers.frames.datagrams import DatagramListener
-from tocsin.drivers.frames.datagrams import listen as listen_datagrams
-from tocsin.drivers.frames.listener import FramesListener, performance_service
-from tocsin.drivers.frames.listener import listen as listen_frames
+from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
+from tocsin.drivers.disk import accept_losses, accept_the_clock
+from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.connection_limiter import long_lived_max
-from tocsin.drivers.http.listener import HttpListener, listen
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.listener import PegasusListener, listener_limits
-from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.soap_tcp.door import SoapTcpDoor
-from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.stores import SQLITE, open_store, store_name
 from tocsin.drivers.tls import door_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.services.directory.directory import Directory, Offering
-from tocsin.services.performance.service import Addresses, PerformanceService
-from tocsin.services.performance.session import ARCHIVE
-from tocsin.store.store import Store
+from tocsin.services.performance.service import Addresses
 from tocsin.wire.directory.entry import Kind, Registration
 
 # The writer's thread gets the interpreter back after at most this long, not after the default
@@ -49,7 +42,7 @@ SWITCH_INTERVAL_S = 0.0005
 
 ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # every address of this machine
 
-# Of the descriptors we may have; the log and the other doors need the rest.
+# Of the descriptors we may have; the log and the other listeners need the rest.
 SINKS_SHARE = 0.5
 HTTP_SHARE = 0.25
 FRAMES_SHARE = 0.15
@@ -61,7 +54,6 @@ PEGASUS_SHARE = 0.02
 COLLECT_AFTER = (20_000, 20, 100)
 
 Ready = Callable[[dict[str, object]], None]
-Doors = dict[str, HttpListener | FramesListener | DatagramListener | SoapTcpDoor | PegasusListener]
 
 
 def run(
@@ -136,7 +128,7 @@ def note_room(settings: Settings, note: Callable[..., None]) -> None:
 
 
 async def _serve(
-    settings: Settings, store: Store, ready: Ready, notes: Notes, tls: ssl.SSLContext | None
+    settings: Settings, store: EventStore, ready: Ready, notes: Notes, tls: ssl.SSLContext | None
 ) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
@@ -146,88 +138,31 @@ async def _serve(
     directory = Directory(node.port)
     soap = SoapServices(node)
     performance = performance_service(node)
-    doors: Doors = {}
+    listeners: Listeners = {}
     try:
         node.monitor = open_monitor(node.port, node.settings)
-        node.archiver = open_archiver(node, directory)
-        await _open(doors, node, soap, directory, performance, tls)
+        if store_name(settings.log) == SQLITE:  # it is written by a process that opens the files
+            node.archiver = open_archiver(node, directory)
+        budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
+        ours = BuiltIn(node, soap, directory, performance)
+        await open_dialects(
+            DialectContext(node.port, settings, tls, budget, node.note, ours, listeners=listeners)
+        )
+        _list_ourselves(node, performance.addresses, directory)
     except BaseException:
-        await _close(doors, node, soap)
+        await _close(listeners, node, soap)
         raise
     note_room(settings, node.note)
     gc.freeze()  # what the start made stays; no collection need look at it again
-    addresses = {name: door.address for name, door in doors.items() if name != "datagrams"}
+    addresses = {name: each.address for name, each in listeners.items() if name != "datagrams"}
     node.listeners = addresses
     ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
     waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    await _close(doors, node, soap)
+    await _close(listeners, node, soap)
     return _exit_code(node.failure)
-
-
-async def _open(
-    doors: Doors,
-    node: Node,
-    soap: SoapServices,
-    directory: Directory,
-    performance: PerformanceService,
-    tls: ssl.SSLContext | None,
-) -> None:
-    """Open the doors, and put each in its place as soon as it is open."""
-    settings = node.settings
-    budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-    doors["http"] = await listen(
-        node, settings.http.address, soap.answer, directory, performance, tls=tls, budget=budget
-    )
-    node.address = doors["http"].address
-    await _open_frames(doors, node, performance, tls, budget)
-    _list_ourselves(node, performance.addresses, directory)
-    if not settings.soap_tcp.is_off:
-        doors["soap_tcp"] = await listen_soap_tcp(
-            soap.answer,
-            settings.soap_tcp.address,
-            settings.soap_tcp,
-            node.note,
-            tls=tls,
-            budget=budget,
-            per_peer_max=settings.limits.connections_per_peer_max,
-            heard_from=node.heard_from,
-        )
-    if not settings.pegasus.is_off:
-        doors["pegasus"] = await listen_pegasus(
-            node,
-            settings.pegasus.address,
-            listener_limits(settings.pegasus),
-            tls=tls,
-            budget=budget,
-        )
-
-
-async def _open_frames(
-    doors: Doors,
-    node: Node,
-    service: PerformanceService,
-    tls: ssl.SSLContext | None,
-    budget: ReceiveBudget,
-) -> None:
-    settings = node.settings.frames
-    if not settings.is_off:
-        frames = await listen_frames(node, service, settings.address, tls=tls, budget=budget)
-        doors["frames"] = frames
-        if settings.udp and tls is None:  # where TLS is wanted, nothing is said in clear
-            doors["datagrams"] = await listen_datagrams(node, service, frames.address)
-    if settings.archive != OFF:
-        doors["archive"] = await listen_frames(
-            node, service, settings.archive, name="archive", roles=ARCHIVE, tls=tls, budget=budget
-        )
-    service.addresses = Addresses(
-        frames=_address(doors, "frames"),
-        archive=_address(doors, "archive"),
-        udp="datagrams" in doors,
-        tls=tls is not None,
-    )
 
 
 def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> None:
@@ -248,13 +183,9 @@ def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> N
             directory.list_own(registration, events)
 
 
-def _address(doors: Doors, name: str) -> str | None:
-    return doors[name].address if name in doors else None
-
-
-async def _close(doors: Doors, node: Node, soap: SoapServices) -> None:
+async def _close(listeners: Listeners, node: Node, soap: SoapServices) -> None:
     node.stopping = True
-    await asyncio.gather(*(door.close() for door in doors.values()))
+    await asyncio.gather(*(each.close() for each in listeners.values()))
     await soap.close()
     if node.archiver is not None:
         await node.archiver.close()

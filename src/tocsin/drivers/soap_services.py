@@ -12,10 +12,11 @@ from typing import Final
 from tocsin.access.decision import Decide, allow_all
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
-from tocsin.drivers.disk import BOXES_DIRECTORY, open_store
+from tocsin.drivers.disk import BOXES_DIRECTORY
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import check_not_ourselves
+from tocsin.drivers.stores import open_store
 from tocsin.errors import TocsinError
 from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions

@@ -13,7 +13,7 @@ from typing import Final
 
 from tocsin.archive.catalog import GRACE_S, Catalog
 from tocsin.broker.log import StoreReader
-from tocsin.drivers.archive.house import House
+from tocsin.drivers.archive.host import ArchiveHost
 from tocsin.drivers.archive.messages import Failed, Roll, Rolled, WriterOptions
 from tocsin.drivers.archive.sampler import DeliverySampler
 from tocsin.drivers.archive.writer_process import WriterProcess
@@ -35,7 +35,7 @@ DIRECTORY: Final = "archive"  # in the data directory, unless the settings say o
 class Archiver:
     """Fills the archive of one broker."""
 
-    def __init__(self, node: House, directory: Directory) -> None:
+    def __init__(self, node: ArchiveHost, directory: Directory) -> None:
         self._node = node
         settings = node.settings
         self._wanted = settings.archive
@@ -332,7 +332,7 @@ def archive_directory(data: str, named: str) -> Path:
     return Path(named) if named else Path(data) / DIRECTORY
 
 
-def open_archiver(node: House, directory: Directory) -> Archiver | None:
+def open_archiver(node: ArchiveHost, directory: Directory) -> Archiver | None:
     """The archive of a node, filled from now on; none if its settings want none. On the loop."""
     if not node.settings.archive.enabled:
         return None

@@ -20,13 +20,12 @@ from tocsin.archive.last_event import last_event
 from tocsin.archive.parquet_writer import make_folder
 from tocsin.archive.record import to_batch
 from tocsin.archive.retention import RetentionLimits, remove_expired
-from tocsin.broker.log import Page
+from tocsin.broker.log import OpenReader, Page
 from tocsin.drivers.archive.messages import Rolled, WriterOptions
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.errors.archive import ArchiveInUse, other_log
 from tocsin.event.stored import Stored
 from tocsin.ontology import Vocabulary
-from tocsin.store.reader import open_reader
 
 PAGE_EVENTS: Final = 10_000
 PAGE_BYTES_MAX: Final = 16 << 20
@@ -41,10 +40,10 @@ LOCK_POLL_S: Final = 0.1
 class Roller:
     """One archive, filled from one log."""
 
-    def __init__(self, options: WriterOptions, vocabulary: Vocabulary) -> None:
+    def __init__(self, options: WriterOptions, reader: OpenReader, vocabulary: Vocabulary) -> None:
         self._options = options
         self._facts_reader = FactsReader(vocabulary)
-        self._reader = open_reader(options.log)
+        self._reader = reader
         self._lock = lock_archive(options.directory)
         limits = SealLimits(options.seal_bytes, options.seal_age_s)
         self.writer = ArchiveWriter(options.directory, limits)

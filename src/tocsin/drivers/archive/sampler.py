@@ -9,7 +9,7 @@ from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.drivers.archive.house import House
+from tocsin.drivers.archive.host import ArchiveHost
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.filter_format import format_filter
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 class DeliverySampler:
     """Gathers rows until somebody takes them."""
 
-    def __init__(self, node: House, directory: Directory) -> None:
+    def __init__(self, node: ArchiveHost, directory: Directory) -> None:
         self._node = node
         self._marks: dict[str, tuple[Any, ...]] = {}  # how each one was when it was last noted
         self._rows: dict[str, list[Row]] = {DELIVERIES: [], DEADLETTERS: [], DISCOVERIES: []}

@@ -34,6 +34,7 @@ from tocsin.drivers.site_ontology import use_ontology
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveOfAnotherLog
 from tocsin.ontology import in_use
+from tocsin.store.reader import open_reader
 
 NICENESS: Final = 10  # whoever publishes goes first
 WAKE_S: Final = 60.0  # how often rows that wait are looked at when nothing is asked
@@ -80,7 +81,7 @@ class Child:
     def _roll(self, task: Roll) -> Rolled | Failed:
         try:
             if self._roller is None:
-                self._roller = Roller(self._options, in_use())
+                self._roller = Roller(self._options, open_reader(self._options.log), in_use())
             rolled = self._roller.work(
                 task.through,
                 now_s=time.time(),

@@ -1,4 +1,4 @@
-"""House: what the archive needs of the node that it is a part of."""
+"""ArchiveHost: what the archive needs of the process that runs the broker."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tocsin.config import Settings
 T = TypeVar("T")
 
 
-class House(Protocol):
-    """A node, as far as the archive goes."""
+class ArchiveHost(Protocol):
+    """A broker with its loop, settings and log."""
 
     loop: asyncio.AbstractEventLoop
     settings: Settings

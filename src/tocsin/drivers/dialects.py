@@ -157,7 +157,7 @@ async def open_pegasus(context: DialectContext) -> Mapping[str, Listener]:
     listener = await listen_pegasus(
         context.built_in.node,
         settings.address,
-        door_limits(settings),
+        listener_limits(settings),
         tls=context.tls,
         budget=context.budget,
     )

@@ -1,4 +1,4 @@
-"""The one door through which XML of strangers comes in: `parse`.
+"""The only XML parser for untrusted input: `parse`.
 
 No document type, so no entities; nothing is fetched; depth and attributes have limits here, names
 (50,000 bytes) and single texts (10 MB) have libxml2's. How large a whole document may be is for the
@@ -8,7 +8,7 @@ always an element and a text is never cut in two by a comment.
 Most messages are small and plain, and pay for counting two characters and nothing more.
 
 libxml2 keeps every distinct name it has met in a dictionary of the thread, and at some 100 MB takes
-no new ones any more: a stranger who sends nothing but new names would close this door for ever.
+no new ones any more: a stranger who sends nothing but new names would block the parser for ever.
 lxml cannot drop them, so the dictionary is exchanged after every `NAMES_BYTES_MAX` of XML.
 """
 

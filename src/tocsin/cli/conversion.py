@@ -20,7 +20,7 @@ from tocsin.cli.captured import Captured, captured
 from tocsin.client.soap.notifications import HOLDERS, notifications
 from tocsin.client.soap.outgoing import with_sender
 from tocsin.client.soap.refused import is_fault
-from tocsin.client.soap.versions import speech
+from tocsin.client.soap.versions import versions_of
 from tocsin.errors import BadEvent, BadSetting
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
@@ -229,7 +229,7 @@ def write_event(
     spec = SOAP_FORMS.get(form)
     if spec is None:
         raise BadSetting(f"there is no form {form!r}", remedy=f"Choose one of {', '.join(FORMS)}.")
-    spoken = speech(spec, soap, addressing)
+    spoken = versions_of(spec, soap, addressing)
     is_eventing = spec.startswith("wse")
     terms = SoapTerms(
         spec=spec, soap=spoken.soap, wsa=spoken.wsa, form="raw" if is_eventing else "wrapped"

@@ -100,7 +100,7 @@ class WseClient(SoapClient):
         return self._ask_of(asked)
 
     def _ask_of(self, message: say.Message, *, repeatable: bool = False) -> Ask:
-        return Ask(action(message), write(message, self._caller.speech.wsa), repeatable)
+        return Ask(action(message), write(message, self._caller.versions.wsa), repeatable)
 
     def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
         told = read(envelope)

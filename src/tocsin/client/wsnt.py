@@ -132,7 +132,7 @@ class WsntClient(SoapClient):
             raise self._has_no("address that is notified of a subscription's end")
 
     def _ask_of(self, message: say.Request, *, repeatable: bool = False) -> Ask:
-        wsa = self._caller.speech.wsa or USUAL_WSA[self.spec]
+        wsa = self._caller.versions.wsa or USUAL_WSA[self.spec]
         body = write(message, self.spec, wsa)  # first: it says which words a version has not
         return Ask(wording_of(message, self.spec).request_action, body, repeatable)
 

@@ -239,9 +239,9 @@ def _write(wanted: Filter) -> object:
             return {"xpath": expression}
         case XPath(expression, namespaces, on, soap, wsa):
             versions = {"soap": soap, "wsa": wsa}
-            told = {key: text for key, text in versions.items() if text != _XPATH_DEFAULTS[key]}
+            given = {key: text for key, text in versions.items() if text != _XPATH_DEFAULTS[key]}
             bound = {"namespaces": dict(namespaces)} if namespaces else {}
-            return {"xpath": {"expression": expression, **bound, "on": on, **told}}
+            return {"xpath": {"expression": expression, **bound, "on": on, **given}}
         case TopicIs(pattern):
             return {"topic": str(pattern)}
         case Not(part):

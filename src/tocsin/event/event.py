@@ -1,4 +1,4 @@
-"""Event: the one form in which every door hands an event in and every dialect takes it out."""
+"""Event: the one form of an event, between all endpoints and all formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True, omit_defaults=False):
 
     `topic` is a valid topic path or empty. `time` is the RFC 3339 text that was published.
     `extensions` are the CloudEvents extension attributes other than `topic`; `attributes` are typed
-    values that a door other than CloudEvents brought (units, accuracy). `data` is kept to the byte
+    values of protocols other than CloudEvents (units, accuracy). `data` is kept to the byte
     and parsed only when a filter asks for what is in it.
 
     The order of the fields is the stored form: add new ones at the end, with a default.
@@ -76,7 +76,7 @@ def visible(event: Event) -> Mapping[str, Value]:
 
     Context attributes win over extensions, extensions over typed attributes, and those over the
     top-level scalar (or value-with-unit) members of a JSON object, or the elements of an XML
-    document, sent as data. A door that brought typed attributes has read the document already.
+    document, sent as data. A protocol that brought typed attributes has read the document already.
     """
     seen = content(event)
     seen.update(context(event))

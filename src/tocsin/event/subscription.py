@@ -34,12 +34,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     secret: str | None = None  # Standard Webhooks signing secret, never shown again
     attempts: int | None = None  # answered refusals before an event is a dead letter
     timeout_s: float | None = None  # how long the sink may take to answer
-    backlog: int | None = None  # waiting events kept; the oldest are dropped past it, and told
+    backlog: int | None = None  # waiting events kept; the oldest are dropped past it, and counted
     backlog_age_s: float | None = None  # how old a waiting event may become before it is dropped
 
 
 class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a consumer of Web-services notifications is spoken to: as its subscription spoke to us.
+    """How notifications are written for a Web-services consumer: as in its subscription.
 
     Specification, SOAP version and addressing version are independent of each other.
     """
@@ -50,7 +50,7 @@ class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     form: str = "wrapped"  # wrapped, raw, acked (PushWithAck), events (WS-Management), pull
     references: str = ""  # header blocks for every message to the consumer, ready to send
     manager: str = ""  # where the subscription is managed: goes into references we send
-    end_to: str | None = None  # who is told when it ends before its time
+    end_to: str | None = None  # who is notified when it ends before its time
     end_references: str = ""
     filter_xml: str = ""  # as it was asked for, to show it as a resource property
     box: bool = False  # its consumer is a message box of this broker
@@ -73,7 +73,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     state: State = State.ACTIVE
     reason: str | None = None  # why it is pending or paused, if the broker decided so
     rate_per_minute: int | None = None  # what the sink allowed in its handshake
-    soap: SoapTerms | None = None  # of one that came through the SOAP door
+    soap: SoapTerms | None = None  # of one that was made by SOAP
 
 
 class Wanted(msgspec.Struct, frozen=True):

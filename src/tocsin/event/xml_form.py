@@ -89,9 +89,9 @@ def event_xml(event: Event) -> bytes:
             exact["extensions"][name] = value
     for name, attribute in event.attributes.items():
         exact["attributes"][name] = _plain(attribute)
-    told = {kind: values for kind, values in exact.items() if values}
-    if told:
-        parts.append(f'<exact xmlns="{EXACT}">{escaped(json.dumps(told))}</exact>')
+    exact_values = {kind: values for kind, values in exact.items() if values}
+    if exact_values:
+        parts.append(f'<exact xmlns="{EXACT}">{escaped(json.dumps(exact_values))}</exact>')
     if event.data is not None:
         parts.append(_data(event.data, event.datacontenttype))
     parts.append("</ce:event>")
@@ -238,12 +238,16 @@ def _read_data(element: etree._Element) -> bytes:
 
 def _read_exact(element: etree._Element) -> Mapping[str, Mapping[str, object]]:
     try:
-        told = json.loads(_text(element), object_pairs_hook=_members, parse_constant=_refused)
+        exact_values = json.loads(
+            _text(element), object_pairs_hook=_members, parse_constant=_refused
+        )
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or not all(isinstance(each, dict) for each in told.values()):
+        exact_values = None
+    if not isinstance(exact_values, dict) or not all(
+        isinstance(each, dict) for each in exact_values.values()
+    ):
         raise BadEvent("the exact values are not the JSON that we write", remedy=_REMEDY)
-    return told
+    return exact_values
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -257,23 +261,25 @@ def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _checked_texts(told: Mapping[str, object]) -> dict[str, str]:
+def _checked_texts(exact_values: Mapping[str, object]) -> dict[str, str]:
     return {
         name: value
-        for name, value in told.items()
+        for name, value in exact_values.items()
         if name in CONTEXT_NAMES and isinstance(value, str)
     }
 
 
-def _checked_scalars(told: Mapping[str, object]) -> dict[str, Scalar]:
+def _checked_scalars(exact_values: Mapping[str, object]) -> dict[str, Scalar]:
     return {
-        name: value for name, value in told.items() if isinstance(value, (bool, int, float, str))
+        name: value
+        for name, value in exact_values.items()
+        if isinstance(value, (bool, int, float, str))
     }
 
 
-def _checked_values(told: Mapping[str, object]) -> dict[str, Value]:
-    found: dict[str, Value] = dict(_checked_scalars(told))
-    for name, value in told.items():
+def _checked_values(exact_values: Mapping[str, object]) -> dict[str, Value]:
+    found: dict[str, Value] = dict(_checked_scalars(exact_values))
+    for name, value in exact_values.items():
         if isinstance(value, dict) and (quantity := Quantity.from_mapping(value)) is not None:
             found[name] = quantity
     return found

@@ -1,7 +1,7 @@
 """What an event is called where names are XML names: its type, as a namespace and a local name.
 
 A type that is a URI is cut before its last part; any other type is a name in a namespace of ours,
-with `_xHHHH_` for each character that a name cannot have. Either way the type can be told again.
+with `_xHHHH_` for each character that a name cannot have. Either way the type can be recovered.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def name_of_type(text: str) -> tuple[str, str]:
 
 
 def escaped_name(text: str) -> str:
-    """A name that any text can be told by; what is a name stays as it is."""
+    """An XML name from which the text can be recovered; a valid name stays as it is."""
     if "_x" not in text and is_xml_name(text):
         return text
     marked = _ESCAPED.sub(lambda found: f"_x005F_{found[0][1:]}", text)

@@ -71,9 +71,9 @@ class FrameCutter:
         if not size:
             return BadFrame("a frame of length 0 came", remedy="Send a message in every frame.")
         if head in _HTTP_BEGINS or head[:3] == b"\x16\x03\x01":
-            spoken = "TLS" if head[0] == 0x16 else "HTTP"
+            protocol = "TLS" if head[0] == 0x16 else "HTTP"
             return BadFrame(
-                f"{spoken} came on a port for length-prefixed frames",
+                f"{protocol} came on a port for length-prefixed frames",
                 remedy="Send it to the port for that protocol.",
             )
         return BadFrame(

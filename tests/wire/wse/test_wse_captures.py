@@ -13,7 +13,7 @@ from tocsin.wire.soap.addressing import read_addressing
 from tocsin.wire.soap.delivery import face, message
 from tocsin.wire.soap.envelope import read_envelope
 from tocsin.wire.soap.names import WSA2005, WSA200408, WSN10, XPATH10
-from tocsin.wire.soap.speech import Speech
+from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.deliver import pieces
 from tocsin.wire.wse.filters import to_filters
 from tocsin.wire.wse.messages import (
@@ -29,7 +29,7 @@ from tocsin.wire.wse.messages import (
 from tocsin.wire.wse.read import read
 
 CAPTURES = Path(__file__).parent.parent.parent / "captures" / "ws"
-ANYWHERE = Speech("1.1", WSA2005)
+ANYWHERE = Versions("1.1", WSA2005)
 
 
 def captured(name: str) -> Message | None:

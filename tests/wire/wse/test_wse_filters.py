@@ -17,13 +17,13 @@ from tocsin.wire.soap.names import (
     XPATH10,
     XPATH10_WSE11,
 )
-from tocsin.wire.soap.speech import Speech
 from tocsin.wire.soap.times import NS_PER_S, read_expiry, write_expiry
+from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.expiry import LEASE_NS_DEFAULT, LEASE_NS_MAX, granted
 from tocsin.wire.wse.filters import ACTIONS_MAX, to_filters
 from tocsin.wire.wse.messages import Expression, Filter
 
-SPEECH = Speech("1.2", WSA2005)
+VERSIONS = Versions("1.2", WSA2005)
 NOW_NS = 1_800_000_000 * NS_PER_S
 WQL = "http://schemas.microsoft.com/wbem/wsman/1/WQL"
 DPWS = "http://docs.oasis-open.org/ws-dd/ns/dpws/2009/01/Action"
@@ -31,7 +31,7 @@ P = (("p", "urn:p"),)
 
 
 def filters(text: str, dialect: str = "", spec: str = "wse04", **parts: Expression) -> list[object]:
-    return to_filters(Filter(Expression(text, dialect, P), **parts), spec, SPEECH)
+    return to_filters(Filter(Expression(text, dialect, P), **parts), spec, VERSIONS)
 
 
 def refused(text: str, dialect: str = "", spec: str = "wse04", **parts: Expression) -> str | None:
@@ -42,7 +42,7 @@ def refused(text: str, dialect: str = "", spec: str = "wse04", **parts: Expressi
 
 
 def test_without_a_filter_everything_is_wanted() -> None:
-    assert to_filters(None, "wse04", SPEECH) == []
+    assert to_filters(None, "wse04", VERSIONS) == []
 
 
 def test_in_2004_an_xpath_may_look_at_the_envelope_as_it_will_be_sent() -> None:

@@ -19,7 +19,7 @@ from tocsin.wire.soap.addressing import (
 from tocsin.wire.soap.envelope import Envelope, http_headers, read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.multipart import envelope_in
-from tocsin.wire.soap.speech import Speech
+from tocsin.wire.soap.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Patience:
 class Caller:
     """Asks services in one SOAP and one addressing version."""
 
-    def __init__(self, speech: Speech, patience: Patience) -> None:
-        self.speech = speech
+    def __init__(self, versions: Versions, patience: Patience) -> None:
+        self.versions = versions
         self.patience = patience
         self.line = Line()
 
@@ -51,7 +51,7 @@ class Caller:
         self, ask: Ask, to: EndpointReference, *, patience: Patience | None = None
     ) -> Envelope | None:
         """The answer, None if it is empty; SoapRefused if it is a fault."""
-        wsa = self.speech.wsa
+        wsa = self.versions.wsa
         header = write_headers(
             wsa,
             action=ask.action,
@@ -60,7 +60,7 @@ class Caller:
             reply_to=anonymous(wsa) if wsa else None,
         )
         body = write_envelope(
-            self.speech.soap, header=header + reference_headers(to, wsa), body=ask.body
+            self.versions.soap, header=header + reference_headers(to, wsa), body=ask.body
         )
         return self.send(to.address, body, ask.action, repeatable=ask.repeatable, patience=patience)
 
@@ -78,7 +78,7 @@ class Caller:
         response = self.line.post(
             url,
             envelope,
-            http_headers(self.speech.soap, action),
+            http_headers(self.versions.soap, action),
             timeout_s=allowed.answer_s,
             patience_s=allowed.again_s,
             repeatable=repeatable,

@@ -21,7 +21,7 @@ from tocsin.client.soap.outgoing import Delivery, envelope_of, outgoing_event
 from tocsin.client.soap.reception import Reception
 from tocsin.client.soap.renewals import Renewals
 from tocsin.client.soap.subscription import Expires, Status, Subscription
-from tocsin.client.soap.versions import choice, speech
+from tocsin.client.soap.versions import choice, versions_of
 from tocsin.client.soap.wish import LEASE, Granted, Wish, written
 from tocsin.errors import BadSetting, NotInSpecification, TocsinError
 from tocsin.wire.soap.addressing import EndpointReference
@@ -63,7 +63,7 @@ class SoapClient(ABC):
     ) -> None:
         self.url = service_url(broker)
         self.spec = spec
-        self._caller = Caller(speech(spec, soap, addressing), Patience(timeout_s, patience_s))
+        self._caller = Caller(versions_of(spec, soap, addressing), Patience(timeout_s, patience_s))
         self._listen = listen
         self._advertise = advertise
         self._lock = Lock()
@@ -109,7 +109,7 @@ class SoapClient(ABC):
             event,
             spec=self.spec,
             form=self._form(raw),
-            speech=self._caller.speech,
+            versions=self._caller.versions,
             to=target,
             delivery=self._delivery,
         )

@@ -14,8 +14,8 @@ from tocsin.wire.soap.addressing import EndpointReference, epr_content, referenc
 from tocsin.wire.soap.delivery import Pieces, face, message
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE
-from tocsin.wire.soap.speech import Speech
 from tocsin.wire.soap.topics import TopicName, topic_context, topic_name
+from tocsin.wire.soap.versions import Versions
 
 Delivery = Callable[[Sequence[Event], SoapTerms], Pieces]
 
@@ -59,13 +59,15 @@ def envelope_of(
     *,
     spec: str,
     form: str,
-    speech: Speech,
+    versions: Versions,
     to: EndpointReference,
     delivery: Delivery,
 ) -> tuple[bytes, str]:
     """The message that tells a consumer of the event, and its action."""
-    references = reference_headers(to, speech.wsa).decode()
-    terms = SoapTerms(spec=spec, soap=speech.soap, wsa=speech.wsa, form=form, references=references)
+    references = reference_headers(to, versions.wsa).decode()
+    terms = SoapTerms(
+        spec=spec, soap=versions.soap, wsa=versions.wsa, form=form, references=references
+    )
     pieces = with_sender(delivery([event], terms), event, terms)
     return message(face(terms, to.address), pieces), pieces.action
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from tocsin.errors import BadSetting
 from tocsin.wire.soap.names import USUAL_WSA, WSA_NAMESPACES
-from tocsin.wire.soap.speech import Speech
+from tocsin.wire.soap.versions import Versions
 
 NO_ADDRESSING: Final = "none"
 _ADDRESSING: Final = {
@@ -33,9 +33,9 @@ def choice(what: str, text: str, known: Mapping[str, str]) -> str:
     return found
 
 
-def speech(spec: str, soap: str | None, addressing: str | None) -> Speech:
+def versions_of(spec: str, soap: str | None, addressing: str | None) -> Versions:
     """How to speak: what is not said is as the specification is usually spoken."""
     version = choice("SOAP version", soap or _USUAL_SOAP[spec], {"1.1": "1.1", "1.2": "1.2"})
     if addressing is None or addressing in _ADDRESSING.values():
-        return Speech(version, USUAL_WSA[spec] if addressing is None else addressing)
-    return Speech(version, choice("WS-Addressing version", addressing, _ADDRESSING))
+        return Versions(version, USUAL_WSA[spec] if addressing is None else addressing)
+    return Versions(version, choice("WS-Addressing version", addressing, _ADDRESSING))

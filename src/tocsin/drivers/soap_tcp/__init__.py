@@ -1,1 +1,1 @@
-"""The SOAP.TCP door: SOAP envelopes in DIME messages on a plain TCP connection, as in WSE."""
+"""The SOAP.TCP listener: SOAP envelopes in DIME messages on a plain TCP connection, as in WSE."""

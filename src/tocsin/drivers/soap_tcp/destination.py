@@ -1,4 +1,4 @@
-"""Whom an envelope is for: on this door no request line tells, only the header To."""
+"""The destination of an envelope: SOAP.TCP has no request line, only the header To."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_PATH = "/soap"
 
 
 def path_and_query(envelope: bytes) -> tuple[str, str]:
-    """The path and query that the header To names, or else the path of the door itself.
+    """The path and query that the header To names, or else the default path.
 
     An envelope that cannot be read names nothing here; who answers it says what is wrong with it.
     """
@@ -35,7 +35,7 @@ def _of_address(address: str) -> tuple[str, str]:
     except ValueError:
         return DEFAULT_PATH, ""
     ours = parts.path == DEFAULT_PATH or parts.path.startswith(f"{DEFAULT_PATH}/")
-    # A path of ours counts by whatever way it was handed out. Of other addresses only this door's
+    # A path of ours counts by whatever way it was handed out. Of other addresses only our
     # own scheme names a place here: "anonymous" is an address with a path, too.
     if ours or (parts.scheme.lower() == SCHEME and parts.path not in ("", "/")):
         return parts.path, parts.query

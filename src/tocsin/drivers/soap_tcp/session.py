@@ -1,4 +1,4 @@
-"""Session: one connection of the SOAP.TCP door. Messages are answered one by one, in order.
+"""Session: one connection of the SOAP.TCP listener. Messages are answered one by one, in order.
 
 While one is answered nothing more is read, so a client that sends faster than we store is slowed
 down by TCP itself, and what waits here is bounded.
@@ -131,8 +131,8 @@ class Session:
             self._receipts.add(answer.receipt, self._writer.transport)
         if not answer.body:
             return
-        spoken = "1.2" if answer.content_type.startswith(CONTENT_TYPES["1.2"]) else "1.1"
-        self._writer.write(envelope_message(spoken, answer.body))
+        version = "1.2" if answer.content_type.startswith(CONTENT_TYPES["1.2"]) else "1.1"
+        self._writer.write(envelope_message(version, answer.body))
         try:
             async with asyncio.timeout(self._limits.stalled_reader_s):
                 await self._writer.drain()

@@ -21,9 +21,9 @@ from tocsin.services.soap.paths import place_of
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.names import SPEC_OF, USUAL_WSA, WSE04, WSE11
-from tocsin.wire.soap.speech import Speech
 from tocsin.wire.soap.times import EXPIRES_NS_MAX, write_expiry
 from tocsin.wire.soap.topics import topic_filters
+from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.expiry import granted
 from tocsin.wire.wse.faults import (
     fault_for,
@@ -109,7 +109,7 @@ class EventingService:
         end_to = self._end_to(request, asked)
         expiry = granted(asked.spec, asked.expires, now_ns, best_effort=asked.best_effort)
         wsa = consumer.wsa if consumer is not None else _wsa_of_answer(request, None, asked.spec)
-        filters = to_filters(asked.filter, asked.spec, Speech(request.speech.soap, wsa))
+        filters = to_filters(asked.filter, asked.spec, Versions(request.versions.soap, wsa))
         topic = place_of(request.call.path).topic
         if asked.filter is None and topic is not None:
             filters = topic_filters(topic, {}, "concrete", names_only=True)
@@ -123,7 +123,7 @@ class EventingService:
             expires_ns=expiry.expires_ns,
             soap=SoapTerms(
                 spec=asked.spec,
-                soap=request.speech.soap,
+                soap=request.versions.soap,
                 wsa=wsa,
                 form=form,
                 references="" if consumer is None else reference_headers(consumer, wsa).decode(),

@@ -105,7 +105,7 @@ class BoxService:
         token = await self._mailboxes.create(request.session)
         reference = pullpoint.box_reference(request.address("boxes", token), token)
         return Reply(
-            pullpoint.created(reference, request.speech.wsa),
+            pullpoint.created(reference, request.versions.wsa),
             pullpoint.response_action(pullpoint.CREATE),
         )
 

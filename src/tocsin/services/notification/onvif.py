@@ -105,7 +105,7 @@ class OnvifService:
         return _answer(events.CREATE, made)
 
     async def pull(self, request: Request) -> Reply:
-        """What waits, or comes within the time; and the lease begins anew."""
+        """What waits, or comes within the time. Renews the lease."""
         asked = events.read_pull(request.element)
         box = self._port.view_box(request.session, _id(request)).subscription
         await self._renew(request, box, asked.timeout_ns)

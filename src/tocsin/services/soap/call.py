@@ -12,7 +12,7 @@ from tocsin.errors import TocsinError
 from tocsin.services.soap.receipt import Receipt
 from tocsin.wire.soap.addressing import Addressing
 from tocsin.wire.soap.envelope import Envelope
-from tocsin.wire.soap.speech import Speech
+from tocsin.wire.soap.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Request:
     call: SoapCall
     envelope: Envelope
     addressing: Addressing
-    speech: Speech
+    versions: Versions
     element: etree._Element  # the body's first element
     name: tuple[str, str]  # its namespace and local name
     resource: str | None  # what it is about: the id in the path, or in a header that we gave out

@@ -47,7 +47,7 @@ from tocsin.wire.soap.fault import (
 from tocsin.wire.soap.multipart import envelope_of_package, is_multipart
 from tocsin.wire.soap.names import SOAP_VERSIONS, WSA_NAMESPACES, WSRM10, WSRM11
 from tocsin.wire.soap.specifications import is_onvif_service
-from tocsin.wire.soap.speech import Speech
+from tocsin.wire.soap.versions import Versions
 
 ENVELOPE_BYTES_MAX: Final = 8 << 20
 UNRELIABLE: Final = UNDERSTOOD - {WSRM10, WSRM11}  # where no sequences are kept
@@ -150,7 +150,7 @@ class Dispatcher:
             call=call,
             envelope=envelope,
             addressing=addressing,
-            speech=Speech(envelope.soap, addressing.wsa),
+            versions=Versions(envelope.soap, addressing.wsa),
             element=content,
             name=name,
             resource=place.resource or identifier(envelope),

@@ -1,4 +1,4 @@
-"""What clients ask a service before anything else: what it is, and how it is spoken to."""
+"""What clients ask a service before anything else: what it is, and which messages it takes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def box_event(token: str, message: BoxMessage, event_id: str) -> Event:
         try:
             held[_TOPIC], extensions = topic_context(message.topic)
         except BadTopic:
-            extensions = {}  # no topic that could be told; the message is kept all the same
+            extensions = {}  # no usable topic; the message is stored all the same
         held.update(extensions)
     return Event(
         id=event_id,

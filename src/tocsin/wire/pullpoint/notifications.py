@@ -1,6 +1,6 @@
 """What a pull point hands out: notification messages of version 1.3, whatever was sent to it.
 
-Those inside a Notify of 1.3 are passed on as they were. Older ones are told again in 1.3, and a
+Those inside a Notify of 1.3 are passed on as they were. Older ones are written in 1.3, and a
 message that is no Notify is the content of a notification of its own.
 """
 
@@ -40,10 +40,10 @@ def notification_messages(message: BoxMessage) -> list[bytes]:
         return cut_out(whole, found)
     if name in _OLDER:
         try:
-            told = read_notify(whole, root).messages
+            messages = read_notify(whole, root).messages
         except SoapFault:  # a Notify that is none is handed on as whatever it is
             return [_told(message.body, message)]
-        return [notification_message(each.payload, each.topic, each.producer) for each in told]
+        return [notification_message(each.payload, each.topic, each.producer) for each in messages]
     return [_told(payload, message) for payload in _payloads(whole, root, name)]
 
 

@@ -90,7 +90,7 @@ _COUNT: Final = etree.XPath("count(.//*)")
 
 
 def _split(tag: object) -> tuple[str, str]:
-    assert isinstance(tag, str), "the XML door lets no comments and no instructions in"
+    assert isinstance(tag, str), "safexml leaves out comments and processing instructions"
     if tag[:1] != "{":
         return "", tag
     namespace, _, name = tag[1:].partition("}")
@@ -114,7 +114,7 @@ def first_element(parent: Element) -> Element | None:
 
 
 def elements(parent: Element) -> list[Element]:
-    """The children; all of them are elements, as the XML door leaves the rest out."""
+    """The children; all of them are elements, since safexml leaves out the rest."""
     return list(parent)
 
 

@@ -1,4 +1,4 @@
-"""Faults: one condition, told in the caller's SOAP version."""
+"""Faults: one condition, written in the caller's SOAP version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_SOAP11 = {"Sender": "Client", "Receiver": "Server"}
 
 
 class SoapFault(Exception):
-    """What went wrong, as a SOAP peer wants to be told. `detail` is XML, ready to send."""
+    """What went wrong, with what a SOAP peer needs to know. `detail` is XML, ready to send."""
 
     def __init__(
         self,

@@ -10,15 +10,12 @@ from __future__ import annotations
 from urllib.parse import quote
 
 import msgspec
-from lxml import etree
 
 from tocsin import safexml
 from tocsin.event.event import Event
 from tocsin.event.xml_form import CLOUDEVENTS, event_from_xml, payload_xml
 from tocsin.event.xml_name import name_uri
 from tocsin.wire.soap.topics import TopicName, topic_context
-
-Element = etree._Element
 
 XML_TYPE = "application/xml"
 UNNAMED_SOURCE = "/soap"

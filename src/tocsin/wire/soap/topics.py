@@ -118,7 +118,7 @@ def topic_context(topic: TopicName) -> tuple[str, dict[str, str]]:
 
 
 def topic_of(event: Event) -> TopicName | None:
-    """The topic as a Web-services consumer is told it."""
+    """The topic as a Web-services consumer gets it."""
     if not event.topic:
         return None
     sent = event.extensions.get("wstopic")

@@ -77,7 +77,7 @@ def topic_header(event: Event, spec: str) -> bytes:
 
 
 def heartbeat(terms: SoapTerms, message_id: str) -> Pieces:
-    """That nothing happened, to one who asked to be told (WS-Management)."""
+    """A heartbeat of WS-Management: nothing happened."""
     beat = Events((Notify(b"", HEARTBEAT_ACTION),))
     body = write(beat) if terms.form == "events" else b""
     return Pieces(HEARTBEAT_ACTION, _headers(terms, HEARTBEAT_ACTION, message_id), body)

@@ -15,8 +15,8 @@ from tocsin.wire.soap.names import (
     XPATH10,
     XPATH10_WSE11,
 )
-from tocsin.wire.soap.speech import Speech
 from tocsin.wire.soap.topics import dialect_kind, topic_filters
+from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.faults import bad_filter, dialect_unavailable, empty_filter
 from tocsin.wire.wse.messages import Expression, Filter
 
@@ -37,31 +37,31 @@ _NAMES_ENVELOPE: Final = re.compile(r"\bEnvelope\b")
 _NEVER: Final = re.compile(r"false\s*\(\s*\)")
 
 
-def to_filters(wanted: Filter | None, spec: str, speech: Speech) -> Filters:
+def to_filters(wanted: Filter | None, spec: str, versions: Versions) -> Filters:
     """Filters that must all hold; a SoapFault for a dialect or a text that is not understood.
 
-    `speech` is how notifications are sent: the envelope that an XPath may look at is such a one.
+    `versions` is how notifications are sent: the envelope that an XPath may look at is such a one.
     """
     if wanted is None:
         return []
     expression = wanted.expression
     try:
         if expression.dialect == TOPIC_AND_XPATH:
-            return _topic_and_content(wanted, spec, speech)
-        return _one(expression, spec, speech)
+            return _topic_and_content(wanted, spec, versions)
+        return _one(expression, spec, versions)
     except TocsinError as error:
         raise bad_filter(spec, f"{error.problem}. {error.remedy}", detail_of(error)) from None
 
 
-def _one(expression: Expression, spec: str, speech: Speech) -> Filters:
+def _one(expression: Expression, spec: str, versions: Versions) -> Filters:
     if expression.dialect in _XPATHS:
-        return [_xpath(expression, spec, speech)]
+        return [_xpath(expression, spec, versions)]
     if expression.dialect in DPWS_ACTIONS:
         return [_actions(expression, spec)]
     return _topics(expression, spec)
 
 
-def _topic_and_content(wanted: Filter, spec: str, speech: Speech) -> Filters:
+def _topic_and_content(wanted: Filter, spec: str, versions: Versions) -> Filters:
     """The original's pair; either half may lack."""
     if wanted.topic is None and wanted.content is None:
         raise bad_filter(spec, "the filter has neither a TopicExpression nor a MessageContent")
@@ -71,7 +71,7 @@ def _topic_and_content(wanted: Filter, spec: str, speech: Speech) -> Filters:
     if wanted.content is not None:
         if wanted.content.dialect not in _XPATHS:
             raise dialect_unavailable(spec, wanted.content.dialect, DIALECTS)
-        found.append(_xpath(wanted.content, spec, speech))
+        found.append(_xpath(wanted.content, spec, versions))
     return found
 
 
@@ -86,7 +86,7 @@ def _topics(expression: Expression, spec: str) -> Filters:
     return topic_filters(expression.text, scope, kind, names_only=dialect == TOPICS10_SIMPLE)
 
 
-def _xpath(expression: Expression, spec: str, speech: Speech) -> object:
+def _xpath(expression: Expression, spec: str, versions: Versions) -> object:
     """2004/08 looks at the envelope, its users mean the payload: both are tried. In 2011/03 the
     format of delivery is no concern of a filter, so it sees the payload alone."""
     text = expression.text
@@ -98,7 +98,7 @@ def _xpath(expression: Expression, spec: str, speech: Speech) -> object:
     }
     if spec == "wse11" and not _NAMES_ENVELOPE.search(text):
         return {"xpath": {**found, "on": "payload"}}
-    return {"xpath": {**found, "on": "envelope", "soap": speech.soap, "wsa": speech.wsa}}
+    return {"xpath": {**found, "on": "envelope", "soap": versions.soap, "wsa": versions.wsa}}
 
 
 def _actions(expression: Expression, spec: str) -> object:

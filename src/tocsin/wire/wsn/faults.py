@@ -86,7 +86,7 @@ _LIFETIME_OPERATIONS: Final = frozenset({Operation.RENEW, Operation.UNSUBSCRIBE}
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The faults of one version, told at one moment."""
+    """The faults of one version, with one timestamp."""
 
     spec: str
     now_ns: int

@@ -1,4 +1,4 @@
-"""Faults of WS-BrokeredNotification; what it has from WS-BaseNotification is told by that."""
+"""Faults of WS-BrokeredNotification; those of WS-BaseNotification are in `wire/wsn`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OLDER: Final[Mapping[str, str]] = {"UnacceptableInitialTerminationTimeFault": F
 
 
 class BrokeredFaults(Faults):
-    """The faults of one version, told at one moment."""
+    """The faults of one version, with one timestamp."""
 
     __slots__ = ()
 

@@ -18,7 +18,7 @@ NOT_EVALUATED: Final = "QueryEvaluationErrorFault"
 
 
 class PropertyFaults(Faults):
-    """The faults of one version, told at one moment."""
+    """The faults of one version, with one timestamp."""
 
     __slots__ = ()
 

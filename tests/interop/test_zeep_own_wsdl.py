@@ -194,7 +194,9 @@ def test_every_operation_of_ws_management_pull(broker: Served) -> None:
     caller.call(
         "DataSource12", "ReleaseOp", EnumerationContext=context, at=answer["SubscriptionManager"]
     )
-    assert {name for _, name in caller.called} == {op.name for _, op in wsdl_calls.operations("wsman")}
+    assert {name for _, name in caller.called} == {
+        op.name for _, op in wsdl_calls.operations("wsman")
+    }
 
 
 def test_every_operation_of_ws_notification_1_3(broker: Served, sink: Sink) -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.cli.captured import captured
-from tocsin.cli.conversion import FORMS, SOAP_FORMS, read_message, write_event
+from tocsin.cli.convert.capture import captured
+from tocsin.cli.convert.conversion import FORMS, SOAP_FORMS, read_message, write_event
 from tocsin.cli.main import run
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event

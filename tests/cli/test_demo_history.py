@@ -10,7 +10,7 @@ from engine_streams import SHARED, check, fold
 from java_here import without_java
 from recordings.make_demo_messages import all_messages
 from tocsin.cli.demo import history
-from tocsin.cli.demo.stage import Stage
+from tocsin.cli.demo.context import DemoContext
 from tocsin.ontology import built_in
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -47,9 +47,9 @@ def test_without_java_the_scene_says_what_to_install_and_the_demo_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without_java(monkeypatch, tmp_path)
-    stage = Stage(tmp_path, quiet=False)
+    stage = DemoContext(tmp_path, quiet=False)
 
-    history.play(stage)
+    history.run(stage)
 
     assert "Install Java 17 or newer" in capsys.readouterr().out
     assert "none was found" in stage.results["history"]["left_out"]
@@ -61,8 +61,8 @@ def test_the_broker_answers_from_tables_that_spark_made_of_its_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("pyspark")
-    with Stage(tmp_path / "data", quiet=False, stays=True) as stage:
-        history.play(stage)
+    with DemoContext(tmp_path / "data", quiet=False, stays=True) as stage:
+        history.run(stage)
 
     found = stage.results["history"]
     assert found["learned"]["through"] >= found["messages"] == 1_121

@@ -115,7 +115,7 @@ def test_nothing_is_destroyed_until_an_operator_accepts_the_clock(directory: Pat
     assert figures["jump_s"] > 29 * 86_400
     assert "tocsin clock accept" in running[0]["message"]
     assert "tocsin clock accept" in broker.said()
-    assert "believed" in said
+    assert "accepted" in said
     assert left == {"box"}
     assert after == {"ok": True, "reasons": []}
 

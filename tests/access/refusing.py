@@ -25,8 +25,8 @@ from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.door import PegasusDoor
-from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.pegasus.listener import PegasusListener
+from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.door import SoapTcpDoor
 from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
@@ -43,7 +43,7 @@ class Refusing:
 
     node: Node
     http: HttpListener
-    pegasus: PegasusDoor
+    pegasus: PegasusListener
     soap: SoapServices
     soap_tcp: SoapTcpDoor
     directory: Directory

@@ -1,4 +1,4 @@
-"""Members: what the archive keeps of a message beside its bytes, typed, one member a concept.
+"""Facts: what the archive keeps of a message beside its bytes, typed, one member a concept.
 
 They are made from the table of rules and from nothing else, and read by the same functions that
 the live fold uses: an engine that folds the archive has no text left to interpret. A concept of a

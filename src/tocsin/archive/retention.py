@@ -1,4 +1,4 @@
-"""Letting go: which sealed files an archive need not keep, by age and by size."""
+"""Retention: which sealed files an archive need not keep, by age and by size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TableBuilder: from the state that stands to a new edition of every table.
+"""TableBuilder: from the merged state to a new version of every table.
 
 Each step is a function from DataFrame to DataFrame. What several steps need is written once and
 read again: a table on disk, with the columns that a step asks for, is read faster than it is made.

@@ -1,4 +1,4 @@
-"""Places: where an archive may be and where tables may go, by what their addresses say."""
+"""Where an archive may be and where tables may go, by what their addresses say."""
 
 from __future__ import annotations
 

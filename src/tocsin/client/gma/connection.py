@@ -25,7 +25,7 @@ from tocsin.wire.gma.write import write
 
 FRAME_S_MAX: Final = 30.0  # for a message to come whole once it has begun
 STALLED_S_MAX: Final = 60.0  # for a peer to read something when much waits for it
-CLOSE_S_MAX: Final = 5.0  # for what was said last to be read
+CLOSE_S_MAX: Final = 5.0  # for what was sent last to be read
 UNREAD_BYTES_MAX: Final = 256 * 1024  # in our buffer, besides the kernel's; more is held back
 TURN_S_MAX: Final = 0.005  # for the requests of one peer, while others wait
 _TLS_ALERT: Final = b"\x15\x03"  # the begin of what TLS says to who does not speak it
@@ -38,13 +38,13 @@ log = logging.getLogger("tocsin.gma")
 
 
 class Owner(Protocol):
-    """Whose connection it is, and who is told what happens on it."""
+    """Whose connection it is, and who is called when something happens on it."""
 
     def opened(self) -> None:
-        """It is there. With TLS that may never be, and then nothing more is told."""
+        """It is there. With TLS that may never be, and then nothing more is called."""
 
     def received(self, received: Received) -> None:
-        """The peer said something."""
+        """The peer sent something."""
 
     def has_room(self) -> None:
         """The peer has read on: what was held back can be sent."""
@@ -100,7 +100,7 @@ class PeerConnection(asyncio.Protocol):
         self._held: set[str] = set()  # reasons not to read
         self._was_heard = False
         self.is_clogged = False
-        self.message_bytes = 0  # of the one that is being told
+        self.message_bytes = 0  # of the one that is being handled
 
     @property
     def is_open(self) -> bool:
@@ -150,7 +150,7 @@ class PeerConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self, why: str) -> None:
-        """Close after what was said is read, or not read in time."""
+        """Close after what was sent is read, or not read in time."""
         if self._why is None:
             self._why = why
             if self._transport is not None:

@@ -29,7 +29,7 @@ Result = One | Sequence[One]
 
 
 class Failed(NamedTuple):
-    """What consumers are told where no event could be made."""
+    """What consumers are sent where no event could be made."""
 
     error: str
     detail: str
@@ -52,8 +52,8 @@ class EncodedEvent:
     def sampled_by(self, parameters: Collection[str]) -> Event:
         """The event as a rate sees it: what differs in a parameter is of another source."""
         event = self._opened().event
-        told = {name: event.attributes[name] for name in parameters if name in event.attributes}
-        return replace(event, source=f"{event.source} {told!r}") if told else event
+        values = {name: event.attributes[name] for name in parameters if name in event.attributes}
+        return replace(event, source=f"{event.source} {values!r}") if values else event
 
     def _opened(self) -> Seen:
         if self._seen is None:
@@ -112,6 +112,6 @@ def _event(name: EventName, found: One, host: str, now: str) -> PerformanceEvent
 
 
 def failed(error: Exception | SystemExit) -> Failed:
-    """An error as consumers are told of it."""
+    """An error as consumers are sent it."""
     detail = str(error)[:DETAIL_CHARS_MAX] or "no more is known"
     return Failed(type(error).__name__, FORBIDDEN.sub("\ufffd", detail))

@@ -95,7 +95,7 @@ class Feed:
         return len(self._outbox)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until everything has arrived, or is sent where that is never told; False if not."""
+        """Wait until everything arrived, or is sent if nothing is acknowledged; False if not."""
         deadline = time.monotonic() + timeout_s
         with suppress(RuntimeError, TimeoutError):
             self._thread.ask(_nothing(), timeout_s)  # what was emitted before this has come in
@@ -158,8 +158,8 @@ class Feed:
 
     def agreed(self, remote: RemoteSubscription) -> None:
         self._remote = remote
-        said = remote.subscription.agreed
-        self._answers = bool(said and said.acknowledge)
+        agreed = remote.subscription.agreed
+        self._answers = bool(agreed and agreed.acknowledge)
         self.comes_back = self._answers
         if self.state == REFUSED and self._source is not None:
             self._source.start()

@@ -21,7 +21,7 @@ class Arrival(NamedTuple):
     event: PerformanceEvent | None
     size: int
     seq: int | None = None
-    taken: Callable[[], None] | None = None  # told when the program has it
+    taken: Callable[[], None] | None = None  # called when the program has it
 
 
 class Inbox:
@@ -44,7 +44,7 @@ class Inbox:
         self._error: TocsinError | None = None
 
     def put(self, arrival: Arrival) -> bool:
-        """Add it; False if nothing more should come until `has_room` is told."""
+        """Add it; False if nothing more should come until `has_room` is called."""
         with self._changed:
             if self._ended:
                 return True

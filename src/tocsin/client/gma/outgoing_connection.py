@@ -65,8 +65,8 @@ class RemoteSubscription:
         self.subscription = subscription
         self.flights: set[str] = set()
         self.was_ended = False  # by the peer
-        self.detail: str | None = None  # what the peer said when it agreed
-        # What the peer said to it; False if the connection was closed before it said anything.
+        self.detail: str | None = None  # of the reply in which the peer agreed
+        # Whether the peer agreed; False if the connection was closed before it replied.
         self.replied: asyncio.Future[bool | BrokerRefused] = loop.create_future()
         self.gone: asyncio.Future[str] = loop.create_future()
 
@@ -91,7 +91,7 @@ class RemoteSubscription:
 
     @property
     def message_bytes(self) -> int:
-        """Of the message that is being told."""
+        """Of the message that is being handled."""
         return self._outgoing.connection.message_bytes
 
     def send_event(self, content: bytes, number: str | None) -> None:
@@ -118,7 +118,7 @@ class RemoteSubscription:
         self._outgoing.connection.abort(why)
 
     def leave(self) -> asyncio.Future[m.Reply | None] | None:
-        """Take leave; the reply to it, if the peer has to be told."""
+        """Take leave; the reply to it, if the peer has to be notified."""
         return self._outgoing.part(self)
 
     def end(self, why: str, outcome: bool | BrokerRefused = False) -> None:
@@ -140,7 +140,7 @@ class Home(Protocol):
 
 
 class OutgoingConnection:
-    """Of the loop's thread alone. `is_plain`: no filter is said on it."""
+    """Of the loop's thread alone. `is_plain`: no filter is sent on it."""
 
     def __init__(self, home: Home, conversation: c.Conversation, *, is_plain: bool) -> None:
         self._home = home

@@ -39,7 +39,7 @@ def cannot_reach(address: PeerAddress, why: object, remedy: str = _LISTENS) -> C
 
 
 def refused(address: PeerAddress, detail: str | None) -> BrokerRefused:
-    """What a peer said no with."""
+    """The error for a refusal of a peer."""
     found = _OURS.fullmatch(detail or "")
     if found is not None:
         problem, code, remedy = found.groups()

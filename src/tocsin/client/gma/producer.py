@@ -106,7 +106,7 @@ class Producer:
 
     @property
     def dropped(self) -> int:
-        """Events that consumers lost because they read too slowly; each of them was told."""
+        """Events that consumers lost by reading too slowly; each of them was sent an error."""
         return self._consumer_peers.dropped
 
     @property
@@ -290,8 +290,8 @@ class Producer:
         host = self._offers.host or socket.gethostname()
         address = self._consumer_peers.address.seen_as(host)
         events = entry_events(self._offers.all())
-        told = None if address.is_loopback and not is_near else str(address)
-        return Listed(name or address.authority, told, host, events, attributes)
+        shown = None if address.is_loopback and not is_near else str(address)
+        return Listed(name or address.authority, shown, host, events, attributes)
 
     def _emitted(self, offer: Offer, made: list[EncodedEvent], size: int) -> None:
         self._gate.leave(size)

@@ -72,12 +72,12 @@ class Subscription:
 
     @property
     def detail(self) -> str | None:
-        """What the producer said when it agreed, if it said anything."""
+        """The detail in the reply of the producer, if there is one."""
         return self._receiver.detail
 
     @property
     def error(self) -> str | None:
-        """What the producer said last in place of an event."""
+        """The last error that the producer sent in place of an event."""
         return self._receiver.error
 
     @property
@@ -168,15 +168,15 @@ class SubscriptionReceiver:
         )
 
     def agreed(self, remote: RemoteSubscription) -> None:
-        said = remote.subscription.agreed
+        agreed = remote.subscription.agreed
         self._remote = remote
         self.detail = remote.detail
         self._was_agreed = True
         self._lost_s = None
-        self._filters_here = self._wanted is not None and not (said and said.filtered)
-        self.comes_back = bool(said and said.context)
-        if self._after is None and said is not None:
-            self._after = said.after
+        self._filters_here = self._wanted is not None and not (agreed and agreed.filtered)
+        self.comes_back = bool(agreed and agreed.context)
+        if self._after is None and agreed is not None:
+            self._after = agreed.after
         if self._first is not None and not self._first.done():
             self._first.set_result(None)
 

@@ -338,7 +338,7 @@ class GmaConnection(asyncio.Protocol):
         self._owner.answered(TAKEN, b"", b"")
 
     def _refuse_soon(self, reason: str) -> None:
-        """Whoever sends is told later, never while it is sending."""
+        """Whoever sends is called later, never while it is sending."""
         self._timer = self._loop.call_soon(self._refuse, reason)
 
     def _refuse(self, reason: str) -> None:

@@ -39,7 +39,7 @@ class Goodbye(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """What there is to say has been said: wait for the answers."""
+        """All goodbyes are sent: wait for the answers."""
         self._others.add(self)
         self._transport.set_protocol(self)
         self._timer = loop.call_later(GOODBYE_S, self.abort)

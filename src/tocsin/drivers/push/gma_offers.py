@@ -1,4 +1,4 @@
-"""Offers: which names of events a consumer was offered on one connection, and what it said."""
+"""Offers: which names of events a consumer was offered on one connection, and what it answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Offer = tuple[str, EventName]
 
 
 class Offers:
-    """Makes, finds and ends them; what is to be said for that is returned."""
+    """Makes, finds and ends them; the messages to send for that are returned."""
 
     def __init__(self, conversation: c.Conversation) -> None:
         self._conversation = conversation
@@ -46,21 +46,21 @@ class Offers:
 
     def make(self, offer: Offer) -> list[m.Message]:
         self._ended.pop(offer, None)
-        said: list[m.Message] = []
+        messages: list[m.Message] = []
         if len(self._open) >= NAMES_MAX:
             _, unused = self._open.popitem(last=False)
-            said.append(self._conversation.unsubscribe(unused))
+            messages.append(self._conversation.unsubscribe(unused))
         feed, name = offer
         options = m.Options(role=c.PRODUCER, acknowledge=feed)
         request, _ = self._conversation.subscribe(m.Parameters(name), options=options)
         self._asked[offer] = request.request_id
-        return [*said, request]
+        return [*messages, request]
 
     def accepted(self, subscription: c.Subscription) -> None:
         self._open[self.answered(subscription)] = subscription
 
     def answered(self, subscription: c.Subscription) -> Offer:
-        """The consumer said something to this one; it is not asked any more."""
+        """The consumer answered to this one; it is not asked any more."""
         options = subscription.options
         assert options is not None, "every offer of ours says what we are"
         assert options.acknowledge is not None, "and how its events are numbered"

@@ -1,4 +1,4 @@
-"""Known: which of some events were there before, without reading the keys of all that ever were.
+"""Which events were seen before, without reading the keys of all that ever were.
 
 Beside each file of keys in the state stands the same in order, made when it is first asked for:
 

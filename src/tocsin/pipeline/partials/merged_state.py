@@ -1,7 +1,7 @@
-"""Standing: what all parts of the state say together, and how they become fewer parts.
+"""The state of all parts merged, and the compaction of parts.
 
-Nearly all that was folded before is not spoken of again. So only those attempts and runs are
-folded anew of which a later part tells, and the rest is taken as it stands.
+Nearly all that was folded before does not change later. So only those attempts and runs are
+folded again of which a later part tells, and the rest is taken as it stands.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def merged_attempts(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes)
     if len(parts) == 1:
         return read_attempts(spark, parts).drop(HASH, CELLS)
     again, untouched = _touched_by(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
-    anew = attempt_rows(folded(attempt_cells(again), "activity", sizes.partitions))
-    return untouched.drop(HASH, CELLS).unionByName(anew)
+    rebuilt = attempt_rows(folded(attempt_cells(again), "activity", sizes.partitions))
+    return untouched.drop(HASH, CELLS).unionByName(rebuilt)
 
 
 def merged_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> DataFrame:
@@ -44,12 +44,12 @@ def merged_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> 
     if len(parts) == 1:
         return read(spark, parts, "runs")
     again, untouched = _touched_by(read(spark, parts[:1], "runs"), read(spark, parts[1:], "runs"))
-    anew = folded(again.drop(HASH), "run", sizes.partitions)
-    return untouched.unionByName(anew.select(*untouched.columns))
+    rebuilt = folded(again.drop(HASH), "run", sizes.partitions)
+    return untouched.unionByName(rebuilt.select(*untouched.columns))
 
 
 def _touched_by(first: DataFrame, later: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What is to be folded anew, because a later part tells of it; and the rest of the first."""
+    """What is to be folded again, because a later part tells of it; and the rest of the first."""
     hashes = later.select(HASH).distinct()
     again = first.join(hashes, HASH, "left_semi").unionByName(later)
     return again, first.join(hashes, HASH, "left_anti")
@@ -81,8 +81,8 @@ def _gather_all(
 ) -> PartialFacts:
     again, untouched = _touched_by(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
     write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
-    anew = spark.read.schema(untouched.schema).parquet(on_this_disk(place / "a"))
-    write(untouched.unionByName(anew), place / "attempts", None)
+    rebuilt = spark.read.schema(untouched.schema).parquet(on_this_disk(place / "a"))
+    write(untouched.unionByName(rebuilt), place / "attempts", None)
     shutil.rmtree(place / "a")
     write(merged_runs(spark, parts, sizes), place / "runs", None)
     for name in ("keys", "quarantine", "notes", "events", TURNS):

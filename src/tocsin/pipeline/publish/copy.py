@@ -1,4 +1,4 @@
-"""Sending: the edition that stands, copied out to where others read it.
+"""The current version of the tables, copied to where others read it.
 
 It is made and published here first. If it cannot be copied, it stands here all the same, and the
 next run tries again, whether or not there is anything new.

@@ -1,4 +1,4 @@
-"""Reading: the records of an archive, wherever it is, as far as the tables do not have them yet."""
+"""The records of an archive, wherever it is, that the tables do not have yet."""
 
 from __future__ import annotations
 

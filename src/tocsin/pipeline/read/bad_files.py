@@ -1,4 +1,4 @@
-"""BadFileSearch: what to do about a file of the archive over which Spark gave up.
+"""BadFileSearch: which file of the archive made Spark fail, and whether it is damaged.
 
 It may be damaged, it may have been merged into another meanwhile, Spark may not know how to read
 it, or it may be none of its doing: a disk that fails, a worker that does not see the archive. Only

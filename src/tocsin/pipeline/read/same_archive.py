@@ -1,4 +1,4 @@
-"""Origin: whether an archive is still the one that the tables were made of.
+"""Whether an archive is still the one that the tables were made of.
 
 A log that was begun anew numbers its events from one again. That it has fewer than before shows
 it at once; when it has caught up, only the events themselves do.

@@ -1,4 +1,4 @@
-"""FileChecks: whether files of an archive are what their names say, looked at once each."""
+"""FileChecks: whether files of an archive are what their names say, each checked once."""
 
 from __future__ import annotations
 

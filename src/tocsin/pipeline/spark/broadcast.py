@@ -1,4 +1,4 @@
-"""Few: rows that are few, kept in memory and sent to where the many are.
+"""Broadcast: small tables that are kept in memory and sent to every task.
 
 Joined in any other way, every one of the many rows would be written, sorted and read again.
 """

@@ -1,4 +1,4 @@
-"""Together: several queries at a time. Planning one leaves the cores idle that another can use."""
+"""Several queries at a time: planning one leaves cores idle that another can use."""
 
 from __future__ import annotations
 

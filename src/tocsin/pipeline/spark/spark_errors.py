@@ -1,4 +1,4 @@
-"""Plainly: what Spark could not do, in one line, with its cause and with what to do about it."""
+"""Errors of Spark in one line, with their cause and what to do about it."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class Subscribers:
 
     def _move(self) -> None:
         record = self._any(Kind.PUSH)
-        if record is not None:
+        if record is not None and not any("/boxes/" in str(sink) for sink in record.sink.now()):
             self._change(record, Change(sink=self._draw_sink(is_soap=record.is_soap)))
 
     def _reconfigure(self) -> None:

@@ -93,7 +93,7 @@ class Conversation:
         self._former: OrderedDict[str, None] = OrderedDict()  # our ids of what ended
         # Requests that wait no longer, with the subscription that was asked for.
         self._given_up: OrderedDict[str, Subscription | None] = OrderedDict()
-        self._forgot = False  # one of these, so that a reply to it cannot be told from one to none
+        self._forgot = False  # one of these: a reply to it looks like one to no request
 
     @property
     def subscriptions(self) -> list[Subscription]:
@@ -223,9 +223,9 @@ class Conversation:
         return Asked(message)
 
     def _subscribe(self, request: m.SubscribeRequest) -> Received:
-        said = request.options.role if request.options else None
-        if said is not None and not self._roles - {said}:
-            return _no(request, f"both sides would be the {said}")
+        role = request.options.role if request.options else None
+        if role is not None and not self._roles - {role}:
+            return _no(request, f"both sides would be the {role}")
         if request.subscription_id in self._peer_ids:
             return _no(request, f"SubscriptionID {request.subscription_id} is in use; end it first")
         if self._is_full():
@@ -235,8 +235,8 @@ class Conversation:
         return SubscribeAsked(request)
 
     def _role_of(self, request: m.SubscribeRequest) -> str | None:
-        said = request.options.role if request.options else None
-        return OTHER_ROLE.get(self._only_role(), said)
+        role = request.options.role if request.options else None
+        return OTHER_ROLE.get(self._only_role(), role)
 
     def _only_role(self) -> str | None:
         return next(iter(self._roles)) if len(self._roles) == 1 else None

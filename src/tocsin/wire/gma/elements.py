@@ -78,8 +78,8 @@ def _elements(found: Iterable[Tree]) -> tuple[m.Element, ...]:
 
 
 def _element(element: Tree, name: str, attributes: list[tuple[str, str]]) -> m.Element:
-    told = dict(attributes)
-    units, accuracy = told.get("units"), told.get("accuracy")
+    by_name = dict(attributes)
+    units, accuracy = by_name.get("units"), by_name.get("accuracy")
     if len(units or "") > m.UNITS_CHARS_MAX or len(accuracy or "") > m.UNITS_CHARS_MAX:
         bad(
             f"units or accuracy of {name} are too long",
@@ -87,7 +87,7 @@ def _element(element: Tree, name: str, attributes: list[tuple[str, str]]) -> m.E
         )
     if len(element):
         return m.Element(name, _elements(element), units, accuracy)
-    text, declared = element.text or "", told.get(_XSI_TYPE)
+    text, declared = element.text or "", by_name.get(_XSI_TYPE)
     value = typed(text) if declared is None else typed_as(text, declared)
     return m.Element(name, value, units, accuracy)
 

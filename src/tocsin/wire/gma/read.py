@@ -109,12 +109,12 @@ def _read(raw: bytes) -> tuple[m.Message, _Parts]:
 
 def _refused(error: TocsinError, kind: str, root: Tree) -> BadMessage:
     """The error with the reply that tells it, if this was a request with an id to reply to."""
-    told = BadMessage(error.problem, remedy=error.remedy)
+    refused = BadMessage(error.problem, remedy=error.remedy)
     request_id = (root.get("requestID") or "").strip(XML_SPACE)
     asked = _REQUESTS.get(kind)
     if asked is not None and 0 < len(request_id) <= ID_CHARS_MAX:
-        told.refusal = m.failure(asked, request_id, str(told))
-    return told
+        refused.refusal = m.failure(asked, request_id, str(refused))
+    return refused
 
 
 def _check_tags(root: Tree) -> None:

@@ -1,8 +1,8 @@
-"""The door itself: monitoring daemons connect, write events, and get no answer.
+"""The listener for pegasus-monitord: daemons connect, write events, and get no answer.
 
-Their protocol knows none. So what has come is put on disk before more of it is read: whoever sends
-faster than that is slowed down by TCP itself. What was read and not stored when the broker stops is
-lost to us, and nobody but the sender can send it again; ids are such that all of it may be sent.
+Their protocol has none. So events are stored before more is read: whoever sends faster than that is
+slowed down by TCP. What was read and not stored when the broker stops is lost here, and only the
+sender can send it again; ids are such that all of it may be sent again.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ RECORDS_AT_ONCE: Final = 100  # before others have their turn: a piece may hold 
 
 
 @dataclass(frozen=True, slots=True)
-class DoorLimits:
-    """How many may come, and how long they may be silent."""
+class ListenerLimits:
+    """How many connections there may be, and how long they may be idle."""
 
     connections_max: int = 200
-    idle_s: float = 86_400.0  # a daemon has nothing to say while a long job runs
+    idle_s: float = 86_400.0  # a daemon sends nothing while a long job runs
     record_deadline_s: float = 60.0  # for the rest of an event that has begun
     record_bytes_max: int = 1 << 20
 
 
 @dataclass(slots=True)
 class Counts:
-    """What came by the door so far."""
+    """What was received so far."""
 
     records: int = 0
     messages: int = 0
     bad: int = 0
 
 
-class PegasusDoor(StreamListener["_Session"]):
-    """An open door."""
+class PegasusListener(StreamListener["_Session"]):
+    """An open listener."""
 
     flag = "--pegasus"
     name = "Pegasus"
 
-    def __init__(self, node: Node, limits: DoorLimits, budget: ReceiveBudget) -> None:
+    def __init__(self, node: Node, limits: ListenerLimits, budget: ReceiveBudget) -> None:
         per_peer_max = node.settings.limits.connections_per_peer_max
         super().__init__(limits.connections_max, per_peer_max, node.note, node.heard_from)
         self._node = node
@@ -74,7 +74,7 @@ class PegasusDoor(StreamListener["_Session"]):
     def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Session:
         connection = writer.get_extra_info("socket")
         if connection is not None:
-            # A host that is gone says no goodbye, and a day is long.
+            # A host that is gone closes nothing, and a day is long.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         peer = socket_name(writer.get_extra_info("peername"))
         return _Session(self, reader, peer, self._limits, self._budget.share())
@@ -89,11 +89,11 @@ class PegasusDoor(StreamListener["_Session"]):
         except ShuttingDown:
             self._node.note("warning", "events from Pegasus were not stored", peer=session.peer)
         except Exception as error:
-            # A bug. It costs this connection and is told; the others go on.
+            # A bug. It costs this connection and is noted; the others go on.
             trace = "".join(traceback.format_exception(error))
             self._node.note("error", "a Pegasus connection failed", trace=trace, peer=session.peer)
         finally:
-            session.told_at_the_end()
+            session.note_at_the_end()
             await hang_up(writer)
 
     # What sessions call
@@ -106,9 +106,9 @@ class PegasusDoor(StreamListener["_Session"]):
         self.counts.messages += len(events)
         return events
 
-    def note_bad(self, error: TocsinError, peer: str, *, is_told: bool) -> None:
+    def note_bad(self, error: TocsinError, peer: str, *, is_noted: bool) -> None:
         self.counts.bad += 1
-        if is_told:
+        if is_noted:
             self._node.note("warning", error.problem, code=error.code, peer=peer)
 
     def note_lost(self, problem: str, peer: str, **fields: object) -> None:
@@ -116,7 +116,7 @@ class PegasusDoor(StreamListener["_Session"]):
 
     async def store(self, session: Session, events: list[Event]) -> None:
         """Put them on disk, however long it takes. Raises ShuttingDown and NotAllowed."""
-        is_told = False
+        is_noted = False
         while True:
             try:
                 await self._node.port.publish(session, events)
@@ -124,11 +124,11 @@ class PegasusDoor(StreamListener["_Session"]):
             except (ShuttingDown, NotAllowed):
                 raise
             except TocsinError as error:
-                if not is_told:
+                if not is_noted:
                     self._node.note(
                         "warning", "events from Pegasus are waiting to be stored", why=error.problem
                     )
-                is_told = True
+                is_noted = True
                 await asyncio.sleep(RETRY_S)
 
 
@@ -137,13 +137,13 @@ class _Session:
 
     def __init__(
         self,
-        door: PegasusDoor,
+        listener: PegasusListener,
         reader: asyncio.StreamReader,
         peer: str,
-        limits: DoorLimits,
+        limits: ListenerLimits,
         share: Share,
     ) -> None:
-        self._door = door
+        self._listener = listener
         self._reader = reader
         self._limits = limits
         self._share = share
@@ -156,7 +156,7 @@ class _Session:
         self.stopping = False
 
     async def run(self) -> None:
-        """Until the peer has said all, or nothing for too long. Raises BadFrame and Busy."""
+        """Until the peer has sent everything, or nothing for too long. Raises BadFrame and Busy."""
         try:
             await self._run()
         finally:
@@ -171,7 +171,7 @@ class _Session:
                     data = await self._reader.read(READ_BYTES)
             except TimeoutError:
                 if not between:
-                    self._door.note_lost("an event from Pegasus was incomplete", self.peer)
+                    self._listener.note_lost("an event from Pegasus was incomplete", self.peer)
                 return
             if not data:
                 await self._store([self._cutter.end()])
@@ -184,7 +184,7 @@ class _Session:
         self.is_busy = True
         try:
             if events := await self._read(records):
-                await self._door.store(self._access, events)
+                await self._listener.store(self._access, events)
         finally:
             self.is_busy = False
 
@@ -198,22 +198,22 @@ class _Session:
             if not record:
                 continue
             try:
-                events += self._door.read(record)
+                events += self._listener.read(record)
                 self._has_begun = True
             except TocsinError as error:
                 if not self._has_begun:
-                    self._door.counts.bad += 1
+                    self._listener.counts.bad += 1
                     raise _no_record(error.problem) from None
                 self._bad += 1
-                self._door.note_bad(error, self.peer, is_told=self._bad <= BAD_NOTED_MAX)
+                self._listener.note_bad(error, self.peer, is_noted=self._bad <= BAD_NOTED_MAX)
         return events
 
-    def told_at_the_end(self) -> None:
-        """Say what was left out, where not every single one was told of."""
+    def note_at_the_end(self) -> None:
+        """Note what was left out, if not every record was noted by itself."""
         too_long = self._cutter.too_long
-        self._door.counts.bad += too_long
+        self._listener.counts.bad += too_long
         if too_long or self._bad > BAD_NOTED_MAX:
-            self._door.note_lost(
+            self._listener.note_lost(
                 "some records of Pegasus could not be read",
                 self.peer,
                 bad=self._bad,
@@ -230,9 +230,9 @@ def _no_record(problem: str) -> BadFrame:
     )
 
 
-def door_limits(settings: PegasusSettings) -> DoorLimits:
+def listener_limits(settings: PegasusSettings) -> ListenerLimits:
     """The limits that the settings name."""
-    return DoorLimits(
+    return ListenerLimits(
         connections_max=settings.connections_max,
         idle_s=settings.idle_s,
         record_bytes_max=settings.line_bytes_max,
@@ -242,14 +242,13 @@ def door_limits(settings: PegasusSettings) -> DoorLimits:
 async def listen(
     node: Node,
     address: str,
-    limits: DoorLimits | None = None,
+    limits: ListenerLimits | None = None,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
-) -> PegasusDoor:
-    """Open the door; what comes by it is published by the node. Without the `budget` of other
-    listeners it has one of its own."""
+) -> PegasusListener:
+    """Listen, and publish what is received. Without a `budget` it has one of its own."""
     own = budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note)
-    door = PegasusDoor(node, limits or DoorLimits(), own)
-    await door.open(address, tls)
-    return door
+    listener = PegasusListener(node, limits or ListenerLimits(), own)
+    await listener.open(address, tls)
+    return listener

@@ -17,7 +17,7 @@ from tocsin.config import load
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.door import DoorLimits, PegasusDoor, listen
+from tocsin.drivers.pegasus.listener import ListenerLimits, PegasusListener, listen
 from tocsin.errors import BadSetting
 from tocsin.store.store import Store
 from tocsin.wire.blackboard.messages import Message
@@ -25,10 +25,10 @@ from tocsin.wire.blackboard.messages import Message
 PATIENCE_S = 30.0
 BEGAN = 1_794_811_200
 
-Script = Callable[[PegasusDoor, Node], Awaitable[None]]
+Script = Callable[[PegasusListener, Node], Awaitable[None]]
 
 
-def run(directory: Path, script: Script, limits: DoorLimits | None = None) -> str:
+def run(directory: Path, script: Script, limits: ListenerLimits | None = None) -> str:
     """A node with this one door, from its start to its end. Returns what it noted."""
     said = io.StringIO()
 
@@ -46,7 +46,7 @@ def run(directory: Path, script: Script, limits: DoorLimits | None = None) -> st
     return said.getvalue()
 
 
-async def send(door: PegasusDoor, *parts: bytes, pause_s: float = 0) -> None:
+async def send(door: PegasusListener, *parts: bytes, pause_s: float = 0) -> None:
     """Write, close, and wait until the door has closed, too: then all is on disk."""
     reader, writer = await asyncio.open_connection(door.host, door.port)
     for part in parts:
@@ -82,7 +82,7 @@ def test_a_recorded_stream_comes_to_its_end_however_it_is_written(
         text = text.replace(b"\n", b"")
     size = 997 if form == "byte by byte" else 1 << 20
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         await send(door, *(text[at : at + size] for at in range(0, len(text), size)))
         (run,) = fold(await stored(node)).values()
         assert run.state == "failed"
@@ -96,7 +96,7 @@ def test_a_recorded_stream_comes_to_its_end_however_it_is_written(
 def test_the_old_form_is_understood_and_a_repetition_stored_once(tmp_path: Path) -> None:
     text = shared("traces", "pegasus_stampede", "montage-1.0.bp").read_bytes()
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         await send(door, text)
         once = len(await stored(node))
         await send(door, text)
@@ -110,7 +110,7 @@ def test_the_old_form_is_understood_and_a_repetition_stored_once(tmp_path: Path)
 def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
     text = shared("engines", "pegasus_monitord_process_wf_failure_TZSKEW8h.jsonl").read_bytes()
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         monitor = open_monitor(node.port, node.settings)
         assert monitor is not None
         try:
@@ -134,10 +134,10 @@ def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
 
 
 def test_what_was_stored_is_there_after_the_broker_is_gone(tmp_path: Path) -> None:
-    async def write(door: PegasusDoor, node: Node) -> None:
+    async def write(door: PegasusListener, node: Node) -> None:
         await send(door, event("xwf.start"), event("xwf.end", status=0))
 
-    async def look(door: PegasusDoor, node: Node) -> None:
+    async def look(door: PegasusListener, node: Node) -> None:
         (run,) = fold(await stored(node)).values()
         assert run.state == "completed"
 
@@ -148,7 +148,7 @@ def test_what_was_stored_is_there_after_the_broker_is_gone(tmp_path: Path) -> No
 def test_a_bad_line_is_noted_and_skipped_and_the_connection_goes_on(tmp_path: Path) -> None:
     bad = [b"hello\n", b"{}\n", b'{"event": "stampede.xwf.end"}\n', b"\x16\x03\x01\xff\n"]
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         await send(
             door, event("xwf.start"), *bad, event("job_inst.dreaming"), event("xwf.end", status=1)
         )
@@ -169,7 +169,7 @@ def test_a_record_that_not_everybody_reads_alike_is_refused_and_counted(
 ) -> None:
     bad = event("xwf.end", status=1)[:-1] + b", " + field + b"}\n"
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         await send(door, event("xwf.start"), bad)
         (run,) = fold(await stored(node)).values()
         assert run.state == "running"
@@ -181,7 +181,7 @@ def test_a_record_that_not_everybody_reads_alike_is_refused_and_counted(
 
 
 def test_of_many_bad_lines_a_few_are_told_and_all_are_counted(tmp_path: Path) -> None:
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         await send(door, event("xwf.start") + b"hello\n" * 1_000)
         assert door.counts.bad == 1_000
 
@@ -208,7 +208,7 @@ POSTED = b"\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\n"
 def test_what_does_not_begin_with_a_record_is_hung_up_on(tmp_path: Path, first: bytes) -> None:
     """As a page of another site does, that has a browser post lines to this port."""
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         with contextlib.suppress(ConnectionError):
             await send(door, first + event("xwf.start") + b"\n", pause_s=0.05)
         assert await stored(node) == []
@@ -223,7 +223,7 @@ def test_what_does_not_begin_with_a_record_is_hung_up_on(tmp_path: Path, first: 
 def test_a_line_of_ten_megabytes_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
     long = b'{"event": "stampede.xwf.end", "x": "' + b"x" * (10 << 20) + b'"}'
 
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         await send(door, event("xwf.start"), long, event("xwf.end", status=0), b"y" * (10 << 20))
         (run,) = fold(await stored(node)).values()
         assert run.state == "completed"
@@ -233,7 +233,7 @@ def test_a_line_of_ten_megabytes_is_left_out_and_the_rest_is_read(tmp_path: Path
 
 
 def test_who_is_one_too_many_is_turned_away_and_may_come_later(tmp_path: Path) -> None:
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         held = [await asyncio.open_connection(door.host, door.port) for _ in range(2)]
         for _, writer in held:
             writer.write(event("xwf.start"))
@@ -252,13 +252,13 @@ def test_who_is_one_too_many_is_turned_away_and_may_come_later(tmp_path: Path) -
         await send(door, event("xwf.end", status=0))
         assert len(fold(await stored(node))) == 1
 
-    said = run(tmp_path, script, DoorLimits(connections_max=2))
+    said = run(tmp_path, script, ListenerLimits(connections_max=2))
 
     assert said.count("as many connections as pegasus.connections_max") == 1
 
 
 def test_who_says_nothing_for_too_long_is_hung_up_on(tmp_path: Path) -> None:
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         reader, writer = await asyncio.open_connection(door.host, door.port)
         assert await reader.read() == b""
         writer.close()
@@ -267,13 +267,13 @@ def test_who_says_nothing_for_too_long_is_hung_up_on(tmp_path: Path) -> None:
         assert await reader.read() == b""
         writer.close()
 
-    said = run(tmp_path, script, DoorLimits(idle_s=0.05, record_deadline_s=0.05))
+    said = run(tmp_path, script, ListenerLimits(idle_s=0.05, record_deadline_s=0.05))
 
     assert said.count("was incomplete") == 1
 
 
 def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         publish, waiting = node.broker.publish, asyncio.Event()
         asked: list[int] = []
 
@@ -313,7 +313,7 @@ def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
 
 
 def test_the_door_closes_while_somebody_is_connected(tmp_path: Path) -> None:
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         reader, writer = await asyncio.open_connection(door.host, door.port)
         writer.write(event("xwf.start"))
         while not await stored(node):
@@ -326,7 +326,7 @@ def test_the_door_closes_while_somebody_is_connected(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
-    async def script(door: PegasusDoor, node: Node) -> None:
+    async def script(door: PegasusListener, node: Node) -> None:
         with pytest.raises(BadSetting, match="--pegasus"):
             await listen(node, door.address)
 

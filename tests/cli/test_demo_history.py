@@ -1,4 +1,4 @@
-"""The demo's part with recorded runs: what it publishes, what it shows, and what it does without."""
+"""The demo's part with recorded runs: what it publishes and shows, and what it does without."""
 
 from __future__ import annotations
 

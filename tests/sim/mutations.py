@@ -25,6 +25,8 @@ from tocsin.broker.subscriber import Subscriber
 from tocsin.event.event import Event
 from tocsin.services.soap.publish import PublishService
 from tocsin.services.soap.receipt import Receipt
+from tocsin.services.streams.event_socket import EventSocket, _Publication
+from tocsin.services.streams.websocket import WebSocketSession
 from tocsin.store.store import Store
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
@@ -206,13 +208,9 @@ def say_that_nothing_was_dropped(patch: pytest.MonkeyPatch) -> None:
 def acknowledge_soap_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     """Answer a SOAP publisher when its event was handed to the broker."""
 
-    class Nobody:
-        def answer(self, result: object) -> None:
-            pass
-
     async def hasty(self: PublishService, *args: Any, **options: Any) -> Accepted:
         async def publish(session: Session, events: list[Event]) -> Accepted:
-            port.submit(session, events, Nobody())
+            port.submit(session, events, _Nobody())
             return Accepted(len(events), 1, 1)
 
         port = self._port
@@ -237,6 +235,42 @@ def release_a_soap_box_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Receipt, "__init__", hopeful)
 
 
+class _Nobody:
+    """Whoever waits for no answer."""
+
+    def answer(self, result: object) -> None:
+        pass
+
+
+def acknowledge_by_socket_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Answer a WebSocket client when its event was handed to the broker."""
+    answer = _Publication.answer
+
+    class HastyPort:
+        def __init__(self, port: Any) -> None:
+            self._port = port
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._port, name)
+
+        def submit(self, session: Session, events: list[Event], replier: Any) -> None:
+            self._port.submit(session, events, _Nobody())
+            answer(replier, Accepted(len(events), 1, 1))
+
+    init = EventSocket.__init__
+
+    def hasty(self: EventSocket, port: Any, *rest: Any) -> None:
+        init(self, HastyPort(port), *rest)  # type: ignore[arg-type]
+
+    patch.setattr(EventSocket, "__init__", hasty)
+
+
+def tell_a_socket_of_one_too_few(patch: pytest.MonkeyPatch) -> None:
+    """Miscount what a WebSocket client has lost."""
+    dropped = WebSocketSession.dropped
+    patch.setattr(WebSocketSession, "dropped", lambda self, count: dropped(self, count - 1))
+
+
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
     move_the_cursor_before_delivery: "its cursor is at|has not got events",
@@ -251,6 +285,8 @@ MUTATIONS: dict[Mutate, str] = {
     trust_every_sink: "which has not agreed",
     keep_in_memory_only: "was acknowledged otherwise|is not on disk|is not in the log",
     acknowledge_soap_before_the_commit: "acknowledged and is not in the log",
+    acknowledge_by_socket_before_the_commit: "acknowledged and is not in the log .by event socket",
+    tell_a_socket_of_one_too_few: "event socket .* (are missing|were dropped)",
     release_a_soap_box_at_once: "which its owner has not got",
     ignore_retry_after: "asked for patience",
     try_once_too_often: "is tried again after",

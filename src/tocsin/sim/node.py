@@ -175,6 +175,7 @@ class SimNode:
     def _commit(self, effect: do.Commit) -> None:
         self._world.trace(f"commit {_summary(effect)}")
         self.checks.attempts.committing(effect)
+        self.checks.log.committing(effect)
         self._disk_later(lambda: self._write(effect))
         self._process.reached(CrashPoint.COMMIT_ASKED)
 

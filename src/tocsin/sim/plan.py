@@ -61,6 +61,7 @@ class BrokerPlan:
     soap_publishers: tuple[int, ...]  # how many messages each sends
     soap_subscribers: tuple[SinkPlan, ...]  # how their consumers behave
     soap_boxes: int
+    sockets: tuple[int, ...]  # how many events each publishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _broker(random: Random, share: float) -> BrokerPlan:
         soap_publishers=tuple(random.randint(2, 6) for _ in range(random.randint(0, part(2)))),
         soap_subscribers=tuple(_sink(random) for _ in range(random.randint(0, part(2)))),
         soap_boxes=random.choice((0, 0, 1)),
+        sockets=tuple(random.randint(1, 5) for _ in range(random.randint(0, part(2)))),
     )
 
 

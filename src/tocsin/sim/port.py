@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from itertools import count
 
+import msgspec
+
 from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Accepted, Pulled, Token
@@ -204,4 +206,9 @@ class CheckedPort(BrokerPort):
 def _summary(change: Change) -> str:
     members = ("state", "expires_ns", "sink", "config", "filters")
     asked = {name: getattr(change, name) for name in members}
-    return str({name: value for name, value in asked.items() if value})
+    return str({name: _text(value) for name, value in asked.items() if value})
+
+
+def _text(value: object) -> object:
+    """Without the address of an object: a trace is the same in every process."""
+    return bytes(value) if isinstance(value, msgspec.Raw) else value

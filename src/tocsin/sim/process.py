@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.errors import DiskFailed, PeerFailed, ShuttingDown, TocsinError
@@ -22,6 +22,15 @@ from tocsin.sim.runtime import Cancelled, SimTask
 from tocsin.sim.services import Services
 from tocsin.sim.world import NS_PER_MS, Action, World
 from tocsin.store.vfs import PowerCut
+
+
+class OpenConnection(Protocol):
+    """A connection that a client has to this process."""
+
+    def stop(self) -> None: ...
+
+    def process_ended(self) -> None: ...
+
 
 CLOSING_MS = 500
 CLOCK_READ_MS = 40
@@ -56,6 +65,7 @@ class Process:
         self.current: SimTask | None = None
         self.nodes: list[SimNode] = []
         self.services: Services | None = None
+        self.connections: dict[OpenConnection, None] = {}
         self._network = network
         self._crashes = crashes
         self._host = host
@@ -183,6 +193,8 @@ class Process:
 
     def _stop(self) -> None:
         self.is_stopping = True
+        for connection in list(self.connections):
+            connection.stop()
         for node in self.nodes:
             for number, stream in list(node.streams.items()):
                 node.port.close_stream(number)
@@ -205,6 +217,8 @@ class Process:
     def abandon(self) -> None:
         """End everything that runs in it."""
         self.is_alive = False
+        for connection in list(self.connections):
+            connection.process_ended()
         if self.services is not None:
             self.services.close()
         for task in list(self._tasks):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session, anonymous
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.sinks import Sinks, url_sink
 from tocsin.broker.delivery.trust import SinkRules
@@ -23,15 +23,21 @@ from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.soap_services import broker_dispatcher
+from tocsin.services.streams.event_socket import EventSocket
+from tocsin.services.streams.frame_cache import FrameCache
+from tocsin.services.streams.outlet import Outlet, SocketLimits
+from tocsin.services.streams.websocket import UpgradeRequest
 from tocsin.sim.network import Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.plan import BrokerPlan
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
+from tocsin.wire.cloudevents.streamed import socket_message
 
 BOXES_MAX: Final = 100
 LEASE_S: Final = 10_000.0
 BUSY_S: Final = "1"
+UNANSWERED_MAX: Final = 2  # messages of a WebSocket; one that sends three at a time is paused
 
 
 class Services:
@@ -59,6 +65,10 @@ class Services:
         self.board = Board(node.port)
         node.on_interest.append(self.board.interest_changed)
         self.subscribers = Subscribers(node.port)
+        self._frames = FrameCache(socket_message)
+        self._socket_limits = SocketLimits(
+            self._limits, self._limits.event_bytes_max, UNANSWERED_MAX
+        )
 
     def _soap_context(self, plan: BrokerPlan) -> SoapContext:
         node = self.node
@@ -96,6 +106,12 @@ class Services:
         except TocsinError as error:
             return _refused(error)
         return Response(HttpAnswer(202, {}, b""))
+
+    def event_socket(
+        self, session: Session, outlet: Outlet, upgrade: UpgradeRequest
+    ) -> EventSocket:
+        """A client asks for a WebSocket."""
+        return EventSocket(self.port, session, self._socket_limits, outlet, upgrade, self._frames)
 
     async def _soap(self, request: Request) -> Response:
         call = SoapCall(

@@ -6,6 +6,7 @@ from tocsin.broker.runtime import HttpAnswer
 from tocsin.sim.clients.publishers import Publisher
 from tocsin.sim.clients.readers import StreamReader
 from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
+from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
 from tocsin.sim.clients.subscribers import Subscribers
 from tocsin.sim.faults.crashes import CrashKind
@@ -43,6 +44,9 @@ class Site:
             Publisher(machine, each, publisher) for each, publisher in enumerate(plan.publishers)
         ]
         self._soap = self._soap_clients(network, number)
+        self._sockets: list[SocketClient] = [
+            EventSocketClient(machine, each, messages) for each, messages in enumerate(plan.sockets)
+        ]
         self._streams = [
             StreamReader(machine, world.random.choice(POOL)) for _ in range(plan.streams)
         ]
@@ -70,7 +74,7 @@ class Site:
         self._state_writers.start()
         for publisher in self._publishers:
             publisher.start()
-        for client in self._soap:
+        for client in [*self._soap, *self._sockets]:
             world.soon(0, 60, client.start)
         for stream in self._streams:
             world.soon(0, 60, stream.connect)
@@ -83,7 +87,7 @@ class Site:
     def is_done(self) -> bool:
         """True if its clients have done what they wanted to."""
         others_are = self._subscribers.is_done and self._state_writers.is_done
-        clients = [*self._publishers, *self._soap]
+        clients = [*self._publishers, *self._soap, *self._sockets]
         return others_are and all(client.is_done for client in clients)
 
     @property
@@ -136,6 +140,9 @@ class Site:
             return owed
         for stream in self._streams:
             if (owed := stream.is_owed()) is not None:
+                return owed
+        for socket in self._sockets:
+            if (owed := socket.what_is_owed()) is not None:
                 return owed
         for node in process.nodes:
             if (owed := node.checks.what_is_owed(node.broker, node.reader.cursors())) is not None:

@@ -40,12 +40,14 @@ class AttemptCheck:
         self._options = options
         self._patience_ns: dict[int, int] = {}  # by lane: nothing goes there before
         self._lanes: dict[str, int] = {}  # by subscription
+        self._requests: dict[str, int] = {}  # by subscription: its last change at the last push
         self._tries: dict[str, _Tries] = {}  # by subscription
         self._attempts_of: dict[str, int] = {}  # by dead letter, until it is written
 
     def restart(self) -> None:
         self._patience_ns.clear()
         self._lanes.clear()
+        self._requests.clear()
         self._tries.clear()
         self._attempts_of.clear()
 
@@ -53,6 +55,7 @@ class AttemptCheck:
         """A request leaves that is no dead letter sent again."""
         now_ns = self._world.now_ns
         self._lanes[record.id] = push.lane
+        self._requests[record.id] = record.last_request
         wait_ns = self._patience_ns.get(push.lane, 0) - now_ns
         if wait_ns > 0:
             raise Violation(
@@ -80,7 +83,7 @@ class AttemptCheck:
         tries = self._tries.get(record.id)
         if tries is None or tries.seq != seq:
             limit = push.subscription.config.attempts or self._options.attempts
-            tries = self._tries[record.id] = _Tries(seq, record.last_request, limit)
+            tries = self._tries[record.id] = _Tries(seq, self._requests[record.id], limit)
         tries.attempts += 1
         if verdict is Verdict.WAIT:
             if self._is_there(record, push):

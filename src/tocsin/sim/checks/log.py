@@ -23,6 +23,7 @@ class LogCheck:
         self.events: dict[int, Event] = {}  # also those that the log has let go of since
         self.last = 0
         self.trimmed_to = 0
+        self.trim_asked = 0  # the farthest trim that was begun, also if it failed
         self.acknowledged = 0
         self._received_ns = 0
         self._seq_of: dict[Key, int] = {}
@@ -43,6 +44,9 @@ class LogCheck:
     def is_confirmed(self) -> bool:
         """True if nothing was written since that the disk did not confirm."""
         return not self._unconfirmed
+
+    def committing(self, commit: Commit) -> None:
+        self.trim_asked = max(self.trim_asked, commit.change.trim_to)
 
     def writing(self, commit: Commit) -> None:
         self._unconfirmed.append(commit)
@@ -116,6 +120,16 @@ class LogCheck:
         if marker not in self._seqs_of:
             raise Violation(f"{marker} was acknowledged and is not in the log (by {by})")
         self._acknowledge(("", marker))
+
+    def check_published(self, event: Event, first: int, by: str) -> None:
+        """An endpoint answers that it took the event, and under which number."""
+        seq = self._seq_of.get((event.source, event.id))
+        if seq is None:
+            raise Violation(
+                f"{event.source} {event.id} was acknowledged and is not in the log (by {by})"
+            )
+        if seq != first:
+            raise Violation(f"{event.source} {event.id} is event {seq}, and {first} by {by}")
 
     def has(self, event: Event) -> bool:
         return (event.source, event.id) in self._seq_of

@@ -16,7 +16,7 @@ from sample_tables import START
 from table_files import publish
 from tocsin.cli.archive.replay import is_ago
 from tocsin.cli.main import run
-from tocsin.cli.pipeline.asking import _moment
+from tocsin.cli.pipeline.actions import _moment
 from tocsin.errors import BadSetting
 from tocsin.synth.plan import Plan
 from tocsin.synth.synthesis import synthesize

@@ -67,7 +67,7 @@ def _add_replay(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.cli.archive.place import find_archive
+    from tocsin.cli.archive.location import find_archive
 
     directory = find_archive(arguments.directory)
     if arguments.action == "ls":

@@ -30,13 +30,13 @@ def spark_findings() -> list[Finding]:
 
 def tables_of(data: Path | None) -> Path | None:
     """Where the tables of a data directory are, or those of the settings."""
-    from tocsin.cli.pipeline.asking import tables_directory
+    from tocsin.cli.pipeline.actions import tables_directory
 
     if data is not None:
         return data / "tables"
     try:
         return tables_directory(None)
-    except TocsinError:  # told with the settings
+    except TocsinError:  # reported with the settings
         return None
 
 

@@ -53,7 +53,7 @@ class Outlet:
         if self._failed is not None:
             raise self._failed
 
-    def told(self, sent: bool) -> dict[str, Any]:
+    def result(self, sent: bool) -> dict[str, Any]:
         return {} if self._place is None else {"published": {"to": self._shown(), "new": sent}}
 
     def say(self, sent: bool) -> None:

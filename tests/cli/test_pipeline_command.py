@@ -18,8 +18,8 @@ from tocsin.cli.archive.replay import is_ago
 from tocsin.cli.main import run
 from tocsin.cli.pipeline.actions import _moment
 from tocsin.errors import BadSetting
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 
 
 def started(*arguments: object) -> subprocess.CompletedProcess[str]:

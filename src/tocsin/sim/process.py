@@ -184,7 +184,8 @@ class Process:
     def _stop(self) -> None:
         self.is_stopping = True
         for node in self.nodes:
-            for stream in list(node.streams.values()):
+            for number, stream in list(node.streams.items()):
+                node.port.close_stream(number)
                 stream.end("the broker is stopping")
             node.broker.shut_down(self.clock.steady_ns)
             node.wake()

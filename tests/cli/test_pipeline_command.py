@@ -19,8 +19,8 @@ from tocsin.cli.pipeline.actions import _moment
 from tocsin.cli.pipeline.session import started
 from tocsin.errors import BadSetting
 from tocsin.errors.pipeline import PipelineFailed
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 
 
 def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_US
 from tocsin.event.stored import Stored
-from tocsin.monitor.times import NS_PER_US
 from tocsin.synth.columns import batch_of
 from tocsin.synth.roster import Roster
 from tocsin.synth.texts import Ints

@@ -123,7 +123,8 @@ def percentiles(times_ns: list[int]) -> dict[str, float]:
 def cloudevents(seconds: float, window: int, size: int) -> dict[str, float]:
     """The blackboard's shape: the same number in one POST, and streams to three readers."""
     with served() as broker:
-        command = [sys.executable, blackboard.__file__, "--follow", broker.address, str(seconds)]
+        follow = ["--follow", broker.address, "events", str(seconds)]
+        command = [sys.executable, blackboard.__file__, *follow]
         readers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(PARTIES)]
         for reader in readers:
             assert reader.stdout is not None

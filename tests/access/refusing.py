@@ -25,11 +25,11 @@ from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.pegasus.door import PegasusDoor
-from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.pegasus.listener import PegasusListener
+from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.soap_tcp.door import SoapTcpDoor
-from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.soap_tcp.listener import SoapTcpListener
+from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
 from tocsin.services.performance.service import PerformanceService
@@ -43,9 +43,9 @@ class Refusing:
 
     node: Node
     http: HttpListener
-    pegasus: PegasusDoor
+    pegasus: PegasusListener
     soap: SoapServices
-    soap_tcp: SoapTcpDoor
+    soap_tcp: SoapTcpListener
     directory: Directory
     performance: PerformanceService
     frames: FramesListener

@@ -63,7 +63,7 @@ def test_a_plan_that_grew_in_past_runs_is_expected_to_grow_again(kept: Kept, run
 
     found = kept.asked.estimates.estimate("now", ns(9_001))
 
-    assert found["remaining_s"] == pytest.approx(52, rel=0.25)
+    assert found.remaining_s == pytest.approx(52, rel=0.25)
 
 
 def test_a_plan_that_has_grown_as_usual_is_taken_as_whole(kept: Kept) -> None:
@@ -73,7 +73,7 @@ def test_a_plan_that_has_grown_as_usual_is_taken_as_whole(kept: Kept) -> None:
 
     found = kept.asked.estimates.estimate("now", ns(9_052))
 
-    assert found["remaining_s"] < 5
+    assert found.remaining_s < 5
 
 
 def test_a_checkpoint_that_is_not_reached_leaves_a_plan_open(kept: Kept) -> None:
@@ -87,7 +87,7 @@ def test_a_checkpoint_that_is_not_reached_leaves_a_plan_open(kept: Kept) -> None
 
     found = kept.asked.estimates.estimate("now", ns(9_001))
 
-    assert found["remaining_s"] == pytest.approx(52, rel=0.25)
+    assert found.remaining_s == pytest.approx(52, rel=0.25)
 
 
 def test_a_small_run_of_a_workflow_that_never_grew_is_as_small_as_its_plan(kept: Kept) -> None:
@@ -99,7 +99,7 @@ def test_a_small_run_of_a_workflow_that_never_grew_is_as_small_as_its_plan(kept:
 
     found = kept.asked.estimates.estimate("now", ns(9_001))
 
-    assert found["remaining_s"] < 40
+    assert found.remaining_s < 40
 
 
 def test_a_run_whose_id_was_used_twice_teaches_by_each_of_its_uses(kept: Kept) -> None:

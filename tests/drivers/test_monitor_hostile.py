@@ -106,7 +106,7 @@ def _ask_everything(kept: Kept, now_ns: int) -> None:
     ask.alerts.alerts("r", now_ns)
     with suppress(NothingToEstimate):
         found = ask.estimates.estimate("r", now_ns)
-        assert 0 <= found["low_s"] <= found["remaining_s"] <= found["high_s"]
+        assert 0 <= found.low_s <= found.remaining_s <= found.high_s
     for form in FORMATS:
         assert provenance(ask, "r", now_ns, form)
 

@@ -383,14 +383,14 @@ def test_the_time_left_is_learnt_from_past_runs_and_worked_out_from_now(kept: Ke
 
     found = kept.asked.estimates.estimate("r", ns(9_020))
 
-    assert found["remaining_s"] == pytest.approx(100, rel=0.05)
-    assert found["low_s"] <= found["remaining_s"] <= found["high_s"]
-    assert found["past_runs"] == 4
-    assert found["eta"] is not None
-    assert kept.asked.estimates.estimate_unstarted("w", NOW_NS)["total_s"] == pytest.approx(
+    assert found.remaining_s == pytest.approx(100, rel=0.05)
+    assert found.low_s <= found.remaining_s <= found.high_s
+    assert found.past_runs == 4
+    assert found.eta is not None
+    assert kept.asked.estimates.estimate_unstarted("w", NOW_NS).total_s == pytest.approx(
         120, rel=0.05
     )
-    assert kept.asked.estimates.estimate("p0", NOW_NS)["method"] == "ended"
+    assert kept.asked.estimates.estimate("p0", NOW_NS).method == "ended"
     with pytest.raises(NothingToEstimate):
         kept.asked.estimates.estimate_unstarted("never heard of", NOW_NS)
 

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from monitor.made_tables import publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
+from tocsin.cli.format import table_origin
 from tocsin.cli.wf.history import _numbers
-from tocsin.cli.wf.words import tables_told
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.queries import open_queries
 from tocsin.drivers.monitor.tables import Tables
@@ -101,12 +102,12 @@ def test_the_window_is_told_with_the_age_of_what_was_learned(store: Path) -> Non
     found = asked(store, since=SINCE, until=UNTIL)
 
     assert found.learned is not None
-    assert found.learned["since"] == "2026-09-25T00:00:00.000Z"
-    assert found.learned["until"] == "2026-09-29T00:00:00.000Z"
-    words = tables_told({"learned": found.learned}) or ""
+    assert found.learned.since == "2026-09-25T00:00:00.000Z"
+    assert found.learned.until == "2026-09-29T00:00:00.000Z"
+    words = table_origin({"learned": msgspec.to_builtins(found.learned)}) or ""
     assert "of what was received from 2026-09-25 00:00 to 2026-09-29 00:00 UTC" in words
     part = {"count": 6, "failed": 0}
-    lines = dict(_numbers("align", {"since": part, "learned": found.learned}))
+    lines = dict(_numbers("align", {"since": part, "learned": msgspec.to_builtins(found.learned)}))
     assert lines["outside of them"] == "6 times"
 
 
@@ -117,5 +118,5 @@ def test_tables_that_say_nothing_of_a_window_have_everything(store: Path) -> Non
 
     assert (manifest.since, manifest.until) == (None, None)
     assert found.learned is not None
-    assert (found.learned["since"], found.learned["until"]) == (None, None)
-    assert "received" not in (tables_told({"learned": found.learned}) or "")
+    assert (found.learned.since, found.learned.until) == (None, None)
+    assert "received" not in (table_origin({"learned": msgspec.to_builtins(found.learned)}) or "")

@@ -28,8 +28,8 @@ from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.pipeline.publish.kafka import KEYS
 from tocsin.pipeline.state import State
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.published import require
 from tocsin.tables.schemas import TABLES
 from tocsin.wire.cloudevents import structured_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.drivers.pegasus.door import DoorLimits
+from tocsin.drivers.pegasus.listener import ListenerLimits
 from tocsin.ontology import built_in
 from tocsin.wire.openlineage.events import BATCH_MAX
 from tocsin.wire.pegasus.plan import TASKS_MAX
@@ -28,7 +28,7 @@ def test_every_concept_that_is_named_exists(page: str) -> None:
 
 
 def test_the_limits_are_those_that_hold() -> None:
-    limits = DoorLimits()
+    limits = ListenerLimits()
     text = (ENGINES / "pegasus.md").read_text()
 
     assert f"At most {limits.connections_max} connections" in text

@@ -18,11 +18,11 @@ from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.listener import listen as listen_http
 from tocsin.drivers.node import Node
-from tocsin.drivers.pegasus.door import door_limits
-from tocsin.drivers.pegasus.door import listen as listen_pegasus
+from tocsin.drivers.pegasus.listener import listen as listen_pegasus
+from tocsin.drivers.pegasus.listener import listener_limits
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS, plugins
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.errors import BadSetting
 from tocsin.services.directory.directory import Directory
 from tocsin.services.performance.service import Addresses, PerformanceService
@@ -157,7 +157,7 @@ async def open_pegasus(context: DialectContext) -> Mapping[str, Listener]:
     listener = await listen_pegasus(
         context.built_in.node,
         settings.address,
-        door_limits(settings),
+        listener_limits(settings),
         tls=context.tls,
         budget=context.budget,
     )

@@ -142,7 +142,7 @@ async def _serve(
     try:
         node.monitor = open_monitor(node.port, node.settings)
         if store_name(settings.log) == SQLITE:  # it is written by a process that opens the files
-            node.archiver = open_archiver(node, directory)
+            node.archiver = open_archiver(node.port, settings, directory, node.on_dead)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
         ours = BuiltIn(node, soap, directory, performance)
         await open_dialects(

@@ -1,14 +1,16 @@
-"""Estimates as the API shows them."""
+"""Estimates as the API answers them: shaped here, and nowhere else."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from tocsin.errors import NothingToEstimate
 from tocsin.event.instant import NS_PER_S, rfc3339, seconds_between
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.states import run_started_ns
 from tocsin.monitor.views import RunFacts
+from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 
 if TYPE_CHECKING:  # with numpy
     from tocsin.monitor.estimate import Estimate
@@ -53,23 +55,25 @@ def began_ns(row: Row, now_ns: int) -> int:
 
 
 def estimate_view(
-    found: Estimate, now_ns: int, names: tuple[str, ...] | list[str]
-) -> dict[str, Any]:
-    """The estimate as the API shows it: seconds, and times by the broker's clock."""
-    return {
-        "remaining_s": round(found.remaining_s, 3),
-        "low_s": round(found.low_s, 3),
-        "high_s": round(found.high_s, 3),
-        "total_s": round(found.total_s, 3),
-        "eta": _at(now_ns, found.remaining_s),
-        "eta_low": _at(now_ns, found.low_s),
-        "eta_high": _at(now_ns, found.high_s),
-        "method": found.method,
-        "reason": found.reason,
-        "past_runs": found.past_runs,
-        "past_error": found.past_error,
-        "critical_path": [names[each] for each in found.critical_path if each < len(names)],
-    }
+    found: Estimate, now_ns: int, names: Sequence[str], learned: LearnedInfo | None
+) -> EstimateInfo:
+    """Seconds, and times by the broker's clock. `names` are those of the tasks."""
+    past_error = found.past_error
+    return EstimateInfo(
+        remaining_s=round(float(found.remaining_s), 3),
+        low_s=round(float(found.low_s), 3),
+        high_s=round(float(found.high_s), 3),
+        total_s=round(float(found.total_s), 3),
+        eta=_at(now_ns, found.remaining_s),
+        eta_low=_at(now_ns, found.low_s),
+        eta_high=_at(now_ns, found.high_s),
+        method=found.method,
+        reason=found.reason,
+        past_runs=found.past_runs,
+        past_error=None if past_error is None else float(past_error),
+        critical_path=[names[each] for each in found.critical_path if each < len(names)],
+        learned=learned,
+    )
 
 
 def _at(now_ns: int, seconds: float) -> str | None:
@@ -78,23 +82,25 @@ def _at(now_ns: int, seconds: float) -> str | None:
     return rfc3339(now_ns + int(seconds * NS_PER_S))
 
 
-def ended_view(row: Row, state: str) -> dict[str, Any]:
+def ended_view(row: Row, state: str, learned: LearnedInfo | None) -> EstimateInfo:
+    """Of a run that has ended: when that was."""
     started_ns, ended_ns = run_started_ns(row), row.get("ended")
     took_s = None
     if started_ns is not None and ended_ns is not None and ended_ns >= started_ns:
         took_s = seconds_between(started_ns, ended_ns)
     ended = None if ended_ns is None else rfc3339(ended_ns)
-    return {
-        "remaining_s": 0.0,
-        "low_s": 0.0,
-        "high_s": 0.0,
-        "total_s": took_s,
-        "eta": ended,
-        "eta_low": ended,
-        "eta_high": ended,
-        "method": "ended",
-        "reason": f"The run is {state}.",
-        "past_runs": 0,
-        "past_error": None,
-        "critical_path": [],
-    }
+    return EstimateInfo(
+        remaining_s=0.0,
+        low_s=0.0,
+        high_s=0.0,
+        total_s=took_s,
+        eta=ended,
+        eta_low=ended,
+        eta_high=ended,
+        method="ended",
+        reason=f"The run is {state}.",
+        past_runs=0,
+        past_error=None,
+        critical_path=[],
+        learned=learned,
+    )

@@ -49,7 +49,7 @@ class Attempt:
     touched: bool = False
 
 
-def standing(attempts: dict[int, Attempt]) -> tuple[str, str] | None:
+def state_of(attempts: dict[int, Attempt]) -> tuple[str, str] | None:
     """What an activity counts as: its type, and the state of its last attempt."""
     if not attempts:
         return None
@@ -60,15 +60,15 @@ def standing(attempts: dict[int, Attempt]) -> tuple[str, str] | None:
 def take_excess(attempts: dict[int, Attempt]) -> list[Attempt]:
     """Take out the attempts that are too many: all but the first, which has the plan, and the last.
 
-    Whatever the order in which they are heard of, the same ones stay.
+    Whatever the order in which they come, the same ones stay.
     """
     numbers = sorted(attempts)
     return [attempts.pop(each) for each in numbers[1 : 1 - ATTEMPTS_MAX]]
 
 
-def count(tally: dict[tuple[str, str], int], standing: tuple[str, str] | None, by: int) -> None:
-    if standing is not None:
-        tally[standing] = tally.get(standing, 0) + by
+def count(tally: dict[tuple[str, str], int], state: tuple[str, str] | None, by: int) -> None:
+    if state is not None:
+        tally[state] = tally.get(state, 0) + by
 
 
 def use(used: dict[str, float], row: Row, sign: int) -> None:

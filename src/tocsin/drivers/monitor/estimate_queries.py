@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.index import TASKS_MAX, RunIndex
@@ -20,6 +20,7 @@ from tocsin.monitor.history.tables import TablesStatus, WorkflowTables
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.states import began_again, run_started_ns
 from tocsin.monitor.views import state_at
+from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 
 if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
     from tocsin.monitor.estimate import Estimate, Knowledge, PastRun, Plan, RunProgress
@@ -53,7 +54,7 @@ class EstimateQueries:
         self._learnt: OrderedDict[str, Learnt] = OrderedDict()
         self._learning = threading.Lock()  # once, however many ask at the same time
 
-    def estimate(self, run_id: str, now_ns: int) -> dict[str, Any]:
+    def estimate(self, run_id: str, now_ns: int) -> EstimateInfo:
         """When the run will end, and why then; NothingToEstimate if that cannot be said."""
         from tocsin.monitor.estimate import estimate
 
@@ -62,7 +63,7 @@ class EstimateQueries:
         state = state_at(facts.row, now_ns, self._index.options.silence_s)
         status = self._tables_status()
         if state in ENDED_RUN:
-            return {**ended_view(facts.row, state), "learned": self._tables_view(status, now_ns)}
+            return ended_view(facts.row, state, self._tables_view(status, now_ns))
         if state == "lost":
             raise NothingToEstimate(
                 f"there was no message about the run {run_id[:80]!r} for too long",
@@ -70,10 +71,8 @@ class EstimateQueries:
             )
         known = sum(facts.counts.values())
         if known > TASKS_MAX:
-            return {
-                **estimate_view(estimate_by_pace(facts, now_ns), now_ns, ()),
-                "learned": self._tables_view(status, now_ns),
-            }
+            by_pace = estimate_by_pace(facts, now_ns)
+            return estimate_view(by_pace, now_ns, (), self._tables_view(status, now_ns))
         tasks = self._index.tasks(run_no, state)
         workflow = latest(facts.row, "workflow") or ""
         learnt = self.learnt(workflow)
@@ -85,14 +84,12 @@ class EstimateQueries:
                 "and nothing of this one has ended",
                 remedy="Ask again when its first activities have ended.",
             )
-        return {
-            **estimate_view(found, now_ns, [task.name for task in tasks]),
-            "learned": self._tables_view(status, now_ns, found),
-        }
+        names = [task.name for task in tasks]
+        return estimate_view(found, now_ns, names, self._tables_view(status, now_ns, found))
 
     def estimate_unstarted(
         self, workflow: str, now_ns: int, plan: Plan | None = None, names: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
+    ) -> EstimateInfo:
         """How long a run would take that is not started yet; by default, one like the latest."""
         from tocsin.monitor.estimate import RunProgress, estimate
 
@@ -112,10 +109,7 @@ class EstimateQueries:
                 f"no run of {workflow[:80]!r} has completed yet",
                 remedy="Run it once first: estimates are based on earlier runs.",
             )
-        return {
-            **estimate_view(found, now_ns, names),
-            "learned": self._tables_view(status, now_ns, found),
-        }
+        return estimate_view(found, now_ns, names, self._tables_view(status, now_ns, found))
 
     def hints(self, run_id: str, now_ns: int) -> tuple[list[Hint], str | None]:
         """Activities that followed each other without need, the most time saved first.
@@ -148,7 +142,7 @@ class EstimateQueries:
 
     def _tables_view(
         self, status: TablesStatus, now_ns: int, found: Estimate | None = None
-    ) -> dict[str, Any] | None:
+    ) -> LearnedInfo | None:
         return tables_view(
             status,
             now_ns,
@@ -158,7 +152,7 @@ class EstimateQueries:
         )
 
     def learnt(self, workflow: str) -> Learnt:
-        """What is known of a workflow, learnt anew when a run of it has completed since."""
+        """What is known of a workflow, learnt again when a run of it has completed since."""
         ((count, last_ns),) = self._index.rows(
             "SELECT count(*), coalesce(max(ended_ns), 0) FROM runs "
             "WHERE workflow = ? AND state = 'completed'",

@@ -16,13 +16,13 @@ from tocsin.monitor.records import ActivityRecord, FileLineage, FileRecord, Line
 from tocsin.monitor.views import activity_record, state_at
 
 PATHS_MAX: Final = 2_000  # names that one question may fit
-LOOKED_AT_MAX: Final = 10_000  # tellings of them, for one page
+LOOKED_AT_MAX: Final = 10_000  # uses of them, for one page
 STEPS_MAX: Final = 200  # of a lineage, in each direction
 READERS_MAX: Final = 100  # of one file
 DEPTH_MAX: Final = 20
 LEVELS_MAX: Final = 16  # directories above a file that a step may have written whole
 
-_TELLINGS: Final = (
+_USES: Final = (
     "SELECT f.run, f.path, f.activity, p.name FROM files AS f JOIN paths AS p ON p.no = f.path "
     "WHERE f.path IN (SELECT value FROM json_each(?)) AND f.wrote = ? "
     "AND (f.run, f.path, f.activity) < (?, ?, ?) "
@@ -83,12 +83,12 @@ class FileSearch:
         paths = self._paths(asked)
         found: list[FileRecord] = []
         place = _LAST_PLACE if after is None else _place(after)
-        for run, path, activity, told in self._tellings(paths, wrote, place):
+        for run, path, activity, name_given in self._uses_of(paths, wrote, place):
             if len(found) == limit:
                 return found, f"{place[0]}.{place[1]}.{place[2]}"
             place = (run, path, activity)
-            if asked.fits(resolved(told, self._run(run).directory)) or asked.fits(told):
-                record = self._record(_Step(run, activity), told, wrote=wrote)
+            if asked.fits(resolved(name_given, self._run(run).directory)) or asked.fits(name_given):
+                record = self._record(_Step(run, activity), name_given, wrote=wrote)
                 found += [record] if record is not None else []
         if wrote and not found and after is None and not asked.is_wild:
             return self._written_whole(asked, paths, limit), None
@@ -97,10 +97,10 @@ class FileSearch:
     def _written_whole(self, asked: AskedName, paths: list[int], limit: int) -> list[FileRecord]:
         """Who wrote the directory that the file was read from, where nobody named the file."""
         found: dict[_Step, FileRecord | None] = {}
-        for run, _, activity, told in self._tellings(paths, wrote=False, place=_LAST_PLACE):
+        for run, _, activity, name_given in self._uses_of(paths, wrote=False, place=_LAST_PLACE):
             reader = _Step(run, activity)
-            if asked.fits(self._path(reader, told)) or asked.fits(told):
-                for writer, name in self._writers(told, reader):
+            if asked.fits(self._path(reader, name_given)) or asked.fits(name_given):
+                for writer, name in self._writers(name_given, reader):
                     found[writer] = self._record(writer, name, wrote=True)
             if len(found) >= limit:
                 break
@@ -123,11 +123,11 @@ class FileSearch:
         )
         return [no for no, name in rows if asked.may_fit(name)][:PATHS_MAX]
 
-    def _tellings(
+    def _uses_of(
         self, paths: list[int], wrote: bool, place: tuple[int, int, str]
     ) -> Iterator[tuple[int, int, str, str]]:
         numbers = f"[{','.join(map(str, paths))}]"
-        yield from self._index.rows(_TELLINGS, numbers, int(wrote), *place, LOOKED_AT_MAX)
+        yield from self._index.rows(_USES, numbers, int(wrote), *place, LOOKED_AT_MAX)
 
     # Where it comes from, and what came of it
 
@@ -175,11 +175,11 @@ class FileSearch:
         for name in activity.outputs if activity else ():
             path = self._path(step, name)
             rows = self._index.rows(_SAME_BASE, base_of(name), 0, step.run, READERS_MAX)
-            for run, reader, told in [*rows, *self._read_under(name, path, step.run)]:
+            for run, reader, name_given in [*rows, *self._read_under(name, path, step.run)]:
                 other = _Step(run, reader)
-                there = self._path(other, told)
+                there = self._path(other, name_given)
                 is_it = there == path or there.startswith(f"{path}/")
-                if is_it and self._writer(told, other) == step:
+                if is_it and self._writer(name_given, other) == step:
                     yield name, other
 
     def _read_under(self, name: str, path: str, run: int) -> Iterator[tuple[int, str, str]]:
@@ -197,16 +197,16 @@ class FileSearch:
         path, by = self._path(reader, name), self._activity(reader)
         for whole in _and_above(path):
             rows = self._index.rows(_SAME_BASE, base_of(whole), 1, reader.run, READERS_MAX)
-            for run, activity, told in rows:
+            for run, activity, name_given in rows:
                 other = _Step(run, activity)
-                if other == reader or self._path(other, told) != whole:
+                if other == reader or self._path(other, name_given) != whole:
                     continue
                 made = self._activity(other)
                 if made is None or made.state in ("planned", "skipped", "queued"):
                     continue
                 ended_late = by and by.started and made.ended and made.ended > by.started
                 if run == reader.run or not ended_late:
-                    yield other, told
+                    yield other, name_given
                     return
 
     # What is known of them

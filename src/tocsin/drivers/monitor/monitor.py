@@ -179,7 +179,7 @@ class Monitor:
             self._damaged(self._recorder, error)
 
     def _damaged(self, recorder: Recorder, error: Exception) -> None:
-        """Make the tables anew, unless somebody has seen to that already. On the loop."""
+        """Rebuild the database, unless that is under way already. On the loop."""
         if recorder is not self._recorder or self._is_closing:
             return
         self._recorder = None
@@ -206,7 +206,7 @@ class Monitor:
             self._turn_off(unusable(self._directory, error))
             return None
 
-    # What is told of it, also while it is off
+    # What is reported of it, also while it is off
 
     @property
     def behind(self) -> int:

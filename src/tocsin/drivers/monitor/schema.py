@@ -68,7 +68,7 @@ TABLES: Final = (
 _SECOND: Final = (
     "CREATE INDEX runs_under_way ON runs (state, lost_at_ns) WHERE ended_ns IS NULL",
     "CREATE INDEX runs_completed ON runs (workflow, ended_ns) WHERE state = 'completed'",
-    # What was told of as slower than usual; without an activity, the run as a whole.
+    # Alerts that were published; without an activity, the run as a whole.
     "CREATE TABLE alerts (run INTEGER, activity TEXT, attempt INTEGER, "
     "PRIMARY KEY (run, activity, attempt)) WITHOUT ROWID",
     "ALTER TABLE versions ADD COLUMN fork_of TEXT NOT NULL DEFAULT ''",

@@ -1,7 +1,7 @@
 """Tables: the pipeline's published tables, read without Spark, and read again when they change.
 
 Whoever asks reads them, in a thread that answers questions. Rows stay in Arrow, and become objects
-when they are asked for. Tables that cannot be read, or are not of this log, are told of once; the
+when they are asked for. Tables that cannot be read, or are not of this log, are noted once; the
 monitor then works as if there were none, or goes on with those that it had.
 """
 
@@ -21,6 +21,7 @@ from tocsin.errors import TocsinError
 from tocsin.errors.pipeline import NoTables
 from tocsin.event.instant import NS_PER_S, NS_PER_US, rfc3339, rfc3339_or_none
 from tocsin.monitor.history.tables import Bin, CostModel, Key, LearnedTables, StatsRow, TablesStatus
+from tocsin.wire.api.history_views import LearnedInfo
 
 if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
     import pyarrow as pa
@@ -73,7 +74,7 @@ class Tables:
     ) -> None:
         """`head` tells where the log ends: tables that go further are not of this log.
 
-        `is_named`: somebody wants them to be there, and is told if they are not.
+        `is_named`: somebody wants them to be there, and it is noted if they are not.
         """
         self._directory = directory
         self._head = head
@@ -151,8 +152,8 @@ class Tables:
 
     def _cannot(self, used: LearnedTables | None, problem: str, remedy: str) -> None:
         """Go on with what was read before, if it may be, and say once what is wrong."""
-        told, self._status = self._status.problem, TablesStatus(used, problem)
-        if told != problem:
+        noted, self._status = self._status.problem, TablesStatus(used, problem)
+        if noted != problem:
             version = None if used is None else used.version
             self._note("warning", f"{problem}; the monitor goes on", used=version, remedy=remedy)
 
@@ -235,10 +236,10 @@ def _table(found: Published, name: str) -> pa.Table:
 
 def _stats_rows(table: pa.Table, places: list[int]) -> list[StatsRow]:
     histograms = table.column("histogram")
-    told = table.drop_columns(["histogram"]).take(places).to_pylist()
+    plain = table.drop_columns(["histogram"]).take(places).to_pylist()
     return [
         _stats_row(row, partial(_bins, histograms, place))
-        for row, place in zip(told, places, strict=True)
+        for row, place in zip(plain, places, strict=True)
     ]
 
 
@@ -282,9 +283,9 @@ def _moment_ns(micros: int | None) -> int | None:
 
 
 def _bins(histograms: pa.ChunkedArray, place: int) -> tuple[Bin, ...]:
-    told = histograms[place].as_py() or ()
+    bins = histograms[place].as_py() or ()
     found: list[Bin] = []
-    for each in told[:BINS_MAX]:
+    for each in bins[:BINS_MAX]:
         low_s, high_s = _number(each["low_s"]), _number(each["high_s"])
         if low_s is not None and high_s is not None and low_s <= high_s:
             found.append(Bin(low_s, high_s, max(each["count"] or 0, 0)))
@@ -298,21 +299,21 @@ def tables_view(
     *,
     attempts: int = 0,
     other_versions: Sequence[str] = (),
-) -> dict[str, Any] | None:
+) -> LearnedInfo | None:
     """What an answer says of the tables that it comes from; None if there are none."""
     learned, problem = status.learned, status.problem
     if learned is None and problem is None:
         return None
     age_s = None if learned is None else round(learned.age_s(now_ns), 1)
-    return {
-        "version": None if learned is None else learned.version,
-        "made": None if learned is None else rfc3339(learned.made_ns),
-        "age_s": age_s,
-        "through": None if learned is None else learned.through,
-        "since": None if learned is None else rfc3339_or_none(learned.since_ns),
-        "until": None if learned is None else rfc3339_or_none(learned.until_ns),
-        "old": age_s is not None and age_s > old_s,
-        "attempts": attempts,
-        "other_versions": list(other_versions),
-        "problem": problem,
-    }
+    return LearnedInfo(
+        version=None if learned is None else learned.version,
+        made=None if learned is None else rfc3339(learned.made_ns),
+        age_s=age_s,
+        through=None if learned is None else learned.through,
+        since=None if learned is None else rfc3339_or_none(learned.since_ns),
+        until=None if learned is None else rfc3339_or_none(learned.until_ns),
+        old=age_s is not None and age_s > old_s,
+        attempts=attempts,
+        other_versions=list(other_versions),
+        problem=problem,
+    )

@@ -15,7 +15,7 @@ from tocsin.drivers.monitor.attempt_rows import (
     decode_row,
     encode,
     settle,
-    standing,
+    state_of,
     take_excess,
     use,
 )
@@ -194,7 +194,7 @@ class RunWriter:
 
     def _write_run(self, run_id: str, group: _Group) -> None:
         if not group.row and not self._all("SELECT 1 FROM runs WHERE id = ?", run_id):
-            return  # of a run that was forgotten only we ourselves have spoken
+            return  # only the monitor's own alerts are about it: the run was removed
         run = self._load_run(run_id, group.row.get("first_received", 0))
         merge_into(run.row, group.row)
         new_edges = self._write_attempts(run, group)
@@ -241,7 +241,7 @@ class RunWriter:
     def _write_attempts(self, run: _Run, group: _Group) -> bool:
         """Merge what was parsed of attempts. True if a dependence between activities is new."""
         activities = self._load_attempts(run.no, {name for name, _ in group.attempts})
-        before = {name: standing(attempts) for name, attempts in activities.items()}
+        before = {name: state_of(attempts) for name, attempts in activities.items()}
         for name, number in group.attempts:
             activities.setdefault(name, {}).setdefault(number, Attempt({}))
         self._drop_excess(run, activities)
@@ -266,7 +266,7 @@ class RunWriter:
         for name, attempts in activities.items():
             run.odd += settle(run.no, name, attempts, added, changed)
             count(tally, before.get(name), -1)
-            count(tally, standing(attempts), +1)
+            count(tally, state_of(attempts), +1)
         many = self._connection.executemany
         many(_INSERT_ATTEMPT, added)
         many(_UPDATE_ATTEMPT, changed)

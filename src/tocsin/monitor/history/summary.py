@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from tocsin.monitor.history.tables import CostModel, StatsRow
 from tocsin.monitor.records import ActivityRecord
+from tocsin.wire.api.history_views import LearnedInfo
 
 BINS: Final = 12
 LOGARITHMIC_FROM: Final = 20.0  # the longest against the shortest, where even bins say nothing
@@ -51,7 +52,7 @@ class HistoryRecord:
     """False where quantiles and bins were put together from those of parts."""
     tables: HistoryPart | None = None
     since: HistoryPart | None = None
-    learned: Mapping[str, Any] | None = None
+    learned: LearnedInfo | None = None
     """Which tables, and how old they are."""
     by_version: tuple[StatsRow, ...] = ()
     cost_models: tuple[CostModel, ...] = ()

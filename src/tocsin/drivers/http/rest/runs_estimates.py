@@ -14,7 +14,6 @@ from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import BadRequest
 from tocsin.monitor.anomalies import find_cycle
 from tocsin.wire.api.estimate_request import EstimateRequest, read_estimate_request
-from tocsin.wire.api.history_views import EstimateInfo
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.run_views import HintList
 
@@ -31,7 +30,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
         found = await monitor.ask(lambda ask, now_ns: ask.estimates.estimate(run_id, now_ns))
-        return answer(shown_as(EstimateInfo, found))
+        return answer(found)
 
     async def side_by_side(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
@@ -45,7 +44,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         found = await monitor.ask(
             lambda ask, now_ns: ask.estimates.estimate_unstarted(name, now_ns)
         )
-        return answer(shown_as(EstimateInfo, found))
+        return answer(found)
 
     async def planned(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
@@ -57,9 +56,9 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
                 asked.workflow, now_ns, plan, names
             )
         )
-        return answer(shown_as(EstimateInfo, found))
+        return answer(found)
 
-    async def told(request: Request) -> Response:
+    async def provenance_of(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("format",))
         run_id = request.path_params["id"]
         form = query.choice("format", DEFAULT_FORMAT, tuple(FORMATS))
@@ -69,7 +68,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
     return [
         Endpoint("GET", "/runs/{id:path}/estimate", left, reads("run/{id}")),
         Endpoint("GET", "/runs/{id:path}/hints", side_by_side, reads("run/{id}")),
-        Endpoint("GET", "/runs/{id:path}/provenance", told, reads("run/{id}")),
+        Endpoint("GET", "/runs/{id:path}/provenance", provenance_of, reads("run/{id}")),
         Endpoint("GET", "/workflows/{name:path}/estimate", unstarted, reads("workflow/{name}")),
         Endpoint("POST", "/estimates", planned, reads("estimates")),
     ]

@@ -27,9 +27,9 @@ from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event import stored
 from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import matches
+from tocsin.event.instant import NS_PER_S
 from tocsin.wire.cloudevents.write import structured
 
-NS_PER_S: Final = 1_000_000_000
 READ_ROWS: Final = 5_000
 SAVE_S: Final = 1.0  # between two writings of how far we came; what is sent twice is stored once
 NAP_S: Final = 0.5  # so that the bar moves and Ctrl-C works while nothing is due

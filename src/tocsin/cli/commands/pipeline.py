@@ -123,11 +123,11 @@ def _add_show(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     from tocsin.cli.pipeline import actions
 
-    by_name = {
+    functions = {
         "run": actions.run,
         "stream": actions.stream,
         "show": actions.show,
         "quality": actions.quality,
         "report": actions.report,
     }
-    return by_name[arguments.action](arguments)
+    return functions[arguments.action](arguments)

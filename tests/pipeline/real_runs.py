@@ -13,7 +13,7 @@ from tocsin.cli.demo.history import recorded
 from tocsin.cli.evaluate.runs_file import read_runs
 from tocsin.monitor.estimate.types import PastRun
 from tocsin.monitor.evaluation.estimates import with_times
-from tocsin.monitor.times import NS_PER_S, read_ns, shown
+from tocsin.monitor.times import NS_PER_S, format_ns, read_ns
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.nextflow import Names, read_weblog
 from tocsin.wire.pegasus import Cutter, Stampede
@@ -62,7 +62,7 @@ def told_of_instance(name: str, run: PastRun) -> Iterator[Message]:
     first = {"RunId": name, "WorkflowName": name.partition("/")[0]}
 
     def message(at_s: float, what: str, **pairs: str) -> Message:
-        time = shown(began_ns + round(at_s * NS_PER_S))
+        time = format_ns(began_ns + round(at_s * NS_PER_S))
         id = f"{name}/{pairs.get('ActivityId', '')}/{what}"
         return Message({**first, what: time, **pairs}, id, "/replay", time)
 

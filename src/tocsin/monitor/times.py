@@ -31,14 +31,14 @@ def read_ns(text: str | None) -> int | None:
     return moment_ns if 0 <= moment_ns <= LATEST_NS else None
 
 
-def shown(moment_ns: int) -> str:
+def format_ns(moment_ns: int) -> str:
     """The moment as RFC 3339 in UTC, to the millisecond."""
     moment = _EPOCH + timedelta(microseconds=moment_ns // NS_PER_US)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1_000:03}Z"
 
 
-def shown_or_none(moment_ns: int | None) -> str | None:
-    return None if moment_ns is None else shown(moment_ns)
+def format_ns_or_none(moment_ns: int | None) -> str | None:
+    return None if moment_ns is None else format_ns(moment_ns)
 
 
 def seconds_between(first_ns: int, second_ns: int) -> float:

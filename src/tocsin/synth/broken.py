@@ -18,7 +18,7 @@ from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.monitor.times import NS_PER_US, shown
+from tocsin.monitor.times import NS_PER_US, format_ns
 
 WORKFLOW: Final = "broken"
 SOURCE: Final = "/engines/broken"
@@ -141,7 +141,7 @@ class Breaking:
     def event(self, kind: str, received_us: int) -> tuple[Event, bytes | None]:
         """The event, and the bytes to put in place of its data if it cannot be read at all."""
         self._made += 1
-        event = MAKERS[kind](self._made, shown(received_us * NS_PER_US))
+        event = MAKERS[kind](self._made, format_ns(received_us * NS_PER_US))
         if kind != NOT_UTF8 or event.data is None:
             return event, None
         raw = event.data.replace(b"step-1", b"\xff\xfe\xc3(")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tocsin.event.event import Event
-from tocsin.monitor.times import NS_PER_US, shown
+from tocsin.monitor.times import NS_PER_US, format_ns
 from tocsin.ontology import built_in
 from tocsin.synth.world import USERS, World
 from tocsin.wire.blackboard.messages import Message
@@ -39,7 +39,7 @@ def told(world: World) -> list[Told]:
 
 def _version(world: World, workflow: int, number: int) -> Iterator[Told]:
     at_us = int(world.version_at_ms[workflow, number]) * US_PER_MS
-    time = shown(at_us * NS_PER_US)
+    time = format_ns(at_us * NS_PER_US)
     name, versions = world.workflows[workflow], world.versions[workflow]
     identity = {"WorkflowName": name, "WorkflowVersion": versions[number]}
     identity["PreviousVersion"] = versions[number - 1]

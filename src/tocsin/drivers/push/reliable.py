@@ -7,21 +7,18 @@ that keeps its side takes each event once. Retransmission is the lane's ordinary
 
 from __future__ import annotations
 
-import asyncio
-import uuid
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from tocsin.broker.broker import Broker
+from tocsin.access.session import internal
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
-from tocsin.broker.effects import Level, Push, Token
-from tocsin.broker.runtime import HttpAnswer
+from tocsin.broker.effects import Push
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import HttpAnswer, Tasks, Turns, new_uuid
 from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.sender import Done
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
 from tocsin.event.subscription import SoapTerms
@@ -44,25 +41,12 @@ from tocsin.wire.wsrm.source import Outbound
 from tocsin.wire.wsrm.write import write_ack_requested, write_content, write_sequence
 
 PREFIX: Final = "wsrm/out/"
+SERVICE: Final = internal("reliable-pushes")
 SWEEP_S: Final = 1.0
 SEQUENCES_PER_PUSH_MAX: Final = 2  # the one that the consumer forgot, and the one after it
 # A sequence is left before its time is over, so that no message finds it expired on arrival.
 LEASE_USED: Final = 0.9
 USUAL_WSA: Final = {WSRM10: WSA200408, WSRM11: WSA2005}
-
-
-class House(Protocol):
-    """What pushes need of the node that they are a part of."""
-
-    loop: asyncio.AbstractEventLoop
-    http_client: HttpClient
-    broker: Broker
-
-    def now_ns(self) -> int: ...
-
-    def note(self, level: Level, message: str, **fields: object) -> None: ...
-
-    async def ask(self, call: Callable[[Token, int], None]) -> Any: ...
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,45 +78,44 @@ _decode = msgspec.msgpack.Decoder(Sending).decode
 class ReliablePushes:
     """Sends to consumers that acknowledge by number."""
 
-    def __init__(self, node: House) -> None:
-        self._node = node
+    def __init__(self, port: BrokerPort) -> None:
+        self._port = port
+        self._runtime = port.runtime
         self._renderings = RenderCache()
         self._sendings: dict[str, Sending] = {  # by the subscription's id
-            key.removeprefix(PREFIX): _decode(value)
-            for key, value in node.broker.kept(PREFIX).items()
+            key.removeprefix(PREFIX): _decode(value) for key, value in port.kept(PREFIX).items()
         }
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._turns: dict[str, Turns] = {}
+        self._tasks = Tasks(self._runtime)
         self._interest = -1
-        self._sweeper = node.loop.call_later(SWEEP_S, self._sweep)
+        self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
     def send(self, push: Push, done: Done) -> None:
         """Send; `done(push.lane, outcome)` is called once, later."""
-        self._spawn(self._send(push, done))
+        self._tasks.spawn(self._send(push, done))
 
     def close(self) -> None:
         """Stop. What was under way is sent again after the next start, under its number."""
         self._sweeper.cancel()
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     async def _send(self, push: Push, done: Done) -> None:
         outcome: Outcome
         try:
             # A subscription that just moved to another sink may still have a push under way.
-            async with self._locks.setdefault(push.subscription.id, asyncio.Lock()):
+            async with self._turn(push.subscription.id):
                 outcome = await self._attempt(push)
-        except _NoSequence as told:
-            outcome = told.outcome
+        except _NoSequence as refusal:
+            outcome = refusal.outcome
         except PeerFailed as error:
             outcome = Failed(error.problem)
         except ShuttingDown:
-            return  # nobody is there to be told
+            return  # nobody waits for the outcome
         except (TocsinError, SoapFault) as error:
             outcome = Failed(str(error), reachable=True)
         except Exception as error:
             # A bug, but a lane that never hears back would stand still for ever.
-            self._node.note("error", "a reliable push failed", error=repr(error))
+            self._runtime.note("error", "a reliable push failed", error=repr(error))
             outcome = Failed(f"sending failed: {error!r}", reachable=True)
         done(push.lane, outcome)
 
@@ -150,14 +133,14 @@ class ReliablePushes:
         identity = push.subscription.id
         events = (push.events[0].seq, push.events[-1].seq)
         sending = self._sendings.get(identity)
-        now_ns = self._node.now_ns()
+        now_ns = self._runtime.now_ns()
         if sending is not None:
             outbound = sending.outbound
             number = source.number_of(outbound, events)
             if sending.sink == push.sink and number is not None:
                 return sending, number
             if sending.sink != push.sink or not source.has_room(outbound, now_ns):
-                self._spawn(self._terminate(sending))
+                self._tasks.spawn(self._terminate(sending))
                 sending = None
         if sending is None:
             sending = await self._begin(push)
@@ -174,7 +157,7 @@ class ReliablePushes:
         answer = await self._say(push.sink, terms, asked, push.timeout_s)
         made = _created(answer)
         lease_ns = made.lease_ns
-        now_ns = self._node.now_ns()
+        now_ns = self._runtime.now_ns()
         outbound = Outbound(
             identifier=made.identifier,
             rm=terms.reliable,
@@ -195,41 +178,41 @@ class ReliablePushes:
             "tocsin-sequence": str(push.events[0].seq),
             **_fields(lines),
         }
-        answer = await self._node.http_client.post(
-            push.sink, message, headers, timeout_s=push.timeout_s
-        )
+        answer = await self._runtime.post(push.sink, message, headers, timeout_s=push.timeout_s)
+        now_s = self._runtime.now_ns() / 1e9
         said = _envelope(answer)
         if said is not None:
             outbound = _acknowledged(outbound, said)
             self._sendings[push.subscription.id] = replace(sending, outbound=outbound)
-        return judged(answer, said, source.is_acknowledged(outbound, number), self._node_s())
-
-    def _node_s(self) -> float:
-        return self._node.now_ns() / 1e9
+        return judged(answer, said, source.is_acknowledged(outbound, number), now_s)
 
     # Ends
 
     def _sweep(self) -> None:
         """Take leave of consumers whose subscription is over."""
-        broker = self._node.broker
-        if broker.interest.version != self._interest:
-            self._interest = broker.interest.version
+        interest = self._port.interest.version
+        if interest != self._interest:
+            self._interest = interest
             for identity in list(self._sendings):
                 try:
-                    broker.view(identity)
+                    self._port.view(SERVICE, identity)
                 except NoSuchSubscription:
-                    self._spawn(self._leave(identity))
-            for identity in self._locks.keys() - self._sendings.keys():
-                if not self._locks[identity].locked():
-                    del self._locks[identity]
-        self._sweeper = self._node.loop.call_later(SWEEP_S, self._sweep)
+                    self._tasks.spawn(self._leave(identity))
+            for identity in self._turns.keys() - self._sendings.keys():
+                if self._turns[identity].is_free:
+                    del self._turns[identity]
+        self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
     async def _leave(self, identity: str) -> None:
-        async with self._locks.setdefault(identity, asyncio.Lock()):
+        async with self._turn(identity):
             sending = self._sendings.get(identity)
-            if sending is not None:
+            if sending is None:
+                return
+            try:
                 await self._forget(identity)
-                await self._terminate(sending)
+            except TocsinError:
+                return  # the next broker on this log does it
+            await self._terminate(sending)
 
     async def _terminate(self, sending: Sending) -> None:
         """Say that nothing more comes; if nobody listens, the sequence expires there."""
@@ -241,7 +224,7 @@ class ReliablePushes:
         try:
             await self._say(sending.sink, terms, ending)
         except TocsinError as error:
-            self._node.note(
+            self._runtime.note(
                 "info",
                 "the end of a sequence could not be announced to the consumer",
                 error=error.problem,
@@ -258,13 +241,13 @@ class ReliablePushes:
             wsa,
             action=saying,
             to=sink,
-            message_id=f"urn:uuid:{uuid.uuid4()}",
+            message_id=f"urn:uuid:{new_uuid(self._runtime)}",
             reply_to=anonymous(wsa),
         )
         header += terms.references.encode()
         message = write_envelope(terms.soap, header=header, body=write_content(content, wsa))
         headers = dict(http_headers(terms.soap, saying))
-        return await self._node.http_client.post(sink, message, headers, timeout_s=timeout_s)
+        return await self._runtime.post(sink, message, headers, timeout_s=timeout_s)
 
     async def _keep(self, identity: str, sending: Sending) -> None:
         await self._put(identity, _encode(sending))
@@ -275,13 +258,10 @@ class ReliablePushes:
         self._sendings.pop(identity, None)
 
     async def _put(self, identity: str, value: bytes | None) -> None:
-        keep: Callable[..., None] = self._node.broker.keep
-        await self._node.ask(lambda token, now_ns: keep(PREFIX + identity, value, token, now_ns))
+        await self._port.keep(SERVICE, PREFIX + identity, value)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._node.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _turn(self, identity: str) -> Turns:
+        return self._turns.setdefault(identity, Turns(self._runtime))
 
 
 def judged(

@@ -84,10 +84,10 @@ format: $(ENV) ## let ruff mend what it can
 bench: $(ENV) ## every benchmark beside its peer; tables, JSON and plots in out/ (QUICK=1 for a short one)
 	@$(BIN)/python bench/all.py $(if $(QUICK),--quick)
 
-crash: $(ENV) ## 1,000 times kill -9 under load: nothing acknowledged may be lost
+crash: $(ENV) ## 1,000 times kill -9 under load at every endpoint: nothing acknowledged may be lost
 	@$(BIN)/python tests/crash/kills.py --kills $(or $(KILLS),1000)
 
-sim: $(ENV) ## 10,000 simulated broker lives, one seed each
+sim: $(ENV) ## 10,000 simulated worlds of brokers, one seed each
 	@$(BIN)/tocsin simulate --seeds $(or $(SEEDS),10000)
 
 clean: ## remove what was built and measured; the environment stays

@@ -259,10 +259,21 @@ def catalogue(schemas: list[etree._Element], wsa: str) -> Catalogue:
 
 def own_schemas(kind: str) -> list[etree._Element]:
     """Our own schemas, which the broker serves, for a service of `tocsin.wire.wsdl`."""
-    from tocsin.wire.wsdl import schema, schema_names
+    from tocsin.wire.wsdl import schema, wsdl
 
-    found = [schema(name) for name in schema_names(kind)]
-    return [etree.fromstring(text) for text in found if text is not None]
+    document = wsdl("http://broker.example", kind)
+    assert document is not None
+    found: dict[str, etree._Element] = {}
+    waiting = [etree.fromstring(document)]
+    while waiting:
+        for imported in waiting.pop().iter(f"{{{XS}}}import"):
+            name = imported.get("schemaLocation", "").partition("?xsd=")[2]
+            if name not in found:
+                text = schema(name)
+                assert text is not None, f"no schema is served as {name}"
+                found[name] = etree.fromstring(text)
+                waiting.append(found[name])
+    return list(found.values())
 
 
 OWN = ("wsn10", "msgbox", "wsman")

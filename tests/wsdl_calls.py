@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,8 +28,47 @@ WSA = {
 }
 
 
+WSDL = "{http://schemas.xmlsoap.org/wsdl/}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of a port type: its name, the message it takes, the faults it may answer."""
+
+    name: str
+    request: etree.QName
+    faults: tuple[str, ...]
+
+
+def operations(service: str) -> Iterator[tuple[str, Operation]]:
+    """Each port type's name with each of its operations, as the service's document has them."""
+    document = wsdl.wsdl(BASE, service)
+    assert document is not None
+    root = etree.fromstring(document)
+    parts = {
+        f"tns:{message.get('name')}": part.get("element", "")
+        for message in root.iterfind(f"{WSDL}message")
+        for part in message
+    }
+    for port in root.iterfind(f"{WSDL}portType"):
+        for operation in port.iterfind(f"{WSDL}operation"):
+            [taken] = operation.iterfind(f"{WSDL}input")
+            prefix, _, local = parts[taken.get("message", "")].partition(":")
+            yield (
+                port.get("name", ""),
+                Operation(
+                    operation.get("name", ""),
+                    etree.QName(root.nsmap[prefix], local),
+                    tuple(
+                        parts[fault.get("message", "")]
+                        for fault in operation.iterfind(f"{WSDL}fault")
+                    ),
+                ),
+            )
+
+
 class FromMemory(Transport):
-    """What the door would answer to GET /soap?wsdl and /soap?xsd, without a door."""
+    """What the broker would answer to GET /soap?wsdl and /soap?xsd, without a broker."""
 
     def load(self, url: str) -> bytes:
         asked = parse_qs(urlsplit(url).query, keep_blank_values=True)

@@ -30,6 +30,7 @@ from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import MailboxNode, soap_context
+from tocsin.errors import NotAllowed
 from tocsin.event.event import Event
 from tocsin.services.performance import subscribe_rules
 from tocsin.services.performance.service import PerformanceService
@@ -91,6 +92,20 @@ def test_an_endpoint_that_does_not_ask_is_found(
 
         assert wrong
         assert all("/forgotten" in each for each in wrong)
+
+    run(tmp_path, script)
+
+
+def test_only_the_broker_itself_holds_the_log_for_its_archive(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        port = broker.node.port
+        port.hold_for_archive(internal("archive"), 0)
+
+        with pytest.raises(NotAllowed):
+            port.hold_for_archive(anonymous("http"), None)
+        with pytest.raises(NotAllowed):
+            port.subscription_ids(anonymous("http"))
+        assert broker.node.broker._state.archived == 0
 
     run(tmp_path, script)
 

@@ -12,7 +12,7 @@ import pytest
 
 from served import ROOT
 from tocsin.agent import PROBES
-from tocsin.cli.host_lines import event_line, show_event
+from tocsin.cli.agent.output import event_line, show_event
 from tocsin.cli.main import run
 from tocsin.client.gma import Element, EventName, PerformanceEvent, Producer
 

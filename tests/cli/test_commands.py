@@ -13,8 +13,8 @@ import pytest
 
 from tocsin.cli.commands.completion import actions
 from tocsin.cli.main import run
+from tocsin.cli.pages import commands
 from tocsin.cli.parser import Parser, command_names, command_parser, find_command
-from tocsin.cli.reference import reference
 
 ROOT = Path(__file__).parents[2]
 NOBODY = "http://127.0.0.1:9"  # the discard port, where nobody listens
@@ -65,14 +65,14 @@ def test_every_argument_says_what_it_means(parser: Parser) -> None:
 
 
 def test_the_reference_shows_the_defaults_themselves() -> None:
-    assert "%(" not in reference()
+    assert "%(" not in commands()
 
 
 def test_the_reference_in_the_docs_is_what_the_parsers_say() -> None:
     page = ROOT / "docs" / "commands.md"
 
-    assert page.read_text() == reference(), (
-        "stale: python -m tocsin.cli.reference > docs/commands.md"
+    assert page.read_text() == commands(), (
+        "stale: python -m tocsin.cli.pages commands > docs/commands.md"
     )
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from served import served
+from tocsin.cli.concepts.tree import loaded, nested, tree_lines
 from tocsin.cli.main import run
-from tocsin.cli.wf.concepts import loaded, nested, tree_lines
 from tocsin.ontology import Vocabulary, built_in, read_turtle
 
 SITE = b"""

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.cli.captured import captured
-from tocsin.cli.conversion import FORMS, SOAP_FORMS, read_message, write_event
+from tocsin.cli.convert.capture import read_capture
+from tocsin.cli.convert.conversion import FORMS, SOAP_FORMS, read_message, write_event
 from tocsin.cli.main import run
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
@@ -51,7 +51,7 @@ def test_every_capture_is_converted_or_said_to_be_no_notification(path: Path) ->
 
     assert event.topic == NOTIFICATIONS[path.name]
     assert event.data is not None
-    assert event.data in captured(path.read_bytes()).body
+    assert event.data in read_capture(path.read_bytes()).body
 
 
 @pytest.mark.parametrize("form", EXACT)

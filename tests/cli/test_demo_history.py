@@ -1,4 +1,4 @@
-"""The demo's scene of recorded runs: what it publishes, what it shows, and what it does without."""
+"""The demo's part with recorded runs: what it publishes and shows, and what it does without."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine_streams import SHARED, check, fold
 from java_here import without_java
 from recordings.make_demo_messages import all_messages
 from tocsin.cli.demo import history
-from tocsin.cli.demo.stage import Stage
+from tocsin.cli.demo.context import DemoContext
 from tocsin.ontology import built_in
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -43,16 +43,16 @@ def test_the_recording_is_what_snakemakes_logs_come_to() -> None:
     assert all_messages(logs) == history.recorded()
 
 
-def test_without_java_the_scene_says_what_to_install_and_the_demo_goes_on(
+def test_without_java_the_part_says_what_to_install_and_the_demo_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     without_java(monkeypatch, tmp_path)
-    stage = Stage(tmp_path, quiet=False)
+    demo = DemoContext(tmp_path, quiet=False)
 
-    history.play(stage)
+    history.run(demo)
 
     assert "Install Java 17 or newer" in capsys.readouterr().out
-    assert "none was found" in stage.results["history"]["left_out"]
+    assert "none was found" in demo.results["history"]["left_out"]
 
 
 @pytest.mark.slow
@@ -61,10 +61,10 @@ def test_the_broker_answers_from_tables_that_spark_made_of_its_archive(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("pyspark")
-    with Stage(tmp_path / "data", quiet=False, stays=True) as stage:
-        history.play(stage)
+    with DemoContext(tmp_path / "data", quiet=False, keeps_data=True) as demo:
+        history.run(demo)
 
-    found = stage.results["history"]
+    found = demo.results["history"]
     assert found["learned"]["through"] >= found["messages"] == 1_121
     assert found["learned"]["attempts"] == 126
     assert found["tables"]["runs"] == 10

@@ -20,8 +20,8 @@ def test_spark_is_told_with_the_java_it_would_run_on() -> None:
     (found,) = spark_findings()
 
     assert (found.level, found.subject) == ("ok", "spark")
-    assert "on Java" in found.words
-    assert "(by " in found.words, "which Java it is, and how it was found"
+    assert "on Java" in found.message
+    assert "(by " in found.message, "which Java it is, and how it was found"
 
 
 def test_java_that_is_not_there_is_told_with_what_to_install(
@@ -47,8 +47,8 @@ def test_tables_are_told_with_their_age_and_damage_with_what_to_do(tmp_path: Pat
     (tmp_path / CURRENT / MANIFEST).write_bytes(b"{")
     (damaged,) = table_findings(tmp_path, NOW)
 
-    assert found.words == f"version 7 in {tmp_path}, made 3 h ago, through event 12,345"
-    assert of_a_week.words.startswith(f"{found.words}, of what was received since ")
+    assert found.message == f"version 7 in {tmp_path}, made 3 h ago, through event 12,345"
+    assert of_a_week.message.startswith(f"{found.message}, of what was received since ")
     assert damaged.level == "fail"
     assert "--rebuild" in damaged.remedy
     assert table_findings(tmp_path / "none") == []

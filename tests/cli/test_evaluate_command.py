@@ -183,7 +183,7 @@ def test_a_file_with_too_few_runs_says_how_many_are_needed(tmp_path: Path, capsy
 def test_a_file_that_unpacks_to_more_than_a_machine_has_is_given_up(
     tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tocsin.cli.runs_file.LINE_BYTES_MAX", 1_000)
+    monkeypatch.setattr("tocsin.cli.evaluate.runs_file.LINE_BYTES_MAX", 1_000)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * 1_000_000))
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from monitor.estimate.estimate_runs import SNAKEMAKE_LOGS, snakemake_cases
+from tocsin.cli.evaluate.recorded_log import LogCase, case_of
 from tocsin.cli.main import run
-from tocsin.cli.recorded_log import LogCase, case_of
 from tocsin.integrations.snakemake.recorded_log import sent_by_plugin
 from tocsin.monitor.estimate import estimate, learn
 from tocsin.monitor.evaluation.estimates import STAGES

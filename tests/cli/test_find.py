@@ -94,7 +94,7 @@ def test_nothing_found_is_exit_code_five_and_no_data(tocsin: Tocsin, how: list[s
     code, out, words = tocsin("--host", "nowhere", *how)
 
     assert (code, out) == (5, "")
-    assert "nobody" in words
+    assert "no entry" in words
 
 
 def test_ldif_goes_to_stdout_and_is_plain_ascii(tocsin: Tocsin, host: str) -> None:

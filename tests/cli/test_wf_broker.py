@@ -387,5 +387,5 @@ def test_what_a_run_left_behind_is_sent_once(
     assert (code, out) == (0, "")
     assert words == "2 messages sent from 1 file\n"
     assert wait_for(tocsin, teller.run, "completed")["duration_s"] == 9.0
-    assert "nothing waits in" in tocsin("send", str(tmp_path))[2]
+    assert "no messages are spooled in" in tocsin("send", str(tmp_path))[2]
     assert tocsin("send", str(tmp_path / "none"))[0] == 2

@@ -14,8 +14,8 @@ import pytest
 
 from served import Served, served
 from tocsin.cli.failure import exit_code
-from tocsin.cli.recording import record
 from tocsin.cli.rest import Rest
+from tocsin.cli.wf.record import record
 from tocsin.errors import NoSuchRun
 from tocsin.errors.evolution import BadWorkflowFile
 

@@ -2,29 +2,37 @@
 
     python tests/crash/kills.py --kills 1000
 
-Publishers send numbered events and repeat what was not acknowledged. A webhook and a message box
-subscribe to everything. The broker is killed at a random moment and started again, on the same
-data and port. At the end the log, the webhook and the box must each hold every acknowledged event,
-each publisher's in its order.
+Publishers send numbered events through every endpoint that acknowledges, and repeat what was not
+acknowledged. A webhook, a message box of the HTTP API and one of SOAP subscribe to everything. The
+broker is killed at a random moment and started again, on the same data and ports. At the end the
+log, the webhook and the boxes must each hold every acknowledged event, each publisher's in its
+order.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
 import json
 import random
+import re
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from crash.publishers import HTTP, WSA, WSN, FramePublisher, Publisher
 from served import Served
+from tocsin.wire.msgbox import write as msgbox
+from tocsin.wire.msgbox.read import box_id
+from tocsin.wire.soap.envelope import read_envelope, write_envelope
 
-PUBLISHERS = 4
-BATCH_MAX = 20
+MARKER = re.compile(rb"crash:([a-z0-9]+):([0-9]+)")
+BOX_SERVICE = "/axis2/services/MsgBoxService"
 PUSHED_TOGETHER = 200  # in one POST, so that the webhook keeps up with the publishers
 LOAD_S_MAX = 0.12  # between a start and the kill; some hundred commits
 DRAIN_S = 60.0
@@ -46,13 +54,19 @@ class Sink:
                     line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line
                 )
                 body = await reader.readexactly(int(fields.get("content-length", "0")))
-                for event in json.loads(body):
-                    self.take(event["source"], int(event["id"]))
+                self.take_all(body)
                 writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             pass  # the broker was killed, or this is the end
         finally:
             writer.close()
+
+    def take_all(self, text: bytes) -> int:
+        """Find the markers in a message, whatever its format."""
+        found = MARKER.findall(text)
+        for name, number in found:
+            self.take(name.decode(), int(number))
+        return len(found)
 
     def take(self, source: str, number: int) -> None:
         self.received += 1
@@ -63,57 +77,37 @@ class Sink:
             self.problems.append(f"{source}: {number} came before {last + 1}")
 
 
-class Publisher:
-    """Sends 1, 2, 3, ... and goes on only when the broker has acknowledged."""
+class SoapBox:
+    """A message box of SOAP that everything is sent into, and what was taken out of it."""
 
-    def __init__(self, name: str, chance: random.Random) -> None:
-        self.name = name
-        self.acknowledged = 0
-        self._chance = chance
+    def __init__(self, broker: Served) -> None:
+        self._broker = broker
+        self.got = Sink()
+        answer = self._call(BOX_SERVICE, msgbox.request(msgbox.CREATE, "new"))
+        self._path = f"/soap/boxes/{box_id(read_envelope(answer))}"
+        subscribe = (
+            f'<n:Subscribe xmlns:n="{WSN}" xmlns:a="{WSA}"><n:ConsumerReference><a:Address>'
+            f"{broker.url}{self._path}</a:Address></n:ConsumerReference></n:Subscribe>"
+        )
+        self._call("/soap", subscribe.encode())
 
-    async def run(self, address: Callable[[], str], stop: asyncio.Event) -> None:
-        while not stop.is_set():
-            try:
-                await self._session(address(), stop)
-            except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                await asyncio.sleep(0.005)
+    def take(self) -> int:
+        """How many messages an answer brought."""
+        token = self._path.rpartition("/")[2]
+        answer = self._call(self._path, msgbox.request(msgbox.TAKE, token))
+        return self.got.take_all(answer)
 
-    async def _session(self, address: str, stop: asyncio.Event) -> None:
-        host, _, port = address.rpartition(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
+    def _call(self, path: str, body: bytes) -> bytes:
+        connection = http.client.HTTPConnection(self._broker.address, timeout=30)
         try:
-            while not stop.is_set():
-                size = self._chance.randint(1, BATCH_MAX)
-                writer.write(self._request(size))
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                length = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
-                body = await reader.readexactly(length)
-                if " 202 " in head.split("\r\n")[0]:
-                    self.acknowledged += size
-                elif " 503 " not in head.split("\r\n")[0]:
-                    raise AssertionError(f"{head}{body!r}")
+            headers = {"content-type": "application/soap+xml"}
+            connection.request("POST", path, write_envelope("1.2", body=body), headers)
+            answer = connection.getresponse()
+            content = answer.read()
         finally:
-            writer.close()
-
-    def _request(self, size: int) -> bytes:
-        first = self.acknowledged + 1
-        events = [
-            {
-                "specversion": "1.0",
-                "id": str(number),
-                "source": self.name,
-                "type": "org.tocsin.crash",
-                "topic": f"crash/{self.name[1:]}",
-                "data": {"number": number, "filling": "x" * 100},
-            }
-            for number in range(first, first + size)
-        ]
-        body = json.dumps(events).encode()
-        return (
-            b"POST /events HTTP/1.1\r\nHost: localhost\r\n"
-            b"Content-Type: application/cloudevents-batch+json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body)
-        ) + body
+            connection.close()
+        assert answer.status == 200, content
+        return content
 
 
 async def killed_under_load(kills: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
@@ -128,9 +122,13 @@ async def killed_under_load(kills: int, seed: int, say: Callable[[str], None]) -
             asked = {"sink": sink_url, "config": {"batch": PUSHED_TOGETHER}}
             await asyncio.to_thread(broker.call, "POST", "/subscriptions", asked)
             _, box = await asyncio.to_thread(broker.call, "POST", "/boxes", {})
-            publishers = [Publisher(f"/p{n}", chance) for n in range(PUBLISHERS)]
+            soap_box = await asyncio.to_thread(SoapBox, broker)
+            publishers = [kind(f"p{n}", chance) for n, kind in enumerate(HTTP)]
+            frames = FramePublisher("frames", chance)
             stop = asyncio.Event()
             tasks = [asyncio.create_task(p.run(lambda: broker.address, stop)) for p in publishers]
+            tasks.append(asyncio.create_task(frames.run(lambda: broker.frames, stop)))
+            publishers.append(frames)
             for number in range(1, kills + 1):
                 await asyncio.sleep(chance.uniform(0.0, LOAD_S_MAX))
                 await asyncio.to_thread(broker.kill)
@@ -138,12 +136,16 @@ async def killed_under_load(kills: int, seed: int, say: Callable[[str], None]) -
                 if sink.problems or any(task.done() for task in tasks):
                     break
                 if number % 10 == 0 or number == kills:
+                    await asyncio.to_thread(soap_box.take)
                     acked = sum(p.acknowledged for p in publishers)
                     say(f"{number}/{kills} kills, {acked} acknowledged, {sink.received} delivered")
             stop.set()
             for task in tasks:
                 await task
-            return await asyncio.to_thread(_verdict, broker, box["id"], publishers, sink, kills)
+            places = {"webhook": sink, "SOAP box": soap_box.got}
+            return await asyncio.to_thread(
+                _verdict, broker, box["id"], publishers, soap_box, places, kills
+            )
         finally:
             broker.process.kill()
             broker.process.wait()
@@ -151,37 +153,57 @@ async def killed_under_load(kills: int, seed: int, say: Callable[[str], None]) -
 
 
 def _verdict(
-    broker: Served, box: str, publishers: list[Publisher], sink: Sink, kills: int
+    broker: Served,
+    box: str,
+    publishers: list[Publisher],
+    soap_box: SoapBox,
+    places: dict[str, Sink],
+    kills: int,
 ) -> dict[str, object]:
     acknowledged = {p.name: p.acknowledged for p in publishers}
-    problems = list(sink.problems)
-    stored = Sink()
-    after = 0
-    while True:
-        _, page = broker.call("GET", f"/events?after={after}&limit=1000")
-        for event in page["events"]:
-            stored.take(event["source"], int(event["id"]))
-        if page["next"] == after:
-            break
-        after = page["next"]
-    boxed = _empty_box(broker, box)
-    _wait_for(lambda: all(sink.last.get(n, 0) >= c for n, c in acknowledged.items()))
-    for place, seen in (("log", stored), ("box", boxed), ("webhook", sink)):
+
+    def has_all(place: Sink) -> bool:
+        return all(place.last.get(name, 0) >= count for name, count in acknowledged.items())
+
+    stored, ids = _read_log(broker)
+    places = {**places, "log": stored, "box": _empty_box(broker, box)}
+    sink = places["webhook"]
+    _wait_for(lambda: has_all(sink))
+    _wait_for(lambda: not soap_box.take() and has_all(soap_box.got))
+    problems: list[str] = []
+    for place, seen in places.items():
         problems += [f"{place}: {problem}" for problem in seen.problems]
         for name, count in acknowledged.items():
             if seen.last.get(name, 0) < count:
                 problems.append(f"{place}: {name} acknowledged {count}, has {seen.last.get(name)}")
-    if stored.received != sum(stored.last.values()):
+    if len(ids) != len(set(ids)):
         problems.append("log: some events are there twice")
+    lost = sum(max(0, count - stored.last.get(name, 0)) for name, count in acknowledged.items())
     return {
         "kills": kills,
         "acknowledged": sum(acknowledged.values()),
+        "acknowledged_by": {type(p).__name__ + " " + p.name: p.acknowledged for p in publishers},
         "in_log": stored.received,
         "delivered": sink.received,
         "delivered_again": sink.received - sum(sink.last.values()),
-        "lost": max(0, sum(acknowledged.values()) - sum(stored.last.values())),
+        "lost": lost,
         "problems": problems,
     }
+
+
+def _read_log(broker: Served) -> tuple[Sink, list[tuple[str, str]]]:
+    """What the log has, and the source and id of each event."""
+    stored = Sink()
+    ids: list[tuple[str, str]] = []
+    after = 0
+    while True:
+        _, page = broker.call("GET", f"/events?after={after}&limit=1000")
+        for event in page["events"]:
+            stored.take_all(json.dumps(event).encode())
+            ids.append((event["source"], event["id"]))
+        if page["next"] == after:
+            return stored, ids
+        after = page["next"]
 
 
 def _empty_box(broker: Served, box: str) -> Sink:
@@ -192,13 +214,11 @@ def _empty_box(broker: Served, box: str) -> Sink:
         if not page["events"]:
             return got
         for event in page["events"]:
-            got.take(event["source"], int(event["id"]))
+            got.take_all(json.dumps(event).encode())
         ack = f"&ack={page['next']}"
 
 
 def _wait_for(done: Callable[[], bool]) -> None:
-    import time
-
     deadline = time.monotonic() + DRAIN_S
     while not done() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -17,7 +17,7 @@ from tocsin.access.session import anonymous, internal
 from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.deadletter import Attempt, DeadLetter, record
 from tocsin.config import load
-from tocsin.drivers.archive.archiver import Archiver
+from tocsin.drivers.archive.archiver import SESSION, Archiver
 from tocsin.drivers.archive.sampler import DeliverySampler, request_text
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -58,7 +58,7 @@ async def publish(node: Node, count: int, size: int = 100) -> None:
 
 def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> None:
     async def script(node: Node) -> None:
-        archiver = Archiver(node, Directory(node.port))
+        archiver = Archiver(node.port, node.settings, Directory(node.port), node.on_dead)
         await publish(node, 50, size=1_000)
         await archiver._relieve()
         lost_while_small = archiver.lost
@@ -86,7 +86,7 @@ def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(
     tmp_path: Path,
 ) -> None:
     async def script(node: Node) -> None:
-        archiver = Archiver(node, Directory(node.port))
+        archiver = Archiver(node.port, node.settings, Directory(node.port), node.on_dead)
         await publish(node, 20_000)
         working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
@@ -107,7 +107,7 @@ def test_a_filling_process_that_cannot_be_killed_is_left_behind_and_told_of(
     pids = list[int]()
 
     async def script(node: Node) -> None:
-        archiver = Archiver(node, Directory(node.port))
+        archiver = Archiver(node.port, node.settings, Directory(node.port), node.on_dead)
         await publish(node, 10)
         working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
@@ -137,7 +137,7 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
 ) -> None:
     async def script(node: Node) -> None:
         directory = Directory(node.port)
-        sampler = DeliverySampler(node, directory)
+        sampler = DeliverySampler(node.port, SESSION, directory, node.on_dead)
         box = Subscription(id="", kind=Kind.BOX)
         wanted = parse_filter("topic t")
         await node.port.subscribe(internal("test"), box, wanted, None)

@@ -151,7 +151,7 @@ def doctor(broker: Served) -> dict[str, str]:
     command = [sys.executable, "-m", "tocsin", "doctor", "--json", "--broker", broker.url]
     out = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False).stdout
     findings = [json.loads(line) for line in out.splitlines()]
-    return {found["subject"]: found["words"] for found in findings if found["level"] == "fail"}
+    return {found["subject"]: found["message"] for found in findings if found["level"] == "fail"}
 
 
 def metric(broker: Served, name: str) -> float:

@@ -11,8 +11,8 @@ import pytest
 
 from monitor.made_tables import publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
+from tocsin.cli.format import table_origin
 from tocsin.cli.wf.history import _numbers
-from tocsin.cli.wf.words import tables_told
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.queries import open_queries
 from tocsin.drivers.monitor.tables import Tables
@@ -104,7 +104,7 @@ def test_the_window_is_told_with_the_age_of_what_was_learned(store: Path) -> Non
     assert found.learned is not None
     assert found.learned.since == "2026-09-25T00:00:00.000Z"
     assert found.learned.until == "2026-09-29T00:00:00.000Z"
-    words = tables_told({"learned": msgspec.to_builtins(found.learned)}) or ""
+    words = table_origin({"learned": msgspec.to_builtins(found.learned)}) or ""
     assert "of what was received from 2026-09-25 00:00 to 2026-09-29 00:00 UTC" in words
     part = {"count": 6, "failed": 0}
     lines = dict(_numbers("align", {"since": part, "learned": msgspec.to_builtins(found.learned)}))
@@ -119,4 +119,4 @@ def test_tables_that_say_nothing_of_a_window_have_everything(store: Path) -> Non
     assert (manifest.since, manifest.until) == (None, None)
     assert found.learned is not None
     assert (found.learned.since, found.learned.until) == (None, None)
-    assert "received" not in (tables_told({"learned": msgspec.to_builtins(found.learned)}) or "")
+    assert "received" not in (table_origin({"learned": msgspec.to_builtins(found.learned)}) or "")

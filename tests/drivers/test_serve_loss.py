@@ -71,7 +71,7 @@ def test_a_flipped_bit_in_the_write_ahead_log_is_said_accepted_and_never_renumbe
     assert "events 1 to 60 are missing" in refused.stderr
     assert "--accept-loss" in refused.stderr
     assert [finding["level"] for finding in found] == ["fail"]
-    assert "events 1 to 60 are missing" in found[0]["words"]
+    assert "events 1 to 60 are missing" in found[0]["message"]
 
     broker.flags = ("--accept-loss",)
     broker.start()
@@ -84,8 +84,8 @@ def test_a_flipped_bit_in_the_write_ahead_log_is_said_accepted_and_never_renumbe
     broker.start()
     assert broker.publish({"id": "later"})["first"] == 62
     broker.stop()
-    levels = {f["level"]: f["words"] for f in about(doctor(broker.directory), "log")}
-    assert "sound" in levels["ok"]
+    levels = {f["level"]: f["message"] for f in about(doctor(broker.directory), "log")}
+    assert "intact" in levels["ok"]
     assert "events 1 to 60 were lost" in levels["warn"]
 
 
@@ -144,4 +144,4 @@ def test_what_a_broker_makes_is_for_its_owner_alone(tmp_path: Path) -> None:
     found = about(doctor(data), "permissions")
 
     assert found[0]["level"] == "warn"
-    assert "log.sqlite (0644)" in found[0]["words"]
+    assert "log.sqlite (0644)" in found[0]["message"]

@@ -114,7 +114,7 @@ class Caller:
             schemas.validator(kind)(message)
 
     def has_called_everything(self) -> bool:
-        every = {(port, op.name) for port, op in wsdl.operations(self.service)}
+        every = {(port, op.name) for port, op in wsdl_calls.operations(self.service)}
         assert self.called == every, f"not called: {sorted(every - self.called)}"
         return True
 
@@ -174,7 +174,7 @@ def test_every_operation_of_ws_eventing(broker: Served, sink: Sink, spec: str, s
     caller.call(manager, "UnsubscribeOp", at=subscription)
     publisher.call("NotificationConsumer", "Notify", NotificationMessage=[_wsn13_message("73")])
     assert sink.never_gets("73")
-    assert {name for _, name in caller.called} == {op.name for _, op in wsdl.operations(spec)}
+    assert {name for _, name in caller.called} == {op.name for _, op in wsdl_calls.operations(spec)}
 
 
 def test_every_operation_of_ws_management_pull(broker: Served) -> None:
@@ -194,7 +194,9 @@ def test_every_operation_of_ws_management_pull(broker: Served) -> None:
     caller.call(
         "DataSource12", "ReleaseOp", EnumerationContext=context, at=answer["SubscriptionManager"]
     )
-    assert {name for _, name in caller.called} == {op.name for _, op in wsdl.operations("wsman")}
+    assert {name for _, name in caller.called} == {
+        op.name for _, op in wsdl_calls.operations("wsman")
+    }
 
 
 def test_every_operation_of_ws_notification_1_3(broker: Served, sink: Sink) -> None:
@@ -358,7 +360,7 @@ def _details(caller: Caller) -> list[str]:
 @pytest.mark.parametrize("soap", ["", "12"])
 def test_a_fault_has_the_detail_that_the_wsdl_declares(broker: Served, soap: str) -> None:
     caller = Caller(broker, "wsn13")
-    declared = {op.name: op.faults for _, op in wsdl.operations("wsn13")}
+    declared = {op.name: op.faults for _, op in wsdl_calls.operations("wsn13")}
     nowhere = {"Address": f"{broker.url}/soap/subscriptions/none"}
     topic = {"_value_1": "weather", "Dialect": "urn:no:such:dialect"}
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.estimate.estimate_runs import snakemake_runs
-from tocsin.cli.recorded_log import case_of, known_from
+from tocsin.cli.evaluate.recorded_log import case_of, state_from
 from tocsin.monitor.estimate.inputs import Task, executed_tasks
 from tocsin.monitor.hints import TaskSpan, hints, why_no_hints
 from tocsin.monitor.states import AttemptTimes
@@ -231,7 +231,7 @@ def test_a_recorded_run_with_a_checkpoint_gets_no_hint_about_its_directory() -> 
     case = case_of([json.loads(line) for line in path.read_text().splitlines()], "checkpoint")
     assert case is not None
 
-    ran = executed_tasks(known_from(case.messages).tasks)
+    ran = executed_tasks(state_from(case.messages).tasks)
 
     assert ran
     assert all(not each.control for each in ran)

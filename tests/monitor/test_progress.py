@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from monitor.runs import NS_PER_S, activity_pairs, folded, heard, ns, run_pairs
-from tocsin.cli.wf.words import counted
+from tocsin.cli.format import counted
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES, done_count
 from tocsin.monitor.states import attempt_state
 from tocsin.monitor.views import RunFacts, run_record

@@ -10,7 +10,7 @@ import msgspec
 
 from engine_streams import RECEIVED, SHARED, trace_rows, weblog
 from tocsin.cli.demo.history import recorded
-from tocsin.cli.runs_file import read_runs
+from tocsin.cli.evaluate.runs_file import read_runs
 from tocsin.monitor.estimate.types import PastRun
 from tocsin.monitor.evaluation.estimates import with_times
 from tocsin.monitor.times import NS_PER_S, read_ns, shown

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tocsin.access.session import Session
 from tocsin.broker import pushing
 from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
@@ -20,6 +22,9 @@ from tocsin.broker.registry import Registry
 from tocsin.broker.service_state import ServiceState
 from tocsin.broker.state import IDLE, State
 from tocsin.broker.subscriber import Subscriber
+from tocsin.event.event import Event
+from tocsin.services.soap.publish import PublishService
+from tocsin.services.soap.receipt import Receipt
 from tocsin.store.store import Store
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
@@ -198,6 +203,40 @@ def say_that_nothing_was_dropped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Follower, "_drop_oldest", silent)
 
 
+def acknowledge_soap_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Answer a SOAP publisher when its event was handed to the broker."""
+
+    class Nobody:
+        def answer(self, result: object) -> None:
+            pass
+
+    async def hasty(self: PublishService, *args: Any, **options: Any) -> Accepted:
+        async def publish(session: Session, events: list[Event]) -> Accepted:
+            port.submit(session, events, Nobody())
+            return Accepted(len(events), 1, 1)
+
+        port = self._port
+        patch.setattr(self, "_port", SimpleNamespace(publish=publish))
+        try:
+            return await _publish(self, *args, **options)
+        finally:
+            self._port = port
+
+    _publish = PublishService._publish
+    patch.setattr(PublishService, "_publish", hasty)
+
+
+def release_a_soap_box_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Take an answer that was made for one that arrived."""
+    init = Receipt.__init__
+
+    def hopeful(self: Receipt, *args: Any, **options: Any) -> None:
+        init(self, *args, **options)
+        self.arrived()
+
+    patch.setattr(Receipt, "__init__", hopeful)
+
+
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
     move_the_cursor_before_delivery: "its cursor is at|has not got events",
@@ -210,12 +249,16 @@ MUTATIONS: dict[Mutate, str] = {
         "before event|and not event|has not got|its cursor is at|was trimmed"
     ),
     trust_every_sink: "which has not agreed",
-    keep_in_memory_only: "was acknowledged otherwise|is not on disk",
+    keep_in_memory_only: "was acknowledged otherwise|is not on disk|is not in the log",
+    acknowledge_soap_before_the_commit: "acknowledged and is not in the log",
+    release_a_soap_box_at_once: "which its owner has not got",
     ignore_retry_after: "asked for patience",
     try_once_too_often: "is tried again after",
     give_up_one_attempt_early: "was given up after",
     say_that_nothing_was_dropped: "has not got events|says 0 dropped",
-    believe_every_clock: "is gone|is lost|has not got|before event|its cursor is at",
+    believe_every_clock: (
+        "is not acknowledged|is gone|is lost|has not got|before event|its cursor is at"
+    ),
     save_everybody_as_idle: "its cursor is at|is not saved|has not got events",
 }
 """Each mistake, and what a run may say of it first."""

@@ -1,7 +1,7 @@
 """Seeds that once failed, each named for what it found.
 
 A seed is the same run only while the simulator draws the same. What each found is therefore also
-told in a few steps that do not depend on it, in tests/broker/test_found_by_simulation.py.
+tested in a few steps that do not depend on it, in tests/broker/test_found_by_simulation.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pytest
 from tocsin.sim.run import run_seed
 
 FOUND = {
+    58: "a reliable sequence expired while the clock was in doubt",
     136: "a change asked during a deletion brought the subscription back after a crash",
     151: "a dead letter dropped while it was sent again was counted off twice",
     330: "a handshake that ended while a new sink was written put the old one back on disk",

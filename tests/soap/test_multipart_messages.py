@@ -14,7 +14,7 @@ from lxml import etree
 
 from served import Served, served
 from soap.notification_peers import post
-from tocsin.cli.conversion import read_message
+from tocsin.cli.convert.conversion import read_message
 from tocsin.client import Message, WseClient
 from tocsin.errors import BadEvent, TocsinError
 from tocsin.wire.soap.envelope import write_envelope

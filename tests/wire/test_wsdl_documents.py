@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ SERVICES = wsdl.services()
 OPERATIONS = [
     (service, port, operation.name)
     for service in SERVICES
-    for port, operation in wsdl.operations(service)
+    for port, operation in wsdl_calls.operations(service)
 ]
 PUBLISHED = {"wsman": "wsen"}  # of WS-Management's messages, Pull is WS-Enumeration's
 NEVER_PUBLISHED = ("wsn10", "msgbox")
@@ -78,7 +79,10 @@ def test_a_port_has_a_document_of_its_own(service: str, port: str) -> None:
     assert sorted(client.wsdl.services[service].ports) == [port, f"{port}12"]
 
 
-@pytest.mark.parametrize("unknown", ["wsn14", "wsn13.Producer", ".", "wsn13.PullPoint.x"])
+@pytest.mark.parametrize(
+    "unknown",
+    ["wsn14", "wsn13.Producer", ".", "wsn13.PullPoint.x", "../wsn13", "wsn13.PullPoint12"],
+)
 def test_there_is_no_document_of_an_unknown_name(unknown: str) -> None:
     assert wsdl.wsdl(wsdl_calls.BASE, unknown) is None
     assert wsdl.schema(unknown) is None
@@ -91,6 +95,16 @@ def test_an_address_with_an_ampersand_stays_well_formed() -> None:
     address = etree.fromstring(document).find(".//{http://schemas.xmlsoap.org/wsdl/soap/}address")
     assert address is not None
     assert address.get("location") == 'http://h/a&b"c/soap'
+
+
+def test_every_file_is_served_and_every_schema_is_imported_by_a_service() -> None:
+    shipped = {file.name for file in files("tocsin.wire.wsdl").joinpath("documents").iterdir()}
+    imported = {
+        schema.get("targetNamespace") for kind in SERVICES for schema in schemas.own_schemas(kind)
+    }
+
+    assert shipped == {f"{s}.wsdl" for s in SERVICES} | {f"{x}.xsd" for x in wsdl.schemas()}
+    assert imported == set(wsdl.schemas().values())
 
 
 @pytest.mark.parametrize("service", SERVICES)

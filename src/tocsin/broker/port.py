@@ -155,6 +155,11 @@ class BrokerPort:
         self._decide(session, Action.READ, "subscriptions")
         return self._broker.views()
 
+    def subscription_ids(self, session: Session) -> list[str]:
+        """Of every subscription, oldest first. Cheaper than their views."""
+        self._decide(session, Action.READ, "subscriptions")
+        return self._broker.subscription_ids()
+
     # Message boxes
 
     async def pull(
@@ -241,6 +246,11 @@ class BrokerPort:
         """Ask the log something; the resource says what, as in `events` or `deadletters`."""
         self._decide(session, Action.READ, resource)
         return await self._engine.read(work)
+
+    def hold_for_archive(self, session: Session, archived: int | None) -> None:
+        """Keep what follows `archived`, although it may be trimmed; None to keep nothing so."""
+        self._decide(session, Action.MANAGE, "archive")
+        self._broker.hold_for_archive(archived)
 
     @property
     def head(self) -> int:

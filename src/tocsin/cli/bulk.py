@@ -1,4 +1,4 @@
-"""One action on many things: what it would touch, whether it may, and what became of each."""
+"""One action on many items: dry run, confirmation, and the result of each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 
-from tocsin.cli.failure import words
+from tocsin.cli.failure import error_text
 from tocsin.cli.progress import Progress
 from tocsin.cli.render import plural, say, show, show_json
 from tocsin.errors import BadSetting, SomeFailed, TocsinError
 
 NAMED_MAX = 3
-FAILURES_TOLD_MAX = 20
+FAILURES_SHOWN_MAX = 20
 
 
 def add_bulk(parser: ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def add_bulk(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be done, and do nothing"
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--yes", action="store_true", help="without confirmation")
 
 
 def must_choose(arguments: Namespace, chosen: bool) -> None:
@@ -41,7 +41,7 @@ def act(
 ) -> int:
     """Do `action` to each; exit code 7, by SomeFailed, if some failed.
 
-    With `asks`, a person at a terminal is asked first, and a script must say --yes.
+    With `asks` there is a confirmation at a terminal; a script must give --yes.
     """
     if arguments.dry_run:
         for name in names:
@@ -59,7 +59,7 @@ def act(
                     show_json({"id": name, "done": True})
             except TocsinError as error:
                 failed += 1
-                _tell(arguments, name, error, failed, alone=len(names) == 1)
+                _print_failure(arguments, name, error, failed, alone=len(names) == 1)
             progress.advance()
     if not arguments.json:
         say(f"{verb}: {plural(len(names) - failed, noun)}")
@@ -70,13 +70,15 @@ def act(
     return 0
 
 
-def _tell(arguments: Namespace, name: str, error: TocsinError, failed: int, *, alone: bool) -> None:
+def _print_failure(
+    arguments: Namespace, name: str, error: TocsinError, failed: int, *, alone: bool
+) -> None:
     if alone:
         raise error
     if arguments.json:
         show_json({"id": name, "done": False, "problem": error.problem})
-    elif failed <= FAILURES_TOLD_MAX:
-        say(f"{name}: {words(error).removeprefix('tocsin: ')}")
+    elif failed <= FAILURES_SHOWN_MAX:
+        say(f"{name}: {error_text(error).removeprefix('tocsin: ')}")
 
 
 def _ask(verb: str, noun: str, names: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,9 +13,12 @@ from tocsin.cli.render import safe
 from tocsin.client.transport.sse import Message
 from tocsin.errors import BadSetting
 
+if TYPE_CHECKING:
+    from tocsin.wire.gma.messages import Element, PerformanceEvent
+
 OPTIONAL = "?"  # behind a field's name in a format: it may be missing
 FIELDS_SHOWN_MAX = 30
-# What CloudEvents knows and an event may lack.
+# Members of CloudEvents, which an event may lack.
 MEMBERS = frozenset(
     {"seq", "id", "source", "type", "specversion", "topic", "time", "subject", "data"}
     | {"datacontenttype", "dataschema", "data_base64"}
@@ -54,7 +57,7 @@ def brief_lines(messages: list[Message]) -> str:
 
 
 def whole_lines(messages: list[Message]) -> str:
-    """The place in the log, then every member on a line of its own."""
+    """The sequence number, then every member on its own line."""
     parts = []
     for message in messages:
         text = json.dumps(_read_event(message.data), indent=2, ensure_ascii=False)
@@ -143,9 +146,9 @@ def check_template(pattern: str) -> list[str]:
     except ValueError as error:
         raise _bad_template(pattern, str(error)) from None
     plain = [name.removesuffix(OPTIONAL).replace("_", "a") for name in names]
-    odd = [name for name, each in zip(names, plain, strict=True) if not each.isidentifier()]
-    if odd:
-        raise _bad_template(pattern, f"{odd[0]!r} is not a name")
+    invalid = [name for name, each in zip(names, plain, strict=True) if not each.isidentifier()]
+    if invalid:
+        raise _bad_template(pattern, f"{invalid[0]!r} is not a name")
     try:
         pattern.format_map(Fields())
     except (ValueError, TypeError) as error:
@@ -161,10 +164,30 @@ def _bad_template(pattern: str, problem: str) -> BadSetting:
 
 
 def for_terminal(lines: Lines) -> Lines:
-    """The same lines, harmless to a terminal."""
+    """The same lines with control characters escaped."""
 
     def shown(messages: list[Message]) -> str:
         text = lines(messages)
         return safe(text.decode() if isinstance(text, bytes) else text)
 
     return shown
+
+
+def performance_json(event: PerformanceEvent) -> str:
+    """A performance event as one line of JSON."""
+    members = {
+        "name": event.name.local,
+        "namespace": event.name.namespace,
+        "time": event.time,
+        "elements": [_element_json(each) for each in event.elements],
+    }
+    return json.dumps(members, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _element_json(element: Element) -> dict[str, object]:
+    value: object = element.value
+    if isinstance(element.value, tuple):
+        value = [_element_json(each) for each in element.value]
+    members = {"name": element.name, "value": value}
+    extras = {"unit": element.units, "accuracy": element.accuracy}
+    return members | {name: text for name, text in extras.items() if text is not None}

@@ -1,4 +1,4 @@
-"""How an error reaches a person: what, with its code; then what to do; and an exit code."""
+"""Errors as printed: the problem with its code, then the remedy; and the exit code."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _EXIT_BY_STATUS = {401: NOT_ALLOWED, 403: NOT_ALLOWED, 404: NOT_FOUND, 408: TIME
 
 
 def report(error: Exception) -> int:
-    """Print a TocsinError and return its exit code; anything else is a bug, and goes on."""
+    """Print a TocsinError and return its exit code; any other error is a bug, and raised."""
     if not isinstance(error, TocsinError):
         raise error
     from tocsin.cli.render import safe
 
-    print(safe(words(error)), file=sys.stderr)  # it may say what some stranger's server said
+    print(safe(error_text(error)), file=sys.stderr)  # it may quote an untrusted server
     return exit_code(error)
 
 
-def words(error: TocsinError) -> str:
+def error_text(error: TocsinError) -> str:
     """The error in two lines, and the text with a mark where it is about a text."""
     code, pointed = error.code, ""
     if isinstance(error, BrokerRefused):

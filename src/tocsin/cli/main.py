@@ -32,7 +32,7 @@ Commands:
 
 
 # Commands of other brokers, and what they are here.
-_OTHERS_SAY = {
+_COMMANDS_ELSEWHERE = {
     "broker": "serve",
     "consume": "sub",
     "events": "sub",
@@ -144,7 +144,7 @@ def _no_such_command(name: str) -> int:
     from tocsin.cli.parser import command_names
     from tocsin.errors.suggest import nearest
 
-    meant = _OTHERS_SAY.get(name.lower()) or nearest(name, command_names())
-    hint = f"Did you mean `tocsin {meant}`?" if meant else "`tocsin --help` lists the commands."
+    near = _COMMANDS_ELSEWHERE.get(name.lower()) or nearest(name, command_names())
+    hint = f"Did you mean `tocsin {near}`?" if near else "`tocsin --help` lists the commands."
     print(f"tocsin: there is no command {name!r}\n{hint}", file=sys.stderr)
     return USAGE

@@ -23,11 +23,11 @@ class Command(Protocol):
         """Add the command's own arguments."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do it; the exit code."""
+        """Run the command; the exit code."""
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Knows its width without `shutil`, which argparse would load before it parses anything."""
+    """Finds its width without `shutil`, which argparse would load before it parses anything."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_help_width())
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
         self._mixing = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but what may be left out may also stand after an option.
+        """As argparse does, but optional arguments may also follow an option.
 
         By itself it counts DATA as left out in `pub TOPIC --attr run=42 DATA`.
         """
@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does, but what is left over is not repeated: it may be a secret."""
+        """As argparse does, but unknown arguments are not repeated: they may be secrets."""
         parsed, left = self.parse_known_args(args, namespace)
         if left:
             self._refuse_left_over(left, getattr(parsed, "action", None))
@@ -84,14 +84,14 @@ class Parser(argparse.ArgumentParser):
         if named is None:
             parser.error("too many arguments")
         option = named.partition("=")[0]
-        meant = _nearest_option(option, parser)
-        hint = f". Did you mean {meant}?" if meant else ""
+        near = _nearest_option(option, parser)
+        hint = f". Did you mean {near}?" if near else ""
         # One that does not look like an option's name is more likely a value: -5, -secret
         shown = option if _OPTION.fullmatch(option) else "that begins with -"
         parser.error(f"unknown option {shown}{hint}")
 
     def _of_action(self, action: object) -> Parser:
-        """The parser of the action that was chosen, which knows its own options."""
+        """The parser of the action that was chosen, with its own options."""
         for each in self._actions:
             if isinstance(each, argparse._SubParsersAction) and action in each.choices:
                 chosen = each.choices[action]
@@ -112,12 +112,12 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError:
             choices = [str(each) for each in action.choices or ()]
-            words = f"choose one of {', '.join(choices)}"
+            expected = f"choose one of {', '.join(choices)}"
             from tocsin.errors.suggest import nearest
 
-            meant = nearest(str(value), choices)
-            hint = f". Did you mean {meant}?" if meant else ""
-            raise argparse.ArgumentError(action, words + hint) from None
+            near = nearest(str(value), choices)
+            hint = f". Did you mean {near}?" if near else ""
+            raise argparse.ArgumentError(action, expected + hint) from None
 
     def format_help(self) -> str:
         return f"Examples:\n{self.examples}\n\n{super().format_help()}"
@@ -186,7 +186,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_broker(parser: argparse.ArgumentParser) -> None:
-    """`--broker`, `--ca-file` and `--json`, for whatever asks a broker."""
+    """`--broker`, `--ca-file` and `--json`, for commands that call a broker."""
     parser.add_argument(
         "--broker",
         metavar="URL",
@@ -197,7 +197,7 @@ def add_broker(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ca_file(parser: argparse.ArgumentParser) -> None:
-    """`--ca-file`, for whatever connects by TLS."""
+    """`--ca-file`, for commands that connect by TLS."""
     parser.add_argument(
         "--ca-file",
         metavar="FILE",

@@ -6,7 +6,7 @@ import sys
 from time import monotonic
 from typing import Any, Final, Self
 
-LINE_EVERY_S: Final = 10.0  # a log wants to see that work goes on, and not every step of it
+LINE_EVERY_S: Final = 10.0  # a log should show progress, but not every step
 
 
 class Progress:
@@ -19,7 +19,7 @@ class Progress:
         self._quiet = quiet
         self._bar: Any = None
         self._task: Any = None
-        self._begun_s = self._said_s = monotonic()
+        self._begun_s = self._printed_s = monotonic()
 
     def __enter__(self) -> Self:
         if not self._quiet and sys.stderr.isatty():
@@ -45,7 +45,7 @@ class Progress:
         if self._bar is not None:
             self._bar.advance(self._task, count)
         else:
-            self._say_if_due()
+            self._print_if_due()
 
     def reach(self, done: int, total: int) -> None:
         """So many of so many are done."""
@@ -53,10 +53,10 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=total)
         else:
-            self._say_if_due()
+            self._print_if_due()
 
     def name(self, title: str) -> None:
-        """Say what is being done."""
+        """Set the title."""
         self._title = title
         if self._bar is not None:
             self._bar.update(self._task, description=title)
@@ -68,15 +68,15 @@ class Progress:
         if self._bar is not None:
             self._bar.advance(self._task)
         elif not self._quiet:
-            self._say(title)
+            self._print(title)
 
-    def _say_if_due(self) -> None:
-        if not self._quiet and monotonic() - self._said_s >= LINE_EVERY_S:
+    def _print_if_due(self) -> None:
+        if not self._quiet and monotonic() - self._printed_s >= LINE_EVERY_S:
             of = "" if self._total is None else f" of {self._total:,}"
-            self._say(f"{self._title}: {self._done:,}{of}")
+            self._print(f"{self._title}: {self._done:,}{of}")
 
-    def _say(self, words: str) -> None:
-        self._said_s = monotonic()
+    def _print(self, text: str) -> None:
+        self._printed_s = monotonic()
         # In one write, since steps of several threads may begin together.
-        sys.stderr.write(f"{self._said_s - self._begun_s:7.1f} s  {words}\n")
+        sys.stderr.write(f"{self._printed_s - self._begun_s:7.1f} s  {text}\n")
         sys.stderr.flush()

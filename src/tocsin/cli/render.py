@@ -1,4 +1,4 @@
-"""Words and tables: data to stdout, words to stderr, colour only for a person at a terminal."""
+"""Output: data to stdout, messages to stderr, colour only at a terminal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-ROWS_MAX = 500  # more than a person reads
+ROWS_MAX = 500  # more are not read on a screen
 CELL_CHARS_MAX = 60
 
-# What a terminal would obey instead of showing: C0 but tab and newline, DEL, C1, and the marks that
+# Control characters that a terminal acts on: C0 but tab and newline, DEL, C1, and the marks that
 # turn the direction of writing.
-_OBEYED = [*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0)]
-_OBEYED += [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_SHOWN = {code: f"\\u{code:04x}" for code in _OBEYED}
+_CONTROLS = [*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0)]
+_CONTROLS += [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: f"\\u{code:04x}" for code in _CONTROLS}
 
 
 def say(text: str) -> None:
-    """Words for a person."""
+    """Print a message to stderr."""
     print(safe(text), file=sys.stderr, flush=True)
 
 
@@ -34,12 +34,12 @@ def show_json(value: Any) -> None:
 
 
 def safe(text: str) -> str:
-    """Text with what a terminal would obey written out. In JSON the meaning stays the same."""
+    """Text with control characters escaped. In JSON the meaning stays the same."""
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
 
 
 def colour(text: str, code: str) -> str:
-    """Text in an ANSI colour, if stdout is a terminal and nobody said NO_COLOR."""
+    """Text in an ANSI colour, if stdout is a terminal and NO_COLOR is not set."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
     return f"\x1b[{code}m{text}\x1b[0m"
@@ -48,7 +48,7 @@ def colour(text: str, code: str) -> str:
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[object]], *, limit: int = ROWS_MAX
 ) -> None:
-    """Rows in columns; past `limit` it is said how many are left out."""
+    """Rows in columns; past `limit` a message counts the rest."""
     shown = [[_cell(value) for value in row] for row in rows[:limit]]
     widths = [
         max(len(header), *(len(row[column]) for row in shown)) if shown else len(header)

@@ -175,7 +175,7 @@ def _open_archiver(node: Node, directory: Directory) -> Archiver | None:
     """The archive is written by a process of its own, which opens the files of the log."""
     store = store_name(node.settings.log)
     if store == SQLITE:
-        return open_archiver(node, directory)
+        return open_archiver(node.port, node.settings, directory, node.on_dead)
     if node.settings.archive.enabled:
         node.note("warning", "no archive is written: only the sqlite store has one", store=store)
     return None

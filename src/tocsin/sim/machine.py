@@ -22,6 +22,7 @@ from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.delivery import Delivery
 from tocsin.sim.faults.clock import MachineClock
 from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrashes
+from tocsin.sim.faults.damage import flip_a_bit
 from tocsin.sim.faults.disk import FaultyDisk
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.node import SimNode, dead_letters
@@ -59,6 +60,8 @@ class Machine:
         self.delivery = Delivery(world, self.checks, self)
         self._planned = PlannedCrashes(plan.crashes)
         self._requests = count(1)
+        self._is_unsure = False  # the power went, and no process has run since
+        self._damage_random = Random(f"damage {world.seed} {number}")
         self._ids = Random(f"ids {world.seed} {number}")
         network.hosts[self.host] = self
 
@@ -76,11 +79,12 @@ class Machine:
     def start(self) -> None:
         """Open the log and take up what is there. Struck meanwhile, start again later."""
         world, disk = self.world, self.disk
+        disk.sync_fails = False
+        self._may_be_damaged()
         crash = None if world.calm else self._planned.due(CrashPoint.STARTING)
         disk.cut_at = None
         if crash is not None:
             disk.cut_at = disk.operations + world.random.randint(1, START_OPERATIONS_MAX)
-        disk.sync_fails = False
         self.clock.may_be_set(self.plan.clock_set)
         process = self._new_process()
         try:
@@ -88,21 +92,31 @@ class Machine:
         except PowerCut:
             assert crash is not None
             world.seen[f"crash: {crash.point.value}"] += 1
-            process.is_alive = False
+            process.abandon()
             self._ended(crash.kind)
             return
         except DiskFull:
             world.seen["disk full at start"] += 1
-            process.is_alive = False
+            process.abandon()
             disk.kill()
             world.soon(1, DOWN_MS_MAX, self.start)
             return
         except TocsinError as error:
             raise Violation(f"the broker does not start again: {error}") from error
         disk.cut_at = None
+        self._is_unsure = False
         self.process = process
         world.trace(f"{self.host} starts, its log ends with {process.node.store.last_seq}")
         process.start()
+
+    def _may_be_damaged(self) -> None:
+        """A power cut, and a write that failed, leave the end of the log unsure anyway."""
+        is_confirmed = self.checks.log.is_confirmed and self.box_checks.log.is_confirmed
+        is_sure = self.crashes > 0 and not self._is_unsure and is_confirmed
+        if is_sure and self.world.fault(self.plan.damage):
+            room, self.disk.bytes_max, self.disk.cut_at = self.disk.bytes_max, None, None
+            flip_a_bit(self.world, self._damage_random, self.disk)
+            self.disk.bytes_max = room
 
     def _new_process(self) -> Process:
         return Process(
@@ -164,6 +178,7 @@ class Machine:
         world.seen[kind.value] += 1
         self.crashes += 1
         self.process = None
+        self._is_unsure |= kind is CrashKind.POWER_CUT
         if kind is CrashKind.POWER_CUT:
             self.disk.crash(world.random)
         else:

@@ -27,7 +27,7 @@ from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrash
 from tocsin.sim.faults.disk import FaultyDisk
 from tocsin.sim.port import CheckedPort
 from tocsin.sim.runtime import Host, SimRuntime, SimSignal
-from tocsin.sim.world import Action, World
+from tocsin.sim.world import Action, Violation, World
 from tocsin.store.reach import retention_reach
 from tocsin.store.vfs import PowerCut
 
@@ -284,6 +284,8 @@ class SimNode:
             self.checks.attempts.paused(subscription)
 
     def _service_note(self, level: do.Level, message: str, **fields: object) -> None:
+        if level == "error" and "error" in fields:
+            raise Violation(f"{message}: {fields}")  # what services catch is a bug all the same
         self._world.trace(f"note: {message}")
         self._world.seen[f"note: {message}"] += 1
 

@@ -52,11 +52,15 @@ class BrokerPlan:
     changes: int  # that the owners of subscriptions make
     state_changes: int  # how often services keep something, or let it go
     clock_set: float  # the chance that it shows another time after a restart
+    damage: float  # the chance that a bit of a file is another at a start
     disk_full_at_ms: float | None
     sync_fails_at_ms: float | None
     box_backlog: int  # of SOAP message boxes
     box_retain_s: float
     redeliver_s: float
+    soap_publishers: tuple[int, ...]  # how many messages each sends
+    soap_subscribers: tuple[SinkPlan, ...]  # how their consumers behave
+    soap_boxes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +101,15 @@ def _broker(random: Random, share: float) -> BrokerPlan:
         changes=random.choice((0, part(2), part(4), part(8), part(12))),
         state_changes=random.choice((0, part(6), part(20))),
         clock_set=random.choice((0.0, 0.0, 0.5)),
-        disk_full_at_ms=random.uniform(20, 300) if random.random() < 0.25 else None,
+        damage=random.choice((0.0, 0.5)),
+        disk_full_at_ms=random.uniform(0, 150) if random.random() < 0.35 else None,
         sync_fails_at_ms=random.uniform(20, 200) if random.random() < 0.35 else None,
         box_backlog=random.choice((3, 10_000, 10_000)),
         box_retain_s=random.choice((0.2, 60.0)),
         redeliver_s=random.choice((0.1, 0.5)),
+        soap_publishers=tuple(random.randint(2, 6) for _ in range(random.randint(0, part(2)))),
+        soap_subscribers=tuple(_sink(random) for _ in range(random.randint(0, part(2)))),
+        soap_boxes=random.choice((0, 0, 1)),
     )
 
 

@@ -172,6 +172,8 @@ class CheckedPort(BrokerPort):
 
     def _taken(self, record: SubscriptionRecord, result: object) -> None:
         if isinstance(result, Pulled):
+            numbers = [stored.seq for stored in result.events]
+            self._world.trace(f"box {record.id} hands out {numbers}")
             self._checks.handing_out(record, None, result.events)
 
     def release(self, token: Token, through: int | None = None) -> None:
@@ -186,11 +188,13 @@ class CheckedPort(BrokerPort):
                 )
             record.settled.add(stored.seq)
         self._world.seen["answer of a box arrived"] += 1
+        self._world.trace(f"box {record.id} releases {[stored.seq for stored in events]}")
         super().release(token, through)
 
     def give_back(self, token: Token) -> None:
         self._hand_outs.pop(token)
         self._world.seen["answer of a box lost"] += 1
+        self._world.trace("a box takes back what it handed out")
         super().give_back(token)
 
     def _observe(self, observer: Observer | None) -> None:

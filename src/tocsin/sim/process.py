@@ -16,7 +16,7 @@ from tocsin.errors import DiskFailed, PeerFailed, ShuttingDown, TocsinError
 from tocsin.sim.faults.clock import MachineClock
 from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrash, PlannedCrashes
 from tocsin.sim.faults.disk import FaultyDisk
-from tocsin.sim.network import Network, Request, Response
+from tocsin.sim.network import Delivered, Network, Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.runtime import Cancelled, SimTask
 from tocsin.sim.services import Services
@@ -125,6 +125,8 @@ class Process:
             if isinstance(result, Exception):
                 raise result  # services answer every error themselves
             assert isinstance(result, Response)
+            if result.receipt is not None:
+                result.receipt = _ProcessReceipt(self, result.receipt)
             respond(result)
 
         if not self.is_stopping:
@@ -182,7 +184,8 @@ class Process:
     def _stop(self) -> None:
         self.is_stopping = True
         for node in self.nodes:
-            for stream in list(node.streams.values()):
+            for number, stream in list(node.streams.items()):
+                node.port.close_stream(number)
                 stream.end("the broker is stopping")
             node.broker.shut_down(self.clock.steady_ns)
             node.wake()
@@ -199,11 +202,35 @@ class Process:
                 node.store.close()
         self._end(CrashKind.STOP)
 
-    def _end(self, kind: CrashKind) -> None:
+    def abandon(self) -> None:
+        """End everything that runs in it."""
         self.is_alive = False
+        if self.services is not None:
+            self.services.close()
         for task in list(self._tasks):
             with suppress(Exception, Cancelled):
                 task.drop()
+
+    def _end(self, kind: CrashKind) -> None:
+        self.abandon()
         for node in self.nodes:
             node.checks.process_ended(node.broker)
         self._on_end(kind)
+
+
+class _ProcessReceipt:
+    """A receipt that is lost with its process."""
+
+    def __init__(self, process: Process, receipt: Delivered) -> None:
+        self._process = process
+        self._receipt = receipt
+        self.is_acknowledged: Callable[[], bool] = lambda: False
+        receipt.is_acknowledged = lambda: self.is_acknowledged()
+
+    def arrived(self) -> None:
+        if self._process.is_alive:
+            self._receipt.arrived()
+
+    def lost(self) -> None:
+        if self._process.is_alive:
+            self._receipt.lost()

@@ -155,8 +155,6 @@ class SimTask:
         except Cancelled:
             self._is_over = True
             self._host.remove(self)
-        except Violation:
-            raise
         except Exception as error:
             self._end(error)
         else:

@@ -77,6 +77,12 @@ class Services:
             on_ended=node.on_ended.append,
         )
 
+    def close(self) -> None:
+        """The process ends: nothing goes on."""
+        self.own_boxes.close()
+        self.dispatcher.close()
+        self.board.close()
+
     async def answer(self, request: Request) -> Response:
         """The answer to an HTTP request at this host."""
         if is_soap_path(request.path):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.sim.clients.publishers import Publisher
 from tocsin.sim.clients.readers import StreamReader
+from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
 from tocsin.sim.clients.state_writers import StateWriters
 from tocsin.sim.clients.subscribers import Subscribers
+from tocsin.sim.faults.crashes import CrashKind
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.plan import BrokerPlan
@@ -40,9 +42,26 @@ class Site:
         self._publishers = [
             Publisher(machine, each, publisher) for each, publisher in enumerate(plan.publishers)
         ]
+        self._soap = self._soap_clients(network, number)
         self._streams = [
             StreamReader(machine, world.random.choice(POOL)) for _ in range(plan.streams)
         ]
+
+    def _soap_clients(
+        self, network: Network, number: int
+    ) -> list[SoapPublisher | SoapSubscriber | BoxOwner]:
+        machine, plan, random = self.machine, self._plan, self._world.random
+        clients: list[SoapPublisher | SoapSubscriber | BoxOwner] = []
+        for each, messages in enumerate(plan.soap_publishers):
+            clients.append(SoapPublisher(machine, each, random.choice(FORMS), messages))
+        for each, sink_plan in enumerate(plan.soap_subscribers):
+            name = f"consumer-{number}-{each}"
+            sink = Sink(self._world, network, machine.checks, name, sink_plan)
+            machine.delivery.sinks[sink.url] = sink
+            is_eventing = random.random() < 0.5
+            clients.append(SoapSubscriber(machine, name, sink.url, eventing=is_eventing))
+        clients += [BoxOwner(machine, each, messages=3) for each in range(plan.soap_boxes)]
+        return clients
 
     def start(self) -> None:
         world, plan = self._world, self._plan
@@ -51,6 +70,8 @@ class Site:
         self._state_writers.start()
         for publisher in self._publishers:
             publisher.start()
+        for client in self._soap:
+            world.soon(0, 60, client.start)
         for stream in self._streams:
             world.soon(0, 60, stream.connect)
         if plan.disk_full_at_ms is not None:
@@ -62,7 +83,8 @@ class Site:
     def is_done(self) -> bool:
         """True if its clients have done what they wanted to."""
         others_are = self._subscribers.is_done and self._state_writers.is_done
-        return others_are and all(publisher.is_done for publisher in self._publishers)
+        clients = [*self._publishers, *self._soap]
+        return others_are and all(client.is_done for client in clients)
 
     @property
     def acknowledged(self) -> int:
@@ -74,9 +96,15 @@ class Site:
 
     def _fill_disk(self) -> None:
         if not self._world.calm:
-            room = self._world.random.randint(0, ROOM_BYTES_MAX)
+            room = self._world.random.choice((0, ROOM_BYTES_MAX // 3, ROOM_BYTES_MAX))
+            if self._world.fault(0.4):
+                self._world.soon(1, DISK_FULL_MS[0], self._kill)
             self._disk.bytes_max = self._disk.size_bytes() + room
             self._world.soon(*DISK_FULL_MS, self._mend_disk)
+
+    def _kill(self) -> None:
+        if self.machine.process is not None and not self._world.calm:
+            self.machine.process.crash(CrashKind.KILL, "the disk is full")
 
     def _break_sync(self) -> None:
         self._disk.sync_fails = not self._world.calm
@@ -96,8 +124,8 @@ class Site:
         process = self.machine.process
         if process is None:
             return "the broker does not run"
-        if not all(publisher.is_done for publisher in self._publishers):
-            return "an event is not acknowledged"
+        if not self.is_done:
+            return "a client is not done: an event or a subscription is not acknowledged"
         if not all(node.broker.is_idle() for node in process.nodes):
             return "something waits for the disk"
         if self.machine.dead_letters():
@@ -120,6 +148,8 @@ class Site:
             node.compare_log()
 
     def close(self) -> None:
+        if self.machine.process is not None:
+            self.machine.process.abandon()
         self._disk.unregister()
 
 

@@ -18,8 +18,8 @@ STEPS_MAX = 200_000  # twenty times what a long run takes: past it, something sp
 Action = Callable[[], None]
 
 
-class Violation(Exception):
-    """Something happened that must not, or did not happen that must."""
+class Violation(BaseException):
+    """Something happened that must not, or did not happen that must. No service catches it."""
 
 
 class World:

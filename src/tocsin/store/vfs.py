@@ -25,7 +25,7 @@ class PowerCut(Exception):
     """The simulated machine has no power: the operation did not happen, nor will any other."""
 
 
-class _Content:
+class Content:
     """One file: as programs see it, as the disk has it, and what stands between the two."""
 
     __slots__ = ("known", "on_disk", "pending", "seen")
@@ -91,8 +91,8 @@ class SimDisk(apsw.VFS):
         self.sync_fails = False
         self.bytes_max: int | None = None
         self.has_power = True
-        self._files: dict[str, _Content] = {}
-        self._unlinked: dict[str, _Content] = {}  # deleted; a power cut may undo it
+        self._files: dict[str, Content] = {}
+        self._unlinked: dict[str, Content] = {}  # deleted; a power cut may undo it
         self._boots = 0
         super().__init__(name, "")
 
@@ -149,11 +149,11 @@ class SimDisk(apsw.VFS):
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         flags[1] = flags[0]
         if path is None:
-            return _SimFile(self, _Content(), self._boots, syncs_directory=False)
+            return _SimFile(self, Content(), self._boots, syncs_directory=False)
         if path not in self._files:
             if not flags[0] & apsw.SQLITE_OPEN_CREATE:
                 raise apsw.CantOpenError(path)
-            self._files[path] = _Content()
+            self._files[path] = Content()
         syncs_directory = bool(flags[0] & FLAGS_THAT_SYNC_DIRECTORY)
         return _SimFile(self, self._files[path], self._boots, syncs_directory=syncs_directory)
 
@@ -176,7 +176,7 @@ class _SimFile:
     __slots__ = ("_boot", "_content", "_disk", "_syncs_directory")
 
     def __init__(
-        self, disk: SimDisk, content: _Content, boot: int, *, syncs_directory: bool
+        self, disk: SimDisk, content: Content, boot: int, *, syncs_directory: bool
     ) -> None:
         self._disk = disk
         self._content = content

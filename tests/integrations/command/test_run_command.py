@@ -340,6 +340,6 @@ def test_with_json_the_end_is_one_line_on_standard_error(
     for done, is_told in ((told, True), (nobody, False)):
         end = json.loads(done.stderr)
         assert (done.returncode, done.stdout) == (4, b"out\n")
-        assert (end["exit_code"], end["signal"], end["told"]) == (4, None, is_told)
+        assert (end["exit_code"], end["signal"], end["reported"]) == (4, None, is_told)
         assert 0 <= end["duration_s"] < 60
     assert json.loads(told.stderr)["run"] == "j"

@@ -6,8 +6,8 @@ import random
 from functools import cache
 from pathlib import Path
 
-from tocsin.cli.recorded_log import APPLICATION
-from tocsin.cli.runs_file import read_cases
+from tocsin.cli.evaluate.recorded_log import APPLICATION
+from tocsin.cli.evaluate.runs_file import read_cases
 from tocsin.monitor.estimate import Done, PastRun, Plan, Planned
 from tocsin.monitor.evaluation.estimates import Case, with_times
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from monitor.estimate.estimate_runs import SHARED_RUNS, plan, run, snakemake_runs
-from tocsin.cli.runs_file import read_runs
+from tocsin.cli.evaluate.runs_file import read_runs
 from tocsin.monitor.estimate import Done, PastRun, RunProgress, estimate, learn
 from tocsin.monitor.estimate.run_digest import digest
 from tocsin.monitor.evaluation.estimates import (

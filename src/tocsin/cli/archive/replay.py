@@ -33,7 +33,7 @@ NS_PER_S: Final = 1_000_000_000
 READ_ROWS: Final = 5_000
 SAVE_S: Final = 1.0  # between two writings of how far we came; what is sent twice is stored once
 NAP_S: Final = 0.5  # so that the bar moves and a key is heard while nothing is due
-FAILURES_TOLD_MAX: Final = 20
+FAILURES_SHOWN_MAX: Final = 20
 _SPEED: Final = re.compile(r"(\d+(?:\.\d+)?)x?")
 _NUMBER: Final = re.compile(r"\s*[\d.]+\s*")
 
@@ -241,7 +241,7 @@ class Replay:
         if not self._keep_going:
             raise error
         self.failed += 1
-        if self.failed <= FAILURES_TOLD_MAX:
+        if self.failed <= FAILURES_SHOWN_MAX:
             say(f"{error.problem} [{error.code}]")
 
     def settle(self, batch: Batch, result: Stored | TocsinError) -> None:

@@ -85,16 +85,16 @@ def run(arguments: Namespace) -> int:
     attributes = _attributes(arguments.attr)
     monitor = Monitor(gethostname(), _probes(arguments.only), period_s=period_s)
     if arguments.list:
-        from tocsin.cli.host_lines import show_list
+        from tocsin.cli.agent.output import show_list
 
         show_list(monitor, as_json=arguments.json)
         return 0
     _refuse_missing(monitor, arguments.only)
     if arguments.once:
         return _once(monitor, as_json=arguments.json)
-    from tocsin.cli.agent_run import Wishes, run_agent
+    from tocsin.cli.agent.run import AgentOptions, run_agent
 
-    wishes = Wishes(
+    options = AgentOptions(
         broker=None if arguments.broker == OFF else arguments.broker or "",
         listen=None if arguments.listen == OFF else arguments.listen,
         period_s=period_s,
@@ -103,7 +103,7 @@ def run(arguments: Namespace) -> int:
         as_json=arguments.json,
         ca_file=arguments.ca_file,
     )
-    return run_agent(monitor, wishes)
+    return run_agent(monitor, options)
 
 
 def _period_s(text: str) -> float:
@@ -139,31 +139,33 @@ def _probes(names: list[str]) -> list[Probe[Any]]:
     from tocsin.agent import PROBES
 
     by_name = {name: probe for probe in PROBES for name in (probe.name.local, str(probe.name))}
-    odd = [name for name in names if name not in by_name]
-    if odd:
+    unknown = [name for name in names if name not in by_name]
+    if unknown:
         from tocsin.errors import BadSetting
 
         there_are = ", ".join(probe.name.local for probe in PROBES)
-        raise BadSetting(f"there is no host event {odd[0]!r}", remedy=f"There are: {there_are}.")
+        raise BadSetting(
+            f"there is no host event {unknown[0]!r}", remedy=f"There are: {there_are}."
+        )
     wanted = {by_name[name].name for name in names}
     return [probe for probe in PROBES if not names or probe.name in wanted]
 
 
 def _refuse_missing(monitor: Monitor, names: list[str]) -> None:
-    """Who names an event wants to know that it cannot be had."""
+    """An event that was asked for by name must be available."""
     from tocsin.errors import CannotMeasure
 
     if monitor.missing and (names or not monitor.probes):
         name, why = next(iter(monitor.missing.items()))
         raise CannotMeasure(
             f"{name.local} cannot be measured here: {why}",
-            remedy="`tocsin agent --list` says what can be.",
+            remedy="`tocsin agent --list` shows what can be.",
         )
 
 
 def _once(monitor: Monitor, *, as_json: bool) -> int:
-    from tocsin.cli.failure import words
-    from tocsin.cli.host_lines import show_event
+    from tocsin.cli.agent.output import show_event
+    from tocsin.cli.failure import error_text
     from tocsin.cli.render import say
     from tocsin.errors import CannotMeasure, SomeFailed
 
@@ -174,7 +176,7 @@ def _once(monitor: Monitor, *, as_json: bool) -> int:
             for event in monitor.sample(name):
                 show_event(event, as_json=as_json)
         except CannotMeasure as error:
-            say(words(error))
+            say(error_text(error))
             failed += 1
     if failed:
         raise SomeFailed(

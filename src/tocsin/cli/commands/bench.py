@@ -50,10 +50,10 @@ def _list(arguments: Namespace) -> int:
 
     rows = []
     for name, path in scripts().items():
-        _, _, words = path.read_text("utf-8").partition('"""')
-        rows.append((name, words.split("\n")[0].removesuffix('"""')))
+        _, _, about = path.read_text("utf-8").partition('"""')
+        rows.append((name, about.split("\n")[0].removesuffix('"""')))
     if arguments.json:
-        show_json([{"name": name, "about": words} for name, words in rows])
+        show_json([{"name": name, "about": about} for name, about in rows])
     elif rows:
         table(("script", "about"), rows)
     else:
@@ -81,7 +81,7 @@ def _run_script(arguments: Namespace) -> int:
 def _load(arguments: Namespace) -> int:
     import asyncio
 
-    from tocsin.cli.load import histogram, quantile, run_load
+    from tocsin.cli.bench.load import histogram, quantile, run_load
     from tocsin.cli.render import fields, show, show_json
 
     seconds = QUICK_SECONDS if arguments.quick else SECONDS

@@ -1,4 +1,4 @@
-"""`tocsin box`: boxes that events are kept in until somebody fetches them; a service of boxes."""
+"""`tocsin box`: message boxes that store events until they are fetched; a service of boxes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_arguments(parser: Parser) -> None:
     pull.add_argument(
         "--wait", metavar="30s", default="0", help="how long to wait for the first event (0)"
     )
-    pull.add_argument("--follow", action="store_true", help="go on until --max have come")
+    pull.add_argument("--follow", action="store_true", help="continue until --max have come")
     release = pull.add_mutually_exclusive_group()
     release.add_argument("--ack", metavar="TOKEN", help="acknowledge what an earlier pull returned")
     release.add_argument(
@@ -66,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def _add_serving(serve: Parser) -> None:
-    serve.add_argument("--data", metavar="DIR", help="where the boxes are kept (tocsin-data)")
+    serve.add_argument("--data", metavar="DIR", help="the data directory (tocsin-data)")
     serve.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
     serve.add_argument(
         "--tls-cert", metavar="FILE", help="the service's certificate, which turns TLS on"
@@ -220,7 +220,7 @@ def _serve(arguments: Namespace) -> int:
         url = f"{settings.http.scheme}://{addresses['http']}"
         say(
             f"message boxes are at {url}/axis2/services/MsgBoxService (createMsgBox)\n"
-            f"and at {url}/soap (CreatePullPoint); they are kept in {settings.log.directory}\n"
+            f"and at {url}/soap (CreatePullPoint); their data is in {settings.log.directory}\n"
             "Stop with Ctrl-C."
         )
 

@@ -1,4 +1,4 @@
-"""`tocsin clock`: what time it is at the broker, and whether that is sure."""
+"""`tocsin clock`: the broker's time, and whether it accepts the machine's clock."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ EXAMPLES = """
 
 def add_arguments(parser: Parser) -> None:
     actions = add_actions(parser)
-    for name, words in (
+    for name, help in (
         ("show", "the broker's time, the machine's, and why they differ"),
         ("accept", "the machine's clock is right: let leases end and retention go on"),
     ):
-        add_broker(actions.add_parser(name, examples=EXAMPLES, help=words))
+        add_broker(actions.add_parser(name, examples=EXAMPLES, help=help))
 
 
 def run(arguments: Namespace) -> int:
@@ -28,12 +28,12 @@ def run(arguments: Namespace) -> int:
 
     with Rest(arguments.broker) as rest:
         if arguments.action == "accept":
-            told = rest.request("POST", "/clock/accept").value()
+            answer = rest.request("POST", "/clock/accept").value()
         else:
-            told = rest.get("/clock")
+            answer = rest.get("/clock")
     if arguments.json:
-        show_json(told)
+        show_json(answer)
         return 0
-    show(f"the broker's time is {told['time']}, the machine's {told['machine']}")
-    show(told["problem"] or "the clock is believed")
+    show(f"the broker's time is {answer['time']}, the machine's {answer['machine']}")
+    show(answer["problem"] or "the clock is accepted")
     return 0

@@ -1,4 +1,4 @@
-"""`tocsin completion`: the shell finishes commands and options for you."""
+"""`tocsin completion`: shell completion of commands and options."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    known = _words()
+    known = _completions()
     if arguments.json:
         from tocsin.cli.render import show_json
 
@@ -45,7 +45,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _words() -> dict[tuple[str, ...], list[str]]:
+def _completions() -> dict[tuple[str, ...], list[str]]:
     """What may follow each command, and each action of a command."""
     found: dict[tuple[str, ...], list[str]] = {}
     for name in command_names():

@@ -1,4 +1,4 @@
-"""`tocsin concepts`: the words that messages and profiles are made of, and what stands for what."""
+"""`tocsin concepts`: the vocabulary of messages and profiles, and which concept is below which."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "Show the concepts of messages and profiles"
 EXAMPLES = """
-  tocsin concepts ls memory                         those whose name or words have `memory`
+  tocsin concepts ls memory                         those whose name or text has `memory`
   tocsin concepts tree ActivityEvent                what a subscription to it asks for
   tocsin concepts show ActivityFailed
   tocsin concepts tree --ontology lab.ttl           with a site's own, no broker needed
@@ -36,14 +36,14 @@ def _add_where(parser: ArgumentParser) -> None:
         "--ontology",
         metavar="FILE",
         action="append",
-        help="the built-in concepts and those of this Turtle file; asks no broker",
+        help="the built-in concepts and those of this Turtle file; without a broker",
     )
     add_broker(parser)
 
 
 def run(arguments: Namespace) -> int:
+    from tocsin.cli.concepts.tree import vocabulary
     from tocsin.cli.failure import NOT_FOUND, report
-    from tocsin.cli.wf.concepts import vocabulary
     from tocsin.errors import UnknownConcept
 
     known = vocabulary(arguments.ontology, arguments.broker)
@@ -92,14 +92,14 @@ def _view(concept: Concept) -> dict[str, object]:
 
 
 def _tree(known: Vocabulary, arguments: Namespace) -> int:
+    from tocsin.cli.concepts.tree import nested, tree_lines
     from tocsin.cli.render import say, show_json
-    from tocsin.cli.wf.concepts import nested, tree_lines
     from tocsin.cli.wf.tables import cut, screen_width
 
     if arguments.name:
         roots = [known.resolve(arguments.name)]
     else:
-        # Ours first: what stands under another ontology's words mostly stands under ours too.
+        # Ours first: what is below another ontology's concept is mostly below ours too.
         roots = sorted(known.roots(), key=lambda name: (":" in name, name))
     if arguments.json:
         for root in roots:

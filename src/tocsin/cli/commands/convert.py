@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tocsin.cli.parser import Parser, add_json
-from tocsin.cli.web_services import SPECS, add_versions, read_input
+from tocsin.cli.soap_options import SPECS, add_versions, read_input
 
 if TYPE_CHECKING:
     from tocsin.event.event import Event
@@ -46,11 +46,11 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.cli.conversion import read_message
+    from tocsin.cli.convert.conversion import read_message
     from tocsin.cli.render import plural, say
 
     found = read_message(read_input(arguments.file), arguments.form)
-    say(f"tocsin: this is {found.told}; {plural(len(found.events), 'notification')}")
+    say(f"tocsin: this is {found.form}; {plural(len(found.events), 'notification')}")
     for event in found.events:
         for form, message in _forms(event, arguments):
             _show(form, message, arguments)
@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
 
 
 def _forms(event: Event, arguments: Namespace) -> list[tuple[str, bytes]]:
-    from tocsin.cli.conversion import in_every_form, write_event
+    from tocsin.cli.convert.conversion import in_every_form, write_event
 
     soap, addressing = arguments.soap, arguments.addressing
     if arguments.to == EVERY:
@@ -81,7 +81,7 @@ def _show(form: str, message: bytes, arguments: Namespace) -> None:
 
 def _indented(form: str, message: bytes) -> str:
     if form != "cloudevents":
-        from tocsin.cli.xml_text import pretty
+        from tocsin.cli.xml_format import pretty
 
         return pretty(message)
     import json

@@ -1,4 +1,4 @@
-"""`tocsin demo`: a short story that shows a broker at work."""
+"""`tocsin demo`: a short demonstration of a broker."""
 
 from __future__ import annotations
 

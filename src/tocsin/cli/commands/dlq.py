@@ -31,8 +31,8 @@ def add_arguments(parser: Parser) -> None:
     show = actions.add_parser("show", examples=EXAMPLES, help="one, with every attempt")
     show.add_argument("id", metavar="ID", help="the dead letter's id")
     add_broker(show)
-    for verb, words in (("redrive", "send again to their sinks"), ("drop", "forget them")):
-        many = actions.add_parser(verb, examples=_many_examples(verb), help=words)
+    for verb, help in (("redrive", "send again to their sinks"), ("drop", "delete them")):
+        many = actions.add_parser(verb, examples=_many_examples(verb), help=help)
         many.add_argument("ids", metavar="ID", nargs="*", help="the ids of dead letters")
         many.add_argument("--subscription", metavar="ID", help="those of one subscription")
         if verb == "redrive":
@@ -91,7 +91,7 @@ def _ls(rest: Rest, arguments: Namespace) -> int:
 
 
 def _in_order(rest: Rest, subscription: str | None) -> list[dict[str, Any]]:
-    """As their events came; the broker lists them by id, which says nothing."""
+    """In the order of their events; the broker lists them by id."""
     pages = rest.pages("/deadletters", "deadletters", subscription=subscription)
     return sorted(pages, key=lambda letter: (letter["sequence"], letter["id"]))
 

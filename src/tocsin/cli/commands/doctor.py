@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tocsin.cli.parser import Parser, add_broker
 
 if TYPE_CHECKING:
-    from tocsin.cli.findings import Finding
+    from tocsin.cli.doctor.broker import Finding
 
 SUMMARY = "Check settings, broker, clock, disk, log, sinks, Spark, tables; say what to do"
 EXAMPLES = """
@@ -27,32 +27,32 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.cli import findings, store_findings
-    from tocsin.cli.pipeline import findings as pipeline_findings
+    from tocsin.cli.doctor import broker, store
+    from tocsin.cli.pipeline import findings as pipeline
     from tocsin.cli.rest import Rest
     from tocsin.errors import CannotReachBroker, TocsinError
 
-    found = findings.settings_findings()
+    found = broker.settings_findings()
     unreachable = False
     with Rest(arguments.broker) as rest:
         try:
-            found += findings.broker_findings(rest)
-            found += findings.space_findings(rest)
-            found += findings.log_findings(rest)
-            found += findings.subscription_findings(rest)
-            found += findings.dead_letter_findings(rest)
+            found += broker.broker_findings(rest)
+            found += broker.space_findings(rest)
+            found += broker.log_findings(rest)
+            found += broker.subscription_findings(rest)
+            found += broker.dead_letter_findings(rest)
         except TocsinError as error:
             unreachable = isinstance(error, CannotReachBroker)
-            found.append(findings.unreachable_finding(error))
+            found.append(broker.unreachable_finding(error))
     directory = Path(arguments.data) if arguments.data else None
     if directory is not None:
         if directory.is_dir():
-            found += store_findings.disk_findings(directory)
-            found += store_findings.permission_findings(directory)
-        found += store_findings.store_findings(directory)
-        found += store_findings.clock_findings(directory)
-    found += pipeline_findings.spark_findings()
-    found += pipeline_findings.table_findings(pipeline_findings.tables_of(directory))
+            found += store.disk_findings(directory)
+            found += store.permission_findings(directory)
+        found += store.store_findings(directory)
+        found += store.clock_findings(directory)
+    found += pipeline.spark_findings()
+    found += pipeline.table_findings(pipeline.tables_of(directory))
     _print(found, as_json=arguments.json)
     failed = [finding for finding in found if finding.level == "fail"]
     if unreachable and len(failed) == 1:
@@ -69,6 +69,6 @@ def _print(found: list[Finding], *, as_json: bool) -> None:
             continue
         mark = colour(f"{finding.level:<4}", COLOURS[finding.level])
         print(f"{mark}  ", end="")
-        show(f"{finding.subject}: {finding.words}")
+        show(f"{finding.subject}: {finding.message}")
         if finding.level != "ok" and finding.remedy:
             show(f"      {finding.remedy}")

@@ -78,8 +78,8 @@ def _alerts(arguments: Namespace) -> int:
     from tocsin.cli.render import show_json
     from tocsin.monitor.evaluation.alerts import RUNS_NEEDED, as_report, evaluate_alerts
 
-    def measure(cases: Sequence[Case], told: Callable[[int], None]) -> Alerts:
-        return evaluate_alerts([case.run for case in cases], told)
+    def measure(cases: Sequence[Case], advance: Callable[[int], None]) -> Alerts:
+        return evaluate_alerts([case.run for case in cases], advance)
 
     applications = _each(arguments.files, _least(arguments, RUNS_NEEDED), 1, measure)
     if arguments.json:
@@ -107,9 +107,9 @@ def _each(
     measure: Callable[[Sequence[Case], Callable[[int], None]], Found],
 ) -> dict[str, Found]:
     """What is measured for each application of the files that has enough runs."""
+    from tocsin.cli.evaluate.runs_file import read_cases
     from tocsin.cli.progress import Progress
     from tocsin.cli.render import plural, say
-    from tocsin.cli.runs_file import read_cases
     from tocsin.errors import BadRunsFile
 
     everything, unfinished = read_cases([Path(file) for file in files])
@@ -129,10 +129,10 @@ def _each(
     with Progress("runs", total) as progress:
         for name, runs in enough.items():
 
-            def told(done: int, start: int = before) -> None:
+            def advance(done: int, start: int = before) -> None:
                 progress.reach(start + done, total)
 
-            found[name] = measure(runs, told)
+            found[name] = measure(runs, advance)
             before += passes * len(runs)
     return found
 
@@ -155,15 +155,15 @@ def _eta_table(found: Sequence[tuple[str, int, Scores, Mapping[str, Scores]]]) -
 
     rows: list[list[object]] = []
     for name, runs, ours, theirs in found:
-        for number, (stage, score) in enumerate(ours.items()):
+        for number, (point, score) in enumerate(ours.items()):
             holds = "" if score.coverage is None else f"{score.coverage:.0%}"
             ratio = "" if score.ratio is None else f"{score.ratio:.2f}"
             base = [
-                _errors(theirs[each][stage].mdape, theirs[each][stage].mape) for each in BASELINES
+                _errors(theirs[each][point].mdape, theirs[each][point].mape) for each in BASELINES
             ]
             label = (" ", " ") if number else (name, runs)
             rows.append(
-                [*label, f"{stage:.0%}", _errors(score.mdape, score.mape), holds, ratio, *base]
+                [*label, f"{point:.0%}", _errors(score.mdape, score.mape), holds, ratio, *base]
             )
     headers = ["application", "runs", "at", "ours", "80 % holds", "high/low"]
     table([*headers, *(name.replace("_", " ") for name in BASELINES)], rows)

@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
             show_json([_described(error) for error in known.values()])
         else:
             rows = [
-                (code, error.__name__, _words(error).split("\n")[0])
+                (code, error.__name__, _meaning(error).split("\n")[0])
                 for code, error in known.items()
             ]
             table(("code", "name", "meaning"), rows)
@@ -41,16 +41,16 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         show_json(_described(error))
         return 0
-    show(f"{error.code} {error.__name__}\n\n{_words(error)}\n")
+    show(f"{error.code} {error.__name__}\n\n{_meaning(error)}\n")
     show(f"exit code {error.exit_code}, HTTP status {error.http_status}")
     return 0
 
 
 def _row(error: type[TocsinError]) -> tuple[str, str, str]:
-    return error.code, error.__name__, _words(error).split("\n")[0]
+    return error.code, error.__name__, _meaning(error).split("\n")[0]
 
 
-def _words(error: type[TocsinError]) -> str:
+def _meaning(error: type[TocsinError]) -> str:
     return cleandoc(error.__doc__ or "")
 
 
@@ -58,7 +58,7 @@ def _described(error: type[TocsinError]) -> dict[str, object]:
     return {
         "code": error.code,
         "name": error.__name__,
-        "meaning": _words(error),
+        "meaning": _meaning(error),
         "exit_code": error.exit_code,
         "http_status": error.http_status,
     }

@@ -92,7 +92,7 @@ def _nothing() -> int:
     from tocsin.cli.failure import NOT_FOUND
     from tocsin.cli.render import say
 
-    say("nobody in the directory offers that")
+    say("no entry of the directory matches")
     return NOT_FOUND
 
 
@@ -141,5 +141,5 @@ def _print_ldif(directory: Directory, arguments: Namespace) -> int:
     from tocsin.cli.render import safe
 
     text = directory.ldif(**wanted, suffix=arguments.suffix, schema=arguments.schema)
-    print(safe(text), end="")  # LDIF is plain ASCII: what else is in it is no broker's
+    print(safe(text), end="")  # LDIF is plain ASCII: anything else is not from a broker
     return 0

@@ -21,7 +21,7 @@ RUN_EXAMPLES = """
   tocsin pipeline run --archive kafka://one:9092,two:9092/runs --publish s3://bucket/tables
 """
 STREAM_EXAMPLES = """
-  tocsin pipeline stream                               until it is stopped; goes on where it was
+  tocsin pipeline stream                               until it is stopped; resumes where it was
   tocsin pipeline stream --once                        what is there now, and no more
   tocsin pipeline stream --archive http://127.0.0.1:8400 --trigger 2 --refresh 20
 """

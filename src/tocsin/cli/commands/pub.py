@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from tocsin.cli.parser import Parser, add_broker
-from tocsin.cli.web_services import add_namespaces, add_specification, refuse
+from tocsin.cli.soap_options import add_namespaces, add_specification, refuse
 from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id, now_text
 
 SUMMARY = "Publish an event, or one a line from standard input"
@@ -75,7 +75,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     if arguments.spec is not None:
-        from tocsin.cli.web_publishing import publish_as
+        from tocsin.cli.pub.soap import publish_as
 
         return publish_as(arguments)
     refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
@@ -137,7 +137,7 @@ def _payload(arguments: Namespace) -> tuple[bytes | None, str | None]:
 
 
 def _warn_of_broken_json(data: bytes, content_type: str) -> None:
-    """Mostly a quote that the shell took away: it is published, and said."""
+    """Mostly a quote removed by the shell: it is published with a warning."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return
     from tocsin.client.outgoing import json_problem
@@ -151,7 +151,7 @@ def _warn_of_broken_json(data: bytes, content_type: str) -> None:
 
 
 def _refuse_unasked_input(topic: str) -> None:
-    """Input that waits and was not asked for is a mistake: `echo x | tocsin pub t`.
+    """Input that waits and is not read is a mistake: `echo x | tocsin pub t`.
 
     It is not read unasked: within `while read` it is the loop's, and in `bash -s` it is the script.
     Nor is it waited for: a job may inherit a pipe that stays open and empty.
@@ -191,7 +191,7 @@ def _bytes_in_pipe() -> int:
 
 
 def guess_type(data: bytes) -> str:
-    """What undeclared data is."""
+    """The content type of undeclared data."""
     from tocsin.client.outgoing import check_json
     from tocsin.errors import BadEvent
 
@@ -221,7 +221,7 @@ def _file(name: str) -> bytes:
 
 
 def _publish_lines(arguments: Namespace) -> int:
-    from tocsin.cli.line_publishing import publish_lines
+    from tocsin.cli.pub.publish_lines import publish_lines
 
     patience_s = max(arguments.patience, STREAM_PATIENCE_S)
     return publish_lines(

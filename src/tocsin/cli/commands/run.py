@@ -1,4 +1,4 @@
-"""`tocsin run`: any command, told of as a workflow run while it goes on as if nobody looked."""
+"""`tocsin run`: any command, reported as a workflow run and otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def run(arguments: Namespace) -> int:
             file=sys.stderr,
         )
         return USAGE_EXIT
-    from tocsin.cli.run_command import run_command
+    from tocsin.cli.run.command import run_command
 
     return run_command(arguments, command)

@@ -14,13 +14,13 @@ EXAMPLES = """
   tocsin serve --data /var/lib/tocsin --http 127.0.0.1:8400
   tocsin serve --http 127.0.0.1:0 --json            any free port, one line when ready
   tocsin serve --tls-cert broker.pem --tls-key broker.key
-  tocsin serve --accept-loss                        once, after T406: go on without what is lost
+  tocsin serve --accept-loss                        once, after T406: start without what is lost
   tocsin serve --accept-clock                       once, after weeks off: leases that are over end
 """
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--data", metavar="DIR", help="where events are kept (tocsin-data)")
+    parser.add_argument("--data", metavar="DIR", help="the data directory (tocsin-data)")
     parser.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
     parser.add_argument(
         "--frames",
@@ -122,10 +122,10 @@ def _welcome(url: str, addresses: dict[str, object], directory: str) -> str:
     named = "" if url == "http://127.0.0.1:8400" else f" --broker {url}"
     others = {"frames": "gma", "soap_tcp": "soap.tcp"}
     also = "".join(
-        f", {scheme}://{addresses[door]}" for door, scheme in others.items() if door in addresses
+        f", {scheme}://{addresses[name]}" for name, scheme in others.items() if name in addresses
     )
     return (
-        f"tocsin listens on {url}{also} and keeps events in {directory}\n"
+        f"tocsin listens on {url}{also} and stores events in {directory}\n"
         f"Follow events:    tocsin sub{named} 'lead/**'\n"
         f"Publish one:      tocsin pub{named} lead/ohio/radar '{{\"load5\": 7}}'\n"
         "Stop with Ctrl-C."

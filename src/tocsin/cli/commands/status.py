@@ -41,7 +41,7 @@ def _watch(rest: Any, arguments: Namespace) -> int:
     """Again and again; a broker that went away is shown as such, and waited for."""
     import time
 
-    from tocsin.cli.failure import words
+    from tocsin.cli.failure import error_text
     from tocsin.errors import CannotReachBroker
 
     code, shown = 0, 0
@@ -56,7 +56,7 @@ def _watch(rest: Any, arguments: Namespace) -> int:
             if not shown:
                 raise
             code = error.exit_code
-            print(words(error), file=sys.stderr)
+            print(error_text(error), file=sys.stderr)
         shown += 1
         sys.stdout.flush()
     return code

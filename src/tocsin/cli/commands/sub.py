@@ -8,11 +8,11 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from tocsin.cli.parser import Parser, add_broker
-from tocsin.cli.web_services import add_namespaces, add_specification, refuse
+from tocsin.cli.soap_options import add_namespaces, add_specification, refuse
 
 if TYPE_CHECKING:
     from tocsin.cli.event_lines import Lines
-    from tocsin.cli.tails import Tail
+    from tocsin.cli.sub.sources import EventSource
 
 SUMMARY = "Follow events as they come"
 EXAMPLES = """
@@ -70,7 +70,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--via", choices=("sse", "ws", "box"), default="sse", help="how events are received (sse)"
     )
-    add_specification(parser, "gma", words="; or of a producer of performance events (gma)")
+    add_specification(parser, "gma", more_help="; or of a producer of performance events (gma)")
     parser.add_argument("--period", metavar="10s", help="with --as gma: how often")
     parser.add_argument(
         "--names", action="store_true", help="with --as gma: which events there are"
@@ -99,27 +99,27 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     if arguments.spec == "gma":
-        from tocsin.cli.performance import follow_performance
+        from tocsin.cli.sub.gma import follow_performance
 
         return follow_performance(arguments)
     if arguments.spec is not None:
-        from tocsin.cli.viewer import view
+        from tocsin.cli.sub.soap import follow_soap
 
-        return view(arguments)
+        return follow_soap(arguments)
     refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
     from tocsin.cli.durations import seconds
 
     timeout_s = None if arguments.timeout is None else seconds(arguments.timeout)
     lines = _lines(arguments)
-    tail = _tail(arguments)
+    source = _source(arguments)
     if sys.stderr.isatty() and not arguments.exit_at_end:
-        _tell_what_is_followed(arguments)
+        _print_filter(arguments)
     try:
-        came = _follow(tail, lines, arguments.count, timeout_s)
+        came = _follow(source, lines, arguments.count, timeout_s)
     finally:
-        tail.close()
-        if tail.dropped:
-            _tell(f"{tail.dropped} events expired before they could be read")
+        source.close()
+        if source.dropped:
+            _warn(f"{source.dropped} events expired before they could be read")
     wanted = arguments.count or (1 if timeout_s is not None else 0)
     if came < wanted:
         from tocsin.errors import NothingArrived
@@ -143,35 +143,35 @@ def _lines(arguments: Namespace) -> Lines:
     return event_lines.for_terminal(lines) if sys.stdout.isatty() else lines
 
 
-def _tail(arguments: Namespace) -> Tail:
-    from tocsin.cli import tails
+def _source(arguments: Namespace) -> EventSource:
+    from tocsin.cli.sub import sources
     from tocsin.client.requests import filter_text
 
     text = filter_text(*arguments.filter)
     after = _start(arguments)
     if arguments.exit_at_end:
-        return tails.LogTail(text, after or 0, arguments.broker)
+        return sources.LogSource(text, after or 0, arguments.broker)
     if arguments.via == "box":
-        return tails.box_tail(text, after, arguments.broker)
+        return sources.box_source(text, after, arguments.broker)
     if arguments.via == "ws":
-        from tocsin.cli.socket_tail import SocketTail
+        from tocsin.cli.sub.websocket import WebSocketSource
 
-        return SocketTail(text, after, arguments.broker, _lost)
-    return tails.stream_tail(text, after, arguments.broker, _lost)
+        return WebSocketSource(text, after, arguments.broker, _reconnecting)
+    return sources.stream_source(text, after, arguments.broker, _reconnecting)
 
 
 def _start(arguments: Namespace) -> int | None:
     if arguments.all:
         return 0
     if arguments.since is not None:
-        from tocsin.cli.tails import place_since
+        from tocsin.cli.sub.sources import position_since
 
-        return place_since(arguments.since, arguments.broker)
+        return position_since(arguments.since, arguments.broker)
     after: int | None = arguments.after
     return after
 
 
-def _tell_what_is_followed(arguments: Namespace) -> None:
+def _print_filter(arguments: Namespace) -> None:
     from tocsin.cli.render import say
     from tocsin.client.requests import filter_text
     from tocsin.client.transport.address import broker_address
@@ -180,20 +180,20 @@ def _tell_what_is_followed(arguments: Namespace) -> None:
     say(f"following {wanted} at {broker_address(arguments.broker)}; Ctrl-C stops")
 
 
-def _lost(why: str) -> None:
-    _tell(f"{why}; connecting again")
+def _reconnecting(why: str) -> None:
+    _warn(f"{why}; connecting again")
 
 
-def _tell(text: str) -> None:
+def _warn(text: str) -> None:
     print(f"tocsin: {text}", file=sys.stderr, flush=True)
 
 
-def _follow(tail: Tail, lines: Lines, count: int | None, timeout_s: float | None) -> int:
+def _follow(source: EventSource, lines: Lines, count: int | None, timeout_s: float | None) -> int:
     """Write what comes until there is enough; how many came."""
     came = 0
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     while count is None or came < count:
-        messages = tail.read(deadline)
+        messages = source.read(deadline)
         if messages is None:
             break
         if count is not None:

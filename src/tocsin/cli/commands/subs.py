@@ -49,12 +49,12 @@ def add_arguments(parser: Parser) -> None:
         "--expires", metavar="1h", required=True, help="the new lease, as in 24h, or never"
     )
     add_broker(renew)
-    for verb, words in (
+    for verb, help in (
         ("rm", "remove subscriptions"),
         ("pause", "stop pushing; events are kept"),
         ("resume", "push again, from where it stopped"),
     ):
-        _add_many(actions.add_parser(verb, examples=_many_examples(verb), help=words))
+        _add_many(actions.add_parser(verb, examples=_many_examples(verb), help=help))
 
 
 def _many_examples(verb: str) -> str:
@@ -131,7 +131,7 @@ def _ls(rest: Rest, arguments: Namespace) -> int:
 
 
 def filters_text(view: dict[str, Any]) -> str:
-    """The filters of a subscription in a few words."""
+    """The filters of a subscription as short text."""
     import json
 
     parts = []

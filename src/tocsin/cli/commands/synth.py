@@ -28,13 +28,13 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=Path, required=True, help="the directory to create"
     )
-    for name, share, words in (
+    for name, share, help in (
         ("broken", 0.001, "share of events that are invalid"),
         ("duplicates", 0.01, "share of events that come twice"),
         ("late", 0.001, "share of events received minutes to hours after they happened"),
     ):
         parser.add_argument(
-            f"--{name}", metavar="SHARE", type=float, default=share, help=f"{words} ({share})"
+            f"--{name}", metavar="SHARE", type=float, default=share, help=f"{help} ({share})"
         )
     parser.add_argument(
         "--broken-files",
@@ -88,17 +88,17 @@ def run(arguments: Namespace) -> int:
     with Progress("events", plan.events) as progress:
         truth = synthesize(plan, arguments.out, progress.advance)
     seconds = perf_counter() - began
-    told = {name: value for name, value in truth.items() if name not in _LONG}
-    told["seconds"] = round(seconds, 2)
+    summary = {name: value for name, value in truth.items() if name not in _LONG}
+    summary["seconds"] = round(seconds, 2)
     if arguments.json:
-        show_json({"directory": str(arguments.out), **told})
+        show_json({"directory": str(arguments.out), **summary})
     else:
-        fields((name, _words(value)) for name, value in told.items() if name != "plan")
+        fields((name, _text(value)) for name, value in summary.items() if name != "plan")
         say(f"{arguments.out}: {plan.events / seconds:,.0f} events a second; see {TRUTH_NAME}")
     return 0
 
 
-def _words(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -86,20 +86,20 @@ FORMATS = ("prov-json", "prov-n", "turtle", "crate")
 
 # Where each action is done; only that module is loaded.
 _MODULES = {
-    "ls": "wf.runs",
-    "show": "wf.runs",
-    "watch": "wf.watch",
-    "eta": "wf.estimates",
-    "failures": "wf.failures",
-    "history": "wf.history",
-    "compare": "wf.differences",
-    "changes": "wf.differences",
-    "hints": "wf.differences",
-    "files": "wf.files",
-    "provenance": "wf.keeping",
-    "send": "wf.keeping",
-    "record": "recording",
-    "log": "wf.logging",
+    "ls": "runs",
+    "show": "runs",
+    "watch": "watch",
+    "eta": "estimates",
+    "failures": "failures",
+    "history": "history",
+    "compare": "differences",
+    "changes": "differences",
+    "hints": "differences",
+    "files": "files",
+    "provenance": "provenance",
+    "send": "send",
+    "record": "record",
+    "log": "log",
 }
 
 
@@ -278,7 +278,7 @@ def _add_record(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--root", metavar="DIR", help="where all of its files are (the directory of FILE)"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what changed, record nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what changed, record nothing")
     add_broker(parser)
 
 
@@ -291,7 +291,7 @@ def _add_log(parser: ArgumentParser) -> None:
         help="only these concepts and what they subsume (all)",
     )
     parser.add_argument(
-        "--all", action="store_true", help="begin with the oldest; a file goes on where it was"
+        "--all", action="store_true", help="begin with the oldest; an existing file is continued"
     )
     parser.add_argument("-n", "--count", metavar="N", type=_count, help="stop after N messages")
     add_broker(parser)
@@ -306,7 +306,7 @@ def run(arguments: Namespace) -> int:
     def clock() -> datetime:
         return datetime.now(UTC)
 
-    action = getattr(import_module(f"tocsin.cli.{_MODULES[arguments.action]}"), arguments.action)
+    action = getattr(import_module(f"tocsin.cli.wf.{_MODULES[arguments.action]}"), arguments.action)
     with Rest(arguments.broker) as rest:
         code: int = action(rest, arguments, clock)
     return code

@@ -1,4 +1,4 @@
-"""The demo: a story in scenes. Each capability adds one; the whole stays under two minutes."""
+"""The demo, in parts. Each capability adds one; the whole takes under two minutes."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tocsin.cli.demo import (
-    command,
-    figures,
+    dead_letter,
     forecast,
     history,
     mediation,
-    performance,
-    refusal,
+    metrics,
+    performance_events,
+    run_command,
     workflow,
 )
-from tocsin.cli.demo.stage import Stage
+from tocsin.cli.demo.context import DemoContext
 from tocsin.cli.render import show_json
 
-# Title and scene. A scene gets the stage, says what it does, and raises if it does not hold.
-SCENES = (
-    ("A forecast is published, the broker is killed, nothing is lost", forecast.play),
-    ("A webhook refuses an event, and gets it after it is repaired", refusal.play),
-    ("Five Web-services specifications and CloudEvents through one broker", mediation.play),
-    ("A host monitor, its consumers, and an archive that is killed", performance.play),
+# Title and function. It prints what it does, and raises if the outcome is wrong.
+PARTS = (
+    ("A forecast is published, the broker is killed, nothing is lost", forecast.run),
+    ("A webhook refuses an event, and gets it after it is repaired", dead_letter.run),
+    ("Five Web-services specifications and CloudEvents through one broker", mediation.run),
+    ("A host monitor, its consumers, and an archive that is killed", performance_events.run),
     (
         "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
-        workflow.play,
+        workflow.run,
     ),
-    ("Any command can report its run, and a file shows which run made it", command.play),
-    ("What was recorded of ten runs of Snakemake, made into tables by Spark", history.play),
-    ("The figures", figures.play),
+    ("Any command can report its run, and a file shows which run made it", run_command.run),
+    ("What was recorded of ten runs of Snakemake, made into tables by Spark", history.run),
+    ("The metrics", metrics.run),
 )
 
 
 def main(arguments: Namespace) -> int:
-    """Play every scene; exit code 0 if each of them held."""
+    """Run every part; exit code 0 if each succeeded."""
     with ExitStack() as stack:
         directory = arguments.data
         if directory is None:
             directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="tocsin-demo-"))
-        stays = arguments.data is not None
-        stage = stack.enter_context(Stage(Path(directory), quiet=arguments.json, stays=stays))
-        stage.say(f"A broker listens on {stage.url} and keeps its events in {stage.directory}")
-        for number, (title, scene) in enumerate(SCENES, start=1):
-            stage.heading(f"{number}. {title}")
-            scene(stage)
+        keeps_data = arguments.data is not None
+        demo = stack.enter_context(
+            DemoContext(Path(directory), quiet=arguments.json, keeps_data=keeps_data)
+        )
+        demo.print(f"A broker listens on {demo.url} and stores its events in {demo.directory}")
+        for number, (title, part) in enumerate(PARTS, start=1):
+            demo.heading(f"{number}. {title}")
+            part(demo)
         if arguments.json:
-            show_json(stage.results)
+            show_json(demo.results)
         if arguments.keep:
-            stage.say(f"\nThe broker stays: {stage.url} (Ctrl-C ends it)")
-            stage.wait()
+            demo.print(f"\nThe broker keeps_data: {demo.url} (Ctrl-C ends it)")
+            demo.wait()
         else:
-            stage.say(
-                f"\nThat was all. `make demo STAY=1` keeps the broker up; its page was {stage.url}/"
-            )
+            demo.print(f"\nDone. `make demo STAY=1` keeps the broker up; its page was {demo.url}/")
     return 0

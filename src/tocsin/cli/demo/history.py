@@ -1,4 +1,4 @@
-"""Scene: what was recorded of ten runs of Snakemake becomes tables, a page, and better answers."""
+"""Part: what was recorded of ten runs of Snakemake becomes tables, a page, and better answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.cli.demo.figures import values
-from tocsin.cli.demo.stage import Stage
+from tocsin.cli.demo.context import DemoContext
+from tocsin.cli.demo.metrics import values
 from tocsin.client.blackboard import open_link
 from tocsin.errors import SomeFailed, TocsinError
 from tocsin.errors.spark import SparkMissing
@@ -36,20 +36,20 @@ MB: Final = 1e6
 Row = dict[str, Any]
 
 
-def play(stage: Stage) -> None:
+def run(demo: DemoContext) -> None:
     messages = recorded()
     try:
-        _must_have_spark()
+        _check_spark()
     except TocsinError as missing:
-        stage.say(f"Left out: {missing.problem}. {missing.remedy}")
-        stage.results["history"] = {"left_out": missing.problem}
+        demo.print(f"Left out: {missing.problem}. {missing.remedy}")
+        demo.results["history"] = {"left_out": missing.problem}
         return
-    _publish(stage, messages)
-    done = _pipeline(stage)
-    _show_tables(stage)
-    report = _report(stage)
-    answer = _learned(stage)
-    stage.results["history"] = {
+    _publish(demo, messages)
+    done = _pipeline(demo)
+    _show_tables(demo)
+    report = _report(demo)
+    answer = _learned(demo)
+    demo.results["history"] = {
         "messages": len(messages),
         "tables": done["tables"],
         "seconds": done["seconds"],
@@ -57,17 +57,17 @@ def play(stage: Stage) -> None:
         "report": str(report),
         "learned": answer["learned"],
     }
-    _check(stage, messages, answer)
+    _check(demo, messages, answer)
 
 
 def recorded() -> list[Message]:
-    """The messages that the package brings along; its README says of what."""
+    """The messages that the package brings along; its README describes them."""
     packed = files("tocsin.cli.demo").joinpath(RECORDING).read_bytes()
     read = msgspec.json.Decoder(Message).decode
     return [read(line) for line in gzip.decompress(packed).splitlines()]
 
 
-def _must_have_spark() -> None:
+def _check_spark() -> None:
     from tocsin.pipeline.spark.java import find_java
 
     if find_spec("pyspark") is None:
@@ -78,41 +78,41 @@ def _must_have_spark() -> None:
     find_java()
 
 
-def _publish(stage: Stage, messages: Sequence[Message]) -> None:
+def _publish(demo: DemoContext, messages: Sequence[Message]) -> None:
     runs = len({each.pairs["RunId"] for each in messages})
-    stage.say(
+    demo.print(
         f"{len(messages):,} messages of Snakemake's adapter about {runs} runs are published;\n"
         "the broker puts them into Parquet files. Then `tocsin pipeline run`:"
     )
-    link = open_link(stage.url)
+    link = open_link(demo.url)
     try:
         link.publish(messages)
     finally:
         link.close()
-    head = _metrics(stage)["log_head"]
-    stage.until(lambda: _metrics(stage)["archive_through"] >= head, "archiving")
+    head = _metrics(demo)["log_head"]
+    demo.until(lambda: _metrics(demo)["archive_through"] >= head, "archiving")
 
 
-def _metrics(stage: Stage) -> dict[str, float]:
-    return values(str(stage.ask("GET", "/metrics")))
+def _metrics(demo: DemoContext) -> dict[str, float]:
+    return values(str(demo.request("GET", "/metrics")))
 
 
-def _pipeline(stage: Stage) -> Row:
+def _pipeline(demo: DemoContext) -> Row:
     begun_s = time.perf_counter()
-    archive = str(stage.directory / "archive")
-    done: Row = json.loads(_tocsin(stage, "run", "--archive", archive, "--json", "--verbose"))
+    archive = str(demo.directory / "archive")
+    done: Row = json.loads(_tocsin(demo, "run", "--archive", archive, "--json", "--verbose"))
     whole_s = time.perf_counter() - begun_s
-    stage.say(
+    demo.print(
         f"  {done['counts']['events']:,} events made into {len(done['tables'])} tables by Spark\n"
         f"  in {whole_s:.1f} s, of which {done['started_s']:.1f} s to start it\n"
     )
     return done
 
 
-def _tocsin(stage: Stage, action: str, *arguments: str) -> bytes:
-    """What `tocsin pipeline` prints, in a process of its own; its steps are said as they come."""
+def _tocsin(demo: DemoContext, action: str, *arguments: str) -> bytes:
+    """The output of `tocsin pipeline` in its own process; its steps are printed as they come."""
     command = [sys.executable, "-m", "tocsin", "pipeline", action, *arguments]
-    command += ["--tables", str(stage.directory / "tables")]
+    command += ["--tables", str(demo.directory / "tables")]
     last, begun_s = "", time.monotonic()
     with (
         tempfile.TemporaryFile() as printed,
@@ -123,7 +123,7 @@ def _tocsin(stage: Stage, action: str, *arguments: str) -> bytes:
         assert running.stderr is not None
         for line in running.stderr:
             last = line.strip()
-            stage.say(f"  {last}")
+            demo.print(f"  {last}")
         code = running.wait()
         timer.cancel()
         printed.seek(0)
@@ -141,16 +141,16 @@ def _tocsin(stage: Stage, action: str, *arguments: str) -> bytes:
     return found
 
 
-def _rows(stage: Stage, table: str) -> list[Row]:
+def _rows(demo: DemoContext, table: str) -> list[Row]:
     from tocsin.tables.published import read_table
 
-    found: list[Row] = read_table(stage.directory / "tables", table).to_pylist()
+    found: list[Row] = read_table(demo.directory / "tables", table).to_pylist()
     return found
 
 
-def _show_tables(stage: Stage) -> None:
-    stats = sorted(_rows(stage, "activity_stats"), key=lambda row: -(row["busy_s"] or 0))
-    stage.table(
+def _show_tables(demo: DemoContext) -> None:
+    stats = sorted(_rows(demo, "activity_stats"), key=lambda row: -(row["busy_s"] or 0))
+    demo.table(
         ["activity_stats", "ran", "failed", "mean", "p50", "p90", "in all"],
         [
             [
@@ -161,10 +161,10 @@ def _show_tables(stage: Stage) -> None:
             for row in stats[:SHOWN]
         ],
     )
-    lines = [row for row in _rows(stage, "cost_models") if row["slope"] is not None]
+    lines = [row for row in _rows(demo, "cost_models") if row["slope"] is not None]
     lines.sort(key=lambda row: row["median_error"] or 0)
-    stage.say("")
-    stage.table(
+    demo.print("")
+    demo.table(
         ["cost_models", "target", "of", "as a line over input", "typically off by"],
         [
             [
@@ -177,8 +177,8 @@ def _show_tables(stage: Stage) -> None:
             if row["target"] == "duration_s"
         ][:SHOWN],
     )
-    stage.say("")
-    stage.table(
+    demo.print("")
+    demo.table(
         ["failures", "attempt", "exit", "seen", "error"],
         [
             [
@@ -186,10 +186,10 @@ def _show_tables(stage: Stage) -> None:
                 *(row["attempt"], row["exit_code"], f"{row['seen']} times"),
                 _short(row["error"] or ""),
             ]
-            for row in _rows(stage, "failures")[:SHOWN]
+            for row in _rows(demo, "failures")[:SHOWN]
         ],
     )
-    stage.say("")
+    demo.print("")
 
 
 def _seconds(value: float | None) -> str:
@@ -201,28 +201,28 @@ def _short(text: str, chars: int = 60) -> str:
     return line if len(line) <= chars else line[: chars - 3] + "..."
 
 
-def _report(stage: Stage) -> Path:
+def _report(demo: DemoContext) -> Path:
     """The page with plots, where it is still there when the demo is over."""
-    if stage.stays:
-        place = stage.directory / "report.html"
+    if demo.keeps_data:
+        place = demo.directory / "report.html"
     else:
         place = Path(tempfile.mkdtemp(prefix="tocsin-demo-report-")) / "report.html"
-    _tocsin(stage, "report", "--html", str(place))
-    stage.say(f"A page with plots, to be opened in a browser: {place}")
+    _tocsin(demo, "report", "--html", str(place))
+    demo.print(f"A page with plots, to be opened in a browser: {place}")
     return place
 
 
-def _learned(stage: Stage) -> Row:
+def _learned(demo: DemoContext) -> Row:
     """What the broker answers about an activity, once it has seen the tables."""
     found: Row = {}
 
     def has_tables() -> bool:
-        found.update(stage.ask("GET", f"/activities/{ACTIVITY}?workflow={WORKFLOW}"))
+        found.update(demo.request("GET", f"/activities/{ACTIVITY}?workflow={WORKFLOW}"))
         return found.get("learned") is not None
 
-    stage.until(has_tables, "that the broker reads the tables")
+    demo.until(has_tables, "that the broker reads the tables")
     learned = found["learned"]
-    stage.say(
+    demo.print(
         f"GET /activities/{ACTIVITY} now answers from the tables (version {learned['version']}, "
         f"{learned['age_s']:.0f} s old): {found['count']} attempts,\n"
         f"half of them within {found['p50_s']:.2f} s, nine in ten within {found['p90_s']:.2f} s."
@@ -230,18 +230,18 @@ def _learned(stage: Stage) -> Row:
     return found
 
 
-def _check(stage: Stage, messages: Sequence[Message], answer: Row) -> None:
-    """Counted by hand: as many attempts ended, of each activity, as messages say so."""
-    told = Counter(
+def _check(demo: DemoContext, messages: Sequence[Message], answer: Row) -> None:
+    """For each activity, the tables have as many ended attempts as the messages."""
+    ended = Counter(
         (each.pairs["WorkflowName"], each.pairs["ActivityType"])
         for each in messages
         if any(end in each.pairs for end in ENDS)
     )
     stats = {
-        (row["workflow"], row["activity"]): row["count"] for row in _rows(stage, "activity_stats")
+        (row["workflow"], row["activity"]): row["count"] for row in _rows(demo, "activity_stats")
     }
-    held = all(stats.get(key) == count for key, count in told.items()) and (
-        answer["count"] == told[WORKFLOW, ACTIVITY] and answer["learned"]["problem"] is None
+    held = all(stats.get(key) == count for key, count in ended.items()) and (
+        answer["count"] == ended[WORKFLOW, ACTIVITY] and answer["learned"]["problem"] is None
     )
     if not held:
         raise SomeFailed("the tables differ from what was published", remedy="Please report this.")

@@ -1,10 +1,10 @@
-"""Scene: everybody publishes in its own specification, and all others hear it in theirs."""
+"""Part: each client publishes in its own specification, and all others receive it in theirs."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from tocsin.cli.demo.stage import CURTAIN_S, Stage
+from tocsin.cli.demo.context import WAIT_S_MAX, DemoContext
 from tocsin.client import Consumer, Publisher, WseClient, WsntClient
 from tocsin.client.soap.client import SoapClient
 from tocsin.client.soap.subscription import Subscription
@@ -14,35 +14,35 @@ TOPIC = "demo/jobs"
 CLOUD = "CloudEvents"
 
 
-def play(stage: Stage) -> None:
-    clients = _clients(stage.url)
-    heard = {name: client.subscribe(TOPIC) for name, client in clients.items()}
+def run(demo: DemoContext) -> None:
+    clients = _clients(demo.url)
+    subscriptions = {name: client.subscribe(TOPIC) for name, client in clients.items()}
     behind = clients["WS-Notification 1.3"].subscribe(TOPIC, pull=True)
-    stage.say(
+    demo.print(
         "Five Web-services consumers subscribe, each in its own specification and versions,\n"
         "and one behind a firewall with a message box. Then the broker is killed, and comes back."
     )
-    stage.kill()
-    stage.start()
+    demo.kill()
+    demo.start()
     sent = {name: _payload(name) for name in (*clients, CLOUD)}
     for name, client in clients.items():
         client.publish(sent[name], topic=TOPIC)
-    with Publisher(stage.url) as publisher:
+    with Publisher(demo.url) as publisher:
         publisher.publish(TOPIC, sent[CLOUD], type="job", content_type="application/xml")
-    got = {name: _payloads(messages, len(sent)) for name, messages in heard.items()}
+    got = {name: _payloads(messages, len(sent)) for name, messages in subscriptions.items()}
     got["pulled from a box"] = _pulled(behind, len(sent))
-    got[CLOUD] = _events(stage.url, len(sent))
+    got[CLOUD] = _events(demo.url, len(sent))
     for client in clients.values():
         client.close()
     rows: list[list[object]] = [
         [name, *("same bytes" if sent[who] in got[name] else "MISSING" for who in sent)]
         for name in got
     ]
-    stage.table(["received by / published by", *(_short(name) for name in sent)], rows)
-    stage.results["mediation"] = {name: len(payloads) for name, payloads in got.items()}
+    demo.table(["received by / published by", *(_short(name) for name in sent)], rows)
+    demo.results["mediation"] = {name: len(payloads) for name, payloads in got.items()}
     if any("MISSING" in row for row in rows):
         raise SomeFailed("a consumer did not get a message", remedy="Please report this.")
-    stage.say("`tocsin convert --to all FILE` shows one message in every form.")
+    demo.print("`tocsin convert --to all FILE` shows one message in every form.")
 
 
 def _clients(url: str) -> dict[str, SoapClient]:
@@ -64,7 +64,7 @@ def _short(name: str) -> str:
 
 
 def _payloads(messages: Subscription, count: int) -> list[bytes]:
-    taken = (messages.take(CURTAIN_S) for _ in range(count))
+    taken = (messages.take(WAIT_S_MAX) for _ in range(count))
     return [message.payload for message in taken if message is not None]
 
 

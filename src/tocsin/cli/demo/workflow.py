@@ -1,6 +1,6 @@
-"""Scene: a workflow tells what it does, and is asked how long it takes and why it failed.
+"""Part: a workflow reports its activities; how long it takes, and why it failed.
 
-The workflow is a process of its own, and the broker is killed in its middle: it does not notice.
+The workflow runs in its own process, and the broker is killed in its middle: it goes on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tocsin.cli.demo.stage import Stage
+from tocsin.cli.demo.context import DemoContext
 from tocsin.client.tracking import Workflow
 from tocsin.client.tracking.spool import send_all
 from tocsin.errors import SomeFailed
@@ -26,54 +26,54 @@ FAILS = "disk quota exceeded while writing member 5"
 Run = dict[str, Any]
 
 
-def play(stage: Stage) -> None:
+def run(demo: DemoContext) -> None:
     for number in range(PAST_RUNS):
-        _forecast(stage.url, f"run-{number}", fails=False)
-    stage.say(
+        _forecast(demo.url, f"run-{number}", fails=False)
+    demo.print(
         f"A forecast of {MEMBERS} members ran {PAST_RUNS} times. Once more, in its own process:\n"
         "the broker is killed in the middle, and a member fails. What could not be sent waits\n"
         "in a file, and `tocsin wf send` sends it."
     )
-    estimate = _run_once_more(stage)
-    runs: list[Run] = stage.ask("GET", f"/runs?workflow={NAME}")["runs"]
+    estimate = _run_once_more(demo)
+    runs: list[Run] = demo.request("GET", f"/runs?workflow={NAME}")["runs"]
     rows: list[list[object]] = [
         [run["id"], run["state"], _done(run), f"{run['duration_s']:.1f} s"] for run in runs
     ]
-    stage.table(["run", "state", "activities", "took"], rows)
-    failures = stage.ask("GET", "/runs/run-last/failures?last=3")["failures"]
-    stage.results["workflow"] = {"runs": rows, "estimate": estimate, "failures": len(failures)}
+    demo.table(["run", "state", "activities", "took"], rows)
+    failures = demo.request("GET", "/runs/run-last/failures?last=3")["failures"]
+    demo.results["workflow"] = {"runs": rows, "estimate": estimate, "failures": len(failures)}
     _check(runs, estimate, failures)
-    stage.say(
+    demo.print(
         f"Half-way it had {estimate['remaining_s']:.1f} s left "
         f"({estimate['low_s']:.1f} to {estimate['high_s']:.1f}); {estimate['reason']}\n"
         f"Why it failed: {failures[0]['type']}: {failures[0]['error']}\n"
-        f"`tocsin wf show run-last --broker {stage.url}` has it all."
+        f"`tocsin wf show run-last --broker {demo.url}` has it all."
     )
 
 
-def _run_once_more(stage: Stage) -> dict[str, Any]:
+def _run_once_more(demo: DemoContext) -> dict[str, Any]:
     """What was estimated in the middle; the broker is killed and started again after that."""
     with tempfile.TemporaryDirectory(prefix="tocsin-demo-spool-") as spool:
-        command = [sys.executable, __file__, stage.url, spool]
+        command = [sys.executable, __file__, demo.url, spool]
         running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        stage.until(lambda: _ended(stage) >= MEMBERS // 2, "half of the run")
-        estimate: dict[str, Any] = stage.ask("GET", "/runs/run-last/estimate")
-        stage.kill()
+        demo.until(lambda: _ended(demo) >= MEMBERS // 2, "half of the run")
+        estimate: dict[str, Any] = demo.request("GET", "/runs/run-last/estimate")
+        demo.kill()
         time.sleep(2 * MEMBER_S)
-        stage.start()
+        demo.start()
         running.wait()
-        send_all(stage.url, Path(spool))
-    stage.until(lambda: _state(stage) == "failed", "the end of the run")
+        send_all(demo.url, Path(spool))
+    demo.until(lambda: _state(demo) == "failed", "the end of the run")
     return estimate
 
 
-def _ended(stage: Stage) -> int:
-    run = stage.ask("GET", "/runs/run-last")
+def _ended(demo: DemoContext) -> int:
+    run = demo.request("GET", "/runs/run-last")
     return int(run["activities"]["succeeded"]) if "activities" in run else 0
 
 
-def _state(stage: Stage) -> str:
-    return str(stage.ask("GET", "/runs/run-last").get("state"))
+def _state(demo: DemoContext) -> str:
+    return str(demo.request("GET", "/runs/run-last").get("state"))
 
 
 def _done(run: Run) -> str:

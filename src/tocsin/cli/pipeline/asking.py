@@ -319,7 +319,7 @@ def show(arguments: Namespace) -> int:
 def _show_tables(found: Any, *, as_json: bool) -> int:
     import msgspec
 
-    from tocsin.cli.wf.words import window_told
+    from tocsin.cli.format import window_text
 
     if as_json:
         show_json(msgspec.to_builtins(found.manifest))
@@ -328,7 +328,7 @@ def _show_tables(found: Any, *, as_json: bool) -> int:
     table(("table", "rows", "bytes"), rows)
     made = f"{found.made:%Y-%m-%d %H:%M:%S} UTC"
     told = [f"version {found.version}", f"made {made}", f"through event {found.through:,}"]
-    say(", ".join([*told, *window_told(found.manifest.since, found.manifest.until)]))
+    say(", ".join([*told, *window_text(found.manifest.since, found.manifest.until)]))
     return 0
 
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tocsin.cli.findings import Finding
-from tocsin.cli.wf.words import ago, window_told
+from tocsin.cli.doctor.broker import Finding
+from tocsin.cli.format import ago, window_text
 from tocsin.errors import TocsinError
 
 
@@ -56,6 +56,6 @@ def table_findings(directory: Path | None, now: datetime | None = None) -> list[
     words = [
         f"version {found.version} in {directory}, made {ago(max(age_s, 0.0))}",
         f"through event {found.through:,}",
-        *window_told(found.manifest.since, found.manifest.until),
+        *window_text(found.manifest.since, found.manifest.until),
     ]
     return [Finding("ok", "tables", ", ".join(words))]

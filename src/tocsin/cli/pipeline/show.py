@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from tocsin.cli.format import lasting, percent, size
 from tocsin.cli.pipeline.where import Where
 from tocsin.cli.render import say, show_json
 from tocsin.cli.wf.tables import (
@@ -26,7 +27,6 @@ from tocsin.cli.wf.tables import (
     show_lines,
     wide,
 )
-from tocsin.cli.wf.words import lasting, percent, size
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.tables.published import Published, files_of, read_current, require, unreadable
 from tocsin.tables.schemas import TABLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
-from tocsin.cli.wf.words import size
+from tocsin.cli.format import size
 from tocsin.monitor.durations import duration_text
 
 __all__ = ["count", "day", "duration", "hours", "moment", "ratio", "share", "short", "size"]

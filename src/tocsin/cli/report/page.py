@@ -6,13 +6,13 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
+from tocsin.cli.format import window_text
 from tocsin.cli.render import plural
 from tocsin.cli.report.markup import Html, join, tag
 from tocsin.cli.report.numbers import count, day, hours, moment, share
 from tocsin.cli.report.parts import Finding, Section
 from tocsin.cli.report.source import Source, total
 from tocsin.cli.report.when import When
-from tocsin.cli.wf.words import window_told
 from tocsin.monitor.durations import rough_duration_text
 
 FINDINGS_MAX = 8  # more would not be read first
@@ -65,7 +65,7 @@ def _made(source: Source, now: datetime, when: When | None) -> Html:
     told = [
         f"Version {found.version} of the tables, made {moment(found.made)} UTC, "
         f"{rough_duration_text(age_s)} ago, from the events up to {count(found.through)}",
-        *window_told(found.manifest.since, found.manifest.until),
+        *window_text(found.manifest.since, found.manifest.until),
     ]
     words = f"{', '.join(told)}."
     if when is None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from tocsin.cli.format import ENDED, Clock, at, lasting, measured, spaced
 from tocsin.cli.render import plural, say, show_json
 from tocsin.cli.rest import Rest, item
-from tocsin.cli.wf.asking import Run, find_run, part, run_called
+from tocsin.cli.wf.run_queries import Run, find_run, part, run_with_id
 from tocsin.cli.wf.runs import PAGE_WIDTH_MAX
 from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
-from tocsin.cli.wf.words import ENDED, Clock, at, lasting, measured, spaced
 from tocsin.monitor.evolution.changes import brief
 
 VERSION_CHARS = 12
@@ -95,7 +95,7 @@ def _print_durations(activities: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _times(ratio: float | None) -> str:
-    """A ratio in words."""
+    """A ratio as text."""
     if ratio is None:
         return "-"
     if abs(ratio - 1) < SAME_WITHIN:
@@ -128,10 +128,10 @@ def changes(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 
 def _run_or_versions(rest: Rest, name: str | None) -> tuple[Run | None, list[dict[str, Any]]]:
-    """The run that is meant; or, if a workflow with recorded versions is, those."""
+    """The run of this name; or the recorded versions of the workflow of this name."""
     if name is None:
         return find_run(rest, None), []
-    run = run_called(rest, name)
+    run = run_with_id(rest, name)
     if run is not None:
         return run, []
     versions = list(rest.pages(f"{item('workflows', name)}/versions", "versions"))
@@ -204,10 +204,10 @@ def _print_versions(
     changed = rest.get(f"{item('workflows', arguments.name)}/changes")["changes"]
     if changed:
         heading("changes, the latest last")
-        told = [each.get("pairs") or {} for each in changed]
-        rows = [
-            (pairs.get("WorkflowVersion", "")[:VERSION_CHARS], *change_row(pairs)) for pairs in told
-        ]
+        rows = []
+        for pairs in (each.get("pairs") or {} for each in changed):
+            version = pairs.get("WorkflowVersion", "")[:VERSION_CHARS]
+            rows.append((version, *change_row(pairs)))
         table(("version", "change", "activity", "what", "was", "is"), rows)
     say(plural(len(versions), "version"))
     return 0
@@ -236,4 +236,4 @@ def _why_no_hints(run: Run, reason: str | None) -> str:
         return f"no hints for {run['id']}: {reason}"
     if run["state"] in ENDED:
         return f"nothing in {run['id']} waited without need"
-    return f"no hints yet: {run['id']} still goes on"
+    return f"no hints yet: {run['id']} is still running"

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from tocsin.cli.format import ENDED, Clock, basis, lasting, table_origin
 from tocsin.cli.render import say, show_json
 from tocsin.cli.rest import Rest, item
-from tocsin.cli.wf.asking import find_run, part
+from tocsin.cli.wf.run_queries import find_run, part
 from tocsin.cli.wf.runs import PAGE_WIDTH_MAX, left_text, paint_state, progress_text, state_text
 from tocsin.cli.wf.tables import described, screen_width, show_lines
-from tocsin.cli.wf.words import ENDED, Clock, lasting, tables_told, trust
 from tocsin.errors import BadSetting
 
 PLAN_BYTES_MAX = 64 << 20
@@ -66,8 +66,8 @@ def _of_run(rest: Rest, arguments: Namespace, now: datetime) -> int:
 def _why(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     yield "in all", lasting(estimate["total_s"]) if estimate.get("total_s") is not None else None
     yield "why", estimate.get("reason")
-    yield "based on", trust(estimate)
-    yield "tables", tables_told(estimate)
+    yield "based on", basis(estimate)
+    yield "tables", table_origin(estimate)
 
 
 def _print_total(estimate: dict[str, Any], arguments: Namespace) -> int:

@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from tocsin.cli.format import Clock, at, excerpt, lasting, measured, spaced
 from tocsin.cli.render import colour, plural, safe, say, show_json
 from tocsin.cli.rest import Rest
-from tocsin.cli.wf.asking import Run, find_run, latest, part
+from tocsin.cli.wf.run_queries import Run, find_run, latest, part
 from tocsin.cli.wf.tables import cell, cut, described, screen_width, show_lines, wrapped
-from tocsin.cli.wf.words import Clock, at, excerpt, lasting, measured, spaced
 
 FAILURES_SHOWN = 20
 LOG_LINES = 20
@@ -52,7 +52,7 @@ def failures(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 
 def run_lines(own: Mapping[str, Any], now: datetime, width: int, *, alone: bool) -> Iterator[str]:
-    """What a run says itself of its failure; what came before it, if no activity tells that."""
+    """The failure of the run itself; with the events before it, if no activity has them."""
     yield colour(cut(safe(f"the run {own.get('id')}, {own.get('state')}"), width), "1;31")
     pairs = [("error", own.get("error")), ("exit code", _exit_text(own.get("exit_code")))]
     yield from ("  " + line for line in described(pairs, width=width - 2))
@@ -85,12 +85,12 @@ def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iter
     yield from ("  " + line for line in described(pairs, width=width - 2))
     yield from _block("log", failure.get("log"), LOG_LINES, width)
     yield from _block("command", failure.get("command"), COMMAND_LINES, width)
-    if tells_more(failure.get("trace"), failure.get("error")):
+    if adds_detail(failure.get("trace"), failure.get("error")):
         yield from _block("trace", failure.get("trace"), TRACE_LINES, width)
     yield from _before(failure.get("before") or [], now, width)
 
 
-def tells_more(trace: str | None, error: str | None) -> bool:
+def adds_detail(trace: str | None, error: str | None) -> bool:
     """False for a trace that is the error once more with a line or two around it."""
     if not trace or not error:
         return bool(trace)

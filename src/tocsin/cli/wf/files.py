@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+from tocsin.cli.format import Clock, at, size
 from tocsin.cli.render import plural, safe, say, show_json
 from tocsin.cli.rest import Rest
 from tocsin.cli.wf.runs import paint_states
 from tocsin.cli.wf.tables import heading, show_lines, table
-from tocsin.cli.wf.words import Clock, at, size
 
 NOT_FOUND = 1
 STATE_COLUMN = 4
 
 
 def files(rest: Rest, arguments: Namespace, clock: Clock) -> int:
-    """Who wrote the files of a name, the latest first; exit code 1 if nobody did."""
+    """The runs that wrote files of a name, the latest first; exit code 1 if there is none."""
     role = "input" if arguments.readers else "output"
     wanted = {"name": arguments.name, "role": role}
     first = rest.get("/files", **wanted, limit=1, depth=arguments.depth)

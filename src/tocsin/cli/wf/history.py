@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from tocsin.cli.format import Clock, at, lasting, size, table_origin
 from tocsin.cli.render import plural, say, show_json
 from tocsin.cli.rest import Rest, item
-from tocsin.cli.wf.asking import HOW_RUNS_COME
+from tocsin.cli.wf.run_queries import HOW_TO_REPORT_RUNS
 from tocsin.cli.wf.runs import paint_states
 from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
-from tocsin.cli.wf.words import Clock, at, lasting, size, tables_told
 
 BAR_CELLS_MAX = 40
 RECENT_SHOWN = 10
@@ -58,11 +58,11 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
     more = len(versions) - VERSIONS_SHOWN
     listed = ", ".join(versions[:VERSIONS_SHOWN])
     yield "versions", listed + (f" and {more:,} more" if more > 0 else "")
-    yield "tables", tables_told(found)
+    yield "tables", table_origin(found)
     since, learned = found.get("since"), found.get("learned") or {}
     has_window = learned.get("since") or learned.get("until")
-    words = "outside of them" if has_window else "since then"
-    yield words, None if since is None else _ended(since)
+    label = "outside of them" if has_window else "since then"
+    yield label, None if since is None else _ended(since)
     for model in (found.get("cost_models") or ())[:MODELS_LOOKED_AT]:
         yield from _cost(model)
 
@@ -104,7 +104,7 @@ def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -
 
 
 def edge_texts(edges: Sequence[float]) -> list[str]:
-    """The edges with as many digits as it takes to tell them apart."""
+    """The edges with just enough digits to differ."""
     texts = [lasting(edge) for edge in edges]
     for digits in range(1, DIGITS_MAX + 1):
         if len(set(texts)) == len(set(edges)):
@@ -146,7 +146,7 @@ def _all(rest: Rest, arguments: Namespace) -> int:
             show_json(each)
         return 0
     if not found:
-        say(f"no activity has ended yet. {HOW_RUNS_COME}")
+        say(f"no activity has ended yet. {HOW_TO_REPORT_RUNS}")
         return 0
     rows = [
         tuple(each.get(name) for name in ("type", "workflow", "runs", "activities", "failed"))

@@ -9,24 +9,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from tocsin.cli.render import colour, plural, say, show_json
-from tocsin.cli.rest import Rest
-from tocsin.cli.wf.asking import (
-    HOW_RUNS_COME,
-    TYPES_MAX,
-    Run,
-    by_type,
-    estimate_of,
-    find_run,
-    part,
-)
-from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
-from tocsin.cli.wf.words import (
+from tocsin.cli.format import (
     COLOURS,
     ENDED,
     Clock,
     at,
     bar,
+    basis,
     counted,
     instant,
     lasting,
@@ -36,13 +25,24 @@ from tocsin.cli.wf.words import (
     progress,
     spaced,
     states,
-    tables_told,
-    trust,
+    table_origin,
 )
+from tocsin.cli.render import colour, plural, say, show_json
+from tocsin.cli.rest import Rest
+from tocsin.cli.wf.run_queries import (
+    HOW_TO_REPORT_RUNS,
+    TYPES_MAX,
+    Run,
+    by_type,
+    estimate_of,
+    find_run,
+    part,
+)
+from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
 from tocsin.errors import BrokerRefused
 
-ESTIMATES_MAX = 20  # of a list; each is a question of its own
-TOLD_MAX = 10  # anomalies, alerts, hints: the rest is counted
+ESTIMATES_MAX = 20  # of a list; each is a request
+SHOWN_MAX = 10  # anomalies, alerts, hints: the rest is counted
 PAGE_WIDTH_MAX = 100
 STATE_COLUMN = 2
 NARROW = 110  # columns; below, an interval has no room in a list
@@ -84,7 +84,7 @@ def ls(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 
 def _no_runs() -> str:
-    return f"no runs yet. {HOW_RUNS_COME}"
+    return f"no runs yet. {HOW_TO_REPORT_RUNS}"
 
 
 def _times_left(rest: Rest, runs: Iterable[Run]) -> dict[str, dict[str, Any]]:
@@ -121,9 +121,9 @@ def show(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     width = min(screen_width(), PAGE_WIDTH_MAX)
     show_lines(described(head(run, estimate, clock()), width=width, paint=paint_state))
     _show_types(types, run.get("plan") or {})
-    _show_told("anomalies", _anomalies(run), width)
-    _show_told("alerts", [alert_text(alert) for alert in run.get("alerts") or ()], width)
-    _show_told("hints", [str(hint["why"]) for hint in hints], width)
+    _show_list("anomalies", _anomalies(run), width)
+    _show_list("alerts", [alert_text(alert) for alert in run.get("alerts") or ()], width)
+    _show_list("hints", [str(hint["why"]) for hint in hints], width)
     if (run.get("activities") or {}).get("failed"):
         say(f"\nwhy it failed: tocsin wf failures {run['id']}")
     return 0
@@ -132,7 +132,7 @@ def show(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 def _hints(rest: Rest, run: Run) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = part(rest, run, "hints").get("hints") or []
-    except BrokerRefused:  # a run too large or too odd for hints is shown without
+    except BrokerRefused:  # a run too large for hints, or without a plan is shown without
         return []
     return found
 
@@ -150,8 +150,8 @@ def head(
     if estimate is not None:
         yield "time left", left_text(estimate, now)
         yield "why", estimate.get("reason") if estimate.get("remaining_s") is not None else None
-        yield "", trust(estimate) if estimate.get("remaining_s") is not None else None
-        yield "", tables_told(estimate) if estimate.get("remaining_s") is not None else None
+        yield "", basis(estimate) if estimate.get("remaining_s") is not None else None
+        yield "", table_origin(estimate) if estimate.get("remaining_s") is not None else None
     yield (
         "resources",
         ", ".join(
@@ -189,9 +189,9 @@ def state_text(run: Run, now: datetime) -> str:
     """What state it is in, since when or for how long."""
     state = str(run["state"])
     text = state
-    heard = instant(run.get("last_event"))
-    if state == "lost" and heard is not None:
-        silent_s = max(0.0, (now - heard).total_seconds())
+    last_event = instant(run.get("last_event"))
+    if state == "lost" and last_event is not None:
+        silent_s = max(0.0, (now - last_event).total_seconds())
         text += f", no event for {lasting(silent_s)}"
     elif run.get("duration_s") is not None:
         text += f" {'after' if state in ENDED else 'for'} {lasting(run['duration_s'])}"
@@ -252,24 +252,24 @@ def _show_types(types: Mapping[str, Counter[str]], plan: Mapping[str, int]) -> N
 
 
 def _anomalies(run: Run) -> list[str]:
-    told = []
+    lines = []
     for each in run.get("anomaly_list") or ():
         where = f" ({each['activity']})" if each.get("activity") else ""
-        told.append(f"{each.get('kind')}{where}: {each.get('detail')}")
-    return told
+        lines.append(f"{each.get('kind')}{where}: {each.get('detail')}")
+    return lines
 
 
 def alert_text(alert: Mapping[str, Any]) -> str:
-    """An alert as a sentence: which activity, what about it, and why that is said."""
+    """An alert as a sentence: which activity, what about it, and the reason."""
     name, kind = alert.get("activity") or "", alert.get("type") or ""
     about = " ".join(filter(None, (kind if kind != name else "", name)))
     return f"{about or 'the run'} is {alert.get('kind')}. {alert.get('why') or ''}".strip()
 
 
-def _show_told(title: str, sentences: list[str], width: int) -> None:
+def _show_list(title: str, sentences: list[str], width: int) -> None:
     if not sentences:
         return
     heading(title)
-    show_lines(described((("-", sentence) for sentence in sentences[:TOLD_MAX]), width=width))
-    if len(sentences) > TOLD_MAX:
-        say(f"... {len(sentences) - TOLD_MAX:,} more; use --json for all of them")
+    show_lines(described((("-", sentence) for sentence in sentences[:SHOWN_MAX]), width=width))
+    if len(sentences) > SHOWN_MAX:
+        say(f"... {len(sentences) - SHOWN_MAX:,} more; use --json for all of them")

@@ -9,9 +9,9 @@ from unicodedata import combining, east_asian_width
 
 from tocsin.cli.render import ROWS_MAX, colour, safe, say
 
-COLUMN_CHARS_MIN = 8  # narrower, and a name says nothing
+COLUMN_CHARS_MIN = 8  # a narrower name is useless
 PIPE_CHARS_MAX = 10_000  # where no terminal is, nothing is cut to fit
-COLUMNS_USUAL, ROWS_USUAL = 80, 24  # of a terminal that does not tell
+COLUMNS_USUAL, ROWS_USUAL = 80, 24  # if the terminal does not report its size
 INDENT = "  "
 
 Paint = Callable[[int, str], str]
@@ -62,7 +62,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cell(value: object) -> str:
-    """A value on one line, harmless to a terminal."""
+    """A value on one line, with control characters escaped."""
     if value is None or value == "":
         return "-"
     return " ".join(safe(str(value)).split("\n"))
@@ -123,7 +123,7 @@ def table(
     soft: frozenset[int] = frozenset(),
     paint: Paint | None = None,
 ) -> None:
-    """Print a table as wide as the screen; past a limit it is said how many are left out."""
+    """Print a table as wide as the screen; past a limit a message counts the rest."""
     show_lines(
         lines_of_table(
             headers, rows[:ROWS_MAX], width=screen_width(), right=right, soft=soft, paint=paint
@@ -139,7 +139,7 @@ def described(
     width: int,
     paint: Callable[[str, str], str] | None = None,
 ) -> list[str]:
-    """Names and values, one below the other; a long value goes on below its beginning.
+    """Names and values, one below the other; a long value continues below its start.
 
     `paint` colours the first line of a value, by its name, once it was made harmless.
     """

@@ -1,4 +1,4 @@
-"""`tocsin wf watch`: a run as it goes on, in place on a terminal, else a line for each change."""
+"""`tocsin wf watch`: a run in progress, in place on a terminal, else a line for each change."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol
 
-from tocsin.cli.render import safe, say, show, show_json
-from tocsin.cli.rest import Rest
-from tocsin.cli.wf.asking import Run, activities, estimate_of, find_run, latest
-from tocsin.cli.wf.runs import alert_text, head, paint_state
-from tocsin.cli.wf.tables import cut, described, lines_of_table, screen_height, screen_width
-from tocsin.cli.wf.words import (
+from tocsin.cli.format import (
     ENDED,
     Clock,
     at,
@@ -28,6 +23,11 @@ from tocsin.cli.wf.words import (
     percent,
     states,
 )
+from tocsin.cli.render import safe, say, show, show_json
+from tocsin.cli.rest import Rest
+from tocsin.cli.wf.run_queries import Run, activities, estimate_of, find_run, latest
+from tocsin.cli.wf.runs import alert_text, head, paint_state
+from tocsin.cli.wf.tables import cut, described, lines_of_table, screen_height, screen_width
 from tocsin.errors import BadSetting, CannotReachBroker, NothingArrived
 
 PATIENCE_S = 300.0  # with a broker that is gone
@@ -48,7 +48,7 @@ class Look:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What has to differ for a change to be told."""
+        """What must differ for a change to be printed."""
         return self.run["state"], *(self.run.get("activities") or {}).values()
 
     @property
@@ -57,14 +57,14 @@ class Look:
 
 
 class View(Protocol):
-    """Whatever shows looks."""
+    """A way to show looks."""
 
     def update(self, look: Look, now: datetime) -> None:
         """Show it, if it is new."""
 
 
 def watch(rest: Rest, arguments: Namespace, clock: Clock) -> int:
-    """Follow a run to its end; exit code 1 if that is not a good one."""
+    """Follow a run to its end; exit code 1 unless it completed."""
     deadline = None if arguments.timeout is None else time.monotonic() + arguments.timeout
     view = _view(arguments)
     run = _first(rest, arguments, deadline)
@@ -73,7 +73,7 @@ def watch(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if look.run["state"] == "completed":
         return 0
     if look.run["state"] == "lost":
-        say("no event of the run for too long; if it goes on, watch it again")
+        say("no event of the run for too long; if it continues, watch it again")
     elif (look.run.get("activities") or {}).get("failed"):
         say(f"why: tocsin wf failures {look.run['id']}")
     return FAILED
@@ -97,8 +97,8 @@ def _first(rest: Rest, arguments: Namespace, deadline: float | None) -> Run:
         return find_run(rest, arguments.run)
     known = latest(rest)
     if known is None or arguments.next:
-        said = "no runs yet" if known is None else f"the latest is {known['id']}"
-        say(f"{said}; waiting for the next one, Ctrl-C stops")
+        known_text = "no runs yet" if known is None else f"the latest is {known['id']}"
+        say(f"{known_text}; waiting for the next one, Ctrl-C stops")
         before = known and known["id"]
         while known is None or known["id"] == before:
             _pause(arguments.interval, deadline)
@@ -168,15 +168,15 @@ class Lines:
 
     def __init__(self) -> None:
         self._last: object = None
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def update(self, look: Look, now: datetime) -> None:
-        told = {f"failed {each['id']}": failed_text(each) for each in look.failed}
+        notices = {f"failed {each['id']}": failed_text(each) for each in look.failed}
         for each in look.run.get("alerts") or ():
-            told[f"{each.get('kind')} {each.get('activity')}"] = alert_text(each)
-        for key, text in told.items():
-            if key not in self._told:
-                self._told.add(key)
+            notices[f"{each.get('kind')} {each.get('activity')}"] = alert_text(each)
+        for key, text in notices.items():
+            if key not in self._printed:
+                self._printed.add(key)
                 show(f"{now.astimezone():%H:%M:%S}  {text}")
         if look.key != self._last:
             self._last = look.key
@@ -224,7 +224,7 @@ class Screen:
 
 
 def screen_lines(look: Look, now: datetime, width: int) -> list[str]:
-    """What a person sees of a run that goes on; no line is longer than `width`."""
+    """The screen of a running run; no line is longer than `width`."""
     lines = described(head(look.run, look.estimate, now), width=width, paint=paint_state)
     if look.running:
         rows = [

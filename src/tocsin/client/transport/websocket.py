@@ -43,6 +43,7 @@ class WebSocket:
         self._lock = Lock()
         self._parts: list[str] = []
         self._parts_chars = 0
+        self._early: list[str] = []  # texts that came together with the end of the handshake
         self._accepted = False
         self._status = 0
         self._read_at = time.monotonic()
@@ -55,7 +56,7 @@ class WebSocket:
             self._transmit(request)
             deadline = time.monotonic() + HANDSHAKE_S_MAX
             while not self._accepted:
-                self.read(deadline - time.monotonic())
+                self._early += self._receive(deadline - time.monotonic())
                 if time.monotonic() > deadline:
                     raise cannot_reach(address, "it does not answer")
         except BaseException:
@@ -67,6 +68,12 @@ class WebSocket:
 
     def read(self, wait_s: float) -> list[str]:
         """The texts that came; none if none came in that time."""
+        if self._early:
+            texts, self._early = self._early, []
+            return texts
+        return self._receive(wait_s)
+
+    def _receive(self, wait_s: float) -> list[str]:
         try:
             self._socket.settimeout(max(0.001, wait_s))
             data = self._socket.recv(READ_BYTES)

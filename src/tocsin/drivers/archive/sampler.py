@@ -1,15 +1,17 @@
-"""Observing: how subscriptions fare and what is looked for, as rows for the archive."""
+"""DeliverySampler: the state of subscriptions, dead letters and lookups, as rows of the archive."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
+from tocsin.access.session import Session
 from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.drivers.archive.host import ArchiveHost
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.filter_format import format_filter
@@ -24,18 +26,23 @@ WAITING_MAX: Final = 10_000  # rows of one kind that wait for the filling proces
 TEXT_MAX: Final = 1_000  # characters of an error or a question
 
 Row = dict[str, Any]
+OnDead = list[Callable[[dict[str, bytes | None]], None]]
+"""Called with the records of dead letters by id, once they are on disk; None for one discarded."""
 
 
 class DeliverySampler:
     """Gathers rows until somebody takes them."""
 
-    def __init__(self, node: ArchiveHost, directory: Directory) -> None:
-        self._node = node
+    def __init__(
+        self, port: BrokerPort, session: Session, directory: Directory, on_dead: OnDead
+    ) -> None:
+        self._port = port
+        self._session = session
         self._marks: dict[str, tuple[Any, ...]] = {}  # how each one was when it was last noted
         self._rows: dict[str, list[Row]] = {DELIVERIES: [], DEADLETTERS: [], DISCOVERIES: []}
         self.dropped = 0
-        self._told_of_many = False
-        node.on_dead.append(self._died)
+        self._has_warned = False
+        on_dead.append(self._died)
         directory.on_found.append(self._found)
 
     def __bool__(self) -> bool:
@@ -48,22 +55,21 @@ class DeliverySampler:
 
     async def look(self) -> None:
         """Note every subscription that is not as it was when it was last noted."""
-        broker = self._node.broker
-        ids = broker.subscription_ids()
-        if len(ids) > LOOKED_AT_MAX and not self._told_of_many:
-            self._told_of_many = True
-            self._node.note(
+        ids = self._port.subscription_ids(self._session)
+        if len(ids) > LOOKED_AT_MAX and not self._has_warned:
+            self._has_warned = True
+            self._port.runtime.note(
                 "warning",
                 "more subscriptions than the archive records: the newest are left out",
                 noted=LOOKED_AT_MAX,
                 subscriptions=len(ids),
             )
         marks: dict[str, tuple[Any, ...]] = {}
-        for place, each in enumerate(ids[:LOOKED_AT_MAX]):
-            if place % SLICE == SLICE - 1:
+        for number, each in enumerate(ids[:LOOKED_AT_MAX]):
+            if number % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
             try:
-                view = broker.view(each)
+                view = self._port.view(self._session, each)
             except NoSuchSubscription:
                 continue
             marks[each] = mark = _mark(view)
@@ -79,7 +85,7 @@ class DeliverySampler:
         rows.append(row)
 
     def _now_us(self) -> int:
-        return self._node.now_ns() // NS_PER_US
+        return self._port.runtime.now_ns() // NS_PER_US
 
     def _died(self, dead: dict[str, bytes | None]) -> None:
         for record in dead.values():
@@ -94,9 +100,9 @@ class DeliverySampler:
 def _mark(view: SubscriptionView) -> tuple[Any, ...]:
     """What makes a subscription worth noting again. One that waits for nothing is not moved by
     events that are not for it."""
-    place = view.cursor if view.waiting or view.lagging else None
+    cursor = view.cursor if view.waiting or view.lagging else None
     counts = view.delivered, view.failed_attempts, view.dead, view.dropped
-    return (*counts, view.sink_state, view.subscription.state, place)
+    return (*counts, view.sink_state, view.subscription.state, cursor)
 
 
 _UNMOVED: Final = ()
@@ -140,7 +146,7 @@ def dead_letter_row(letter: DeadLetter) -> Row:
 
 
 def protocol(subscription: Subscription) -> str:
-    """How its consumer is spoken to, in one word."""
+    """The protocol of its consumer, in one word."""
     if subscription.kind is Kind.BOX:
         return "box"
     if subscription.soap is not None:
@@ -151,7 +157,7 @@ def protocol(subscription: Subscription) -> str:
 
 
 def request_text(wanted: Wanted) -> str:
-    """A question to the directory, in words of one line."""
+    """A request to the directory, in one line."""
     event = wanted.event if wanted.event is not None else wanted.local_name
     asked = {"kind": wanted.kind, "event": event, "host": wanted.host}
     words = [f"{name}={value}" for name, value in asked.items() if value is not None]

@@ -61,6 +61,7 @@ class ReliableReceiver:
 
     def __init__(self, port: BrokerPort, consumers: ConsumerRules) -> None:
         self._port = port
+        self._port = port
         self._runtime = port.runtime
         self._consumers = consumers
         self._sequences = Sequences(port)
@@ -324,7 +325,7 @@ class ReliableReceiver:
     def _find(self, rm: str, identifier: str, request: Request) -> LiveSequence:
         self._check(request)
         live = self._sequences.live.get(identifier)
-        is_over = live is not None and self._runtime.now_ns() >= live.inbound.expires_ns
+        is_over = live is not None and self._has_passed(live.inbound.expires_ns)
         if live is not None and live.inbound.rm == rm and not is_over:
             return live
         to = Speaker(rm, request.envelope.soap)
@@ -347,15 +348,18 @@ class ReliableReceiver:
     # Time
 
     def _sweep(self) -> None:
-        now_ns = self._runtime.now_ns()
         for live in list(self._sequences.live.values()):
-            if now_ns >= live.inbound.expires_ns:
+            if self._has_passed(live.inbound.expires_ns):
                 self._spawn(partial(self._give_up, live, "it expired"))
-            elif now_ns - live.used_ns >= IDLE_NS_MAX:
+            elif self._has_passed(live.used_ns + IDLE_NS_MAX):
                 self._spawn(partial(self._give_up, live, "nothing came for a long time"))
             elif destination.next_held(live.inbound) is not None and live.lock.is_free:
                 self._spawn(partial(self._catch_up, live))
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
+
+    def _has_passed(self, moment_ns: int) -> bool:
+        """Never while the clock is in doubt."""
+        return not self._port.is_clock_in_doubt and self._runtime.now_ns() >= moment_ns
 
     async def _give_up(self, live: LiveSequence, why: str) -> None:
         async with live.lock:

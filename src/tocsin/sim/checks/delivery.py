@@ -195,6 +195,7 @@ class DeliveryCheck:
             # One that had ended may be back after the crash; what it dropped is not known then.
             record.dropped += dropped.get(record.id, self.log.last)
             record.settled_to = 0
+            record.settled.clear()
             record.is_exact = False
             # The next process may be given an earlier time; what expired before stays expired.
             record.may_have_ended |= record.may_be_gone(self._clock.fair_ns)

@@ -39,6 +39,11 @@ class LogCheck:
         acknowledged."""
         self._in_order[source] = -1
 
+    @property
+    def is_confirmed(self) -> bool:
+        """True if nothing was written since that the disk did not confirm."""
+        return not self._unconfirmed
+
     def writing(self, commit: Commit) -> None:
         self._unconfirmed.append(commit)
 

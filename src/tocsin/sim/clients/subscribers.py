@@ -6,6 +6,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from tocsin.access.session import anonymous
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.registry import Change
@@ -147,11 +149,14 @@ class Subscribers:
 
     def _move(self) -> None:
         record = self._any(Kind.PUSH)
-        if record is not None:
+        if record is not None and not any("/boxes/" in str(sink) for sink in record.sink.now()):
             self._change(record, Change(sink=self._draw_sink(is_soap=record.is_soap)))
 
     def _reconfigure(self) -> None:
-        self._change(self._any(), Change(config=self._draw_config()))
+        record, config = self._any(), self._draw_config()
+        if record is not None and record.is_soap:
+            config = msgspec.structs.replace(config, batch=1)  # the API refuses more
+        self._change(record, Change(config=config))
 
     def _renew(self) -> None:
         expires_ns = self._draw_expiry() if self._world.random.random() < 0.5 else None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from tocsin.store.vfs import SimDisk
+from tocsin.store.vfs import Change, Content, SimDisk
+
+Copy = tuple[bytes, bytes, list[Change], bool]
 
 
 class FaultyDisk(SimDisk):
@@ -31,6 +33,28 @@ class FaultyDisk(SimDisk):
                 self._seen["unsynced writes kept"] += 1
             else:
                 self._seen["unsynced writes torn"] += 1
+
+    def copy(self) -> dict[str, Copy]:
+        """All files, as they are for readers and on the disk."""
+        return {
+            path: (bytes(each.seen), bytes(each.on_disk), list(each.pending), each.known)
+            for path, each in self._files.items()
+        }
+
+    def restore(self, files: dict[str, Copy]) -> None:
+        """Put a copy back, in place of everything that is there."""
+        self._files.clear()
+        for path, (seen, on_disk, pending, known) in files.items():
+            content = self._files[path] = Content()
+            content.seen, content.on_disk = bytearray(seen), bytearray(on_disk)
+            content.pending, content.known = list(pending), known
+        self._unlinked.clear()
+        self.kill()
+
+    def file_bytes(self, path: str) -> int:
+        """How much of a file is on the disk for good."""
+        content = self._files[path]
+        return min(len(content.seen), len(content.on_disk))
 
     def has_files(self, directory: str) -> bool:
         """True if anything was ever written there."""

@@ -6,13 +6,6 @@
 
 from __future__ import annotations
 
-from tocsin.wire.wsdl.catalogue import (
-    operations,
-    schema,
-    schema_names,
-    schemas,
-    services,
-    wsdl,
-)
+from tocsin.wire.wsdl.documents import schema, schemas, services, wsdl
 
-__all__ = ["operations", "schema", "schema_names", "schemas", "services", "wsdl"]
+__all__ = ["schema", "schemas", "services", "wsdl"]

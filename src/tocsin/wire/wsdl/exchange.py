@@ -12,12 +12,11 @@ from lxml import etree
 from tocsin.wire.soap.envelope import elements, split, text_of
 from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import MEX04, MEX11, TOCSIN
-from tocsin.wire.wsdl.catalogue import schema, schemas, services, wsdl
-from tocsin.wire.wsdl.notation import XS, location
+from tocsin.wire.wsdl.documents import WSDL, schema, schemas, services, wsdl
 
 Element = etree._Element
 
-WSDL: Final = "http://schemas.xmlsoap.org/wsdl/"
+XS: Final = "http://www.w3.org/2001/XMLSchema"
 GET_METADATA: Final = "GetMetadata"
 _ROOTS: Final = {WSDL: "definitions", XS: "schema"}  # 2011/03 names a dialect by its root element
 _URI_CONTENT: Final = f"{MEX11}/Content/URI"
@@ -108,7 +107,7 @@ def _sections(base: str) -> Iterator[Section]:
     for name, target in schemas().items():
         text = schema(name)
         assert text is not None
-        yield Section(XS, target, f"{base}/{location(name)}", _undeclared(text))
+        yield Section(XS, target, f"{base}/soap?xsd={name}", _undeclared(text))
 
 
 def _undeclared(document: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""`tocsin agent`: the agent process, and how its events are printed."""

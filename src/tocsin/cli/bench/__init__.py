@@ -1,0 +1,1 @@
+"""`tocsin bench`: the load generator."""

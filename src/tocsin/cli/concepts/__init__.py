@@ -1,0 +1,1 @@
+"""`tocsin concepts`: vocabularies shown as trees."""

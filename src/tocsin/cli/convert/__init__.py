@@ -1,0 +1,1 @@
+"""`tocsin convert`: messages read from any form and written in any other."""

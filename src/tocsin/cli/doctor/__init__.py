@@ -1,0 +1,1 @@
+"""`tocsin doctor`: the checks, by what they look at."""

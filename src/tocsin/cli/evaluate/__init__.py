@@ -1,0 +1,1 @@
+"""`tocsin evaluate`: readers of recorded runs."""

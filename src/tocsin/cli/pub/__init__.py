@@ -1,0 +1,1 @@
+"""`tocsin pub`: lines of a file, and Web-services clients."""

@@ -1,0 +1,1 @@
+"""`tocsin run`: the wrapped process."""

@@ -1,0 +1,1 @@
+"""`tocsin sub`: one module a protocol."""

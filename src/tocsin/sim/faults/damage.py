@@ -1,0 +1,88 @@
+"""Damage: one bit of a file on disk is another than was written.
+
+A broker that starts on it must notice and say so, or find everything as it was: no event with other
+bytes, and nothing missing that is not named. What it found is then thrown away, as an operator does
+who restores a copy, and the run goes on with the files as they were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tocsin.broker.snapshot import Snapshot, take_snapshot
+from tocsin.errors import TocsinError
+from tocsin.event.stored import Stored
+from tocsin.sim.faults.disk import FaultyDisk
+from tocsin.sim.world import Violation, World
+from tocsin.store.store import Store
+
+EVENTS_MAX = 100_000
+DEAD_LETTERS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """All that a broker can read."""
+
+    snapshot: Snapshot
+    dead_letters: dict[str, bytes]
+    events: dict[int, Stored]
+    corrupt: list[int]  # what it says that it cannot read
+
+
+def flip_a_bit(world: World, random: Random, disk: FaultyDisk) -> None:
+    """Open the log with a bit flipped, compare, and put everything back."""
+    files = disk.copy()
+    path = random.choice(sorted(files))
+    directory = path.rpartition("/")[0]
+    intact = _read(disk, directory)
+    disk.restore(files)
+    size = disk.file_bytes(path)
+    if size:
+        bit = random.randrange(size * 8)
+        disk.flip_bit(path, bit)
+        what = f"bit {bit} of {path}"
+        try:
+            _compare(world, what, intact, _read(disk, directory))
+        except TocsinError as error:
+            world.trace(f"{what} flipped: {error.code}")
+            world.seen["damage: the start is refused"] += 1
+    disk.restore(files)
+
+
+def _read(disk: FaultyDisk, directory: str) -> _Contents:
+    store = Store.open(directory, vfs=disk.name)
+    try:
+        reader = store.reader()
+        page = reader.read(store.first_seq - 1, EVENTS_MAX)
+        return _Contents(
+            snapshot=take_snapshot(reader),
+            dead_letters=dict(reader.dead_letters(limit=DEAD_LETTERS_MAX).letters),
+            events={stored.seq: stored for stored in page.events},
+            corrupt=page.corrupt,
+        )
+    finally:
+        disk.kill()  # what it would write when it is closed is not wanted
+
+
+def _compare(world: World, what: str, intact: _Contents, found: _Contents) -> None:
+    world.trace(f"{what} flipped: {len(found.corrupt)} events cannot be read")
+    for seq, stored in intact.events.items():
+        if seq in found.corrupt:
+            continue
+        if seq not in found.events:
+            raise Violation(f"{what} flipped: event {seq} is missing and nothing says so")
+        if (other := found.events[seq]).event != stored.event or (
+            other.received_ns != stored.received_ns
+        ):
+            raise Violation(f"{what} flipped: event {seq} is read with other bytes")
+    if found.events.keys() - intact.events.keys():
+        raise Violation(f"{what} flipped: there are events that nobody wrote")
+    last_is_known = intact.snapshot.last_seq not in found.corrupt
+    if last_is_known and found.snapshot != intact.snapshot:
+        raise Violation(f"{what} flipped: the state is another, and nothing says so")
+    if found.dead_letters != intact.dead_letters:
+        raise Violation(f"{what} flipped: the dead letters are others, and nothing says so")
+    outcome = "events are named as unreadable" if found.corrupt else "it hits nothing in use"
+    world.seen[f"damage: {outcome}"] += 1

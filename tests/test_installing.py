@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -88,3 +90,18 @@ def test_ci_runs_on_the_oldest_and_the_newest_python_that_can_make_an_environmen
     assert f"all tests on Python 3.11.0 ({tmp_path}/python3.11)" in said.stdout
     assert f"passing over {tmp_path}/python3.13 (3.13.9)" in said.stderr
     assert "core tests on Python 3.13.9" not in said.stdout
+
+
+@pytest.mark.parametrize("builder", [WheelBuilder, SdistBuilder])
+def test_schemas_and_other_files_of_the_package_are_built_into_it(
+    builder: type[WheelBuilder | SdistBuilder],
+) -> None:
+    built = {Path(file.path) for file in builder(str(ROOT)).recurse_included_files()}
+    data = {
+        path
+        for path in (ROOT / "src" / "tocsin").rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+
+    assert {path.suffix for path in data} >= {".wsdl", ".xsd", ".ttl"}
+    assert data - built == set()

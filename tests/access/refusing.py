@@ -28,8 +28,8 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.listener import PegasusListener
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.soap_tcp.door import SoapTcpDoor
-from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.soap_tcp.listener import SoapTcpListener
+from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
 from tocsin.services.performance.service import PerformanceService
@@ -45,7 +45,7 @@ class Refusing:
     http: HttpListener
     pegasus: PegasusListener
     soap: SoapServices
-    soap_tcp: SoapTcpDoor
+    soap_tcp: SoapTcpListener
     directory: Directory
     performance: PerformanceService
     frames: FramesListener

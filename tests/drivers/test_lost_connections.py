@@ -27,7 +27,7 @@ from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.drivers.soap_tcp.session import Session as SoapTcpSession
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.directory.directory import Directory

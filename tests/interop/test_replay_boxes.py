@@ -187,13 +187,13 @@ def test_the_recorded_subscription_of_soap_tcp_is_served(broker: Served) -> None
         socket.create_connection((host, int(port))) as opened,
     ):
         listening.settimeout(ARRIVES_S)
-        door = Dime(opened)
+        connection = Dime(opened)
         sink = f"soap.tcp://127.0.0.1:{listening.getsockname()[1]}"
         record = dime_recording(**{"soap.tcp://127.0.0.1:9998": sink})
         for byte in (record[:7], record[7:100], record[100:]):
             opened.sendall(byte)  # records may be split anywhere
 
-        answer = door.read()
+        answer = connection.read()
 
         asked = read_addressing(read_envelope(record[record.index(b"<?xml") :].rstrip(b"\0")))
         assert read_addressing(answer).relates_to == asked.message_id
@@ -215,7 +215,7 @@ def test_the_recorded_subscription_of_soap_tcp_is_served(broker: Served) -> None
             ("Unsubscribe", ""),
         ):
             opened.sendall(envelope_message("1.1", _asking(operation, inside, manager)))
-            said = door.read()
+            said = connection.read()
             assert said.content is not None or operation == "Unsubscribe"
             assert read_addressing(said).action == f"{names.WSE04}/{operation}Response"
         assert broker.call("GET", f"/subscriptions/{manager.address.rpartition('/')[2]}")[0] == 404

@@ -130,7 +130,7 @@ def test_a_paused_consumer_does_not_make_a_publisher_flow(
         publisher.waits_for("ResumeSubscription")
 
 
-def test_consumers_of_other_doors_count_too(broker: Served, publisher: Publisher) -> None:
+def test_consumers_of_other_protocols_count_too(broker: Served, publisher: Publisher) -> None:
     topic = own_topic()
     register(broker, publisher, topic)
     publisher.waits_for("Subscribe", "PauseSubscription")

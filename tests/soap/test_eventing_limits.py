@@ -39,18 +39,18 @@ def sink() -> Iterator[Consumer]:
 
 
 def run(directory: Path, script: Callable[[Node, Ask], Awaitable[None]]) -> None:
-    """A node with a desk of WS-Eventing alone, from its start to its end."""
+    """A node with a dispatcher of WS-Eventing alone, from its start to its end."""
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes())
         context = soap_context(node)
-        desk = Dispatcher(context, [EventingService(context)])
+        dispatcher = Dispatcher(context, [EventingService(context)])
 
         async def ask(message: Message) -> Answer:
             body = write_envelope("1.2", body=write(message, WSA2005))
             call = SoapCall(body, "application/soap+xml", "", "/soap", "", "http://b", SENDER)
-            answer = await desk.answer(call)
+            answer = await dispatcher.answer(call)
             return Answer(answer.status, answer.body)
 
         try:

@@ -1,4 +1,4 @@
-"""Hostile XML and hostile SOAP at the door of a running broker.
+"""Hostile XML and hostile SOAP, sent to a running broker.
 
 Each is refused with a fault, in the caller's own versions where it has any, quickly, on a
 connection that goes on; and nothing is subscribed by it.

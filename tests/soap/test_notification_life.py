@@ -188,7 +188,7 @@ def test_whoever_publishes_by_notify_reaches_every_version(speaker: Peer, broker
             ask(peer, say.Unsubscribe(), manager)
 
 
-def test_an_event_of_the_json_door_reaches_a_web_services_consumer(
+def test_an_event_published_as_json_reaches_a_web_services_consumer(
     broker: Served, consumer: Consumer
 ) -> None:
     peer, topic = PEERS[0], own_topic()

@@ -1,4 +1,4 @@
-"""What an enemy can send to the SOAP door: it is answered, quickly, and costs nobody else."""
+"""What an enemy can send to the SOAP endpoint: it is answered, quickly, and costs nobody else."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_odd_messages_are_answered_in_good_xml(broker: Served, message: bytes) -
         etree.fromstring(answer)
 
 
-def test_a_box_of_ours_is_filled_under_the_address_of_either_door(broker: Served) -> None:
+def test_a_box_of_ours_is_filled_under_the_address_of_either_listener(broker: Served) -> None:
     box = address_in(by_dime(broker, envelope("<n:CreatePullPoint/>")))
     assert box.startswith("soap.tcp:")
     by_dime(broker, subscribe(box))

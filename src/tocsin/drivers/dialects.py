@@ -22,7 +22,7 @@ from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.pegasus.listener import listener_limits
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS, plugins
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.soap_tcp.door import listen as listen_soap_tcp
+from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.errors import BadSetting
 from tocsin.services.directory.directory import Directory
 from tocsin.services.performance.service import Addresses, PerformanceService

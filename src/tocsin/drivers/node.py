@@ -35,7 +35,6 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.peers import plain_address
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
-from tocsin.drivers.push.reliable import ReliablePushes
 from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.push.sender import Send
 from tocsin.drivers.push.sinks import installed_sinks
@@ -45,6 +44,7 @@ from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.stored import Stored
 from tocsin.services.blackboard.board import Board
+from tocsin.services.reliable_messaging.sender import ReliableSender
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ class Node(NodeStreams):
         self.clock: ClockWatch = ClockWatch(self.port) if beside is None else beside.clock
         if beside is not None:
             self.clock.add(self.port)
-        self._reliable = ReliablePushes(self.port)
+        self._reliable = ReliableSender(self.port)
         self._pusher.soap.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
         self.on_dead: list[Callable[[dict[str, bytes | None]], None]] = []  # once on disk

@@ -41,7 +41,7 @@ def test_pulling_keeps_a_pull_point_alive_and_who_does_not_pull_loses_it(broker:
     for _ in range(4):
         time.sleep(0.6)
         answer, _ = pull(address)
-        assert lease_s(answer) >= 1.4
+        assert lease_s(answer) > 1.0  # without renewal at most 0.9 of the 1.5 are left
     time.sleep(2.2)
 
     fault = refused(address, events.pull_request(events.PullMessages(0, 1)), soap="1.2")

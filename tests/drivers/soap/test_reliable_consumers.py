@@ -130,7 +130,7 @@ def _refusal(fault: SoapFault, soap: str) -> tuple[int, bytes]:
 
 @contextlib.contextmanager
 def listening(consumer: Consumer) -> Iterator[Consumer]:
-    class Door(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             answer = consumer.answer(self.rfile.read(int(self.headers["content-length"])))
             if answer is None:
@@ -145,7 +145,7 @@ def listening(consumer: Consumer) -> Iterator[Consumer]:
         def log_message(self, *_: object) -> None:
             """Silence."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     consumer.address = f"http://127.0.0.1:{server.server_address[1]}/consumer"
     try:
@@ -274,7 +274,7 @@ def test_a_consumer_is_told_when_its_subscription_is_over() -> None:
         assert consumer.terminated == [TerminateSequence(WSRM11, "urn:consumer:1", 2)]
 
 
-def test_a_consumer_that_begins_no_sequence_gets_nothing_and_the_reason_is_told() -> None:
+def test_a_consumer_that_begins_no_sequence_gets_nothing_and_the_reason_is_shown() -> None:
     class Plain(Consumer):
         def answer(self, data: bytes) -> tuple[int, bytes] | None:
             self.messages.append(data)
@@ -284,13 +284,13 @@ def test_a_consumer_that_begins_no_sequence_gets_nothing_and_the_reason_is_told(
         identity = subscribe(broker, consumer, "1.1")
         publish(broker, 1)
         end = time.monotonic() + PATIENCE_S
-        told = ""
-        while "no sequence" not in told and time.monotonic() < end:
+        view = ""
+        while "did not start a sequence" not in view and time.monotonic() < end:
             _, shown = broker.call("GET", f"/subscriptions/{identity}")
-            told = str(shown)
+            view = str(shown)
             time.sleep(0.05)
 
-        assert "did not start a sequence" in told
+        assert "did not start a sequence" in view
         assert not any(b"<n>1</n>" in message for message in consumer.messages)
 
 

@@ -46,32 +46,32 @@ Script = Callable[[Node, SoapServices], Awaitable[None]]
 
 
 def run(directory: Path, script: Script) -> None:
-    """A broker without doors, from its start to its end."""
+    """A broker without listeners, from its start to its end."""
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
         node = Node(settings, Store.open(directory), Notes())
-        desk = SoapServices(node)
+        soap = SoapServices(node)
         try:
-            await asyncio.wait_for(script(node, desk), PATIENCE_S)
+            await asyncio.wait_for(script(node, soap), PATIENCE_S)
         finally:
-            await desk.close()
+            await soap.close()
             await node.close()
 
     uvloop.run(main())
 
 
-async def post(desk: SoapServices, header: bytes, body: bytes) -> bytes:
+async def post(soap: SoapServices, header: bytes, body: bytes) -> bytes:
     message = write_envelope("1.2", header=header, body=body)
     kind = content_type("1.2")
     call = SoapCall(message, kind, "", "/soap", "", "http://127.0.0.1:1", SENDER)
-    return (await desk.answer(call)).body
+    return (await soap.answer(call)).body
 
 
-async def begin(desk: SoapServices) -> str:
+async def begin(soap: SoapServices) -> str:
     back = EndpointReference(anonymous(WSA2005), WSA2005)
     answer = read_envelope(
-        await post(desk, b"", write_content(CreateSequence(WSRM11, back), WSA2005))
+        await post(soap, b"", write_content(CreateSequence(WSRM11, back), WSA2005))
     )
     assert answer.content is not None
     made = read_content(answer, answer.content)
@@ -79,9 +79,9 @@ async def begin(desk: SoapServices) -> str:
     return made.identifier
 
 
-async def send(desk: SoapServices, identifier: str, number: int, body: bytes) -> Ranges:
+async def send(soap: SoapServices, identifier: str, number: int, body: bytes) -> Ranges:
     place = write_sequence(Sequence(WSRM11, identifier, number), "1.2")
-    [acknowledgement] = read_blocks(read_envelope(await post(desk, place, body))).acknowledgements
+    [acknowledgement] = read_blocks(read_envelope(await post(soap, place, body))).acknowledgements
     assert isinstance(acknowledgement, Acknowledgement)
     return acknowledgement.ranges
 
@@ -97,18 +97,18 @@ def test_an_event_on_disk_whose_number_is_not_is_not_stored_again(
 ) -> None:
     identifier = ""
 
-    async def before(node: Node, desk: SoapServices) -> None:
+    async def before(node: Node, soap: SoapServices) -> None:
         nonlocal identifier
-        identifier = await begin(desk)
+        identifier = await begin(soap)
         kept = node.broker.kept(sequences.PREFIX)
-        assert await send(desk, identifier, 1, body) == ((1, 1),)
+        assert await send(soap, identifier, 1, body) == ((1, 1),)
         assert node.broker.head == events
         await put_back(node, kept)
 
-    async def after(node: Node, desk: SoapServices) -> None:
-        assert await send(desk, identifier, 1, body) == ((1, 1),)
+    async def after(node: Node, soap: SoapServices) -> None:
+        assert await send(soap, identifier, 1, body) == ((1, 1),)
         assert node.broker.head == events
-        assert await send(desk, identifier, 2, body) == ((1, 2),)
+        assert await send(soap, identifier, 2, body) == ((1, 2),)
         assert node.broker.head == 2 * events
 
     run(tmp_path, before)
@@ -120,22 +120,22 @@ def test_a_held_message_that_was_processed_but_not_removed_is_not_stored_again(
 ) -> None:
     identifier = ""
 
-    async def before(node: Node, desk: SoapServices) -> None:
+    async def before(node: Node, soap: SoapServices) -> None:
         nonlocal identifier
-        identifier = await begin(desk)
-        assert await send(desk, identifier, 2, PLAIN) == ((2, 2),)
+        identifier = await begin(soap)
+        assert await send(soap, identifier, 2, PLAIN) == ((2, 2),)
         kept = node.broker.kept(f"{sequences.PREFIX}{identifier}/")
         assert len(kept) == 1
-        await send(desk, identifier, 1, PLAIN)
+        await send(soap, identifier, 1, PLAIN)
         while node.broker.kept(f"{sequences.PREFIX}{identifier}/"):
             await asyncio.sleep(0.01)
         assert node.broker.head == 2
         await put_back(node, kept)
 
-    async def after(node: Node, desk: SoapServices) -> None:
+    async def after(node: Node, soap: SoapServices) -> None:
         while node.broker.kept(f"{sequences.PREFIX}{identifier}/"):
             await asyncio.sleep(0.01)
-        assert await send(desk, identifier, 3, PLAIN) == ((1, 3),)
+        assert await send(soap, identifier, 3, PLAIN) == ((1, 3),)
         assert node.broker.head == 3
 
     run(tmp_path, before)
@@ -163,13 +163,13 @@ def held_second(identifier: str) -> bytes:
 def test_what_was_held_when_its_turn_had_come_is_stored_after_the_start(tmp_path: Path) -> None:
     identifier = ""
 
-    async def before(node: Node, desk: SoapServices) -> None:
+    async def before(node: Node, soap: SoapServices) -> None:
         nonlocal identifier
-        identifier = await begin(desk)
-        await send(desk, identifier, 1, PLAIN)
+        identifier = await begin(soap)
+        await send(soap, identifier, 1, PLAIN)
         await put_back(node, {f"{sequences.PREFIX}{identifier}/2": held_second(identifier)})
 
-    async def after(node: Node, desk: SoapServices) -> None:
+    async def after(node: Node, soap: SoapServices) -> None:
         while node.broker.head < 2:
             await asyncio.sleep(0.01)
 
@@ -178,17 +178,17 @@ def test_what_was_held_when_its_turn_had_come_is_stored_after_the_start(tmp_path
 
 
 def test_there_is_no_room_without_end(tmp_path: Path) -> None:
-    async def script(node: Node, desk: SoapServices) -> None:
-        identifier = await begin(desk)
+    async def script(node: Node, soap: SoapServices) -> None:
+        identifier = await begin(soap)
         for number in range(2, destination.HELD_MAX + 2):
-            await send(desk, identifier, number, PLAIN)
+            await send(soap, identifier, number, PLAIN)
         late = destination.HELD_MAX + 2
 
-        assert await send(desk, identifier, late, PLAIN) == ((2, late - 1),)
-        assert await send(desk, identifier, 1, PLAIN) == ((1, late - 1),)
+        assert await send(soap, identifier, late, PLAIN) == ((2, late - 1),)
+        assert await send(soap, identifier, 1, PLAIN) == ((1, late - 1),)
         while node.broker.head < late - 1:
             await asyncio.sleep(0.01)
-        assert await send(desk, identifier, late, PLAIN) == ((1, late),)
+        assert await send(soap, identifier, late, PLAIN) == ((1, late),)
 
     run(tmp_path, script)
 
@@ -199,18 +199,18 @@ def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
     monkeypatch.setattr(receiver, "SWEEP_S", 0.02)
     identifier = ""
 
-    async def busy(node: Node, desk: SoapServices) -> None:
+    async def busy(node: Node, soap: SoapServices) -> None:
         nonlocal identifier
-        identifier = await begin(desk)
-        await send(desk, identifier, 2, PLAIN)
+        identifier = await begin(soap)
+        await send(soap, identifier, 2, PLAIN)
         await asyncio.sleep(0.1)
         assert node.broker.head == 0
 
-    async def silent(node: Node, desk: SoapServices) -> None:
+    async def silent(node: Node, soap: SoapServices) -> None:
         while node.broker.kept(sequences.PREFIX):
             await asyncio.sleep(0.01)
         assert node.broker.head == 1
-        answer = await post(desk, write_sequence(Sequence(WSRM11, identifier, 1), "1.2"), PLAIN)
+        answer = await post(soap, write_sequence(Sequence(WSRM11, identifier, 1), "1.2"), PLAIN)
         assert fault_name(read_envelope(answer)) == "SequenceTerminated"
 
     run(tmp_path, busy)
@@ -223,21 +223,21 @@ def test_a_sequence_that_fell_silent_ends_and_what_it_held_is_stored(
 def test_sequences_are_limited_in_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sequences, "SEQUENCES_MAX", 2)
 
-    async def script(_: Node, desk: SoapServices) -> None:
-        await begin(desk)
-        await begin(desk)
+    async def script(_: Node, soap: SoapServices) -> None:
+        await begin(soap)
+        await begin(soap)
         back = EndpointReference(anonymous(WSA2005), WSA2005)
         asking = write_content(CreateSequence(WSRM11, back), WSA2005)
-        answer = await post(desk, b"", asking)
+        answer = await post(soap, b"", asking)
         assert fault_name(read_envelope(answer)) == "CreateSequenceRefused"
 
     run(tmp_path, script)
 
 
 def test_messages_that_come_all_at_once_are_stored_in_order(tmp_path: Path) -> None:
-    async def script(node: Node, desk: SoapServices) -> None:
-        identifier = await begin(desk)
-        sends = [send(desk, identifier, n, b"<n>%d</n>" % n) for n in (3, 1, 2, 2, 5, 4, 1)]
+    async def script(node: Node, soap: SoapServices) -> None:
+        identifier = await begin(soap)
+        sends = [send(soap, identifier, n, b"<n>%d</n>" % n) for n in (3, 1, 2, 2, 5, 4, 1)]
         await asyncio.gather(*sends)
         while node.broker.head < 5:
             await asyncio.sleep(0.01)

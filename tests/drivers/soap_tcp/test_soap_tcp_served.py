@@ -1,4 +1,4 @@
-"""The SOAP.TCP door of a real broker: what comes in by it is published and answered."""
+"""The SOAP.TCP listener of a real broker: what comes in by it is published and answered."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_an_open_connection_does_not_keep_the_broker_from_stopping() -> None:
         assert opened.recv(1) == b""
 
 
-def test_the_door_can_be_left_out() -> None:
+def test_the_listener_can_be_left_out() -> None:
     with served("--soap-tcp", "off") as broker:
         assert broker.soap_tcp == "off"
         assert broker.call("GET", "/livez")[0] == 200

@@ -69,9 +69,9 @@ def test_a_consumer_lives_by_soap_tcp_alone(
     broker: Served, broker_side: Talk, listener: socket.socket
 ) -> None:
     own = f"soap.tcp://127.0.0.1:{listener.getsockname()[1]}/consumer"
-    door = f"soap.tcp://{broker.soap_tcp}/soap"
+    address = f"soap.tcp://{broker.soap_tcp}/soap"
     delivery = f"<w:Delivery><w:NotifyTo><a:Address>{own}</a:Address></w:NotifyTo></w:Delivery>"
-    broker_side.send(asked("Subscribe", door, f"{delivery}<w:Expires>PT1H</w:Expires>"))
+    broker_side.send(asked("Subscribe", address, f"{delivery}<w:Expires>PT1H</w:Expires>"))
 
     subscribed = broker_side.read()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from tocsin.broker.delivery.answer import excerpt, retry_after_s
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.broker.effects import Push
 from tocsin.broker.runtime import HttpAnswer
-from tocsin.drivers.push.answer import excerpt, retry_after_s
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.sender import Done
 from tocsin.errors import PeerFailed, TocsinError

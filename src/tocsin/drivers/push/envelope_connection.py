@@ -24,9 +24,8 @@ from tocsin.wire.soap.names import SOAP_NAMESPACES
 
 TAKEN: Final = 202  # what is reported of a message that the consumer took, as HTTP would
 LOOK_S: Final = 0.002  # between looks at whether the consumer's kernel has it
-SETTLE_S: Final = (
-    0.05  # its kernel may confirm late; RFC 1122 allows half a second, Linux takes 40 ms
-)
+# A kernel may confirm late: RFC 1122 allows half a second, Linux takes 40 ms.
+SETTLE_S: Final = 0.05
 BACK: Final = DimeLimits(message_bytes_max=64 << 10, records_max=64)
 REASON_CHARS_MAX: Final = 200
 
@@ -40,20 +39,20 @@ class EnvelopeConnection(asyncio.Protocol):
         "_look",
         "_loop",
         "_message",
+        "_on_late_fault",
         "_owner",
         "_sent",
-        "_tell",
         "_transport",
         "busy",
         "closed",
     )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, owner: Owner, tell: Callable[[str], None]
+        self, loop: asyncio.AbstractEventLoop, owner: Owner, on_late_fault: Callable[[str], None]
     ) -> None:
         self._loop = loop
         self._owner = owner
-        self._tell = tell  # of a fault that came too late
+        self._on_late_fault = on_late_fault
         self._transport: Any = None
         self._decoder = Decoder(BACK)
         self._message = b""
@@ -74,7 +73,7 @@ class EnvelopeConnection(asyncio.Protocol):
             self._drained()
 
     def close(self) -> None:
-        """Hang up at once. A message that was under way is not reported."""
+        """Close the connection at once. A message that was under way is not reported."""
         self.busy = False
         self._end()
 
@@ -82,7 +81,7 @@ class EnvelopeConnection(asyncio.Protocol):
         """The time is over."""
         self._fail("the sink did not take the message in time")
 
-    # Told by the transport
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -113,7 +112,11 @@ class EnvelopeConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed:
             self._lost()
-        del self._transport, self._owner, self._tell  # each may have us: that would be a cycle
+        del (
+            self._transport,
+            self._owner,
+            self._on_late_fault,
+        )  # each may have us: that would be a cycle
 
     def _lost(self) -> None:
         self.closed = True
@@ -121,7 +124,7 @@ class EnvelopeConnection(asyncio.Protocol):
         self._owner.lost()
         if self.busy:
             self.busy = False
-            # Most likely it hung up between two messages, and did not see this one.
+            # Most likely it closed between two messages, and did not see this one.
             self._owner.broken(
                 "the sink closed the connection in the middle of a message", stale=self._sent > 0
             )
@@ -144,7 +147,7 @@ class EnvelopeConnection(asyncio.Protocol):
         self._owner.answered(TAKEN, b"", b"")
 
     def _answered(self, data: bytes) -> None:
-        """Something came back; only a fault says anything about what we sent."""
+        """Something came back; only a fault concerns what was sent."""
         try:
             envelope = read_envelope(data)
             reason = _fault_reason(envelope)
@@ -156,7 +159,7 @@ class EnvelopeConnection(asyncio.Protocol):
         if self.busy and (about is None or about.encode() in self._message):
             self._fail(f"the sink answered with a SOAP fault: {reason}")
         else:
-            self._tell(reason)
+            self._on_late_fault(reason)
 
     def _fail(self, reason: str) -> None:
         was_busy, self.busy = self.busy, False
@@ -179,7 +182,7 @@ class EnvelopeConnection(asyncio.Protocol):
 
 
 def unconfirmed_bytes(transport: Any) -> int:
-    """What the peer's kernel has not confirmed yet; 0 where the system does not tell."""
+    """What the peer's kernel has not confirmed yet; 0 where the system cannot report it."""
     opened = transport.get_extra_info("socket")
     if opened is None:
         return 0
@@ -191,7 +194,7 @@ def unconfirmed_bytes(transport: Any) -> int:
 
 
 def _fault_reason(envelope: Envelope) -> str | None:
-    """The words of a fault for a person; None if the envelope holds none."""
+    """The reason that a fault gives in words; None if the envelope holds no fault."""
     namespace = SOAP_NAMESPACES[envelope.soap]
     fault = envelope.body.find(f"{{{namespace}}}Fault")
     if fault is None:

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from tocsin import __version__
 from tocsin.broker.delivery.address import PORTS, SOAP_TCP, SinkAddress, scheme_of
+from tocsin.broker.delivery.answer import fields
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.sinks import url_sink
 from tocsin.broker.runtime import HttpAnswer
-from tocsin.drivers.push.answer import fields
 from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.envelope_sender import EnvelopeSender
 from tocsin.drivers.push.http_sender import HttpSender

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tocsin.broker.delivery.address import SinkAddress
+from tocsin.broker.delivery.answer import DELIVERED, refusal
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.effects import Push
-from tocsin.drivers.push.answer import DELIVERED, refusal
 from tocsin.drivers.push.connection import Connection, Familiar
 from tocsin.drivers.push.request_template import (
     RequestCache,

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from tocsin.broker.delivery.address import SinkAddress
+from tocsin.broker.delivery.answer import DELIVERED
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.delivery.sinks import Sink
 from tocsin.broker.effects import Push
-from tocsin.drivers.push.answer import DELIVERED
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.errors import SinkRefused
 

@@ -48,7 +48,7 @@ class Session:
         self.stopping = False
 
     async def run(self) -> None:
-        """Until the peer has said all, nothing for too long, or what cannot be read.
+        """Until the peer closes, is silent for too long, or sends what cannot be read.
 
         Raises BadFrame, TooSlow and Busy; the connection is for the caller to close.
         """
@@ -60,8 +60,10 @@ class Session:
                     await self._answer_to(message)
                 finally:
                     self.is_busy = False
-                self._share.hold(self._decoder.held_bytes)  # what was answered is gone
-                await asyncio.sleep(0)  # many short messages may lie here; others get their turn
+                self._share.hold(self._decoder.held_bytes)  # what was answered is freed
+                await asyncio.sleep(
+                    0
+                )  # many short messages may be buffered; other connections get a turn
         except BaseException as raised:
             error = raised
             raise
@@ -105,7 +107,7 @@ class Session:
         return message
 
     async def _read(self) -> bytes:
-        """What came. If it did not lie here before, the peer has read what it was answered."""
+        """The next bytes. If they were not waiting already, the peer has read its last answer."""
         waited: list[bool] = []
         mark = asyncio.get_running_loop().call_soon(waited.append, True)
         data = await self._reader.read(READ_BYTES)

@@ -25,7 +25,7 @@ _KEPT_OF_TOPIC: Final = ("topicns", "wstopic")
 
 @dataclass(frozen=True, slots=True)
 class BoxMessage:
-    """One element of a body that was sent to a box, and what its header said of it."""
+    """One element of a body that was sent to a box, and what its header gave for it."""
 
     body: bytes
     action: str | None = None
@@ -102,7 +102,7 @@ def _of_topic(event: Event) -> dict[str, Scalar]:
 
 
 def dropped_header(count: int) -> bytes:
-    """The header block that tells of messages that a box gave up; empty if there are none."""
+    """The header block with the number of messages that a box dropped; empty if there are none."""
     if not count:
         return b""
     return b'<t:Dropped xmlns:t="%b">%d</t:Dropped>' % (TOCSIN.encode(), count)

@@ -1,4 +1,4 @@
-"""What the messages of the original's MsgBoxService say, both sides."""
+"""The messages of the original's MsgBoxService, requests and answers, read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def box_id(envelope: Envelope) -> str:
 
 
 def succeeded(envelope: Envelope) -> bool:
-    """What the status of an answer says."""
+    """The status in an answer."""
     return text_of(_part(envelope, "status")) == "true"
 
 
@@ -37,7 +37,7 @@ def messages(envelope: Envelope) -> list[bytes]:
 
 
 def dropped(envelope: Envelope) -> int:
-    """How many messages the box says that it gave up since it was last asked."""
+    """How many messages the box reports as dropped since the last request."""
     for block in blocks(envelope):
         if split(block.tag)[1] == "Dropped" and text_of(block).isdecimal():
             return int(text_of(block))

@@ -186,7 +186,7 @@ def _times(prefix: bytes, now_ns: int, expires_ns: int) -> bytes:
 
 
 def done(operation: str) -> bytes:
-    """An answer that says no more than that it was done."""
+    """An answer without content: it was done."""
     return _element(f"{operation}Response")
 
 

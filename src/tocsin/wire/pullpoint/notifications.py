@@ -42,9 +42,9 @@ def notification_messages(message: BoxMessage) -> list[bytes]:
         try:
             messages = read_notify(whole, root).messages
         except SoapFault:  # a Notify that is none is handed on as whatever it is
-            return [_told(message.body, message)]
+            return [_notification(message.body, message)]
         return [notification_message(each.payload, each.topic, each.producer) for each in messages]
-    return [_told(payload, message) for payload in _payloads(whole, root, name)]
+    return [_notification(payload, message) for payload in _payloads(whole, root, name)]
 
 
 def _payloads(whole: Envelope, root: Element, name: tuple[str, str]) -> Iterable[bytes]:
@@ -57,7 +57,7 @@ def _payloads(whole: Envelope, root: Element, name: tuple[str, str]) -> Iterable
     return [whole.raw]
 
 
-def _told(payload: bytes, message: BoxMessage) -> bytes:
+def _notification(payload: bytes, message: BoxMessage) -> bytes:
     producer = EndpointReference(message.sender) if message.sender else None
     return notification_message(payload, message.topic, producer)
 

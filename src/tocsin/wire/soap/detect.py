@@ -109,7 +109,7 @@ def _unwrapped(addressing: Addressing) -> str:
 
 
 def http_action(soap_action: str, content_type: str) -> str:
-    """What HTTP says of the action: SOAPAction, or the parameter of the content type."""
+    """The action in HTTP: SOAPAction, or the parameter of the content type."""
     written = soap_action.strip().strip('"')
     if written:
         return written

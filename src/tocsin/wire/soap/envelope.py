@@ -198,7 +198,7 @@ ENVELOPE_END: Final = b"</s:Body></s:Envelope>"
 
 
 def content_type(soap: str, action: str = "") -> str:
-    """What the HTTP header says of a message of this version."""
+    """The HTTP headers of a message of this version."""
     if soap == "1.1":
         return "text/xml; charset=utf-8"
     tail = f'; action="{_header_safe(action)}"' if action else ""

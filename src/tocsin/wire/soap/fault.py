@@ -106,14 +106,14 @@ def _write12(fault: SoapFault) -> bytes:
 
 
 def http_status(fault: SoapFault, soap: str) -> int:
-    """SOAP 1.1 over HTTP knows 500 for every fault; 1.2 tells the sender's by 400."""
+    """SOAP 1.1 over HTTP knows 500 for every fault; 1.2 answers the sender's with 400."""
     if fault.status is not None:
         return fault.status
     return 400 if soap == "1.2" and fault.code == "Sender" else 500
 
 
 def fault_action(fault: SoapFault, wsa: str) -> str:
-    """What wsa:Action says of a message that carries the fault."""
+    """The wsa:Action of a message that carries the fault."""
     if fault.action is not None:
         return fault.action
     return f"{wsa}/soap/fault" if wsa == WSA2005 else f"{wsa}/fault"

@@ -1,7 +1,7 @@
 """The mediator: notifications of every format, through the one Event (paper 000, section IV.B).
 
 Namespaces, addressing versions and message formats differ by specification; what a notification
-says does not. The rooms read their format into a `Notification` and write an event back out; what
+contains does not. Each format's package reads a `Notification` and writes an event back out; what
 is the same for all of them is here.
 """
 
@@ -24,7 +24,7 @@ _URI_KEPT = ":/?#[]@!$&'()*+,;=%~"
 
 
 class Notification(msgspec.Struct, frozen=True):
-    """What one notification message says. `payload` is one element, as it was sent."""
+    """The content of one notification message. `payload` is one element, as it was sent."""
 
     payload: bytes
     name: tuple[str, str]  # the payload's namespace and local name
@@ -62,12 +62,12 @@ def _unwrapped(payload: bytes, path: str, default: str, extensions: dict[str, st
 
 
 def action_of(event: Event) -> str:
-    """What wsa:Action says of a message that is the event's payload itself."""
+    """The wsa:Action of a message that is the event's payload itself."""
     return quote(event.type, safe=_URI_KEPT)
 
 
 def message_id_of(event: Event) -> str:
-    """What wsa:MessageID says: the publisher's own id, so that a repetition can be known."""
+    """The wsa:MessageID: the publisher's own id, so that a repetition can be known."""
     if ":" in event.id and event.id.isascii() and event.id.isprintable() and " " not in event.id:
         return event.id
     return f"urn:tocsin:event:{quote(event.id, safe='')}"

@@ -68,7 +68,7 @@ def _headers(terms: SoapTerms, action: str, message_id: str) -> bytes:
 
 
 def topic_header(event: Event, spec: str) -> bytes:
-    """The topic as a header block, which is how the original tells it; nothing without a topic."""
+    """The topic as a header block, as the original sends it; nothing without a topic."""
     if event.topic in ("", WSE_TOPIC):
         return b""
     if spec == "wse11":

@@ -1,4 +1,4 @@
-"""How long a WS-Eventing subscription is granted, and how that is said."""
+"""How long a WS-Eventing subscription is granted, and how that is written."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def read_batch(envelope: Envelope, addressing: Addressing) -> list[Notification]
 
 
 def read_end_status(envelope: Envelope) -> str:
-    """What SubscriptionEnd of either version says of the reason."""
+    """The reason in a SubscriptionEnd of either version."""
     end = _content(envelope)
     found = (end.find(f"{{{namespace}}}Status") for namespace in (WSE04, WSE11))
     return text_of(next((status for status in found if status is not None), None))

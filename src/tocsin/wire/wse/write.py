@@ -46,7 +46,7 @@ from tocsin.wire.wse.messages import (
 
 
 def action(message: Message) -> str:
-    """What wsa:Action says of a message."""
+    """The wsa:Action of a message."""
     match message:
         case Notify():
             return WRAPPED_ACTION

@@ -79,7 +79,7 @@ _OLDER: Final[Mapping[str, str]] = {
     "UnacceptableTerminationTimeFault": "TerminationTimeChangeRejectedFault",
     "UnableToDestroySubscriptionFault": "ResourceNotDestroyedFault",
 }
-NAMES_TOLD_MAX: Final = 16  # of what a request holds that is unknown here
+NAMES_LISTED_MAX: Final = 16  # of what a request holds that is unknown here
 _LIFETIME: Final = frozenset({"TerminationTimeChangeRejectedFault", "ResourceNotDestroyedFault"})
 _LIFETIME_OPERATIONS: Final = frozenset({Operation.RENEW, Operation.UNSUBSCRIBE})
 
@@ -100,7 +100,7 @@ class Faults:
         error: TocsinError | None = None,
         operation: Operation | None = None,
     ) -> SoapFault:
-        """The condition that 1.3 calls `name`, as this version tells it.
+        """The condition that 1.3 calls `name`, as this version names it.
 
         `facts` are the elements that 1.3 adds to the detail, with the prefix `n`.
         """
@@ -151,7 +151,7 @@ class Faults:
     # Conditions with facts of their own
 
     def unknown_filters(self, unknown: Iterable[Name]) -> SoapFault:
-        unknown = list(unknown)[:NAMES_TOLD_MAX]
+        unknown = list(unknown)[:NAMES_LISTED_MAX]
         return self.fault(
             "InvalidFilterFault",
             f"these filters are not supported: {_listed(unknown)}",
@@ -159,7 +159,7 @@ class Faults:
         )
 
     def unknown_policies(self, unknown: Iterable[Name]) -> SoapFault:
-        unknown = list(unknown)[:NAMES_TOLD_MAX]
+        unknown = list(unknown)[:NAMES_LISTED_MAX]
         return self.fault(
             "UnrecognizedPolicyRequestFault",
             f"these policies are not supported: {_listed(unknown)}",
@@ -177,7 +177,7 @@ class Faults:
         )
 
     def of(self, error: TocsinError, operation: Operation | None = None) -> SoapFault:
-        """The fault that tells an error of ours; one without a name of its own for most."""
+        """The fault for an error of ours; one without a name of its own for most."""
         name = _NAME_OF.get(type(error))
         if name is None and operation is Operation.SUBSCRIBE and isinstance(error, _NOT_CREATED):
             name = "SubscribeCreationFailedFault"
@@ -199,7 +199,7 @@ _NOT_CREATED: Final = (BadFilter, BadSubscription, SinkRefused, TooManySubscript
 def fault_for(
     error: TocsinError, spec: str, now_ns: int, operation: Operation | None = None
 ) -> SoapFault:
-    """The fault that a version tells an error by."""
+    """The fault that a version has for an error."""
     return Faults(spec, now_ns).of(error, operation)
 
 

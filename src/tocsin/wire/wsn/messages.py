@@ -1,4 +1,4 @@
-"""What WS-BaseNotification says, whichever of its versions says it.
+"""The messages of WS-BaseNotification, the same types for all its versions.
 
 Version 1.2 renews and ends subscriptions by WS-ResourceLifetime and 1.0 spells its names in its own
 way; both mean the same messages, and `read` and `write` know the difference.

@@ -1,4 +1,4 @@
-"""WS-BaseNotification read: an element of a message becomes what it says."""
+"""WS-BaseNotification read: from the elements of messages to their types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tocsin.wire.soap.names import SPEC_OF, WSA_NAMESPACES, WSN10, WSN12, WSN13
 from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.soap.times import moment_ns
 from tocsin.wire.soap.topics import read_topic
-from tocsin.wire.wsn import messages as say
+from tocsin.wire.wsn import messages
 from tocsin.wire.wsn.operations import REQUESTS, RESPONSES, Operation
 from tocsin.wire.wsn.read_subscribe import (
     is_nil,
@@ -29,7 +29,7 @@ Element = etree._Element
 _ADDRESSES: Final = frozenset(f"{{{wsa}}}Address" for wsa in WSA_NAMESPACES)
 
 
-def read(envelope: Envelope, element: Element) -> say.Message:
+def read(envelope: Envelope, element: Element) -> messages.Message:
     """The message that the body's element is; a SoapFault if it is none of this specification."""
     name = split(element.tag)
     asked = REQUESTS.get(name)
@@ -48,7 +48,7 @@ def read(envelope: Envelope, element: Element) -> say.Message:
 
 def read_request(
     envelope: Envelope, element: Element, spec: str, operation: Operation
-) -> say.Request:
+) -> messages.Request:
     """What is asked of a producer or of a subscription."""
     if operation is Operation.SUBSCRIBE:
         return read_subscribe(envelope, element, spec)
@@ -59,66 +59,66 @@ def read_request(
     return _BARE_REQUESTS[operation]()
 
 
-_BARE_REQUESTS: Final[Mapping[Operation, Callable[[], say.Request]]] = {
-    Operation.UNSUBSCRIBE: say.Unsubscribe,
-    Operation.PAUSE: say.PauseSubscription,
-    Operation.RESUME: say.ResumeSubscription,
+_BARE_REQUESTS: Final[Mapping[Operation, Callable[[], messages.Request]]] = {
+    Operation.UNSUBSCRIBE: messages.Unsubscribe,
+    Operation.PAUSE: messages.PauseSubscription,
+    Operation.RESUME: messages.ResumeSubscription,
 }
 
 
-def _renew(element: Element) -> say.Renew:
+def _renew(element: Element) -> messages.Renew:
     for child in elements(element):
         if split(child.tag)[1] in ("TerminationTime", "RequestedTerminationTime"):
-            return say.Renew(read_termination(child))
-    return say.Renew(None)
+            return messages.Renew(read_termination(child))
+    return messages.Renew(None)
 
 
-def _current_message(element: Element) -> say.GetCurrentMessage:
+def _current_message(element: Element) -> messages.GetCurrentMessage:
     for child in elements(element):
         if split(child.tag)[1] in ("Topic", "TopicExpression"):
-            return say.GetCurrentMessage(read_expression(child))
+            return messages.GetCurrentMessage(read_expression(child))
     raise SoapFault("Sender", "GetCurrentMessage names no Topic")
 
 
 # Responses
 
 
-def _read_response(envelope: Envelope, element: Element, operation: Operation) -> say.Response:
+def _read_response(envelope: Envelope, element: Element, operation: Operation) -> messages.Response:
     if operation is Operation.SUBSCRIBE:
         return _subscribe_response(envelope, element)
     if operation is Operation.RENEW:
         termination, current = _times(element)
-        return say.RenewResponse(termination, current)
+        return messages.RenewResponse(termination, current)
     if operation is Operation.CURRENT_MESSAGE:
         content = first_element(element)
         payload = None if content is None else cut_out(envelope, [content])[0]
-        return say.GetCurrentMessageResponse(payload)
+        return messages.GetCurrentMessageResponse(payload)
     return _BARE_RESPONSES[operation]()
 
 
-_BARE_RESPONSES: Final[Mapping[Operation, Callable[[], say.Response]]] = {
-    Operation.UNSUBSCRIBE: say.UnsubscribeResponse,
-    Operation.PAUSE: say.PauseSubscriptionResponse,
-    Operation.RESUME: say.ResumeSubscriptionResponse,
+_BARE_RESPONSES: Final[Mapping[Operation, Callable[[], messages.Response]]] = {
+    Operation.UNSUBSCRIBE: messages.UnsubscribeResponse,
+    Operation.PAUSE: messages.PauseSubscriptionResponse,
+    Operation.RESUME: messages.ResumeSubscriptionResponse,
 }
 
 
-def _subscribe_response(envelope: Envelope, element: Element) -> say.SubscribeResponse:
+def _subscribe_response(envelope: Envelope, element: Element) -> messages.SubscribeResponse:
     reference = _reference(envelope, element, "SubscriptionReference")
     if reference is None:
         raise SoapFault("Sender", "SubscribeResponse has no SubscriptionReference")
     termination, current = _times(element)
-    return say.SubscribeResponse(reference, current, termination)
+    return messages.SubscribeResponse(reference, current, termination)
 
 
-def _times(element: Element) -> tuple[int | say.Never | None, int | None]:
-    """When it ends, and what time it is there; what is not said, or cannot be read, is None."""
-    termination: int | say.Never | None = None
+def _times(element: Element) -> tuple[int | messages.Never | None, int | None]:
+    """When it ends, and what time it is there; what is missing or cannot be read is None."""
+    termination: int | messages.Never | None = None
     current: int | None = None
     for child in elements(element):
         name = split(child.tag)[1]
         if name in ("TerminationTime", "NewTerminationTime"):
-            termination = say.NEVER if is_nil(child) else moment_ns(text_of(child))
+            termination = messages.NEVER if is_nil(child) else moment_ns(text_of(child))
         elif name == "CurrentTime":
             current = moment_ns(text_of(child))
     return termination, current
@@ -134,13 +134,13 @@ def _reference(envelope: Envelope, element: Element, name: str) -> EndpointRefer
 # Notifications
 
 
-def read_notify(envelope: Envelope, element: Element) -> say.Notify:
+def read_notify(envelope: Envelope, element: Element) -> messages.Notify:
     """A consumer's view of Notify: each message, who produced it, for which subscription."""
     holders, contents = _holders(element)
     payloads = cut_out(envelope, contents)
-    return say.Notify(
+    return messages.Notify(
         tuple(
-            say.NotificationMessage(
+            messages.NotificationMessage(
                 payload=payload,
                 topic=read_topic(parts.get("Topic")),
                 producer=_read_if(envelope, parts.get("ProducerReference")),
@@ -209,7 +209,7 @@ def _holders(notify: Element) -> tuple[list[dict[str, Element]], list[Element]]:
 
 
 def _address(reference: Element | None) -> str | None:
-    """The address of a producer; references that say nothing usable are nobody's fault here."""
+    """The address of a producer; unusable references raise no fault here."""
     if reference is None:
         return None
     for child in reference:

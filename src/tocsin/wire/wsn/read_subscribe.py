@@ -147,7 +147,7 @@ def _reliable(policy: Element | None, assertions: list[Name], spec: str) -> str:
 
 
 def _is_about_reliability(assertion: Name) -> bool:
-    """The original takes any policy for the wish; we want at least a word of it."""
+    """The original takes any policy as a request for reliability; here it must mention it."""
     namespace, name = assertion
     return "/rm" in namespace or "wsrm" in f"{namespace}{name}".lower()
 

@@ -11,28 +11,28 @@ from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import NAMESPACE_OF, WSRM11, WSRMP10, WSRMP11, XSI
 from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import TopicName, dialect_uri
-from tocsin.wire.wsn import messages as say
+from tocsin.wire.wsn import messages
 from tocsin.wire.wsn.operations import WORDINGS, Operation, Wording
 
-OPERATION_OF: Final[dict[type[say.Message], Operation]] = {
-    say.Subscribe: Operation.SUBSCRIBE,
-    say.SubscribeResponse: Operation.SUBSCRIBE,
-    say.Renew: Operation.RENEW,
-    say.RenewResponse: Operation.RENEW,
-    say.Unsubscribe: Operation.UNSUBSCRIBE,
-    say.UnsubscribeResponse: Operation.UNSUBSCRIBE,
-    say.PauseSubscription: Operation.PAUSE,
-    say.PauseSubscriptionResponse: Operation.PAUSE,
-    say.ResumeSubscription: Operation.RESUME,
-    say.ResumeSubscriptionResponse: Operation.RESUME,
-    say.GetCurrentMessage: Operation.CURRENT_MESSAGE,
-    say.GetCurrentMessageResponse: Operation.CURRENT_MESSAGE,
+OPERATION_OF: Final[dict[type[messages.Message], Operation]] = {
+    messages.Subscribe: Operation.SUBSCRIBE,
+    messages.SubscribeResponse: Operation.SUBSCRIBE,
+    messages.Renew: Operation.RENEW,
+    messages.RenewResponse: Operation.RENEW,
+    messages.Unsubscribe: Operation.UNSUBSCRIBE,
+    messages.UnsubscribeResponse: Operation.UNSUBSCRIBE,
+    messages.PauseSubscription: Operation.PAUSE,
+    messages.PauseSubscriptionResponse: Operation.PAUSE,
+    messages.ResumeSubscription: Operation.RESUME,
+    messages.ResumeSubscriptionResponse: Operation.RESUME,
+    messages.GetCurrentMessage: Operation.CURRENT_MESSAGE,
+    messages.GetCurrentMessageResponse: Operation.CURRENT_MESSAGE,
 }
 
 
-def write(message: say.Message, spec: str, wsa: str) -> bytes:
+def write(message: messages.Message, spec: str, wsa: str) -> bytes:
     """The body's element; BadSubscription for what a version has no words for."""
-    if isinstance(message, say.Notify):
+    if isinstance(message, messages.Notify):
         return write_notify(message, spec, wsa)
     wording = WORDINGS[spec].get(OPERATION_OF[type(message)])
     if wording is None:
@@ -41,26 +41,26 @@ def write(message: say.Message, spec: str, wsa: str) -> bytes:
             remedy="Subscribe again instead.",
         )
     match message:
-        case say.Subscribe():
+        case messages.Subscribe():
             inside = _subscribe(message, spec, wsa)
-        case say.SubscribeResponse():
+        case messages.SubscribeResponse():
             inside = _subscribe_response(message, spec, wsa)
-        case say.Renew(termination):
+        case messages.Renew(termination):
             name = "TerminationTime" if spec == "wsn13" else "RequestedTerminationTime"
             inside = _asked_time(name, termination)
-        case say.RenewResponse():
+        case messages.RenewResponse():
             inside = _renew_response(message, spec)
-        case say.GetCurrentMessage(topic):
+        case messages.GetCurrentMessage(topic):
             inside = write_expression("Topic", topic, wording.namespace)
-        case say.GetCurrentMessageResponse(payload):
+        case messages.GetCurrentMessageResponse(payload):
             inside = payload or b""
         case _:
             inside = b""
-    name = wording.request if isinstance(message, say.Request) else wording.response
+    name = wording.request if isinstance(message, messages.Request) else wording.response
     return element(name, wording.namespace, inside)
 
 
-def wording_of(message: say.Request, spec: str) -> Wording:
+def wording_of(message: messages.Request, spec: str) -> Wording:
     """What a version calls a request, and its actions; KeyError where it has none such."""
     return WORDINGS[spec][OPERATION_OF[type(message)]]
 
@@ -78,7 +78,7 @@ def _reference(name: str, reference: EndpointReference, wsa: str) -> bytes:
 # Subscribe
 
 
-def _subscribe(message: say.Subscribe, spec: str, wsa: str) -> bytes:
+def _subscribe(message: messages.Subscribe, spec: str, wsa: str) -> bytes:
     consumer = _reference("ConsumerReference", message.consumer, wsa)
     if spec == "wsn13":
         return consumer + _filter(message) + _ending(message) + _policy(message, spec)
@@ -95,7 +95,7 @@ def _subscribe(message: say.Subscribe, spec: str, wsa: str) -> bytes:
     return consumer + b"".join(parts)
 
 
-def _filter(message: say.Subscribe) -> bytes:
+def _filter(message: messages.Subscribe) -> bytes:
     namespace = NAMESPACE_OF["wsn13"]
     inside = b"".join(
         write_expression(name, each, namespace)
@@ -109,7 +109,7 @@ def _filter(message: say.Subscribe) -> bytes:
     return b"<n:Filter>%b</n:Filter>" % inside if inside else b""
 
 
-def _at_most_one(name: str, expressions: Sequence[say.Expression], namespace: str) -> bytes:
+def _at_most_one(name: str, expressions: Sequence[messages.Expression], namespace: str) -> bytes:
     if len(expressions) > 1:
         raise BadSubscription(
             f"before version 1.3 a subscription has one {name}, not {len(expressions)}",
@@ -118,13 +118,13 @@ def _at_most_one(name: str, expressions: Sequence[say.Expression], namespace: st
     return b"".join(write_expression(name, each, namespace) for each in expressions)
 
 
-def _ending(message: say.Subscribe) -> bytes:
+def _ending(message: messages.Subscribe) -> bytes:
     if message.termination is None:
         return b""
     return _asked_time("InitialTerminationTime", message.termination)
 
 
-def _policy(message: say.Subscribe, spec: str) -> bytes:
+def _policy(message: messages.Subscribe, spec: str) -> bytes:
     inside = b"<n:UseRaw/>" if message.raw and spec == "wsn13" else b""
     if message.reliable:
         assertion = WSRMP11 if message.reliable == WSRM11 else WSRMP10
@@ -135,7 +135,7 @@ def _policy(message: say.Subscribe, spec: str) -> bytes:
 # Expressions and times
 
 
-def write_expression(name: str, expression: say.Expression, namespace: str) -> bytes:
+def write_expression(name: str, expression: messages.Expression, namespace: str) -> bytes:
     """An element with a dialect and the namespaces that the expression's prefixes need."""
     bindings = dict(expression.namespaces)
     own = free_prefix(bindings)
@@ -163,13 +163,13 @@ def free_prefix(taken: Iterable[str]) -> str:
     return prefix
 
 
-def _asked_time(name: str, termination: str | say.Never | None) -> bytes:
+def _asked_time(name: str, termination: str | messages.Never | None) -> bytes:
     if isinstance(termination, str):
         return b"<n:%b>%b</n:%b>" % (name.encode(), escaped(termination), name.encode())
     return _nil(name)
 
 
-def _moment(name: str, moment: int | say.Never | None) -> bytes:
+def _moment(name: str, moment: int | messages.Never | None) -> bytes:
     if isinstance(moment, int):
         return b"<n:%b>%b</n:%b>" % (name.encode(), date_time(moment).encode(), name.encode())
     return _nil(name)
@@ -182,7 +182,7 @@ def _nil(name: str) -> bytes:
 # Responses
 
 
-def _subscribe_response(message: say.SubscribeResponse, spec: str, wsa: str) -> bytes:
+def _subscribe_response(message: messages.SubscribeResponse, spec: str, wsa: str) -> bytes:
     out = _reference("SubscriptionReference", message.reference, wsa)
     if spec != "wsn13":
         return out  # they have no place for times
@@ -193,7 +193,7 @@ def _subscribe_response(message: say.SubscribeResponse, spec: str, wsa: str) -> 
     return out
 
 
-def _renew_response(message: say.RenewResponse, spec: str) -> bytes:
+def _renew_response(message: messages.RenewResponse, spec: str) -> bytes:
     # The other way round than in SubscribeResponse: the schemas have it so.
     name = "TerminationTime" if spec == "wsn13" else "NewTerminationTime"
     out = _moment(name, message.termination_ns)
@@ -205,13 +205,13 @@ def _renew_response(message: say.RenewResponse, spec: str) -> bytes:
 # Notify
 
 
-def write_notify(message: say.Notify, spec: str, wsa: str) -> bytes:
+def write_notify(message: messages.Notify, spec: str, wsa: str) -> bytes:
     """Notify with each of its messages; only 1.3 has a place for the subscription in them."""
     inside = b"".join(_notification(each, spec, wsa) for each in message.messages)
     return element("Notify", NAMESPACE_OF[spec], inside)
 
 
-def _notification(message: say.NotificationMessage, spec: str, wsa: str) -> bytes:
+def _notification(message: messages.NotificationMessage, spec: str, wsa: str) -> bytes:
     out = b""
     if message.subscription is not None and spec == "wsn13":
         out += _reference("SubscriptionReference", message.subscription, wsa)
@@ -223,7 +223,7 @@ def _notification(message: say.NotificationMessage, spec: str, wsa: str) -> byte
     return b"<n:NotificationMessage>%b</n:NotificationMessage>" % out
 
 
-def _concrete(topic: TopicName, spec: str) -> say.Expression:
-    return say.Expression(
+def _concrete(topic: TopicName, spec: str) -> messages.Expression:
+    return messages.Expression(
         topic.text, dialect_uri(spec, is_root="/" not in topic.path), topic.namespaces
     )

@@ -1,4 +1,4 @@
-"""What WS-BrokeredNotification says beyond WS-BaseNotification, and what its versions call it."""
+"""The messages that WS-BrokeredNotification adds, and their names by version."""
 
 from __future__ import annotations
 

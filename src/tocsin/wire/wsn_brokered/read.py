@@ -10,7 +10,7 @@ from tocsin.wire.soap.addressing import EndpointReference, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.wsn.read_subscribe import read_expression, read_termination
-from tocsin.wire.wsn_brokered import messages as say
+from tocsin.wire.wsn_brokered import messages
 
 Element = etree._Element
 
@@ -19,28 +19,28 @@ TOPICS_MAX: Final = 64  # of one registration
 _TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
-def read(envelope: Envelope, element: Element) -> say.Message:
+def read(envelope: Envelope, element: Element) -> messages.Message:
     """The message that the body's element is; a SoapFault if it is none of this specification."""
     namespace, name = split(element.tag)
-    if namespace in say.NAMESPACES.values():
-        if name == say.REGISTER:
+    if namespace in messages.NAMESPACES.values():
+        if name == messages.REGISTER:
             return read_register(envelope, element)
-        if name == f"{say.REGISTER}Response":
+        if name == f"{messages.REGISTER}Response":
             return _registered(envelope, element)
-        if name == say.DESTROY:
-            return say.DestroyRegistration()
-        if name == f"{say.DESTROY}Response":
-            return say.DestroyRegistrationResponse()
+        if name == messages.DESTROY:
+            return messages.DestroyRegistration()
+        if name == f"{messages.DESTROY}Response":
+            return messages.DestroyRegistrationResponse()
     raise SoapFault("Sender", f"{name[:80]!r} is not a message of WS-BrokeredNotification")
 
 
-def read_register(envelope: Envelope, element: Element) -> say.RegisterPublisher:
+def read_register(envelope: Envelope, element: Element) -> messages.RegisterPublisher:
     """What a publisher wants to be registered for."""
     termination = _child(element, "InitialTerminationTime")
     topics = element.findall(f"{{{split(element.tag)[0]}}}Topic")
     if len(topics) > TOPICS_MAX:
         raise SoapFault("Sender", f"a registration may name {TOPICS_MAX} topics")
-    return say.RegisterPublisher(
+    return messages.RegisterPublisher(
         publisher=_reference(envelope, element, "PublisherReference"),
         topics=tuple(read_expression(topic) for topic in topics),
         demand=_demand(_child(element, "Demand")),
@@ -55,11 +55,11 @@ def _demand(element: Element | None) -> bool:
     return _TRUTHS[text]
 
 
-def _registered(envelope: Envelope, element: Element) -> say.RegisterPublisherResponse:
+def _registered(envelope: Envelope, element: Element) -> messages.RegisterPublisherResponse:
     registration = _reference(envelope, element, "PublisherRegistrationReference")
     if registration is None:
         raise SoapFault("Sender", "the answer has no PublisherRegistrationReference")
-    return say.RegisterPublisherResponse(
+    return messages.RegisterPublisherResponse(
         registration, _reference(envelope, element, "ConsumerReference")
     )
 

@@ -1,4 +1,4 @@
-"""A registration as it is kept, with what its topics mean here."""
+"""A registration as it is stored, with its topics as filters of this broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tocsin.wire.wsn.messages import Expression
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """A publisher that said what it publishes. `address` is the registration's own, and where its
+    """A publisher that announced its topics. `address` is the registration's own, and where its
     notifications go."""
 
     id: str

@@ -7,27 +7,27 @@ from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import XSI
 from tocsin.wire.wsn.messages import Never
 from tocsin.wire.wsn.write import element, write_expression
-from tocsin.wire.wsn_brokered import messages as say
+from tocsin.wire.wsn_brokered import messages
 
 
-def write(message: say.Message, spec: str, wsa: str) -> bytes:
+def write(message: messages.Message, spec: str, wsa: str) -> bytes:
     """The body's element."""
-    namespace = say.NAMESPACES[spec]
+    namespace = messages.NAMESPACES[spec]
     match message:
-        case say.RegisterPublisher():
-            return element(say.REGISTER, namespace, _register(message, namespace, wsa))
-        case say.RegisterPublisherResponse(registration, consumer):
+        case messages.RegisterPublisher():
+            return element(messages.REGISTER, namespace, _register(message, namespace, wsa))
+        case messages.RegisterPublisherResponse(registration, consumer):
             inside = _reference("PublisherRegistrationReference", registration, wsa)
             if consumer is not None and spec == "wsn13":
                 inside += _reference("ConsumerReference", consumer, wsa)
-            return element(f"{say.REGISTER}Response", namespace, inside)
-        case say.DestroyRegistration():
-            return element(say.DESTROY, namespace, b"")
-        case say.DestroyRegistrationResponse():
-            return element(f"{say.DESTROY}Response", namespace, b"")
+            return element(f"{messages.REGISTER}Response", namespace, inside)
+        case messages.DestroyRegistration():
+            return element(messages.DESTROY, namespace, b"")
+        case messages.DestroyRegistrationResponse():
+            return element(f"{messages.DESTROY}Response", namespace, b"")
 
 
-def _register(message: say.RegisterPublisher, namespace: str, wsa: str) -> bytes:
+def _register(message: messages.RegisterPublisher, namespace: str, wsa: str) -> bytes:
     out = b""
     if message.publisher is not None:
         out += _reference("PublisherReference", message.publisher, wsa)

@@ -1,4 +1,4 @@
-"""What the two ends of a sequence say to each other. `rm` is the namespace of their version."""
+"""The messages between the two ends of a sequence. `rm` is the namespace of their version."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Blocks:
     sequence: Sequence | None = None
     asked: tuple[AckRequested, ...] = ()
     acknowledgements: tuple[Acknowledgement, ...] = ()
-    fault: str | None = None  # the code in a SequenceFault, as SOAP 1.1 tells it
+    fault: str | None = None  # the code in a SequenceFault, as SOAP 1.1 reports it
 
 
 Content = (

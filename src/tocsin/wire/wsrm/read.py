@@ -1,4 +1,4 @@
-"""From the header blocks and bodies of messages about sequences to what they say."""
+"""Header blocks and bodies of messages about sequences, read."""
 
 from __future__ import annotations
 

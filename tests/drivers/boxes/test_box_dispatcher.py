@@ -1,4 +1,4 @@
-"""Boxes at the desk, without a network: laws that hold for every order of messages and takes."""
+"""Boxes behind a dispatcher, without a network: laws for every order of messages and takes."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ BASE = "http://127.0.0.1:8400"
 Ask = Callable[[str, bytes], Awaitable[bytes]]
 
 
-def at_a_desk(script: Callable[[Ask], Awaitable[None]]) -> None:
-    """A desk for boxes in a fresh directory."""
+def with_dispatcher(script: Callable[[Ask], Awaitable[None]]) -> None:
+    """A dispatcher for boxes in a fresh directory."""
 
     async def main(directory: Path) -> None:
         asked, _ = load({"log.directory": str(directory)}, {})
         boxes = MailboxNode(asked, Notes())
-        desk = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
+        dispatcher = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
 
         async def ask(path: str, body: bytes) -> bytes:
             message = write_envelope("1.1", body=body)
             call = SoapCall(message, "text/xml", "", path, "", BASE, SENDER)
-            answer = await desk.answer(call)
+            answer = await dispatcher.answer(call)
             if answer.receipt is not None:
                 answer.receipt.arrived()
             return answer.body
@@ -54,7 +54,7 @@ def at_a_desk(script: Callable[[Ask], Awaitable[None]]) -> None:
         try:
             await asyncio.wait_for(script(ask), PATIENCE_S)
         finally:
-            desk.close()
+            dispatcher.close()
             await boxes.close()
 
     with tempfile.TemporaryDirectory(prefix="tocsin-") as directory:
@@ -97,7 +97,7 @@ def test_however_many_are_asked_for_each_notification_comes_once_and_in_order(
         for number, payload in enumerate(payloads(came)):
             assert b">%d</m>" % number in payload
 
-    at_a_desk(script)
+    with_dispatcher(script)
 
 
 steps = st.lists(

@@ -1,4 +1,4 @@
-"""The door itself: SOAP.TCP connections come in, and get their answers."""
+"""SoapTcpListener: accepts SOAP.TCP connections and answers their messages."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tocsin.errors import BadFrame, Busy, TooSlow
 from tocsin.services.soap.call import Answer
 
 
-class SoapTcpDoor(StreamListener[Session]):
-    """An open door."""
+class SoapTcpListener(StreamListener[Session]):
+    """A listener that is open."""
 
     flag = "--soap-tcp"
     name = "SOAP.TCP"
@@ -56,9 +56,9 @@ class SoapTcpDoor(StreamListener[Session]):
         except (BadFrame, TooSlow, Busy) as error:
             self._note("warning", error.problem, code=error.code, peer=session.peer)
         except OSError:
-            pass  # the peer is gone, and with it whoever could be told
+            pass  # the peer has closed the connection
         except Exception as error:
-            # A bug. It costs this connection and is told; the others go on.
+            # A bug. It ends this connection and is logged; the others go on.
             where = traceback.extract_tb(error.__traceback__)[-1]
             self._note(
                 "error",
@@ -81,11 +81,11 @@ async def listen(
     budget: ReceiveBudget | None = None,
     per_peer_max: int | None = None,
     heard_from: HeardFrom = lambda host: None,
-) -> SoapTcpDoor:
-    """Open the door; `answer` gets every call. Without the `budget` of other listeners it has one
-    of its own."""
+) -> SoapTcpListener:
+    """Open the listener; `answer` gets every call. Without the `budget` of other listeners it has
+    one of its own."""
     own = budget or ReceiveBudget(LimitSettings().receiving_bytes_max, note)
     per_peer_max = per_peer_max or LimitSettings().connections_per_peer_max
-    door = SoapTcpDoor(answer, limits, note, own, per_peer_max, heard_from)
-    await door.open(address, tls)
-    return door
+    listener = SoapTcpListener(answer, limits, note, own, per_peer_max, heard_from)
+    await listener.open(address, tls)
+    return listener

@@ -1,4 +1,4 @@
-"""A SOAP.TCP door whose answers the test writes, and a client that speaks DIME."""
+"""A SOAP.TCP listener whose answers the test writes, and a client that speaks DIME."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from tocsin.config import SoapTcpSettings
-from tocsin.drivers.soap_tcp.door import SoapTcpDoor, listen
+from tocsin.drivers.soap_tcp.listener import SoapTcpListener, listen
 from tocsin.services.soap.call import SoapAnswer, SoapCall
 from tocsin.wire.dime import Decoder, Message, envelope_message
 
@@ -19,7 +19,7 @@ WAIT_S = 10.0
 
 
 class Peer:
-    """One connection to the door."""
+    """One connection to the listener."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -30,7 +30,7 @@ class Peer:
         self.writer.write(envelope_message(soap, envelope))
 
     async def message(self) -> Message | None:
-        """The next answer; None if the door hung up."""
+        """The next answer; None if the listener hung up."""
         async with asyncio.timeout(WAIT_S):
             while (message := self._decoder.next_message()) is None:
                 try:
@@ -48,14 +48,14 @@ class Peer:
 
 
 @dataclass
-class Room:
-    """One door on one loop."""
+class Bench:
+    """One listener on one loop."""
 
     loop: asyncio.AbstractEventLoop
     limits: SoapTcpSettings = field(default_factory=SoapTcpSettings)
     calls: list[SoapCall] = field(default_factory=list)
     notes: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
-    door: SoapTcpDoor | None = None
+    listener: SoapTcpListener | None = None
 
     async def echo(self, call: SoapCall) -> SoapAnswer:
         self.calls.append(call)
@@ -67,17 +67,17 @@ class Room:
         answer: Callable[[SoapCall], Awaitable[SoapAnswer]] | None = None,
         address: str = "127.0.0.1:0",
         **how: Any,
-    ) -> SoapTcpDoor:
+    ) -> SoapTcpListener:
         def note(level: str, message: str, **fields: Any) -> None:
             self.notes.append((level, message, fields))
 
         opening = listen(answer or self.echo, address, self.limits, note, **how)
-        self.door = self.run(opening)
-        return self.door
+        self.listener = self.run(opening)
+        return self.listener
 
     async def peer(self, **how: Any) -> Peer:
-        assert self.door is not None
-        return Peer(*await asyncio.open_connection(self.door.host, self.door.port, **how))
+        assert self.listener is not None
+        return Peer(*await asyncio.open_connection(self.listener.host, self.listener.port, **how))
 
     def run(self, work: Awaitable[Result]) -> Result:
         async def within() -> Result:
@@ -87,15 +87,15 @@ class Room:
         return self.loop.run_until_complete(within())
 
 
-def a_room() -> Iterator[Room]:
-    """For a fixture: a room with no door open yet, closed afterwards."""
+def a_bench() -> Iterator[Bench]:
+    """For a fixture: a bench with no listener open yet, closed afterwards."""
     loop = uvloop.new_event_loop()
     failures: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: failures.append(context))
-    room = Room(loop)
-    yield room
-    if room.door is not None:
-        room.run(room.door.close())
-    room.run(asyncio.sleep(0.01))
+    bench = Bench(loop)
+    yield bench
+    if bench.listener is not None:
+        bench.run(bench.listener.close())
+    bench.run(asyncio.sleep(0.01))
     loop.close()
     assert failures == []

@@ -1,4 +1,4 @@
-"""Pushes by WS-ReliableMessaging: delivered when the consumer has acknowledged the number.
+"""The sending end of WS-ReliableMessaging: delivered is what the consumer has acknowledged.
 
 Each subscription that asked for it has a sequence of its own. The number of a message is on disk
 before the message leaves, so that after a crash it is sent again under the same one, and a consumer
@@ -7,19 +7,19 @@ that keeps its side takes each event once. Retransmission is the lane's ordinary
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from tocsin.access.session import internal
+from tocsin.broker.delivery.answer import excerpt, retry_after_s
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.broker.effects import Push
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import HttpAnswer, Tasks, Turns, new_uuid
-from tocsin.drivers.push.answer import excerpt, retry_after_s
-from tocsin.drivers.push.sender import Done
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, anonymous, write_headers
@@ -41,16 +41,19 @@ from tocsin.wire.wsrm.source import Outbound
 from tocsin.wire.wsrm.write import write_ack_requested, write_content, write_sequence
 
 PREFIX: Final = "wsrm/out/"
-SERVICE: Final = internal("reliable-pushes")
 SWEEP_S: Final = 1.0
 SEQUENCES_PER_PUSH_MAX: Final = 2  # the one that the consumer forgot, and the one after it
 # A sequence is left before its time is over, so that no message finds it expired on arrival.
 LEASE_USED: Final = 0.9
 USUAL_WSA: Final = {WSRM10: WSA200408, WSRM11: WSA2005}
+SESSION: Final = internal("reliable-messaging")
+
+
+Done = Callable[[int, Outcome], None]
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """A sequence, whom it goes to, and how that one is spoken to."""
+    """A sequence, with its consumer's address and versions."""
 
     sink: str
     soap: str
@@ -75,7 +78,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Sending).decode
 
 
-class ReliablePushes:
+class ReliableSender:
     """Sends to consumers that acknowledge by number."""
 
     def __init__(self, port: BrokerPort) -> None:
@@ -85,8 +88,8 @@ class ReliablePushes:
         self._sendings: dict[str, Sending] = {  # by the subscription's id
             key.removeprefix(PREFIX): _decode(value) for key, value in port.kept(PREFIX).items()
         }
-        self._turns: dict[str, Turns] = {}
-        self._tasks = Tasks(self._runtime)
+        self._locks: dict[str, Turns] = {}
+        self._tasks = Tasks(port.runtime)
         self._interest = -1
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
@@ -103,18 +106,18 @@ class ReliablePushes:
         outcome: Outcome
         try:
             # A subscription that just moved to another sink may still have a push under way.
-            async with self._turn(push.subscription.id):
+            async with self._lock(push.subscription.id):
                 outcome = await self._attempt(push)
-        except _NoSequence as refusal:
-            outcome = refusal.outcome
+        except _NoSequence as error:
+            outcome = error.outcome
         except PeerFailed as error:
             outcome = Failed(error.problem)
         except ShuttingDown:
-            return  # nobody waits for the outcome
+            return  # the lane is gone
         except (TocsinError, SoapFault) as error:
             outcome = Failed(str(error), reachable=True)
         except Exception as error:
-            # A bug, but a lane that never hears back would stand still for ever.
+            # A bug, but a lane that gets no outcome would wait for ever.
             self._runtime.note("error", "a reliable push failed", error=repr(error))
             outcome = Failed(f"sending failed: {error!r}", reachable=True)
         done(push.lane, outcome)
@@ -154,7 +157,7 @@ class ReliablePushes:
         assert terms is not None
         wsa = terms.wsa or USUAL_WSA[terms.reliable]
         asked = CreateSequence(terms.reliable, EndpointReference(anonymous(wsa), wsa))
-        answer = await self._say(push.sink, terms, asked, push.timeout_s)
+        answer = await self._ask(push.sink, terms, asked, push.timeout_s)
         made = _created(answer)
         lease_ns = made.lease_ns
         now_ns = self._runtime.now_ns()
@@ -179,50 +182,48 @@ class ReliablePushes:
             **_fields(lines),
         }
         answer = await self._runtime.post(push.sink, message, headers, timeout_s=push.timeout_s)
-        now_s = self._runtime.now_ns() / 1e9
-        said = _envelope(answer)
-        if said is not None:
-            outbound = _acknowledged(outbound, said)
+        reply = _envelope(answer)
+        if reply is not None:
+            outbound = _acknowledged(outbound, reply)
             self._sendings[push.subscription.id] = replace(sending, outbound=outbound)
-        return judged(answer, said, source.is_acknowledged(outbound, number), now_s)
+        now_s = self._runtime.now_ns() / 1e9
+        return judged(answer, reply, source.is_acknowledged(outbound, number), now_s)
 
     # Ends
 
     def _sweep(self) -> None:
-        """Take leave of consumers whose subscription is over."""
-        interest = self._port.interest.version
-        if interest != self._interest:
-            self._interest = interest
+        """End the sequences whose subscription is over."""
+        if self._port.interest.version != self._interest:
+            self._interest = self._port.interest.version
             for identity in list(self._sendings):
                 try:
-                    self._port.view(SERVICE, identity)
+                    self._port.view(SESSION, identity)
                 except NoSuchSubscription:
-                    self._tasks.spawn(self._leave(identity))
-            for identity in self._turns.keys() - self._sendings.keys():
-                if self._turns[identity].is_free:
-                    del self._turns[identity]
+                    self._tasks.spawn(self._end(identity))
+            for identity in self._locks.keys() - self._sendings.keys():
+                if self._locks[identity].is_free:
+                    del self._locks[identity]
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
-    async def _leave(self, identity: str) -> None:
-        async with self._turn(identity):
+    def _lock(self, identity: str) -> Turns:
+        return self._locks.setdefault(identity, Turns(self._runtime))
+
+    async def _end(self, identity: str) -> None:
+        async with self._lock(identity):
             sending = self._sendings.get(identity)
-            if sending is None:
-                return
-            try:
+            if sending is not None:
                 await self._forget(identity)
-            except TocsinError:
-                return  # the next broker on this log does it
-            await self._terminate(sending)
+                await self._terminate(sending)
 
     async def _terminate(self, sending: Sending) -> None:
-        """Say that nothing more comes; if nobody listens, the sequence expires there."""
+        """Send TerminateSequence; if that fails, the sequence expires at the consumer."""
         outbound = sending.outbound
         ending = TerminateSequence(outbound.rm, outbound.identifier, outbound.last or None)
         terms = SoapTerms(
             spec="", soap=sending.soap, wsa=sending.wsa, references=sending.references
         )
         try:
-            await self._say(sending.sink, terms, ending)
+            await self._ask(sending.sink, terms, ending)
         except TocsinError as error:
             self._runtime.note(
                 "info",
@@ -232,21 +233,21 @@ class ReliablePushes:
 
     # What both need
 
-    async def _say(
+    async def _ask(
         self, sink: str, terms: SoapTerms, content: Content, timeout_s: float = 10.0
     ) -> HttpAnswer:
         wsa = terms.wsa or USUAL_WSA[content.rm]
-        saying = action(content.rm, type(content).__name__)
+        wsa_action = action(content.rm, type(content).__name__)
         header = write_headers(
             wsa,
-            action=saying,
+            action=wsa_action,
             to=sink,
             message_id=f"urn:uuid:{new_uuid(self._runtime)}",
             reply_to=anonymous(wsa),
         )
         header += terms.references.encode()
         message = write_envelope(terms.soap, header=header, body=write_content(content, wsa))
-        headers = dict(http_headers(terms.soap, saying))
+        headers = dict(http_headers(terms.soap, wsa_action))
         return await self._runtime.post(sink, message, headers, timeout_s=timeout_s)
 
     async def _keep(self, identity: str, sending: Sending) -> None:
@@ -258,17 +259,14 @@ class ReliablePushes:
         self._sendings.pop(identity, None)
 
     async def _put(self, identity: str, value: bytes | None) -> None:
-        await self._port.keep(SERVICE, PREFIX + identity, value)
-
-    def _turn(self, identity: str) -> Turns:
-        return self._turns.setdefault(identity, Turns(self._runtime))
+        await self._port.keep(SESSION, PREFIX + identity, value)
 
 
 def judged(
-    answer: HttpAnswer, said: Envelope | None, is_acknowledged: bool, now_s: float
+    answer: HttpAnswer, reply: Envelope | None, is_acknowledged: bool, now_s: float
 ) -> Outcome:
     """What became of a message; _Forgotten if its sequence is of no more use."""
-    fault = None if said is None else fault_name(said)
+    fault = None if reply is None else fault_name(reply)
     if fault in ENDS_SEQUENCE:
         raise _Forgotten
     if not 200 <= answer.status < 300:
@@ -280,9 +278,9 @@ def judged(
     return Failed("the consumer answered, and did not acknowledge the number", reachable=True)
 
 
-def _acknowledged(outbound: Outbound, said: Envelope) -> Outbound:
-    for came in read_blocks(said).acknowledgements:
-        outbound = source.acknowledge(outbound, came, said.soap)
+def _acknowledged(outbound: Outbound, reply: Envelope) -> Outbound:
+    for acknowledgement in read_blocks(reply).acknowledgements:
+        outbound = source.acknowledge(outbound, acknowledgement, reply.soap)
     return outbound
 
 
@@ -297,13 +295,13 @@ def _envelope(answer: HttpAnswer) -> Envelope | None:
 
 
 def _created(answer: HttpAnswer) -> CreateSequenceResponse:
-    said = _envelope(answer)
-    content = None if said is None else said.content
-    if said is not None and content is not None and 200 <= answer.status < 300:
-        made = read_content(said, content)
+    reply = _envelope(answer)
+    content = None if reply is None else reply.content
+    if reply is not None and content is not None and 200 <= answer.status < 300:
+        made = read_content(reply, content)
         if isinstance(made, CreateSequenceResponse):
             return made
-    fault = fault_name(said) if said is not None else None
+    fault = fault_name(reply) if reply is not None else None
     why = fault or f"HTTP {answer.status}"
     raise _NoSequence(Failed(f"the consumer did not start a sequence: {why}", reachable=True))
 

@@ -1,4 +1,4 @@
-"""The office: boxes on a real disk, bounded, that expire, and tell what they gave up."""
+"""Mailboxes on a real disk: bounded, expiring, with a count of what they dropped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OWNER = anonymous("soap")
 def run(
     directory: Path, script: Callable[[Mailboxes], Awaitable[None]], **settings: object
 ) -> None:
-    """An office from its opening to its close."""
+    """Mailboxes from their opening to their close."""
 
     async def main() -> None:
         flags = {"log.directory": str(directory), **{f"boxes.{k}": v for k, v in settings.items()}}
@@ -46,11 +46,11 @@ def run(
 _last: dict[str, Taken] = {}
 
 
-async def take(office: Mailboxes, box: str, count: int) -> Taken:
+async def take(mailboxes: Mailboxes, box: str, count: int) -> Taken:
     """As a client with one connection: the next question shows that the last answer arrived."""
     if box in _last:
         _last.pop(box).receipt.arrived()
-    taken = _last[box] = await office.take(OWNER, box, count)
+    taken = _last[box] = await mailboxes.take(OWNER, box, count)
     return taken
 
 
@@ -67,10 +67,10 @@ def expected(*numbers: int) -> list[bytes]:
 
 
 def test_nothing_is_on_disk_before_the_first_box(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
+    async def script(mailboxes: Mailboxes) -> None:
         assert not (tmp_path / "boxes").exists()
         with pytest.raises(NoSuchBox):
-            await take(office, "nobody", 10)
+            await take(mailboxes, "nobody", 10)
 
     run(tmp_path, script)
 
@@ -80,24 +80,24 @@ def test_what_the_last_answer_handed_out_comes_again_after_a_restart_and_nothing
 ) -> None:
     box = ""
 
-    async def first(office: Mailboxes) -> None:
+    async def first(mailboxes: Mailboxes) -> None:
         nonlocal box
-        box = await office.create(OWNER)
-        await office.store(OWNER, box, numbered(1, 2, 3))
-        assert bodies(await take(office, box, 1)) == expected(1)
-        assert bodies(await take(office, box, 1)) == expected(2)
+        box = await mailboxes.create(OWNER)
+        await mailboxes.store(OWNER, box, numbered(1, 2, 3))
+        assert bodies(await take(mailboxes, box, 1)) == expected(1)
+        assert bodies(await take(mailboxes, box, 1)) == expected(2)
 
-    async def second(office: Mailboxes) -> None:
-        assert bodies(await take(office, box, 10)) == expected(2, 3)
+    async def second(mailboxes: Mailboxes) -> None:
+        assert bodies(await take(mailboxes, box, 10)) == expected(2, 3)
 
     run(tmp_path, first)
     _last.clear()
     run(tmp_path, second)
 
 
-def test_two_offices_on_one_directory_would_spoil_each_other(tmp_path: Path) -> None:
-    async def script(office: Mailboxes) -> None:
-        await office.create(OWNER)
+def test_two_mailbox_stores_on_one_directory_would_spoil_each_other(tmp_path: Path) -> None:
+    async def script(mailboxes: Mailboxes) -> None:
+        await mailboxes.create(OWNER)
         settings, _ = load({"log.directory": str(tmp_path)}, {})
         with pytest.raises(DataDirectoryInUse):
             MailboxNode(settings, Notes())
@@ -115,12 +115,12 @@ from tocsin.drivers.notes import Notes
 from tocsin.wire.msgbox.content import BoxMessage
 
 async def main():
-    office = MailboxNode(load({"log.directory": sys.argv[1]}, {})[0], Notes()).mailboxes
+    mailboxes = MailboxNode(load({"log.directory": sys.argv[1]}, {})[0], Notes()).mailboxes
     OWNER = anonymous("soap")
-    box = await office.create(OWNER)
+    box = await mailboxes.create(OWNER)
     print(box, flush=True)
     for number in range(10**9):
-        await office.store(OWNER, box, [BoxMessage(b"<m>%d</m>" % number)])
+        await mailboxes.store(OWNER, box, [BoxMessage(b"<m>%d</m>" % number)])
         print(number, flush=True)
 
 uvloop.run(main())
@@ -144,8 +144,8 @@ def test_every_message_that_was_acknowledged_is_there_after_kill_9(tmp_path: Pat
     process.stdout.close()
     acknowledged = 50 + len([line for line in told if line.isdigit()])
 
-    async def script(office: Mailboxes) -> None:
-        found = bodies(await take(office, box, 1_000))
+    async def script(mailboxes: Mailboxes) -> None:
+        found = bodies(await take(mailboxes, box, 1_000))
         assert found[:acknowledged] == expected(*range(acknowledged))
         assert len(found) <= acknowledged + 1
 

@@ -1,4 +1,4 @@
-"""The SOAP.TCP door: many messages on one connection, answered in order, and bad ones told."""
+"""The SOAP.TCP listener: many messages on one connection, answered in order, bad ones logged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from soap_tcp_room import Room, a_room
+from soap_tcp_bench import Bench, a_bench
 
 from tocsin.config import SoapTcpSettings
 from tocsin.drivers.soap_tcp.destination import path_and_query
@@ -25,7 +25,7 @@ from tocsin.wire.soap.names import SOAP11, SOAP12, WSA2005, WSA_NAMESPACES
 
 CAPTURES = Path(__file__).parent.parent.parent / "captures" / "ws"
 
-room = pytest.fixture(a_room)
+bench = pytest.fixture(a_bench)
 
 
 def addressed(to: str, *, soap: str = SOAP12, wsa: str = WSA2005) -> bytes:
@@ -35,84 +35,84 @@ def addressed(to: str, *, soap: str = SOAP12, wsa: str = WSA2005) -> bytes:
     ).encode()
 
 
-def test_many_messages_of_a_connection_are_answered_in_order(room: Room) -> None:
-    room.open()
+def test_many_messages_of_a_connection_are_answered_in_order(bench: Bench) -> None:
+    bench.open()
 
     async def talk() -> list[bytes | None]:
-        peer = await room.peer()
+        peer = await bench.peer()
         for number in range(50):
             peer.send(b"<n>%d</n>" % number)
         return [await peer.answer() for _ in range(50)]
 
-    assert room.run(talk()) == [b"<answer><n>%d</n></answer>" % n for n in range(50)]
+    assert bench.run(talk()) == [b"<answer><n>%d</n></answer>" % n for n in range(50)]
 
 
-def test_messages_may_be_cut_anywhere(room: Room) -> None:
-    room.open()
+def test_messages_may_be_cut_anywhere(bench: Bench) -> None:
+    bench.open()
     part = Part(TypeFormat.URI, SOAP12.encode(), b"", b"<long>" + b"x" * 300 + b"</long>")
     stream = encode(Message((part,)), chunk_bytes_max=100, terminated=True)
 
     async def talk() -> bytes | None:
-        peer = await room.peer()
+        peer = await bench.peer()
         for at in range(0, len(stream), 5):
             peer.writer.write(stream[at : at + 5])
             await asyncio.sleep(0.001)
         return await peer.answer()
 
-    assert room.run(talk()) == b"<answer>" + part.data + b"</answer>"
+    assert bench.run(talk()) == b"<answer>" + part.data + b"</answer>"
 
 
-def test_the_message_of_wse_is_answered_with_its_version_of_soap(room: Room) -> None:
-    room.open()
+def test_the_message_of_wse_is_answered_with_its_version_of_soap(bench: Bench) -> None:
+    bench.open()
 
     async def talk() -> Message | None:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.writer.write((CAPTURES / "wsetcp_dime_soap11_01_req.bin").read_bytes())
         return await peer.message()
 
-    message = room.run(talk())
+    message = bench.run(talk())
 
     assert message is not None
     assert read_envelope_message(message)[0] == "1.1"
-    (call,) = room.calls
+    (call,) = bench.calls
     assert call.content_type == "text/xml"
     assert call.path == "/soap"  # it was sent to wse.tcp://localhost:9100/a/
     assert call.body.startswith(b"<?xml")
     assert call.body.endswith(b"</s:Envelope>")
 
 
-def test_soap_12_is_answered_as_such_and_the_call_says_how_it_came(room: Room) -> None:
-    door = room.open()
+def test_soap_12_is_answered_as_such_and_the_call_says_how_it_came(bench: Bench) -> None:
+    listener = bench.open()
 
     async def talk() -> Message | None:
-        peer = await room.peer()
-        peer.send(addressed(f"soap.tcp://{door.address}/soap/subscriptions/7?x=1"), "1.2")
+        peer = await bench.peer()
+        peer.send(addressed(f"soap.tcp://{listener.address}/soap/subscriptions/7?x=1"), "1.2")
         return await peer.message()
 
-    message = room.run(talk())
+    message = bench.run(talk())
 
     assert message is not None
     assert message.parts[0].type == SOAP12.encode()
-    (call,) = room.calls
+    (call,) = bench.calls
     assert (call.content_type, call.soap_action) == ("application/soap+xml", "")
     assert (call.path, call.query) == ("/soap/subscriptions/7", "x=1")
-    assert call.base == f"soap.tcp://{door.address}"
+    assert call.base == f"soap.tcp://{listener.address}"
     assert call.session.peer.startswith("127.0.0.1:")
 
 
-def test_a_one_way_message_gets_no_answer_and_the_next_one_does(room: Room) -> None:
+def test_a_one_way_message_gets_no_answer_and_the_next_one_does(bench: Bench) -> None:
     async def answer(call: SoapCall) -> SoapAnswer:
-        return SoapAnswer(202, "", b"") if b"Notify" in call.body else await room.echo(call)
+        return SoapAnswer(202, "", b"") if b"Notify" in call.body else await bench.echo(call)
 
-    room.open(answer)
+    bench.open(answer)
 
     async def talk() -> bytes | None:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.send(b"<Notify/>")
         peer.send(b"<Ask/>")
         return await peer.answer()
 
-    assert room.run(talk()) == b"<answer><Ask/></answer>"
+    assert bench.run(talk()) == b"<answer><Ask/></answer>"
 
 
 @pytest.mark.parametrize("wsa", WSA_NAMESPACES)
@@ -128,7 +128,7 @@ def test_the_header_to_says_whom_a_message_is_for(soap: str, wsa: str) -> None:
     [
         ("soap.tcp://h:1/wsman", "/wsman"),
         ("SOAP.TCP://h/soap", "/soap"),
-        ("http://h:8400/soap/subscriptions/9", "/soap/subscriptions/9"),  # made by another door
+        ("http://h:8400/soap/subscriptions/9", "/soap/subscriptions/9"),  # made by another listener
         ("soap.tcp://h:1/", "/soap"),
         ("soap.tcp://h:1", "/soap"),
         ("http://www.w3.org/2005/08/addressing/anonymous", "/soap"),
@@ -137,7 +137,7 @@ def test_the_header_to_says_whom_a_message_is_for(soap: str, wsa: str) -> None:
         ("", "/soap"),
     ],
 )
-def test_what_names_no_place_here_is_for_the_door(to: str, path: str) -> None:
+def test_what_names_no_path_here_gets_the_default_path(to: str, path: str) -> None:
     assert path_and_query(addressed(to))[0] == path
 
 
@@ -158,101 +158,101 @@ HOSTILE = {
 
 @pytest.mark.parametrize("problem", HOSTILE)
 def test_what_is_no_message_closes_the_connection_and_the_log_says_why(
-    room: Room, problem: str
+    bench: Bench, problem: str
 ) -> None:
-    room.open()
+    bench.open()
 
     async def talk() -> list[bytes | None]:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.send(b"<good/>")
         first = await peer.answer()
         peer.writer.write(HOSTILE[problem])
         return [first, await peer.answer()]
 
-    assert room.run(talk()) == [b"<answer><good/></answer>", None]
-    ((level, message, fields),) = room.notes
+    assert bench.run(talk()) == [b"<answer><good/></answer>", None]
+    ((level, message, fields),) = bench.notes
     assert level == "warning"
     assert problem in message
     assert fields["code"] == "T212"
     assert fields["peer"].startswith("127.0.0.1:")
 
 
-def test_a_peer_that_leaves_within_a_message_costs_nothing_but_a_note(room: Room) -> None:
-    room.open()
+def test_a_peer_that_leaves_within_a_message_costs_nothing_but_a_note(bench: Bench) -> None:
+    bench.open()
 
     async def talk() -> bytes | None:
-        leaving = await room.peer()
+        leaving = await bench.peer()
         leaving.writer.write(envelope_message("1.1", b"<never/>")[:-5])
         leaving.writer.write_eof()
         assert await leaving.answer() is None
-        staying = await room.peer()
+        staying = await bench.peer()
         staying.send(b"<a/>")
         return await staying.answer()
 
-    assert room.run(talk()) == b"<answer><a/></answer>"
-    assert [message for _, message, _ in room.notes] == [
+    assert bench.run(talk()) == b"<answer><a/></answer>"
+    assert [message for _, message, _ in bench.notes] == [
         "the connection ended in the middle of a message"
     ]
-    assert [call.body for call in room.calls] == [b"<a/>"]
+    assert [call.body for call in bench.calls] == [b"<a/>"]
 
 
-def test_who_has_said_all_still_gets_the_answers(room: Room) -> None:
-    room.open()
+def test_who_has_said_all_still_gets_the_answers(bench: Bench) -> None:
+    bench.open()
 
     async def talk() -> list[bytes | None]:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.send(b"<a/>")
         peer.send(b"<b/>")
         peer.writer.write_eof()
         return [await peer.answer() for _ in range(3)]
 
-    assert room.run(talk()) == [b"<answer><a/></answer>", b"<answer><b/></answer>", None]
+    assert bench.run(talk()) == [b"<answer><a/></answer>", b"<answer><b/></answer>", None]
 
 
-def test_a_message_that_does_not_come_is_not_awaited_for_ever(room: Room) -> None:
-    room.limits = SoapTcpSettings(message_deadline_s=0.2, bytes_per_s_min=1 << 20)
-    room.open()
+def test_a_message_that_does_not_come_is_not_awaited_for_ever(bench: Bench) -> None:
+    bench.limits = SoapTcpSettings(message_deadline_s=0.2, bytes_per_s_min=1 << 20)
+    bench.open()
 
     async def talk() -> bytes | None:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.writer.write(envelope_message("1.1", b"<slow/>")[:40])
         return await peer.answer()
 
-    assert room.run(talk()) is None
-    assert "only 40 bytes of a message arrived in time" in room.notes[0][1]
-    assert room.notes[0][2]["code"] == "T203"
+    assert bench.run(talk()) is None
+    assert "only 40 bytes of a message arrived in time" in bench.notes[0][1]
+    assert bench.notes[0][2]["code"] == "T203"
 
 
-def test_a_long_message_may_take_its_time_while_it_flows(room: Room) -> None:
-    room.limits = SoapTcpSettings(message_deadline_s=0.15, bytes_per_s_min=1_000)
-    room.open()
+def test_a_long_message_may_take_its_time_while_it_flows(bench: Bench) -> None:
+    bench.limits = SoapTcpSettings(message_deadline_s=0.15, bytes_per_s_min=1_000)
+    bench.open()
     stream = envelope_message("1.1", b"x" * 4_000)
 
     async def talk() -> bytes | None:
-        peer = await room.peer()
+        peer = await bench.peer()
         for at in range(0, len(stream), 1_000):
             peer.writer.write(stream[at : at + 1_000])
             await asyncio.sleep(0.1)
         return await peer.answer()
 
-    assert room.run(talk()) is not None
+    assert bench.run(talk()) is not None
 
 
-def test_an_idle_connection_is_closed_without_a_word(room: Room) -> None:
-    room.limits = SoapTcpSettings(idle_s=0.2, message_deadline_s=0.01)
-    room.open()
+def test_an_idle_connection_is_closed_without_a_word(bench: Bench) -> None:
+    bench.limits = SoapTcpSettings(idle_s=0.2, message_deadline_s=0.01)
+    bench.open()
 
     async def talk() -> list[bytes | None]:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.send(b"<a/>")
         return [await peer.answer(), await peer.answer()]
 
-    assert room.run(talk()) == [b"<answer><a/></answer>", None]
-    assert room.notes == []
+    assert bench.run(talk()) == [b"<answer><a/></answer>", None]
+    assert bench.notes == []
 
 
-def test_who_does_not_read_its_answers_is_cut_off_and_slowed_before(room: Room) -> None:
-    room.limits = SoapTcpSettings(stalled_reader_s=0.3)
+def test_who_does_not_read_its_answers_is_cut_off_and_slowed_before(bench: Bench) -> None:
+    bench.limits = SoapTcpSettings(stalled_reader_s=0.3)
     answered = 0
 
     async def flood(call: SoapCall) -> SoapAnswer:
@@ -260,113 +260,115 @@ def test_who_does_not_read_its_answers_is_cut_off_and_slowed_before(room: Room) 
         answered += 1
         return SoapAnswer(200, "text/xml", b"x" * (1 << 20))
 
-    room.open(flood)
+    bench.open(flood)
 
     async def talk() -> None:
-        peer = await room.peer(limit=1_000)
+        peer = await bench.peer(limit=1_000)
         for _ in range(200):
             peer.send(b"<a/>")
         async with asyncio.timeout(10):
-            while not room.notes:
+            while not bench.notes:
                 await asyncio.sleep(0.05)
 
-    room.run(talk())
+    bench.run(talk())
 
-    assert "does not read its answers" in room.notes[0][1]
+    assert "does not read its answers" in bench.notes[0][1]
     assert answered < 50
 
 
-def test_more_connections_than_there_may_be_are_turned_away(room: Room) -> None:
-    room.limits = SoapTcpSettings(connections_max=2)
-    door = room.open()
+def test_more_connections_than_there_may_be_are_turned_away(bench: Bench) -> None:
+    bench.limits = SoapTcpSettings(connections_max=2)
+    listener = bench.open()
 
     async def talk() -> list[bytes | None]:
-        peers = [await room.peer() for _ in range(2)]
+        peers = [await bench.peer() for _ in range(2)]
         for peer in peers:
             peer.send(b"<a/>")
         answers = [await peer.answer() for peer in peers]
-        third = await room.peer()
+        third = await bench.peer()
         answers.append(await third.answer())
         peers[0].writer.close()
         await asyncio.sleep(0.1)
-        fourth = await room.peer()
+        fourth = await bench.peer()
         fourth.send(b"<d/>")
         return [*answers, await fourth.answer()]
 
     same = b"<answer><a/></answer>"
-    assert room.run(talk()) == [same, same, None, b"<answer><d/></answer>"]
-    assert door.refused == 1
-    assert [message for _, message, _ in room.notes] == [
+    assert bench.run(talk()) == [same, same, None, b"<answer><d/></answer>"]
+    assert listener.refused == 1
+    assert [message for _, message, _ in bench.notes] == [
         "the SOAP.TCP listener has as many connections as soap_tcp.connections_max allows"
     ]
 
 
-def test_closing_lets_what_is_under_way_be_answered_and_hangs_up_on_the_others(room: Room) -> None:
+def test_closing_lets_what_is_under_way_be_answered_and_hangs_up_on_the_others(
+    bench: Bench,
+) -> None:
     async def slow(call: SoapCall) -> SoapAnswer:
         await asyncio.sleep(0.3)
-        return await room.echo(call)
+        return await bench.echo(call)
 
-    door = room.open(slow)
+    listener = bench.open(slow)
 
     async def talk() -> list[bytes | None]:
-        busy, idle = await room.peer(), await room.peer()
+        busy, idle = await bench.peer(), await bench.peer()
         busy.send(b"<a/>")
         busy.send(b"<too-late/>")
         await asyncio.sleep(0.1)
-        closing = asyncio.create_task(door.close())
+        closing = asyncio.create_task(listener.close())
         answers = [await idle.answer(), await busy.answer(), await busy.answer()]
         await closing
         return answers
 
-    assert room.run(talk()) == [None, b"<answer><a/></answer>", None]
-    assert [call.body for call in room.calls] == [b"<a/>"]
+    assert bench.run(talk()) == [None, b"<answer><a/></answer>", None]
+    assert [call.body for call in bench.calls] == [b"<a/>"]
 
 
-def test_closing_does_not_wait_for_what_does_not_end(room: Room) -> None:
+def test_closing_does_not_wait_for_what_does_not_end(bench: Bench) -> None:
     async def never(call: SoapCall) -> SoapAnswer:
         await asyncio.sleep(3_600)
         raise AssertionError
 
-    door = room.open(never)
+    listener = bench.open(never)
 
     async def talk() -> float:
-        peer = await room.peer()
+        peer = await bench.peer()
         peer.send(b"<a/>")
         await asyncio.sleep(0.05)
         began_s = time.monotonic()
-        await door.close()
+        await listener.close()
         return time.monotonic() - began_s
 
-    assert room.run(talk()) < 1.5
+    assert bench.run(talk()) < 1.5
 
 
-def test_a_bug_in_who_answers_costs_one_connection_and_is_told(room: Room) -> None:
+def test_a_bug_in_who_answers_costs_one_connection_and_is_logged(bench: Bench) -> None:
     async def buggy(call: SoapCall) -> SoapAnswer:
         if b"bug" in call.body:
             raise ZeroDivisionError("no")
-        return await room.echo(call)
+        return await bench.echo(call)
 
-    room.open(buggy)
+    bench.open(buggy)
 
     async def talk() -> list[bytes | None]:
-        first, second = await room.peer(), await room.peer()
+        first, second = await bench.peer(), await bench.peer()
         first.send(b"<bug/>")
         second.send(b"<a/>")
         return [await first.answer(), await second.answer()]
 
-    assert room.run(talk()) == [None, b"<answer><a/></answer>"]
-    assert room.notes[0][0] == "error"
-    assert room.notes[0][2]["error"] == "ZeroDivisionError: no"
+    assert bench.run(talk()) == [None, b"<answer><a/></answer>"]
+    assert bench.notes[0][0] == "error"
+    assert bench.notes[0][2]["error"] == "ZeroDivisionError: no"
 
 
-def test_an_address_in_use_names_the_flag(room: Room) -> None:
-    door = room.open()
+def test_an_address_in_use_names_the_flag(bench: Bench) -> None:
+    listener = bench.open()
 
     with pytest.raises(BadSetting, match="--soap-tcp"):
-        room.run(_open_again(room, door.address))
+        bench.run(_open_again(bench, listener.address))
 
 
-async def _open_again(room: Room, address: str) -> None:
-    from tocsin.drivers.soap_tcp.door import listen
+async def _open_again(bench: Bench, address: str) -> None:
+    from tocsin.drivers.soap_tcp.listener import listen
 
-    await listen(room.echo, address, room.limits, lambda *_, **__: None)
+    await listen(bench.echo, address, bench.limits, lambda *_, **__: None)

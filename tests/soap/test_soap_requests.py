@@ -1,4 +1,4 @@
-"""Manners of the SOAP door: what it says of methods, paths, and messages it cannot relate to."""
+"""The SOAP endpoint: what it answers to methods, paths, and messages it cannot relate to."""
 
 from __future__ import annotations
 

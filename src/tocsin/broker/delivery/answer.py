@@ -1,4 +1,4 @@
-"""What a sink answered, read from the raw head that the parser has found to be sound."""
+"""The outcome of an HTTP delivery, read from the raw head of the answer."""
 
 from __future__ import annotations
 

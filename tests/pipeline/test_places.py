@@ -19,8 +19,8 @@ from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.locations import KafkaLocation, has_files, is_directory, shown
 from tocsin.pipeline.read.archive import Limit, new_records
 from tocsin.pipeline.state import State, Window
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.schemas import TABLES
 
 
@@ -79,6 +79,7 @@ def test_an_archive_elsewhere_makes_the_tables_that_a_directory_makes_bit_by_bit
             assert_same(rows(tmp_path / "here", name), rows(tmp_path / "there", name), name)
 
 
+@pytest.mark.usefixtures("only_events")
 def test_files_elsewhere_that_cannot_be_read_are_set_aside_and_named(
     ready: SparkSession, archive: Path, tmp_path: Path
 ) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tocsin.errors import NothingToEstimate
+from tocsin.event.instant import NS_PER_S, rfc3339, seconds_between
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.states import run_started_ns
-from tocsin.monitor.times import NS_PER_S, seconds_between, shown
 from tocsin.monitor.views import RunFacts
 from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 
@@ -20,7 +20,7 @@ PACE_HIGH: Final = 2.0
 
 
 def estimate_by_pace(facts: RunFacts, now_ns: int) -> Estimate:
-    """A run that is too large to be worked out: how fast its activities end tells."""
+    """A run that is too large to be worked out: it is estimated by how fast its activities end."""
     from tocsin.monitor.estimate import Estimate
 
     row, counts = facts.row, facts.counts
@@ -47,7 +47,7 @@ def estimate_by_pace(facts: RunFacts, now_ns: int) -> Estimate:
 
 
 def began_ns(row: Row, now_ns: int) -> int:
-    """When it began, unless that is in the future: then, when it was first heard of."""
+    """When it began, unless that is in the future: then, when its first event came."""
     started_ns = run_started_ns(row)
     if started_ns is None or started_ns > now_ns:
         started_ns = row.get("first_received", now_ns)
@@ -79,7 +79,7 @@ def estimate_view(
 def _at(now_ns: int, seconds: float) -> str | None:
     if not seconds < 1e9:
         return None
-    return shown(now_ns + int(seconds * NS_PER_S))
+    return rfc3339(now_ns + int(seconds * NS_PER_S))
 
 
 def ended_view(row: Row, state: str, learned: LearnedInfo | None) -> EstimateInfo:
@@ -88,7 +88,7 @@ def ended_view(row: Row, state: str, learned: LearnedInfo | None) -> EstimateInf
     took_s = None
     if started_ns is not None and ended_ns is not None and ended_ns >= started_ns:
         took_s = seconds_between(started_ns, ended_ns)
-    ended = None if ended_ns is None else shown(ended_ns)
+    ended = None if ended_ns is None else rfc3339(ended_ns)
     return EstimateInfo(
         remaining_s=0.0,
         low_s=0.0,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tocsin.event.instant import rfc3339_or_none, seconds_between
 from tocsin.event.json_reading import read_json
 from tocsin.monitor.anomalies import of_cycle, of_run
 from tocsin.monitor.fold import Row, latest
@@ -30,7 +31,6 @@ from tocsin.monitor.states import (
     run_started_ns,
     run_state,
 )
-from tocsin.monitor.times import seconds_between, shown_or_none
 
 INHERITED: Final = (
     "type",
@@ -57,7 +57,7 @@ class RunFacts:
 
 
 def state_at(row: Row, now_ns: int, silence_s: float) -> RunState:
-    """The state at this time: lost if nothing was heard for too long."""
+    """The state at this time: lost if no event came for too long."""
     lost_ns = lost_at_ns(row, silence_s)
     return "lost" if lost_ns is not None and now_ns > lost_ns else run_state(row)
 
@@ -79,10 +79,10 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
         user=latest(row, "user") or "",
         host=latest(row, "host") or "",
         state=state,
-        started=shown_or_none(started_ns),
-        ended=shown_or_none(ended_ns),
+        started=rfc3339_or_none(started_ns),
+        ended=rfc3339_or_none(ended_ns),
         duration_s=_duration(row, state, started_ns, now_ns),
-        last_event=shown_or_none(row.get("last_event")),
+        last_event=rfc3339_or_none(row.get("last_event")),
         parent=latest(row, "parent"),
         activities=counts,
         progress=_progress(row, counts, done_count(by_state, state), state),
@@ -120,7 +120,7 @@ def whole_run(
 
 
 def inherited(attempts: Mapping[int, Row]) -> Row:
-    """What is true of every attempt, as the latest of these that tells of it told it."""
+    """What is true of every attempt, by the latest of these that has it."""
     shared: Row = {}
     for number in sorted(attempts):
         shared |= {name: attempts[number][name] for name in INHERITED if name in attempts[number]}
@@ -158,9 +158,9 @@ def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> Ac
         version=latest(row, "version") or "",
         attempt=number,
         state=times.state,
-        queued=shown_or_none(times.queued_ns),
-        started=shown_or_none(times.started_ns),
-        ended=shown_or_none(times.ended_ns),
+        queued=rfc3339_or_none(times.queued_ns),
+        started=rfc3339_or_none(times.started_ns),
+        ended=rfc3339_or_none(times.ended_ns),
         duration_s=times.duration_s,
         host=latest(row, "host"),
         exit_code=latest(row, "exit_code"),
@@ -235,7 +235,7 @@ def read_object(text: str | None) -> dict[str, Any]:
 
 
 def _own_anomalies(facts: RunFacts) -> list[Anomaly]:
-    # What an engine dropped from its plan it tells as skipped, and counts no more.
+    # An engine reports what it dropped from its plan as skipped, and counts no more.
     known = sum(count for state, count in facts.counts.items() if state != "skipped")
     found = of_run(facts.row, known=known, total=planned_total(facts.row))
     return found + of_cycle(list(facts.cycle))
@@ -252,14 +252,14 @@ def _counts(row: Row, counts: Mapping[str, int]) -> ActivityCounts:
 def _progress(row: Row, counts: ActivityCounts, done: int, state: str) -> float | None:
     """What failed is not done, and what was not announced cannot be weighed.
 
-    Who says that a run completed knows of what failed in it, but not of what was never heard of
+    Who says that a run completed knows of what failed in it, but not of what never sent an event
     again.
     """
     if state == "completed" and not counts.lost:
         return 1.0
     if counts.total is None and state != "completed":
-        told = latest(row, "progress")
-        return told if told is not None and 0 <= told <= 1 else None
+        reported = latest(row, "progress")
+        return reported if reported is not None and 0 <= reported <= 1 else None
     whole = max(counts.total or 0, counts.known)
     return round(done / whole, 4) if whole else None
 

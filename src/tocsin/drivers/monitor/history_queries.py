@@ -9,10 +9,10 @@ from typing import Any, Final
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.index import RunIndex
 from tocsin.drivers.monitor.tables import tables_view
+from tocsin.event.instant import rfc3339_or_none
 from tocsin.monitor.history.summary import HistoryPart, HistoryRecord, summary
 from tocsin.monitor.history.tables import LearnedTables, StatsRow, TablesStatus
 from tocsin.monitor.records import ActivityRecord
-from tocsin.monitor.times import shown_or_none
 from tocsin.monitor.views import activity_record
 
 HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
@@ -28,7 +28,7 @@ _VERSION = "(CASE WHEN a.version = '' THEN r.version ELSE a.version END)"
 @dataclass(frozen=True, slots=True)
 class _Ended:
     """An attempt that ended; `settled_seq` is the event that gave it its state, `heard_ns` when the
-    last was heard of it. When that event itself was received, nobody keeps."""
+    last event of it came. When that event itself was received is not kept."""
 
     state: str
     duration_s: float | None
@@ -65,8 +65,8 @@ class HistoryQueries:
     def names(self) -> list[str]:
         """The types of activities that are known here or to the tables."""
         learned = self._tables_status().learned
-        told = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
-        return [*dict.fromkeys([*(each["type"] for each in self.types()), *told])]
+        from_tables = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
+        return [*dict.fromkeys([*(each["type"] for each in self.types()), *from_tables])]
 
     def history(
         self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
@@ -122,7 +122,7 @@ class HistoryQueries:
 
 
 def _settled(packed: bytes | None) -> tuple[int, int | None]:
-    """By which event, and when the last was heard."""
+    """By which event, and when the last one came."""
     if packed is None:
         return 0, None
     row = decode_row(packed)
@@ -216,6 +216,6 @@ def _part(since: HistoryRecord, ended: Sequence[_Ended]) -> HistoryPart:
         since.p50_s,
         since.p90_s,
         since.p99_s,
-        shown_or_none(min(times, default=None)),
-        shown_or_none(max(times, default=None)),
+        rfc3339_or_none(min(times, default=None)),
+        rfc3339_or_none(max(times, default=None)),
     )

@@ -16,9 +16,9 @@ from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.fold import Row
 from tocsin.monitor.records import EventRecord
-from tocsin.monitor.times import shown
 from tocsin.monitor.views import RunFacts
 
 if TYPE_CHECKING:  # with numpy: imported by whoever is first asked for an estimate
@@ -98,7 +98,7 @@ class RunIndex:
     def tasks(
         self, run_no: int, run_is: str, most: int = TASKS_MAX, *, state: str | None = None
     ) -> list[Task]:
-        """The activities of a run in the order in which they were heard of, or those in a state."""
+        """The activities of a run in the order in which they came, or those in a state."""
         from tocsin.monitor.estimate.inputs import task_of
 
         where, values = ("", ()) if state is None else (" AND state = ?", (state,))
@@ -109,7 +109,7 @@ class RunIndex:
             *values,
             most,
         )
-        # What a task waits for is told once, by its plan or its first attempt.
+        # What a task waits for is reported once, by its plan or its first attempt.
         before = self.attempts(run_no, [name for name, *_, number in found if number > 1])
         return [
             task_of(name, kind, version, decode_row(row), run_is, before.get(name, {}))
@@ -119,7 +119,7 @@ class RunIndex:
 
 def event_record(seq: int, at_ns: int, received_ns: int, message: bytes) -> EventRecord:
     time, pairs = decode_message(message)
-    return EventRecord(seq, time or shown(at_ns), shown(received_ns), pairs)
+    return EventRecord(seq, time or rfc3339(at_ns), rfc3339(received_ns), pairs)
 
 
 def no_such_run(run_id: str) -> NoSuchRun:

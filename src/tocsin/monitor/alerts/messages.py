@@ -1,4 +1,4 @@
-"""Alerts as messages: what goes slower than usual, said once, to whoever asked to hear of it."""
+"""Alerts as messages: what is slower than usual, published once, for whoever subscribed to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.monitor.times import seconds_between, shown
+from tocsin.event.instant import rfc3339, seconds_between
 
 SOURCE: Final = "/tocsin/monitor"
 """Whose messages these are. They change no state, and no run looks alive because of them."""
@@ -45,9 +45,9 @@ class Straggler:
         found = {"RunId": self.run, "WorkflowName": self.workflow}
         if self.activity:
             found |= {"ActivityId": self.activity, "ActivityType": self.type}
-            found |= {"Attempt": str(self.attempt), OF_ACTIVITY: shown(now_ns)}
+            found |= {"Attempt": str(self.attempt), OF_ACTIVITY: rfc3339(now_ns)}
         else:
-            found[OF_RUN] = shown(now_ns)
+            found[OF_RUN] = rfc3339(now_ns)
         return {**found, "EventData": msgspec.json.encode(self._data()).decode()}
 
     def _data(self) -> Mapping[str, Any]:
@@ -61,9 +61,9 @@ class Straggler:
 
 
 def under_way_s(started_ns: int | None, heard_ns: int | None, now_ns: int) -> float | None:
-    """How long something runs at least; None if that cannot be said.
+    """How long something runs at least; None if that is unknown.
 
-    From when it began by its own clock, or from when we heard that it did, whichever is later: a
+    From when it began by its own clock, or from when its event came, whichever is later: a
     clock in another zone makes nothing slow.
     """
     if started_ns is None:

@@ -1,4 +1,4 @@
-"""Generations, in Spark: a run id that was used again is told apart by the monitor's own rules.
+"""Generations, in Spark: a run id that was used again is split by the monitor's own rules.
 
 Which messages say that a run was created, started or ended is kept with each part of the state.
 Those of the few ids that were used more than once are gone through in the order of the log; what
@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tocsin.event.instant import NS_PER_US
 from tocsin.monitor.fold import ConceptRules
 from tocsin.monitor.generations import MARK, Boundary, Generations
-from tocsin.monitor.times import NS_PER_US
 from tocsin.ontology import built_in
 from tocsin.pipeline.fold.rules import AHEAD_US, is_run_message
 from tocsin.pipeline.spark.parquet import read

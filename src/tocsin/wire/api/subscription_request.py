@@ -9,10 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
+from tocsin.event.instant import iso_duration_ns, rfc3339_ns
 from tocsin.event.subscription import BLACKBOARD, Config, State
 from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api import members
-from tocsin.wire.api.times import duration_ns, moment_ns
 from tocsin.wire.cloudevents.webhook import parse_secret
 
 PROTOCOLS = ("HTTP", "http", "GMA", "gma")
@@ -94,19 +94,19 @@ def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     return _new(asked, sink, _PUSH_CONFIG, now_ns)
 
 
-def _spoken(sink: str | None) -> str:
+def _protocol_of(sink: str | None) -> str:
     return "GMA" if (sink or "").lower().startswith(("gma:", "gmas:")) else "HTTP"
 
 
 def _defaults(sink: str | None) -> Config:
-    return Config(batch=GMA_BATCH) if _spoken(sink) == "GMA" else Config()
+    return Config(batch=GMA_BATCH) if _protocol_of(sink) == "GMA" else Config()
 
 
 def _check_protocol(protocol: str, sink: str) -> None:
-    spoken = _spoken(sink)
-    if protocol.upper() != spoken:
+    used = _protocol_of(sink)
+    if protocol.upper() != used:
         members.refuse(
-            "protocol", f"is {protocol}, and the sink uses {spoken}", "Leave protocol out."
+            "protocol", f"is {protocol}, and the sink uses {used}", "Leave protocol out."
         )
 
 
@@ -152,7 +152,7 @@ def read_change(
     if "config" in asked:
         keys = tuple(key for key in (_BOX_CONFIG if of_box else _PUSH_CONFIG) if key != "from")
         table = _config_table(asked["config"], keys)
-    if sink is not None and _spoken(sink) != _spoken(sink_was):
+    if sink is not None and _protocol_of(sink) != _protocol_of(sink_was):
         table = {"batch": None, **table}
     if table or "config" in asked:
         config = _config(table, was, _defaults(sink or sink_was))
@@ -213,7 +213,7 @@ def _start(value: object) -> Start:
         return None
     if type(value) is int and 0 <= value < 2**63:
         return AfterSeq(value)
-    moment = moment_ns(value) if isinstance(value, str) else None
+    moment = rfc3339_ns(value) if isinstance(value, str) else None
     if moment is None:
         members.refuse(
             "config.from",
@@ -228,8 +228,8 @@ def _expires_ns(value: object, now_ns: int) -> int | None:
     if value is None:
         return None
     written = members.text("expires", value, most=64)
-    lease_ns = duration_ns(written)
-    expires = moment_ns(written) if lease_ns is None else now_ns + lease_ns
+    lease_ns = iso_duration_ns(written)
+    expires = rfc3339_ns(written) if lease_ns is None else now_ns + lease_ns
     if expires is None or not now_ns < expires < 2**63:
         members.refuse(
             "expires",

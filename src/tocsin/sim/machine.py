@@ -38,6 +38,7 @@ from tocsin.store.vfs import PowerCut
 DIRECTORY = "data"
 BOXES_DIRECTORY = "data/boxes"
 START_OPERATIONS_MAX = 40
+FLIPS = 4  # one after the other, each in an intact log
 DOWN_MS_MAX = 150
 
 
@@ -115,7 +116,8 @@ class Machine:
         is_sure = self.crashes > 0 and not self._is_unsure and is_confirmed
         if is_sure and self.world.fault(self.plan.damage):
             room, self.disk.bytes_max, self.disk.cut_at = self.disk.bytes_max, None, None
-            flip_a_bit(self.world, self._damage_random, self.disk)
+            for _ in range(FLIPS):
+                flip_a_bit(self.world, self._damage_random, self.disk)
             self.disk.bytes_max = room
 
     def _new_process(self) -> Process:

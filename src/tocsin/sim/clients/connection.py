@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
+from tocsin.event.instant import NS_PER_MS
 from tocsin.sim.machine import Machine
-from tocsin.sim.world import NS_PER_MS, Action
+from tocsin.sim.world import Action
 
 FAULT = 0.04
 BLOCKED_MS_MAX = 80

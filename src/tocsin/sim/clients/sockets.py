@@ -279,4 +279,5 @@ def _upgrade(protocol: WSConnection, target: str) -> UpgradeRequest:
 
 
 def _in_ms(seconds: float) -> tuple[float, float]:
-    return seconds * 1e3, seconds * 1e3
+    """A little later than that: rounded down, it would not be due yet."""
+    return seconds * 1e3 + 1, seconds * 1e3 + 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tocsin.archive.facts import MEMBERS
+from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
 from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.monitor.rules import (
@@ -25,7 +26,6 @@ from tocsin.monitor.rules import (
     FieldRule,
     StateRule,
 )
-from tocsin.monitor.times import NS_PER_S
 from tocsin.ontology import built_in
 
 SEQ_BITS: Final = 48

@@ -21,10 +21,10 @@ from tocsin.broker.port import BrokerPort, StreamSink
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.broker.snapshot import take_up
 from tocsin.errors import TocsinError
+from tocsin.event.instant import NS_PER_S
 from tocsin.store.memory import memory_store
 
 T = TypeVar("T")
-NS_PER_S = 1_000_000_000
 START_NS = 1_700_000_000 * NS_PER_S
 STEPS_MAX = 1_000_000
 NO_CONTENT = HttpAnswer(204, {}, b"")

@@ -16,10 +16,10 @@ import pytest
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.record import to_events
 from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.event.instant import NS_PER_US
 from tocsin.monitor.fold import ConceptRules, Row, RunMessage, merge_into, parse_message
 from tocsin.monitor.run_messages import BadRunId, run_message
 from tocsin.monitor.states import attempt_times, fault_of
-from tocsin.monitor.times import NS_PER_US
 from tocsin.monitor.views import RunFacts, activity_record, run_record
 from tocsin.ontology import built_in
 from tocsin.synth.archive import synthesize

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from java_here import without_java
-from tocsin.cli.pipeline.findings import spark_findings, table_findings
+from tocsin.cli.doctor.pipeline import spark_findings, table_findings
 from tocsin.tables.published import CURRENT, MANIFEST, Manifest
 
 NOW = datetime(2026, 11, 17, 4, tzinfo=UTC)

@@ -38,7 +38,7 @@ def written(path: Path, lines: list[object], *, packed: bool = True) -> str:
 
 @pytest.fixture(scope="module")
 def runs_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    lines = [line(seed, 3 + seed % 4) for seed in range(10)]
+    lines = [line(seed, 3 + seed % 2) for seed in range(10)]
     few = [line(1, 3, app="rare")]
     return written(tmp_path_factory.mktemp("runs") / "runs.jsonl.gz", [*lines, *few])
 
@@ -93,7 +93,7 @@ def test_recorded_times_are_taken_as_they_are(tmp_path: Path, capsys) -> None:
     lines: list[object] = [line(1, 3), line(2, 3, started=[-1.0] * 7)]
     path = written(tmp_path / "runs.jsonl", lines, packed=False)
 
-    assert "line 2 of runs.jsonl: started[0] is -1" in told(path, capsys)
+    assert "line 2 of runs.jsonl: started[0] is -1" in refusal(path, capsys)
 
 
 def test_alerts_are_measured_too(runs_file: str, capsys) -> None:
@@ -103,7 +103,7 @@ def test_alerts_are_measured_too(runs_file: str, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["rate"] == 0.01
 
 
-def told(path: str, capsys) -> str:
+def refusal(path: str, capsys) -> str:
     assert run(["evaluate", "eta", path]) == 2
     err = capsys.readouterr().err
     assert "[T340]" in err
@@ -112,16 +112,16 @@ def told(path: str, capsys) -> str:
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys) -> None:
-    assert "missing.jsonl" in told(str(tmp_path / "missing.jsonl"), capsys)
-    assert "cannot be read" in told(str(tmp_path), capsys)
+    assert "missing.jsonl" in refusal(str(tmp_path / "missing.jsonl"), capsys)
+    assert "cannot be read" in refusal(str(tmp_path), capsys)
 
 
-def test_a_damaged_gzip_file_is_told(tmp_path: Path, capsys) -> None:
+def test_a_damaged_gzip_file_is_reported(tmp_path: Path, capsys) -> None:
     whole = gzip.compress(b"x" * 5_000)
     for number, content in enumerate((whole[:-9], whole[:2] + b"garbage", b"\x1f\x8b")):
         path = tmp_path / f"{number}.gz"
         path.write_bytes(content)
-        assert "damaged gzip" in told(str(path), capsys)
+        assert "damaged gzip" in refusal(str(path), capsys)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_line_that_cannot_be_is_named_with_its_field(
     lines: list[object] = [line(1, 3), line(2, 3, **changes)]
     path = written(tmp_path / "runs.jsonl", lines, packed=False)
 
-    err = told(path, capsys)
+    err = refusal(path, capsys)
 
     assert f"line 2 of runs.jsonl: {problem}" in err
 
@@ -164,20 +164,20 @@ def test_a_line_that_is_no_json_is_named(text: bytes, tmp_path: Path, capsys) ->
     path = tmp_path / "runs.jsonl"
     path.write_bytes(text)
 
-    assert "line 1 of runs.jsonl is not valid JSON" in told(str(path), capsys)
+    assert "line 1 of runs.jsonl is not valid JSON" in refusal(str(path), capsys)
 
 
 def test_a_line_that_is_no_object_is_named(tmp_path: Path, capsys) -> None:
     path = written(tmp_path / "runs.jsonl", [[1, 2]], packed=False)
 
-    assert "line 1 of runs.jsonl is not a JSON object" in told(path, capsys)
+    assert "line 1 of runs.jsonl is not a JSON object" in refusal(path, capsys)
 
 
 def test_a_file_with_too_few_runs_says_how_many_are_needed(tmp_path: Path, capsys) -> None:
     path = written(tmp_path / "runs.jsonl.gz", [line(seed, 3) for seed in range(9)])
 
-    assert "no application with 10 runs" in told(path, capsys)
-    assert "no application with 10 runs" in told(written(tmp_path / "none.gz", []), capsys)
+    assert "no application with 10 runs" in refusal(path, capsys)
+    assert "no application with 10 runs" in refusal(written(tmp_path / "none.gz", []), capsys)
 
 
 def test_a_file_that_unpacks_to_more_than_a_machine_has_is_given_up(
@@ -187,4 +187,4 @@ def test_a_file_that_unpacks_to_more_than_a_machine_has_is_given_up(
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * 1_000_000))
 
-    assert "too large at line 1" in told(str(path), capsys)
+    assert "too large at line 1" in refusal(str(path), capsys)

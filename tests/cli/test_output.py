@@ -19,7 +19,7 @@ from tocsin.cli.pub.line_events import Line, LineEvents, blocks
 from tocsin.cli.render import fields, safe
 from tocsin.client.transport.sse import Message
 from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused, CannotReachBroker
-from tocsin.wire.api.times import duration_ns
+from tocsin.event.instant import iso_duration_ns
 
 EVENT = (
     b'{"specversion":"1.0","id":"7","source":"/s","type":"t","topic":"a/b",'
@@ -34,7 +34,7 @@ DEFAULTS = {"source": "/me", "type": "t", "topic": "given/topic", "subject": Non
 )
 def test_a_duration_is_read_as_people_write_it(text: str, expected: float) -> None:
     assert seconds(text) == expected
-    assert duration_ns(iso_duration(text)) == expected * 10**9
+    assert iso_duration_ns(iso_duration(text)) == expected * 10**9
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "ten", "5x", "-1", "1e9", "9" * 20])

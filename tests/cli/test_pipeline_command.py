@@ -1,10 +1,11 @@
-"""`tocsin pipeline` as it is typed: what makes no sense is told in one line."""
+"""`tocsin pipeline` as it is typed: what makes no sense is refused in one line."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from argparse import Namespace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pytest
 from sample_tables import START
 from table_files import publish
 from tocsin.cli.archive.replay import is_ago
-from tocsin.cli.pipeline.asking import _moment
+from tocsin.cli.pipeline.actions import _moment
+from tocsin.cli.pipeline.session import started
 from tocsin.errors import BadSetting
+from tocsin.errors.pipeline import PipelineFailed
 from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
 
@@ -53,8 +56,27 @@ def test_options_that_make_no_sense_are_refused_in_a_line(
     assert "Traceback" not in refused.stderr
 
 
+def test_an_error_of_spark_at_its_start_names_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    from tocsin.pipeline.spark import session as sessions
+
+    def fails(*arguments: object, **options: object) -> None:
+        raise OSError("Could not parse Master URL: 'local[x]'")
+
+    monkeypatch.setattr(sessions, "session", fails)
+
+    with pytest.raises(PipelineFailed) as raised:
+        started(Namespace(master="local[x]", conf=[]), "work", {})
+
+    assert "Spark does not start with --master local[x]: " in raised.value.problem
+    assert "Could not parse Master URL" in raised.value.problem
+    assert "\n" not in raised.value.problem
+    assert "--master" in raised.value.remedy
+
+
+@pytest.mark.slow
 @pytest.mark.java
-def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
+def test_a_bad_master_is_reported_in_one_line(tmp_path: Path) -> None:
     synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
     places = ("--archive", tmp_path / "archive", "--tables", tmp_path / "tables")
 
@@ -66,7 +88,7 @@ def test_a_master_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["show", "report", "quality"])
-def test_tables_that_are_no_directory_are_told_in_a_line(tmp_path: Path, action: str) -> None:
+def test_tables_that_are_no_directory_are_reported_in_one_line(tmp_path: Path, action: str) -> None:
     file = tmp_path / "file"
     file.touch()
 
@@ -92,7 +114,7 @@ def test_tables_are_listed_with_the_window_that_they_are_of(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_quality_tells_of_every_check_and_which_rows_break_one(tmp_path: Path) -> None:
+def test_quality_lists_every_check_and_which_rows_break_one(tmp_path: Path) -> None:
     synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
     tables = ("--tables", tmp_path / "tables")
     made = tocsin("run", "--archive", tmp_path / "archive", *tables)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.cli.pipeline.asking import archive_place, tables_directory
+from tocsin.cli.pipeline.actions import archive_place, tables_directory
 from tocsin.cli.pipeline.session import session_for
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.pipeline.job import Job

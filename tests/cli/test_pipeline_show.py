@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sample_tables import START
 from table_files import publish
+from tocsin.cli.pipeline.row_filter import Where
 from tocsin.cli.pipeline.show import FIRST, LIMIT_MAX, show
-from tocsin.cli.pipeline.where import Where
 from tocsin.errors import BadFilter
 from tocsin.errors.pipeline import BadPipelineOption, NoTables
 from tocsin.tables.schemas import TABLES

@@ -19,9 +19,9 @@ from tocsin.drivers.http.rest.runs_shown import failure_info, history_info, show
 from tocsin.drivers.monitor.attempt_rows import ATTEMPTS_MAX
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import NothingToEstimate
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.anomalies import TOO_MUCH
 from tocsin.monitor.fold import RunMessage
-from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
 from tocsin.wire.api.run_views import ActivitiesPage, Comparison, RunChanges, RunDetails
 
@@ -30,7 +30,7 @@ _LIFE = (
     *("ActivityQueued", "ActivityExecuting", "ActivitySucceeded", "ActivityFailed"),
     *("ActivityCached", "ActivityHeld", "ActivityRetrying"),
 )
-_TIMES = st.integers(-10, 10_000_000).map(lambda second: shown(ns(second)))
+_TIMES = st.integers(-10, 10_000_000).map(lambda second: rfc3339(ns(second)))
 _JUNK = st.one_of(
     st.text(max_size=20),
     st.sampled_from(
@@ -76,8 +76,8 @@ def test_every_question_about_any_run_is_answered(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         kept = Kept(Path(directory))
-        done = [{"RunId": "s", "WorkflowName": "w", "WorkflowStarted": shown(ns(0))}]
-        done += [{"RunId": "s", "WorkflowCompleted": shown(ns(9))}]
+        done = [{"RunId": "s", "WorkflowName": "w", "WorkflowStarted": rfc3339(ns(0))}]
+        done += [{"RunId": "s", "WorkflowCompleted": rfc3339(ns(9))}]
         heard = [
             RunMessage(pairs, seq, ns(5 * seq)) for seq, pairs in enumerate(messages + done, 1)
         ]

@@ -14,8 +14,8 @@ from monitor.runs import ns
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.queries import open_queries
 from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.fold import RunMessage
-from tocsin.monitor.times import shown
 from tocsin.ontology import built_in
 
 BATCH = 2_000
@@ -30,7 +30,7 @@ def messages(activities: int) -> Iterator[RunMessage]:
         end = "ActivityFailed" if number % 100_000 == 7 else "ActivitySucceeded"
         for concept, later_s in (("ActivityExecuting", 0), (end, 5)):
             seq += 1
-            time_text = shown(ns(number * 0.01 + later_s))
+            time_text = rfc3339(ns(number * 0.01 + later_s))
             pairs = {"RunId": "r", "ActivityId": name, "ActivityType": f"type-{number % 7}"}
             pairs |= {concept: time_text, "CpuSeconds": "1"}
             yield RunMessage(pairs, seq, ns(number * 0.01 + 6), time_text)

@@ -17,9 +17,9 @@ from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.queries import open_queries
 from tocsin.drivers.monitor.tables import Tables
 from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.history.summary import HistoryRecord
-from tocsin.monitor.times import NS_PER_S
 from tocsin.ontology import built_in
 from tocsin.tables.published import require
 

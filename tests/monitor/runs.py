@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tocsin.event.instant import NS_PER_S, rfc3339
 from tocsin.monitor.fold import ConceptRules, Row, RunMessage, merge_into, parse_message
-from tocsin.monitor.times import NS_PER_S, shown
 from tocsin.ontology import built_in
 
 DAY_NS = 1_790_000_000 * NS_PER_S
@@ -16,7 +16,7 @@ READING = ConceptRules(built_in())
 
 def at(seconds: float) -> str:
     """A time on the day of the tests."""
-    return shown(DAY_NS + int(seconds * NS_PER_S))
+    return rfc3339(DAY_NS + int(seconds * NS_PER_S))
 
 
 def ns(seconds: float) -> int:

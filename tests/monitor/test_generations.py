@@ -45,9 +45,9 @@ def at_once(*messages: dict[str, str], first_seq: int = 1) -> list[RunMessage]:
 
 
 def _ns_of(text: str) -> int:
-    from tocsin.monitor.times import read_ns
+    from tocsin.event.instant import iso8601_ns
 
-    moment_ns = read_ns(text)
+    moment_ns = iso8601_ns(text)
     assert moment_ns is not None
     return moment_ns - ns(0)
 

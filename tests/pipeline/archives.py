@@ -11,11 +11,11 @@ from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import to_batch
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.ontology import built_in
 
 BEGAN_NS = 1_790_000_000_000_000_000
-NS_PER_S = 1_000_000_000
 FACTS_READER = FactsReader(built_in())
 
 

@@ -26,7 +26,6 @@ from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.tables.published import published, read_table
 
-NS_PER_S = 1_000_000_000
 END_S = 240.0  # of a command, on a machine that does other things as well
 
 

@@ -11,9 +11,9 @@ import msgspec
 from engine_streams import RECEIVED, SHARED, trace_rows, weblog
 from tocsin.cli.demo.history import recorded
 from tocsin.cli.evaluate.runs_file import read_runs
+from tocsin.event.instant import NS_PER_S, iso8601_ns, rfc3339
 from tocsin.monitor.estimate.types import PastRun
 from tocsin.monitor.evaluation.estimates import with_times
-from tocsin.monitor.times import NS_PER_S, read_ns, shown
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.nextflow import Names, read_weblog
 from tocsin.wire.pegasus import Cutter, Stampede
@@ -34,7 +34,7 @@ OPENPROBLEMS = tuple(
     for date in ("2021-03-04", "2022-05-13", "2022-05-15")
 )
 TASKS_A_RUN_MAX = 500  # of the instances: the 27 larger runs would treble the number of tasks
-_BEGAN = read_ns("2026-10-01T00:00:00Z")
+_BEGAN = iso8601_ns("2026-10-01T00:00:00Z")
 
 
 def snakemake() -> dict[str, list[Message]]:
@@ -62,7 +62,7 @@ def told_of_instance(name: str, run: PastRun) -> Iterator[Message]:
     first = {"RunId": name, "WorkflowName": name.partition("/")[0]}
 
     def message(at_s: float, what: str, **pairs: str) -> Message:
-        time = shown(began_ns + round(at_s * NS_PER_S))
+        time = rfc3339(began_ns + round(at_s * NS_PER_S))
         id = f"{name}/{pairs.get('ActivityId', '')}/{what}"
         return Message({**first, what: time, **pairs}, id, "/replay", time)
 

@@ -24,6 +24,7 @@ from pipeline.sameness import assert_same, rows
 from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_batch, to_events
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.pipeline.publish.kafka import KEYS
 from tocsin.pipeline.state import State
@@ -36,7 +37,6 @@ from tocsin.wire.cloudevents import structured_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 PARTITIONS = 3
-NS_PER_MS = 1_000_000
 NO_EVENTS = (b"hello", b'{"id": 1}', b"")
 COMPARED = (
     *("activities", "runs", "activity_stats", "cost_models", "estimates", "evolution"),

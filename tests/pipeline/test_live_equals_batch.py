@@ -21,9 +21,9 @@ from pipeline.accounts import compare, in_the_monitor
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import to_batch
 from tocsin.cli.demo.history import recorded
+from tocsin.event.instant import NS_PER_S, iso8601_ns
 from tocsin.event.stored import Stored
 from tocsin.monitor.rules import FIELD_RULES, STATE_RULES
-from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.ontology import built_in
 from tocsin.pipeline.fold.attempts import attempt_rows
 from tocsin.pipeline.fold.generations import split_generations, turns_of
@@ -47,7 +47,7 @@ _VALUES = (
 def stored_of(pairs: dict[str, str], seq: int, time: str | None, received_s: float) -> Stored:
     message = Message(pairs, id=f"m{seq}", source="/test", time=time)
     event = to_event(message, id="", source="", vocabulary=built_in())
-    received_ns = read_ns(at(received_s))
+    received_ns = iso8601_ns(at(received_s))
     assert received_ns is not None
     return Stored(seq, received_ns + 123_456, event)
 

@@ -11,9 +11,9 @@ from demanded_publisher import Publisher, asks, tell
 from notification_peers import Consumer, Peer, Refused, notify
 
 from served import Served, served
+from tocsin.event.instant import rfc3339
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.names import WSA2005, WSA200403
-from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn_brokered import messages as brokered
@@ -189,7 +189,7 @@ def test_the_end_of_a_registration_ends_the_subscription_at_the_publisher(
 
 
 def test_a_registration_that_expires_ends_it_too(broker: Served, publisher: Publisher) -> None:
-    ends = date_time(time.time_ns() + 2 * 10**9)
+    ends = rfc3339(time.time_ns() + 2 * 10**9)
     register(broker, publisher, own_topic(), termination=ends)
     publisher.waits_for("Subscribe", "PauseSubscription")
 
@@ -198,7 +198,7 @@ def test_a_registration_that_expires_ends_it_too(broker: Served, publisher: Publ
 
 def test_a_registration_that_expires_while_the_broker_is_down_ends_it_too() -> None:
     with served() as broker, Publisher() as publisher:
-        ends = date_time(time.time_ns() + 2 * 10**9)
+        ends = rfc3339(time.time_ns() + 2 * 10**9)
         register(broker, publisher, own_topic(), termination=ends)
         publisher.waits_for("Subscribe", "PauseSubscription")
 

@@ -9,6 +9,7 @@ import pytest
 
 from served import Served, served
 from soap.wse_source import Client, Consumer, consumer, publish, subscriptions
+from tocsin.event.instant import xs_duration_ns
 from tocsin.wire.soap.addressing import (
     EndpointReference,
     header_text,
@@ -27,7 +28,6 @@ from tocsin.wire.soap.names import (
     WSRM10,
     WSRM11,
 )
-from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.wse.messages import (
     ACK_ACTION,
     EVENTS,
@@ -120,7 +120,7 @@ def test_a_subscription_is_renewed_looked_at_and_ended_by_its_address(
     assert renewed == RenewResponse(spec, "PT7200S")
     assert isinstance(status, GetStatusResponse)
     assert status.expires is not None
-    left_ns = duration_ns(status.expires)
+    left_ns = xs_duration_ns(status.expires)
     assert left_ns is not None
     assert 7190e9 < left_ns <= 7200e9
     assert gone.action == f"{NAMESPACE_OF[spec]}/UnsubscribeResponse"

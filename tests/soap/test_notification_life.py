@@ -12,10 +12,10 @@ from notification_peers import PEERS, Consumer, Peer, Refused, ask, notify, post
 
 from schemas import validator
 from served import Served, served
+from tocsin.event.instant import xs_duration_ns
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
 from tocsin.wire.soap.names import WSA2005, WSA200403, WSN12, WSN13, XPATH10
-from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.lease import LEASE_DEFAULT_S
@@ -228,7 +228,7 @@ def test_the_end_of_a_subscription_is_told_with_the_time_here(
 
     _, answer = subscribed(broker, peer, wanted)
 
-    assert asked is None or duration_ns(asked) == seconds * NS_PER_S
+    assert asked is None or xs_duration_ns(asked) == seconds * NS_PER_S
     assert answer.current_ns is not None
     assert isinstance(answer.termination_ns, int)
     assert abs(answer.termination_ns - answer.current_ns - seconds * NS_PER_S) < 5 * NS_PER_S

@@ -17,6 +17,7 @@ from zeep.exceptions import Fault
 
 from schemas import PUBLISHED, validator
 from served import Served, served
+from tocsin.event.instant import rfc3339
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.names import (
     BR13,
@@ -31,7 +32,6 @@ from tocsin.wire.soap.names import (
     WSN13,
     XPATH10,
 )
-from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn_brokered import messages as brokered
@@ -122,7 +122,7 @@ def test_in_1_2_a_registration_ends_by_its_lifetime(broker: Served) -> None:
     registration = register(broker, brokered.RegisterPublisher(), OLD).registration
     until_ns = time.time_ns() + 3600 * NS_PER_S
 
-    renewed = asks(OLD, say.Renew(date_time(until_ns)), registration)
+    renewed = asks(OLD, say.Renew(rfc3339(until_ns)), registration)
     assert isinstance(renewed, say.RenewResponse)
     assert isinstance(renewed.termination_ns, int)
     assert abs(renewed.termination_ns - until_ns) < NS_PER_S
@@ -134,7 +134,7 @@ def test_in_1_2_a_registration_ends_by_its_lifetime(broker: Served) -> None:
 
 
 def test_a_registration_ends_at_its_time(broker: Served) -> None:
-    ends = date_time(time.time_ns() + NS_PER_S)
+    ends = rfc3339(time.time_ns() + NS_PER_S)
     registration = register(broker, brokered.RegisterPublisher(termination=ends)).registration
     assert len(property_of(NEW, registration, BR13, "Demand")) == 1
 
@@ -257,7 +257,7 @@ def test_a_subscription_tells_its_own(broker: Served, peer: Peer) -> None:
     namespace = NAMESPACE_OF[peer.spec]
     with Consumer() as consumer:
         wanted = topic(spec=peer.spec)
-        ends = date_time(time.time_ns() + 60 * NS_PER_S)
+        ends = rfc3339(time.time_ns() + 60 * NS_PER_S)
         asked = say.Subscribe(
             EndpointReference(consumer.url, peer.wsa), topics=(wanted,), termination=ends
         )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from functools import partial
-from time import monotonic, thread_time
+from time import monotonic, thread_time, time_ns
 from typing import Any
 
 from tocsin.agent.elements import Earlier, Elements
 from tocsin.agent.history import History, Taken
 from tocsin.agent.probes import PROBES, Probe
 from tocsin.errors import BadMessage, CannotMeasure, TocsinError
+from tocsin.event.instant import rfc3339
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma.messages import Element, Parameters, PerformanceEvent
 from tocsin.wire.gma.names import HOST_NAME, PERIOD, EventName
@@ -32,7 +32,7 @@ Clock = Callable[[], float]
 
 def stamp_now() -> str:
     """The time, as events have it."""
-    return f"{datetime.now(UTC).isoformat(timespec='milliseconds').removesuffix('+00:00')}Z"
+    return rfc3339(time_ns())
 
 
 class Monitor:

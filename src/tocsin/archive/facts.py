@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from tocsin.event.instant import NS_PER_US, iso8601_ns
 from tocsin.monitor.fold import ConceptRules, MessageTimes, RunMessage, is_nameless
 from tocsin.monitor.rules import FIELD_RULES, Kind
-from tocsin.monitor.times import NS_PER_US, read_ns
 from tocsin.monitor.values import JSON_CHARS_MAX, READERS, is_cut
 from tocsin.ontology import Vocabulary, built_in
 
@@ -211,7 +211,7 @@ def _add_more(
 
 
 def _moment_us(text: str) -> int | None:
-    moment_ns = read_ns(text)
+    moment_ns = iso8601_ns(text)
     return None if moment_ns is None else moment_ns // NS_PER_US
 
 

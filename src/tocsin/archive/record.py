@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from tocsin.archive.facts import FACTS, MOMENT, FactsReader
 from tocsin.event.event import Event, Value
+from tocsin.event.instant import NS_PER_US, iso8601_ns
 from tocsin.event.stored import Stored
 from tocsin.event.value import Scalar
 from tocsin.monitor.fold import RunMessage, attempt_number, believed_ns, planned_tasks
-from tocsin.monitor.run_messages import NS_PER_US, BadRunId, run_message
-from tocsin.monitor.times import read_ns
+from tocsin.monitor.run_messages import BadRunId, run_message
 from tocsin.monitor.values import NAME_CHARS_MAX
 
 VERSION: Final = 1
@@ -190,7 +190,7 @@ def _heard(stored: Stored, facts_reader: FactsReader) -> RunMessage | None:
 
 
 def _happened_us(stored: Stored) -> int:
-    said_ns = read_ns(stored.event.time)
+    said_ns = iso8601_ns(stored.event.time)
     happened_ns = (
         stored.received_ns if said_ns is None else believed_ns(said_ns, stored.received_ns)
     )

@@ -16,7 +16,6 @@ from tocsin.broker.clock import Clock
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.lane import Redrive
 from tocsin.broker.delivery.outcome import Outcome
-from tocsin.broker.delivery.retry import NS_PER_S
 from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
 from tocsin.broker.in_flight import InFlightCommit
 from tocsin.broker.intake import Intake
@@ -34,6 +33,7 @@ from tocsin.broker.unasked import Unasked
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import StateChange, Stored
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused

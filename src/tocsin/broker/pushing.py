@@ -13,11 +13,12 @@ from tocsin.broker.deadletters import DeadLetters
 from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
 from tocsin.broker.delivery.lane import Lane, Redrive
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, describe, judge
-from tocsin.broker.delivery.retry import NS_PER_S, retry_at_ns
+from tocsin.broker.delivery.retry import retry_at_ns
 from tocsin.broker.effects import CloseSubscription, Push
 from tocsin.broker.state import State, endings
 from tocsin.broker.subscriber import Subscriber
 from tocsin.errors import TocsinError
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import State as Standing
 

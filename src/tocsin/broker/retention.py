@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.delivery.retry import NS_PER_S
 from tocsin.broker.effects import Survey
 from tocsin.broker.state import State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Subscriber
+from tocsin.event.instant import NS_PER_S
 
 
 class Retention:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tocsin.broker.delivery.retry import NS_PER_S
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.state import CLOCK
 from tocsin.errors import DataDirectoryUnusable
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Subscription, from_definition
 
 

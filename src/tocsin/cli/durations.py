@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import time
 
 from tocsin.client.durations import seconds
+from tocsin.event.instant import NS_PER_S, rfc3339
 
 __all__ = ["brief", "instant_before", "iso_duration", "seconds"]
 
@@ -17,7 +18,7 @@ def iso_duration(text: str) -> str:
 
 def instant_before(duration_s: float) -> str:
     """The moment so long ago, in RFC 3339."""
-    return (datetime.now(UTC) - timedelta(seconds=duration_s)).isoformat().replace("+00:00", "Z")
+    return rfc3339(time.time_ns() - int(duration_s * NS_PER_S), digits=6)
 
 
 def brief(duration_s: float) -> str:

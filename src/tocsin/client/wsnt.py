@@ -22,6 +22,7 @@ from tocsin.client.soap.subscription import Status, Subscription
 from tocsin.client.soap.versions import choice
 from tocsin.client.soap.wish import LEASE, Granted, Wish, lease_s
 from tocsin.errors import SoapRefused
+from tocsin.event.instant import NS_PER_S, rfc3339
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
@@ -33,7 +34,6 @@ from tocsin.wire.soap.names import (
     PROPERTIES13_ACTIONS,
     USUAL_WSA,
 )
-from tocsin.wire.soap.times import NS_PER_S, date_time
 from tocsin.wire.soap.topics import TopicName
 from tocsin.wire.wse.messages import Expression
 from tocsin.wire.wsn import messages as say
@@ -153,7 +153,7 @@ class WsntClient(SoapClient):
         if expires is None or self.spec != "wsn12":
             return expires
         length_s = lease_s(expires, None, time.time_ns())
-        return expires if length_s is None else date_time(time.time_ns() + int(length_s * NS_PER_S))
+        return expires if length_s is None else rfc3339(time.time_ns() + int(length_s * NS_PER_S))
 
     def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
         told = _told(envelope)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
+import time
 from typing import TextIO
 
 from tocsin.broker.effects import Level
+from tocsin.event.instant import rfc3339
 
 FIELD_CHARACTERS_MAX = 500
 
@@ -20,7 +21,7 @@ class Notes:
         self._stream = stream or sys.stderr
 
     def __call__(self, level: Level, message: str, **fields: object) -> None:
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        moment = rfc3339(time.time_ns())
         if self._as_json:
             line = json.dumps(
                 {"time": moment, "level": level, "message": message, **_short(fields)},

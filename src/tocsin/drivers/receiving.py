@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_MS
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
@@ -14,8 +15,6 @@ from tocsin.wire.engines.foreign import moment_ms
 
 if TYPE_CHECKING:
     from tocsin.drivers.node import Node
-
-NS_PER_MS = 1_000_000
 
 
 def received(node: Node) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
-from tocsin.client.tracking.run import time_text
+from tocsin.event import instant
 from tocsin.wire.blackboard.messages import Message
 
 TEXT_CHARS_MAX = 4_096  # of a command, an error, a log's end
@@ -17,7 +17,6 @@ LIST_ITEMS_MAX = 1_000  # of files or parents in one message
 ID_CHARS_MAX = 256  # of an activity's name inside a message's id
 PLAN_TASKS_MAX = 2_000  # in one message
 PLAN_CHARS_MAX = 256 << 10  # likewise; an event has a megabyte at most
-NS_PER_US = 1_000
 
 # A shell says 128 and the number of the signal. SIGKILL is what the kernel leaves of a process
 # that takes too much memory; SIGINT is a person's.
@@ -96,9 +95,10 @@ class MessageBuilder:
 def rfc3339(at_s: float) -> str:
     """In UTC, to the millisecond. A time that no calendar has is the epoch."""
     try:
-        return time_text(int(at_s * 1_000_000) * NS_PER_US)
-    except (OverflowError, OSError, ValueError):
-        return time_text(0)
+        at_ns = int(at_s * 1_000_000) * instant.NS_PER_US
+        return instant.rfc3339(at_ns if at_ns < instant.CALENDAR_END_NS else 0)
+    except (OverflowError, ValueError):
+        return instant.rfc3339(0)
 
 
 @lru_cache(maxsize=256)

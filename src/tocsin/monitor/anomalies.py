@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from tocsin.event.instant import NS_PER_S, iso8601_ns, rfc3339, seconds_between
 from tocsin.monitor.durations import rough_duration_text
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import Anomaly
@@ -17,7 +18,6 @@ from tocsin.monitor.states import (
     run_started_ns,
     was_restarted,
 )
-from tocsin.monitor.times import NS_PER_S, read_ns, seconds_between, shown
 
 CYCLE_SHOWN_MAX: Final = 8
 
@@ -46,12 +46,12 @@ _OVER: Final = {
 def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
     """What is odd about one attempt."""
     found: list[Anomaly] = []
-    started_ns = row.get("started", read_ns(latest(row, "told_start")))
+    started_ns = row.get("started", iso8601_ns(latest(row, "told_start")))
     ended_ns = row.get("ended")
     if _is_backwards(started_ns, ended_ns):
         assert started_ns is not None
         assert ended_ns is not None
-        detail = f"it ended at {shown(ended_ns)} and began at {shown(started_ns)}"
+        detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
         found.append(Anomaly(END_BEFORE_START, detail, activity))
         if is_zone_apart(seconds_between(ended_ns, started_ns)) and not times.is_skewed:
             found.append(_skew(ended_ns, started_ns, activity))
@@ -73,7 +73,7 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
     if _is_backwards(started_ns, ended_ns):
         assert started_ns is not None
         assert ended_ns is not None
-        detail = f"it ended at {shown(ended_ns)} and began at {shown(started_ns)}"
+        detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
         found.append(Anomaly(END_BEFORE_START, detail))
     if "ahead" in row:
         found.append(_ahead(row, None))
@@ -87,8 +87,8 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
         found.append(Anomaly(TWO_ENDS, f"it was said to be {' and '.join(row['ends'])}"))
     if began_again(row):
         detail = (
-            f"it began at {shown(row['started'])} and again at {shown(row['started_last'])}; what "
-            "both runs did is shown as one"
+            f"it began at {rfc3339(row['started'])} and again at {rfc3339(row['started_last'])}; "
+            "what both runs did is shown as one"
         )
         found.append(Anomaly(USED_AGAIN, detail))
     if ended_ns is not None and not was_restarted(row):
@@ -127,15 +127,17 @@ def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anom
     if apart_s <= CLOCKS_APART_S_MAX:
         return []
     return [
-        Anomaly(kind, f"by {rough_duration_text(apart_s)} ({shown(first_ns)}, {shown(second_ns)})")
+        Anomaly(
+            kind, f"by {rough_duration_text(apart_s)} ({rfc3339(first_ns)}, {rfc3339(second_ns)})"
+        )
     ]
 
 
 def _skew(first_ns: int, second_ns: int, activity: str | None) -> Anomaly:
     hours = round(abs(second_ns - first_ns) / NS_PER_S / 1_800) / 2
     detail = (
-        f"two times that belong together are {hours:g} h apart ({shown(first_ns)}, "
-        f"{shown(second_ns)}): one of them is in another time zone"
+        f"two times that belong together are {hours:g} h apart ({rfc3339(first_ns)}, "
+        f"{rfc3339(second_ns)}): one of them is in another time zone"
     )
     return Anomaly(ZONE_SKEW, detail, activity)
 

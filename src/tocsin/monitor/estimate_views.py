@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tocsin.errors import NothingToEstimate
+from tocsin.event.instant import NS_PER_S, rfc3339, seconds_between
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.states import run_started_ns
-from tocsin.monitor.times import NS_PER_S, seconds_between, shown
 from tocsin.monitor.views import RunFacts
 from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 
@@ -79,7 +79,7 @@ def estimate_view(
 def _at(now_ns: int, seconds: float) -> str | None:
     if not seconds < 1e9:
         return None
-    return shown(now_ns + int(seconds * NS_PER_S))
+    return rfc3339(now_ns + int(seconds * NS_PER_S))
 
 
 def ended_view(row: Row, state: str, learned: LearnedInfo | None) -> EstimateInfo:
@@ -88,7 +88,7 @@ def ended_view(row: Row, state: str, learned: LearnedInfo | None) -> EstimateInf
     took_s = None
     if started_ns is not None and ended_ns is not None and ended_ns >= started_ns:
         took_s = seconds_between(started_ns, ended_ns)
-    ended = None if ended_ns is None else shown(ended_ns)
+    ended = None if ended_ns is None else rfc3339(ended_ns)
     return EstimateInfo(
         remaining_s=0.0,
         low_s=0.0,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tocsin.event.instant import NS_PER_S, iso8601_ns
 from tocsin.monitor.rules import (
     ANY,
     ENDING,
@@ -23,7 +24,6 @@ from tocsin.monitor.rules import (
     Kind,
     StateRule,
 )
-from tocsin.monitor.times import NS_PER_S, read_ns
 from tocsin.monitor.values import (
     NAME_CHARS_MAX,
     READERS,
@@ -173,12 +173,12 @@ class MessageTimes:
         self.message = message
         self.of: dict[str, int] = {}
         self.undated = False
-        base_ns = read_ns(message.time)
+        base_ns = iso8601_ns(message.time)
         waiting: list[str] = []
         for concept, value in message.pairs.items():
             if concept not in rules.events:
                 continue
-            moment_ns = read_ns(value)
+            moment_ns = iso8601_ns(value)
             if moment_ns is None:
                 waiting.append(concept)
             else:

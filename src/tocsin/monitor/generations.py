@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tocsin.event.instant import seconds_between
 from tocsin.monitor.fold import ParsedMessage, RunMessage, believed_ns
 from tocsin.monitor.states import CLOCKS_APART_S_MAX, is_zone_apart
-from tocsin.monitor.times import seconds_between
 
 GENERATIONS_MAX: Final = 10_000  # of one id; what comes then belongs to the last one
 MARK: Final = "~"  # needs no quoting in an address, a shell or a file name

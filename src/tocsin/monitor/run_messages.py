@@ -12,14 +12,13 @@ from typing import Final
 import msgspec
 
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_US
 from tocsin.event.stored import Stored
 from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.ontology import Vocabulary
 from tocsin.wire.blackboard.normal import TYPE_PREFIX, pairs_of
-
-NS_PER_US: Final = 1_000
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _read_pairs = msgspec.json.Decoder(dict[str, str]).decode

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final, cast
 from zlib import crc32
 
+from tocsin.event.instant import NS_PER_S, iso8601_ns, seconds_between
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.records import ENDED_RUN, ActivityState, RunState
 from tocsin.monitor.rules import ENDING
-from tocsin.monitor.times import NS_PER_S, read_ns, seconds_between
 
 HEARTBEATS_MISSED_MAX: Final = 3
 HEARTBEAT_S_MAX: Final = 86_400.0
@@ -41,7 +41,7 @@ class AttemptTimes:
 def attempt_times(row: Row) -> AttemptTimes:
     """What the row says of times. The duration is never negative: then it is None."""
     state = attempt_state(row)
-    started_ns = row.get("started", read_ns(latest(row, "told_start")))
+    started_ns = row.get("started", iso8601_ns(latest(row, "told_start")))
     ended_ns = row.get("ended")
     if ended_ns is not None:
         ended_ns = ended_ns if latest(row, "told_end") is None else _told_end(row, ended_ns)
@@ -178,7 +178,7 @@ def _duration(started_ns: int | None, ended_ns: int | None) -> float | None:
 
 def _told_end(row: Row, ended_ns: int) -> int:
     """The end that a trace told, where it is in one clock with the start that it told."""
-    told_ns = read_ns(latest(row, "told_end"))
+    told_ns = iso8601_ns(latest(row, "told_end"))
     return ended_ns if told_ns is None or "started" in row else told_ns
 
 

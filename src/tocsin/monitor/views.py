@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tocsin.event.instant import rfc3339_or_none, seconds_between
 from tocsin.event.json_reading import read_json
 from tocsin.monitor.anomalies import of_cycle, of_run
 from tocsin.monitor.fold import Row, latest
@@ -30,7 +31,6 @@ from tocsin.monitor.states import (
     run_started_ns,
     run_state,
 )
-from tocsin.monitor.times import seconds_between, shown_or_none
 
 INHERITED: Final = (
     "type",
@@ -79,10 +79,10 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
         user=latest(row, "user") or "",
         host=latest(row, "host") or "",
         state=state,
-        started=shown_or_none(started_ns),
-        ended=shown_or_none(ended_ns),
+        started=rfc3339_or_none(started_ns),
+        ended=rfc3339_or_none(ended_ns),
         duration_s=_duration(row, state, started_ns, now_ns),
-        last_event=shown_or_none(row.get("last_event")),
+        last_event=rfc3339_or_none(row.get("last_event")),
         parent=latest(row, "parent"),
         activities=counts,
         progress=_progress(row, counts, done_count(by_state, state), state),
@@ -158,9 +158,9 @@ def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> Ac
         version=latest(row, "version") or "",
         attempt=number,
         state=times.state,
-        queued=shown_or_none(times.queued_ns),
-        started=shown_or_none(times.started_ns),
-        ended=shown_or_none(times.ended_ns),
+        queued=rfc3339_or_none(times.queued_ns),
+        started=rfc3339_or_none(times.started_ns),
+        ended=rfc3339_or_none(times.ended_ns),
         duration_s=times.duration_s,
         host=latest(row, "host"),
         exit_code=latest(row, "exit_code"),

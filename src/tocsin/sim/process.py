@@ -13,6 +13,7 @@ from typing import Any
 
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.errors import DiskFailed, PeerFailed, ShuttingDown, TocsinError
+from tocsin.event.instant import NS_PER_MS
 from tocsin.sim.faults.clock import MachineClock
 from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrash, PlannedCrashes
 from tocsin.sim.faults.disk import FaultyDisk
@@ -20,7 +21,7 @@ from tocsin.sim.network import Delivered, Network, Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.runtime import Cancelled, SimTask
 from tocsin.sim.services import Services
-from tocsin.sim.world import NS_PER_MS, Action, World
+from tocsin.sim.world import Action, World
 from tocsin.store.vfs import PowerCut
 
 CLOSING_MS = 500

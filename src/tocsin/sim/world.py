@@ -9,8 +9,8 @@ from itertools import count
 from random import Random
 from zlib import crc32
 
-NS_PER_MS = 1_000_000
-NS_PER_S = 1_000_000_000
+from tocsin.event.instant import NS_PER_MS, NS_PER_S
+
 BEGINNING_NS = 1_800_000_000 * NS_PER_S
 TRACE_LINES_KEPT = 30
 STEPS_MAX = 200_000  # twenty times what a long run takes: past it, something spins

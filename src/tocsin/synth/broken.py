@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_US, rfc3339
 from tocsin.event.stored import Stored
-from tocsin.monitor.times import NS_PER_US, shown
 
 WORKFLOW: Final = "broken"
 SOURCE: Final = "/engines/broken"
@@ -66,7 +66,7 @@ class BrokenRecords:
     def event(self, kind: str, received_us: int) -> tuple[Event, bytes | None]:
         """The event, and the bytes to put in place of its data if these are not UTF-8."""
         self._made += 1
-        event = _event(kind, self._made, shown(received_us * NS_PER_US))
+        event = _event(kind, self._made, rfc3339(received_us * NS_PER_US))
         if kind != NOT_UTF8 or event.data is None:
             return event, None
         raw = event.data.replace(b"step-1", b"\xff\xfe\xc3(")

@@ -13,9 +13,9 @@ import pyarrow as pa
 from tocsin.archive.facts import FACTS, FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_US
 from tocsin.event.stored import Stored
 from tocsin.monitor.fold import AHEAD_NS_MAX
-from tocsin.monitor.times import NS_PER_US
 from tocsin.synth import background, messages
 from tocsin.synth.messages import Context
 from tocsin.synth.rows import CONCEPTS, US_PER_MS, Col, Kind

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tocsin.event.event import Event
-from tocsin.monitor.times import NS_PER_US, shown
+from tocsin.event.instant import NS_PER_US, rfc3339
 from tocsin.ontology import built_in
 from tocsin.synth.rows import US_PER_MS
 from tocsin.synth.world import USERS, World
@@ -36,7 +36,7 @@ def version_events(world: World) -> list[VersionEvent]:
 
 def _events_of(world: World, workflow: int, number: int) -> Iterator[VersionEvent]:
     at_us = int(world.version_at_ms[workflow, number]) * US_PER_MS
-    time = shown(at_us * NS_PER_US)
+    time = rfc3339(at_us * NS_PER_US)
     name, (was, version) = (
         world.workflows[workflow],
         world.versions[workflow][number - 1 : number + 1],

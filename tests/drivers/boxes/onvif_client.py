@@ -7,10 +7,10 @@ from lxml import etree
 from drivers.boxes.box_process import ask, whole
 from schemas import validator
 from served import Served
+from tocsin.event.instant import xs_date_time_ns
 from tocsin.wire.onvif import events
 from tocsin.wire.soap.envelope import Envelope
 from tocsin.wire.soap.names import WSA2005, WSN13
-from tocsin.wire.soap.times import moment_ns
 
 
 def created_point(broker: Served, body: bytes) -> tuple[str, Envelope]:
@@ -37,7 +37,7 @@ def lease_s(answer: Envelope) -> float:
     for child in answer.content:
         name = etree.QName(child).localname
         if name in ("CurrentTime", "TerminationTime"):
-            moment = moment_ns(child.text or "")
+            moment = xs_date_time_ns(child.text or "")
             assert moment is not None
             times[name] = moment
     return (times["TerminationTime"] - times["CurrentTime"]) / 1e9

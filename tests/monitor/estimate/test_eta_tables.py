@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from monitor.estimate.estimate_runs import plan, run, snakemake_runs
+from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.estimate import Estimate, PastRun, Plan, Planned, RunProgress, estimate, learn
 from tocsin.monitor.evaluation.estimates import progress_at
 from tocsin.monitor.history.tables import CostModel, LearnedTables, StatsRow, WorkflowTables
-from tocsin.monitor.times import NS_PER_S
 
 DAY_NS = 86_400 * NS_PER_S
 NOW_NS = 20_000 * DAY_NS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NS_PER_S = 1_000_000_000
+from tocsin.event.instant import NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)

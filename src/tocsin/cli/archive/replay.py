@@ -27,12 +27,12 @@ from tocsin.errors.archive import ArchiveFileGone, BadArchiveFile
 from tocsin.event import stored
 from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import matches
+from tocsin.event.instant import NS_PER_S
 from tocsin.wire.cloudevents.write import structured
 
-NS_PER_S: Final = 1_000_000_000
 READ_ROWS: Final = 5_000
 SAVE_S: Final = 1.0  # between two writings of how far we came; what is sent twice is stored once
-NAP_S: Final = 0.5  # so that the bar moves and a key is heard while nothing is due
+NAP_S: Final = 0.5  # so that the bar moves and Ctrl-C works while nothing is due
 FAILURES_SHOWN_MAX: Final = 20
 _SPEED: Final = re.compile(r"(\d+(?:\.\d+)?)x?")
 _NUMBER: Final = re.compile(r"\s*[\d.]+\s*")
@@ -137,7 +137,7 @@ class Pace:
 
 
 class Place:
-    """How far a replay came, in a file; none if nobody named one."""
+    """How far a replay came, in a file, if one was named."""
 
     def __init__(self, path: str | None, archive: str) -> None:
         self._path = path
@@ -237,7 +237,7 @@ class Replay:
         return [(seq, each["source"], each["id"]) for seq, each in stored] == [ending]
 
     def cannot(self, error: TocsinError) -> None:
-        """Something cannot be published; ends everything unless told to keep going."""
+        """Something cannot be published; raises unless --keep-going."""
         if not self._keep_going:
             raise error
         self.failed += 1
@@ -292,7 +292,7 @@ def replay(
     gone_on = max(wanted.after, place.read())
     work = Replay(directory, replace(wanted, after=gone_on), keep_going=keep_going)
     with Connection(broker) as connection, Progress("events") as progress:
-        connection.request("GET", "/livez").value()  # nobody there at all is told at once
+        connection.request("GET", "/livez").value()  # no broker at the start is an error at once
         place.save(gone_on, at_once=True)  # and a file that cannot be written, before it is needed
         if work.is_of(connection):
             say(

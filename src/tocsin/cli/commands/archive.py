@@ -67,15 +67,15 @@ def _add_replay(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.cli.archive.place import find_archive
+    from tocsin.cli.archive.location import find_archive
 
     directory = find_archive(arguments.directory)
     if arguments.action == "ls":
-        from tocsin.cli.archive.shown import show_archive
+        from tocsin.cli.archive.listing import show_archive
 
         return show_archive(directory, files=arguments.files, as_json=arguments.json)
     if arguments.action == "verify":
-        from tocsin.cli.archive.shown import verify_archive
+        from tocsin.cli.archive.listing import verify_archive
 
         return verify_archive(directory, as_json=arguments.json)
     return _replay(directory, arguments)

@@ -27,8 +27,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.cli.doctor import broker, store
-    from tocsin.cli.pipeline import findings as pipeline
+    from tocsin.cli.doctor import broker, pipeline, store
     from tocsin.cli.rest import Rest
     from tocsin.errors import CannotReachBroker, TocsinError
 

@@ -128,9 +128,9 @@ def _events_text(entry: EntryInfo) -> str:
 def _left(expires: str | None, now_s: float) -> str:
     """How long a lease still holds."""
     from tocsin.cli.durations import brief
-    from tocsin.wire.api.times import NS_PER_S, moment_ns
+    from tocsin.event.instant import NS_PER_S, rfc3339_ns
 
-    moment = None if expires is None else moment_ns(expires)
+    moment = None if expires is None else rfc3339_ns(expires)
     return "never" if moment is None else brief(max(0.0, moment / NS_PER_S - now_s))
 
 

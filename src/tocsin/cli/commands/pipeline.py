@@ -121,13 +121,13 @@ def _add_show(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.cli.pipeline import asking
+    from tocsin.cli.pipeline import actions
 
-    actions = {
-        "run": asking.run,
-        "stream": asking.stream,
-        "show": asking.show,
-        "quality": asking.quality,
-        "report": asking.report,
+    functions = {
+        "run": actions.run,
+        "stream": actions.stream,
+        "show": actions.show,
+        "quality": actions.quality,
+        "report": actions.report,
     }
-    return actions[arguments.action](arguments)
+    return functions[arguments.action](arguments)

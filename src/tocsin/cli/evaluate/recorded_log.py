@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tocsin.errors import BadRunsFile
+from tocsin.event.instant import NS_PER_S, seconds_between
 from tocsin.integrations.snakemake.recorded_log import sent_by_plugin
 from tocsin.monitor.estimate.inputs import (
     Growth,
@@ -27,7 +28,6 @@ from tocsin.monitor.estimate.types import PastRun, RunProgress
 from tocsin.monitor.evaluation.estimates import Case
 from tocsin.monitor.fold import ConceptRules, Row, RunMessage, latest, merge_into, parse_message
 from tocsin.monitor.states import run_started_ns, run_state
-from tocsin.monitor.times import NS_PER_S, seconds_between
 from tocsin.ontology import built_in
 
 APPLICATION = "snakemake"

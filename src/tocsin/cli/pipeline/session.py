@@ -34,7 +34,7 @@ def session_for(arguments: Namespace, job: Job) -> SparkSession:
 
 
 def _given(settings: Iterable[str]) -> dict[str, str]:
-    """What was said with --conf. Raises BadPipelineOption."""
+    """The settings of --conf. Raises BadPipelineOption."""
     found: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -49,7 +49,7 @@ def _given(settings: Iterable[str]) -> dict[str, str]:
 
 
 def started(arguments: Namespace, purpose: Purpose, extra: Mapping[str, str]) -> SparkSession:
-    """A session with these settings; what was said with --conf wins."""
+    """A session with these settings; those of --conf win."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

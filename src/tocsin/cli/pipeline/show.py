@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from tocsin.cli.format import lasting, percent, size
-from tocsin.cli.pipeline.where import Where
+from tocsin.cli.pipeline.row_filter import Where
 from tocsin.cli.render import say, show_json
 from tocsin.cli.wf.tables import (
     INDENT,
@@ -201,7 +201,7 @@ def _plain(value: object) -> object:
 def _print(table: str, rows: pa.Table, *, is_chosen: bool) -> None:
     names = rows.column_names
     kinds = [TABLES[table].field(name).type for name in names]
-    listed = [[_words(name, row[name]) for name in names] for row in rows.to_pylist()]
+    listed = [[_text(name, row[name]) for name in names] for row in rows.to_pylist()]
     width = screen_width()
     fitting = len(names) if is_chosen else _fitting(names, listed, width)
     right = frozenset(
@@ -233,7 +233,7 @@ def _fitting(names: Sequence[str], listed: list[list[str | None]], width: int) -
     return len(names)
 
 
-def _words(name: str, value: Any) -> str | None:
+def _text(name: str, value: Any) -> str | None:
     """A value for a person: durations, sizes and shares in their units."""
     if value is None:
         return None
@@ -266,5 +266,5 @@ def _number(name: str, value: float) -> str:
 
 def _item(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(str(_words(name, each) or "-") for name, each in value.items())
+        return " ".join(str(_text(name, each) or "-") for name, each in value.items())
     return str(value)

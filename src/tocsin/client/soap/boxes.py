@@ -11,12 +11,12 @@ from tocsin.client.soap.asking import Ask, Caller, answered, nonsense
 from tocsin.client.soap.message import Ended, Message
 from tocsin.client.soap.notifications import kept_messages, messages
 from tocsin.errors import SoapRefused
+from tocsin.event.instant import NS_PER_S, xs_duration
 from tocsin.wire.msgbox import read as msgbox_read
 from tocsin.wire.msgbox import write as msgbox
 from tocsin.wire.pullpoint import operations as pullpoint
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.names import WSA2005
-from tocsin.wire.soap.times import NS_PER_S, duration
 from tocsin.wire.wse import messages as wse
 from tocsin.wire.wse.read import read as read_eventing
 from tocsin.wire.wse.write import action as eventing_action
@@ -122,7 +122,7 @@ class Enumerated:
         self._context = context
 
     def pull(self, count: int, wait_s: float) -> Pulled:
-        waits = duration(int(wait_s * NS_PER_S))
+        waits = xs_duration(int(wait_s * NS_PER_S))
         asked = wse.Pull(self._context, elements_max=count, time_max=waits)
         ask = Ask(eventing_action(asked), write_eventing(asked), repeatable=True)
         try:

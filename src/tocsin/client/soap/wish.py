@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import Final
 
 from tocsin.client.soap.subscription import Expires
+from tocsin.event.instant import NS_PER_S, xs_duration, xs_duration_ns
 from tocsin.wire.soap.addressing import EndpointReference
-from tocsin.wire.soap.times import NS_PER_S, duration, duration_ns, read_expiry
+from tocsin.wire.soap.expiry import read_expiry
 from tocsin.wire.wse.messages import Expression
 
 LEASE: Final = "PT1H"
@@ -41,7 +42,7 @@ def written(expires: Expires) -> str | None:
     if isinstance(expires, timedelta):
         expires = expires.total_seconds()
     if isinstance(expires, (int, float)):
-        return duration(int(expires * NS_PER_S))
+        return xs_duration(int(expires * NS_PER_S))
     return expires
 
 
@@ -56,5 +57,5 @@ def lease_s(granted: str | None, asked: str | None, now_ns: int) -> float | None
         return (told.expires_ns - now_ns) / NS_PER_S
     if told is None or asked is None:
         return None
-    length_ns = duration_ns(asked)
+    length_ns = xs_duration_ns(asked)
     return length_ns / NS_PER_S if length_ns is not None and length_ns > 0 else None

@@ -31,9 +31,9 @@ from tocsin.client.outgoing import new_id
 from tocsin.client.tracking.log_once import LogOnce
 from tocsin.client.tracking.profile_filter import ProfileFilter
 from tocsin.client.tracking.profile_watch import ProfileWatch
-from tocsin.client.tracking.run import time_text
 from tocsin.client.tracking.sender import Sender
 from tocsin.client.tracking.spool import BATCH_MESSAGES_MAX, Spool
+from tocsin.event.instant import rfc3339
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message
 
@@ -314,7 +314,7 @@ class Outbox:
 def _with_time(at_ns: int, message: Message) -> Message:
     if message.time is not None:
         return message
-    return msgspec.structs.replace(message, time=time_text(at_ns))
+    return msgspec.structs.replace(message, time=rfc3339(at_ns))
 
 
 def _close(outbox: ReferenceType[Outbox]) -> None:

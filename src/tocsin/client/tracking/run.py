@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from tocsin.event.instant import rfc3339
 from tocsin.wire.blackboard.messages import Message
 
 TEXT_CHARS_MAX = 4_096
 PLAN_TASKS_MAX = 2_000  # in one message
-NS_PER_MS = 1_000_000
 
 Pairs = dict[str, str]
 Value = str | int | float | bool | None
-
-
-@lru_cache(maxsize=64)
-def _second_text(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-
-
-def time_text(at_ns: int) -> str:
-    """A moment by this machine's clock, given in nanoseconds since 1970."""
-    second, rest_ms = divmod(at_ns // NS_PER_MS, 1_000)
-    return f"{_second_text(second)}.{rest_ms:03}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +71,7 @@ def workflow_message(
     run: Run, concept: str, at_ns: int, *, number: str = "", whole: bool = False, pairs: Pairs
 ) -> Message:
     """An event of the whole run; `number` sets apart what may happen more than once."""
-    moment = time_text(at_ns)
+    moment = rfc3339(at_ns)
     about = run.whole if whole else run.brief
     identifier = f"{run.key}//{concept}" + (f"/{number}" if number else "")
     return Message({concept: moment, **about, **pairs}, id=identifier, time=moment)
@@ -94,7 +81,7 @@ def activity_message(
     run: Run, step: Step, events: Mapping[str, int], *, number: str = "", pairs: Pairs
 ) -> Message:
     """Events of an activity, each with its moment; the first is what the message is about."""
-    all_pairs: Pairs = {concept: time_text(at_ns) for concept, at_ns in events.items()}
+    all_pairs: Pairs = {concept: rfc3339(at_ns) for concept, at_ns in events.items()}
     lead, moment = next(iter(all_pairs.items()))
     all_pairs.update(run.brief)
     all_pairs["ActivityId"] = step.activity_id
@@ -112,7 +99,7 @@ def sample_message(
     run: Run, step: Step | None, at_ns: int, *, number: str, event: str = "", pairs: Pairs
 ) -> Message:
     """Values of resources at a moment, with the event that asked for them, if one did."""
-    moment = time_text(at_ns)
+    moment = rfc3339(at_ns)
     all_pairs: Pairs = {event or "EventTime": moment, **run.brief}
     who = ""
     if step is not None:

@@ -15,11 +15,11 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.filter_format import format_filter
+from tocsin.event.instant import NS_PER_US
 from tocsin.event.subscription import BLACKBOARD, Kind, Subscription
 from tocsin.services.directory.directory import Directory
 from tocsin.wire.directory.listing import Wanted
 
-NS_PER_US: Final = 1_000
 LOOKED_AT_MAX: Final = 50_000  # subscriptions, oldest first: half a second of work in a minute
 SLICE: Final = 500  # of them before others get a turn
 WAITING_MAX: Final = 10_000  # rows of one kind that wait for the filling process; then oldest go

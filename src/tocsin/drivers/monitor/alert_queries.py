@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.estimate_queries import EstimateQueries
 from tocsin.drivers.monitor.index import RunIndex
+from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.alerts.policy import AlertPolicy, CompletedRuns, Expectation
 from tocsin.monitor.alerts.scanner import RunningAttempt, RunUnderWay
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.times import NS_PER_S
 from tocsin.monitor.views import RunFacts
 
 if TYPE_CHECKING:  # with numpy

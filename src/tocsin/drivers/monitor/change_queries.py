@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.index import Page, RunIndex, event_record
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.comparison import changed_files, differences, differing, type_compared
 from tocsin.monitor.records import RunRecord
-from tocsin.monitor.times import shown
 from tocsin.monitor.views import activity_record, run_record, whole_run
 
 CHAIN_MAX: Final = 100  # versions between two runs
@@ -191,7 +191,7 @@ def _version_shown(
         "version": version,
         "previous": previous or None,
         "previous_workflow": fork_of or None,
-        "time": shown(at_ns),
+        "time": rfc3339(at_ns),
         "seq": seq,
         "changes": changes,
         "pairs": decode_message(message)[1],

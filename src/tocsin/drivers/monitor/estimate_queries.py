@@ -12,13 +12,13 @@ from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.index import TASKS_MAX, RunIndex
 from tocsin.drivers.monitor.tables import tables_view
 from tocsin.errors import NothingToEstimate
+from tocsin.event.instant import seconds_between
 from tocsin.monitor.alerts.policy import RUN_TASKS_MAX, Expectation
 from tocsin.monitor.estimate_views import began_ns, ended_view, estimate_by_pace, estimate_view
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.history.tables import TablesStatus, WorkflowTables
 from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.states import began_again, run_started_ns
-from tocsin.monitor.times import seconds_between
 from tocsin.monitor.views import state_at
 from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.index import RunIndex
 from tocsin.drivers.monitor.tables import tables_view
+from tocsin.event.instant import rfc3339_or_none
 from tocsin.monitor.history.summary import HistoryPart, HistoryRecord, summary
 from tocsin.monitor.history.tables import LearnedTables, StatsRow, TablesStatus
 from tocsin.monitor.records import ActivityRecord
-from tocsin.monitor.times import shown_or_none
 from tocsin.monitor.views import activity_record
 
 HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
@@ -216,6 +216,6 @@ def _part(since: HistoryRecord, ended: Sequence[_Ended]) -> HistoryPart:
         since.p50_s,
         since.p90_s,
         since.p99_s,
-        shown_or_none(min(times, default=None)),
-        shown_or_none(max(times, default=None)),
+        rfc3339_or_none(min(times, default=None)),
+        rfc3339_or_none(max(times, default=None)),
     )

@@ -16,9 +16,9 @@ from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.fold import Row
 from tocsin.monitor.records import EventRecord
-from tocsin.monitor.times import shown
 from tocsin.monitor.views import RunFacts
 
 if TYPE_CHECKING:  # with numpy: imported by whoever is first asked for an estimate
@@ -119,7 +119,7 @@ class RunIndex:
 
 def event_record(seq: int, at_ns: int, received_ns: int, message: bytes) -> EventRecord:
     time, pairs = decode_message(message)
-    return EventRecord(seq, time or shown(at_ns), shown(received_ns), pairs)
+    return EventRecord(seq, time or rfc3339(at_ns), rfc3339(received_ns), pairs)
 
 
 def no_such_run(run_id: str) -> NoSuchRun:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, overload
 
 from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import TooLarge
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.records import ActivityRecord
-from tocsin.monitor.times import shown
 
 if TYPE_CHECKING:  # imported when somebody asks: a broker starts sooner without
     from tocsin.monitor.provenance import RunView
@@ -65,12 +65,12 @@ def provenance(queries: Queries, run_id: str, now_ns: int, form: str) -> bytes:
             remedy=f"Read them page by page: GET /runs/{run_id[:80]}/activities.",
         )
     versions = tuple(
-        WorkflowVersion(run.workflow, version, previous or None, fork_of, shown(at_ns))
+        WorkflowVersion(run.workflow, version, previous or None, fork_of, rfc3339(at_ns))
         for version, previous, fork_of, at_ns in queries.changes.lineage(run.workflow)
     )
     # Read once: they are gone through many times, and must not change meanwhile.
     activities = tuple(Pages(queries, run_id, now_ns, known))
-    view = RunView(run, activities, versions, shown(now_ns))
+    view = RunView(run, activities, versions, rfc3339(now_ns))
     return _writer(form)(view)
 
 

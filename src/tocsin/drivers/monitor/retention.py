@@ -15,7 +15,7 @@ import apsw
 
 from tocsin.drivers.monitor.file_index import remove_files
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.monitor.times import NS_PER_S
+from tocsin.event.instant import NS_PER_S
 
 ROWS_AT_ONCE: Final = 5_000  # so that what is heard meanwhile waits for some 0.1 s
 RUNS_AT_ONCE: Final = 500

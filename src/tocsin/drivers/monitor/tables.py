@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 from tocsin.broker.effects import Level
 from tocsin.errors import TocsinError
 from tocsin.errors.pipeline import NoTables
+from tocsin.event.instant import NS_PER_S, NS_PER_US, rfc3339, rfc3339_or_none
 from tocsin.monitor.history.tables import Bin, CostModel, Key, LearnedTables, StatsRow, TablesStatus
-from tocsin.monitor.times import NS_PER_S, NS_PER_US, shown, shown_or_none
 from tocsin.wire.api.history_views import LearnedInfo
 
 if TYPE_CHECKING:  # pyarrow takes 0.1 s and 40 MB: not before there are tables
@@ -307,11 +307,11 @@ def tables_view(
     age_s = None if learned is None else round(learned.age_s(now_ns), 1)
     return LearnedInfo(
         version=None if learned is None else learned.version,
-        made=None if learned is None else shown(learned.made_ns),
+        made=None if learned is None else rfc3339(learned.made_ns),
         age_s=age_s,
         through=None if learned is None else learned.through,
-        since=None if learned is None else shown_or_none(learned.since_ns),
-        until=None if learned is None else shown_or_none(learned.until_ns),
+        since=None if learned is None else rfc3339_or_none(learned.since_ns),
+        until=None if learned is None else rfc3339_or_none(learned.until_ns),
         old=age_s is not None and age_s > old_s,
         attempts=attempts,
         other_versions=list(other_versions),

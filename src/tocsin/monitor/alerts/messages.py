@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.monitor.times import seconds_between, shown
+from tocsin.event.instant import rfc3339, seconds_between
 
 SOURCE: Final = "/tocsin/monitor"
 """Whose messages these are. They change no state, and no run looks alive because of them."""
@@ -45,9 +45,9 @@ class Straggler:
         found = {"RunId": self.run, "WorkflowName": self.workflow}
         if self.activity:
             found |= {"ActivityId": self.activity, "ActivityType": self.type}
-            found |= {"Attempt": str(self.attempt), OF_ACTIVITY: shown(now_ns)}
+            found |= {"Attempt": str(self.attempt), OF_ACTIVITY: rfc3339(now_ns)}
         else:
-            found[OF_RUN] = shown(now_ns)
+            found[OF_RUN] = rfc3339(now_ns)
         return {**found, "EventData": msgspec.json.encode(self._data()).decode()}
 
     def _data(self) -> Mapping[str, Any]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tocsin.event.instant import seconds_between
 from tocsin.monitor.alerts.messages import Straggler, under_way_s
 from tocsin.monitor.alerts.policy import AlertPolicy, RunHistory, slow_activity
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.states import attempt_times
-from tocsin.monitor.times import seconds_between
 from tocsin.monitor.views import RunFacts
 
 if TYPE_CHECKING:

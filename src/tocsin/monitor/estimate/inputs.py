@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from statistics import median_high
 from typing import Final
 
+from tocsin.event.instant import seconds_between
 from tocsin.monitor.estimate.types import Done, PastRun, Plan, Planned, RunProgress
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.hints import TaskSpan
 from tocsin.monitor.records import DONE_ACTIVITY, ENDED_ACTIVITY
 from tocsin.monitor.states import AttemptTimes, attempt_times, in_run
-from tocsin.monitor.times import seconds_between
 from tocsin.monitor.views import inherited, planned_counts, planned_total
 
 CORES_MAX: Final = 1_000_000

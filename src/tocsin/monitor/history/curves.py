@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tocsin.event.instant import rfc3339_or_none
 from tocsin.monitor.history.summary import HistoryPart, edges_between
 from tocsin.monitor.history.tables import StatsRow
-from tocsin.monitor.times import shown_or_none
 
 Floats = NDArray[np.float64]
 
@@ -138,6 +138,6 @@ def part_of_rows(rows: Sequence[StatsRow], whole: Whole) -> HistoryPart:
         whole.p50_s,
         whole.p90_s,
         whole.p99_s,
-        shown_or_none(min(first, default=None)),
-        shown_or_none(max(last, default=None)),
+        rfc3339_or_none(min(first, default=None)),
+        rfc3339_or_none(max(last, default=None)),
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tocsin.monitor.times import NS_PER_S
+from tocsin.event.instant import NS_PER_S
 
 Key = tuple[str, str]
 """A workflow, and an activity of it."""

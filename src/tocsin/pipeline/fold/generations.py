@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tocsin.event.instant import NS_PER_US
 from tocsin.monitor.fold import ConceptRules
 from tocsin.monitor.generations import MARK, Boundary, Generations
-from tocsin.monitor.times import NS_PER_US
 from tocsin.ontology import built_in
 from tocsin.pipeline.fold.rules import AHEAD_US, is_run_message
 from tocsin.pipeline.spark.parquet import read

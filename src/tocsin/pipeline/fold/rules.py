@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from tocsin.archive.facts import MEMBERS
 from tocsin.archive.record import SCHEMA
+from tocsin.event.instant import NS_PER_US
 from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
 from tocsin.monitor.rules import (
@@ -35,7 +36,6 @@ from tocsin.monitor.rules import (
     Merge,
     StateRule,
 )
-from tocsin.monitor.times import NS_PER_US
 from tocsin.monitor.values import BYTES_MAX, BYTES_MAX_OF, ITEMS_MAX
 from tocsin.ontology import built_in
 from tocsin.tables.schemas import USE

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructField, StructType
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import SCHEMA, to_batch
 from tocsin.errors.root import TocsinError
+from tocsin.event.instant import NS_PER_US
 from tocsin.event.stored import Stored
 from tocsin.ontology import in_use
 from tocsin.pipeline.fold.clean import set_aside
@@ -32,7 +33,6 @@ OFFSET: Final = "kafka_offset"
 REFUSED: Final = "refused"
 # A topic's own limit decides what is in it. This one keeps a worker's memory within bounds.
 LIMITS: Final = Limits(event_bytes_max=64 << 20)
-NS_PER_US: Final = 1_000
 
 BESIDE: Final = pa.schema(
     [

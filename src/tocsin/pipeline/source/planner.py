@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 from tocsin.archive.catalog import Catalog
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveFileNotRead
+from tocsin.event.instant import NS_PER_MS
 from tocsin.pipeline.source.directory import Directory, Known, directory_of
 from tocsin.pipeline.source.file_checks import File, FileChecks
 from tocsin.pipeline.source.options import Options
@@ -30,7 +31,6 @@ from tocsin.pipeline.source.stream_range import begin, must_be_those_read_before
 from tocsin.pipeline.source.user_schema import asked_for
 
 ARCHIVES_MAX: Final = 32  # whose files are remembered; of any other they are listed anew
-NS_PER_MS: Final = 1_000_000
 
 Answer = dict[str, Any]
 _log: Final = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
+from tocsin.event.instant import rfc3339
 from tocsin.monitor.alerts.messages import SOURCE
 from tocsin.monitor.alerts.scanner import AlertKey, AlertScanner, FoundAlert
-from tocsin.monitor.times import shown
 from tocsin.ontology import Vocabulary
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
@@ -124,6 +124,6 @@ class AlertPublisher:
     def _event(self, found: FoundAlert, now_ns: int) -> Event:
         straggler = found.straggler
         message = Message(
-            straggler.pairs(now_ns), id=straggler.id, source=SOURCE, time=shown(now_ns)
+            straggler.pairs(now_ns), id=straggler.id, source=SOURCE, time=rfc3339(now_ns)
         )
         return to_event(message, id=straggler.id, source=SOURCE, vocabulary=self._vocabulary)

@@ -14,11 +14,11 @@ from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.instant import NS_PER_S
 from tocsin.services.brokered import upstream_client
 from tocsin.services.brokered.registrations import Registrations
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.wire.soap.fault import SoapFault
-from tocsin.wire.soap.times import NS_PER_S
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn_brokered.registration import Registration, topic_filter
 from tocsin.wire.wsn_brokered.upstream import (

@@ -11,6 +11,7 @@ from lxml import etree
 
 from tocsin.broker.runtime import Runtime, new_uuid
 from tocsin.errors import BadXml, PeerFailed, TocsinError
+from tocsin.event.instant import NS_PER_S, rfc3339, xs_duration
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.wire.soap.addressing import (
     EndpointReference,
@@ -27,7 +28,6 @@ from tocsin.wire.soap.envelope import (
     write_envelope,
 )
 from tocsin.wire.soap.fault import SoapFault
-from tocsin.wire.soap.times import NS_PER_S, date_time, duration
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.read import read
 from tocsin.wire.wsn.write import wording_of, write
@@ -127,7 +127,7 @@ def _request(step: Step, spec: str, now_ns: int) -> say.Request:
 
 def _termination(spec: str, now_ns: int) -> str:
     """1.3 knows durations, which mean the same by every clock."""
-    return duration(_LEASE_NS) if spec == "wsn13" else date_time(now_ns + _LEASE_NS)
+    return xs_duration(_LEASE_NS) if spec == "wsn13" else rfc3339(now_ns + _LEASE_NS)
 
 
 def _lease_ns(

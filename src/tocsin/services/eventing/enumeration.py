@@ -12,6 +12,7 @@ from typing import Final
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import NoSuchBox, TocsinError
+from tocsin.event.instant import NS_PER_S, xs_duration_ns
 from tocsin.event.stored import Stored
 from tocsin.services.mailbox.box_reader import BoxReader
 from tocsin.services.soap.call import Handlers, Reply, Request
@@ -19,7 +20,6 @@ from tocsin.services.soap.receipt import Receipt
 from tocsin.wire.soap.addressing import header_text
 from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import WSEN, WSMAN
-from tocsin.wire.soap.times import NS_PER_S, duration_ns
 from tocsin.wire.wse.faults import enumeration_fault, timed_out
 from tocsin.wire.wse.messages import Pull, PullResponse
 from tocsin.wire.wse.read import read_pull, read_release
@@ -95,7 +95,7 @@ class Enumeration:
 def _wait_ns(request: Request, asked: Pull) -> int:
     """As long as the puller says, in the message or for operations in general."""
     for text in (asked.time_max, header_text(request.envelope, WSMAN, "OperationTimeout")):
-        length_ns = None if text is None else duration_ns(text)
+        length_ns = None if text is None else xs_duration_ns(text)
         if length_ns is not None:
             return max(0, length_ns)
     return WAIT_NS_DEFAULT

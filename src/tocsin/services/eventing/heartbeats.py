@@ -12,10 +12,10 @@ from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks, Timer, new_uuid
 from tocsin.errors import NoSuchSubscription, TocsinError
+from tocsin.event.instant import NS_PER_S, xs_duration_ns
 from tocsin.event.subscription import SoapTerms, State, Subscription
 from tocsin.wire.soap.delivery import face, message
 from tocsin.wire.soap.envelope import http_headers
-from tocsin.wire.soap.times import NS_PER_S, duration_ns
 from tocsin.wire.wse.deliver import heartbeat
 from tocsin.wire.wse.faults import invalid_message, unsupported_feature
 from tocsin.wire.wse.messages import Subscribe
@@ -46,7 +46,7 @@ class Heartbeats:
             return None
         if form == "pull":
             raise unsupported_feature("Heartbeats", "a subscription that pulls gets no heartbeats")
-        length_ns = duration_ns(asked.heartbeats)
+        length_ns = xs_duration_ns(asked.heartbeats)
         if length_ns is None or length_ns <= 0:
             raise invalid_message(asked.spec, f"{asked.heartbeats[:80]!r} is not a duration")
         if length_ns < INTERVAL_S_MIN * NS_PER_S:

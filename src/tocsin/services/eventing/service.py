@@ -10,6 +10,7 @@ from tocsin.broker.delivery.address import SOAP_TCP, scheme_of
 from tocsin.broker.registry import Change
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.instant import LATEST_NS
 from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription
 from tocsin.services.eventing.enumeration import Enumeration
 from tocsin.services.eventing.heartbeats import Heartbeats
@@ -20,8 +21,8 @@ from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.paths import place_of
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
 from tocsin.wire.soap.envelope import split
+from tocsin.wire.soap.expiry import write_expiry
 from tocsin.wire.soap.names import SPEC_OF, USUAL_WSA, WSE04, WSE11
-from tocsin.wire.soap.times import EXPIRES_NS_MAX, write_expiry
 from tocsin.wire.soap.topics import topic_filters
 from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.expiry import granted
@@ -207,7 +208,7 @@ class EventingService:
         expires_ns = subscription.expires_ns
         if expires_ns is None and spec == "wse04":
             return _reply(GetStatusResponse(spec))
-        end_ns = EXPIRES_NS_MAX if expires_ns is None else expires_ns
+        end_ns = LATEST_NS if expires_ns is None else expires_ns
         kind = _kind(subscription)
         return _reply(GetStatusResponse(spec, write_expiry(end_ns, self._runtime.now_ns(), kind)))
 

@@ -22,13 +22,13 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchBox, TooLarge, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Config, Kind, Subscription
 from tocsin.services.mailbox.box_reader import BoxReader, Taken
 from tocsin.wire.msgbox.content import BoxMessage, box_event, box_filters, token_of
 
 # A lease is written down again when a hundredth of it has passed: not with every take.
 LEASE_GRAINS: Final = 100
-NS_PER_S: Final = 1_000_000_000
 START: Final = internal("mailbox")
 
 

@@ -18,6 +18,7 @@ from tocsin.broker.boxes import PULL_EVENTS_MAX
 from tocsin.broker.registry import Change
 from tocsin.errors import NoSuchBox, TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
+from tocsin.event.instant import LATEST_NS, NS_PER_S
 from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription
 from tocsin.services.mailbox.box_reader import BoxReader
 from tocsin.services.notification.properties import producer_properties
@@ -27,7 +28,6 @@ from tocsin.wire.msgbox.content import dropped_header
 from tocsin.wire.onvif import device, events
 from tocsin.wire.pullpoint.notifications import event_message
 from tocsin.wire.soap.names import ONVIF_DEVICE, ONVIF_EVENTS, USUAL_WSA
-from tocsin.wire.soap.times import EXPIRES_NS_MAX, NS_PER_S
 from tocsin.wire.wsn.deliver import subscription_reference
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.filters import filters_of
@@ -115,7 +115,7 @@ class OnvifService:
         body = events.pulled(
             [event_message(stored.event) for stored in taken.messages],
             self._runtime.now_ns(),
-            EXPIRES_NS_MAX if ends_ns is None else ends_ns,
+            LATEST_NS if ends_ns is None else ends_ns,
         )
         headers = dropped_header(taken.dropped)
         return Reply(
@@ -128,7 +128,7 @@ class OnvifService:
         until_ns = self._runtime.now_ns() + wait_ns + self._leases.get(box.id, LEASE_NS_DEFAULT)
         if box.expires_ns is None or box.expires_ns >= until_ns:
             return
-        change = Change(expires_ns=min(until_ns, EXPIRES_NS_MAX))
+        change = Change(expires_ns=min(until_ns, LATEST_NS))
         await self._port.change(request.session, box.id, change)
 
     async def seek(self, request: Request) -> Reply:

@@ -16,6 +16,7 @@ from tocsin.access.decision import Action
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks, Timer, new_uuid
 from tocsin.errors import ShuttingDown, TocsinError, TooMuchKept
+from tocsin.event.instant import NS_PER_S
 from tocsin.services.reliable_messaging.ack_sender import AckSender
 from tocsin.services.reliable_messaging.messages import content_of, identified, outcome_of, reply_of
 from tocsin.services.reliable_messaging.sequences import (
@@ -48,7 +49,6 @@ from tocsin.wire.wsrm.messages import (
 from tocsin.wire.wsrm.read import NOTHING, read_blocks
 from tocsin.wire.wsrm.write import write_acknowledgement
 
-NS_PER_S: Final = 1_000_000_000
 LEASE_NS_MAX: Final = 7 * 86_400 * NS_PER_S
 IDLE_NS_MAX: Final = 3_600 * NS_PER_S  # a publisher that was silent so long begins a new sequence
 SWEEP_S: Final = 5.0

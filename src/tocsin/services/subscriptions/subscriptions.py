@@ -16,6 +16,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import BadSubscription, BadToken, NoSuchSubscription
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Kind, State, Subscription
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.subscription_request import (
@@ -35,7 +36,6 @@ SORTS: Final = ("created", "behind")
 PULL_MAX: Final = 1_000
 PULL_DEFAULT: Final = 100
 WAIT_S_MAX: Final = 60.0
-NS_PER_S: Final = 1_000_000_000
 
 
 class Page(msgspec.Struct, frozen=True):

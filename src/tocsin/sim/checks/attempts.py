@@ -13,8 +13,9 @@ from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, from_record
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, judge
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit, Push
+from tocsin.event.instant import NS_PER_S
 from tocsin.sim.checks.subscription import SubscriptionRecord
-from tocsin.sim.world import NS_PER_S, Violation, World
+from tocsin.sim.world import Violation, World
 
 LEASE_SLACK_NS = 5 * NS_PER_S  # clocks of machines are at most so wrong
 

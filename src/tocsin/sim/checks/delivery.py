@@ -10,6 +10,7 @@ from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Ended, Push
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, State, Subscription
 from tocsin.sim.checks.attempts import AttemptCheck
@@ -17,7 +18,7 @@ from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord, Uncertain, may_drop
 from tocsin.sim.faults.clock import MachineClock
 from tocsin.sim.workload import want_of
-from tocsin.sim.world import NS_PER_MS, Violation, World
+from tocsin.sim.world import Violation, World
 
 EXPIRY_SLACK_NS = NS_PER_MS  # a turn of the loop may stand between a timer and what it does
 DOUBT_SLACK_NS = 10 * NS_PER_MS  # leases stay while the clock is in doubt, and end soon after

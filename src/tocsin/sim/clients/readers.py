@@ -5,12 +5,13 @@ from __future__ import annotations
 from tocsin.access.session import anonymous
 from tocsin.broker.effects import Pulled
 from tocsin.errors import NoSuchBox, TocsinError
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.machine import Machine
 from tocsin.sim.runtime import SimTask
 from tocsin.sim.workload import Want, wants
-from tocsin.sim.world import NS_PER_MS, Action, Violation
+from tocsin.sim.world import Action, Violation
 
 SESSION = anonymous("http")
 PULL_WAIT_MS_MAX = 60

@@ -11,13 +11,13 @@ import msgspec
 from tocsin.access.session import anonymous
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.registry import Change
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.clients.readers import Puller
 from tocsin.sim.machine import Machine
 from tocsin.sim.services import Services
 from tocsin.sim.workload import POOL
-from tocsin.sim.world import NS_PER_MS
 
 SESSION = anonymous("http")
 BEGIN_MS_MAX = 30

@@ -6,7 +6,8 @@ from random import Random
 from typing import Final
 
 from tocsin.broker.broker import Broker
-from tocsin.sim.world import NS_PER_S, World
+from tocsin.event.instant import NS_PER_S
+from tocsin.sim.world import World
 
 JUMPING: Final = 0.3  # the share of machines whose clock jumps
 AT_A_READ: Final = 0.1  # the chance of a jump whenever it is read

@@ -9,10 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
+from tocsin.event.instant import iso_duration_ns, rfc3339_ns
 from tocsin.event.subscription import BLACKBOARD, Config, State
 from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api import members
-from tocsin.wire.api.times import duration_ns, moment_ns
 from tocsin.wire.cloudevents.webhook import parse_secret
 
 PROTOCOLS = ("HTTP", "http", "GMA", "gma")
@@ -213,7 +213,7 @@ def _start(value: object) -> Start:
         return None
     if type(value) is int and 0 <= value < 2**63:
         return AfterSeq(value)
-    moment = moment_ns(value) if isinstance(value, str) else None
+    moment = rfc3339_ns(value) if isinstance(value, str) else None
     if moment is None:
         members.refuse(
             "config.from",
@@ -228,8 +228,8 @@ def _expires_ns(value: object, now_ns: int) -> int | None:
     if value is None:
         return None
     written = members.text("expires", value, most=64)
-    lease_ns = duration_ns(written)
-    expires = moment_ns(written) if lease_ns is None else now_ns + lease_ns
+    lease_ns = iso_duration_ns(written)
+    expires = rfc3339_ns(written) if lease_ns is None else now_ns + lease_ns
     if expires is None or not now_ns < expires < 2**63:
         members.refuse(
             "expires",

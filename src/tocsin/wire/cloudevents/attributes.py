@@ -11,6 +11,7 @@ from math import isfinite
 
 from tocsin.errors import BadEvent, TooLarge
 from tocsin.event.event import Event, context, is_json
+from tocsin.event.instant import is_date
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents import typed
@@ -43,7 +44,6 @@ _WITHIN_MINUTE = re.compile(
 )
 _MINUTE_CHARS = len("2024-05-01T12:00")
 _WHOLE_SECONDS = frozenset(f":{second:02}Z" for second in range(61))
-_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def refused(name: str, value: object, problem: str, remedy: str) -> BadEvent:
@@ -252,11 +252,7 @@ def is_time(text: str) -> bool:
 def _is_minute(text: str) -> bool:
     if _MINUTE.fullmatch(text) is None:
         return False
-    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
-    if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
-        return False
-    is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return month != 2 or day <= 28 or is_leap_year
+    return is_date(int(text[:4]), int(text[5:7]), int(text[8:10]))
 
 
 @lru_cache(maxsize=_CACHED_TYPES_MAX)

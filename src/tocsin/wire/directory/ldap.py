@@ -15,8 +15,8 @@ from typing import Final, Literal, get_args
 
 from tocsin.event.event import Value
 from tocsin.event.filter_eval import canonical_text
+from tocsin.event.instant import NS_PER_S, rfc3339
 from tocsin.event.value import Quantity
-from tocsin.wire.api.times import NS_PER_S, rfc3339
 from tocsin.wire.directory.distinguished import SUFFIX_CLASSES, Part, Suffix, joined
 from tocsin.wire.directory.entry import KINDS, Entry
 from tocsin.wire.directory.ldif import VERSION, record

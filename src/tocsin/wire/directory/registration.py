@@ -8,10 +8,10 @@ from typing import Final, cast
 
 from tocsin.errors import BadRegistration, BadSubscription
 from tocsin.event.event import Value
+from tocsin.event.instant import NS_PER_S, iso_duration_ns
 from tocsin.event.value import Quantity
 from tocsin.event.xml_name import is_xml_name
 from tocsin.wire.api import members
-from tocsin.wire.api.times import NS_PER_S, duration_ns
 from tocsin.wire.directory.entry import KINDS, Kind, Offered, Registration
 from tocsin.wire.gma.names import EventName, event_name, read_name
 
@@ -91,7 +91,7 @@ def lease_ns(value: object) -> int:
         return LEASE_S_DEFAULT * NS_PER_S
     found: int | None = None
     if isinstance(value, str):
-        found = duration_ns(value)
+        found = iso_duration_ns(value)
     elif type(value) in (int, float):
         bounded = min(max(cast(float, value), -1), LEASE_S_MAX + 1)
         found = int(bounded * NS_PER_S)

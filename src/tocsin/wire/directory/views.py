@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tocsin.event.event import Value
+from tocsin.event.instant import iso_duration, rfc3339, rfc3339_or_none
 from tocsin.event.value import Quantity
 from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo, OfferedInfo
-from tocsin.wire.api.times import NS_PER_S, rfc3339, rfc3339_or_none
 from tocsin.wire.directory.entry import Entry
 from tocsin.wire.directory.listing import Found
 
@@ -38,10 +38,3 @@ def _attribute(value: Value) -> object:
 
 def page_info(found: Found) -> DirectoryPage:
     return DirectoryPage([entry_info(entry) for entry in found.entries], found.next)
-
-
-def iso_duration(duration_ns: int) -> str:
-    """A duration in seconds, as ISO 8601 writes it: PT600S, PT0.5S."""
-    whole_s, rest_ns = divmod(duration_ns, NS_PER_S)
-    fraction = f".{rest_ns:09}".rstrip("0").rstrip(".")
-    return f"PT{whole_s}{fraction}S"

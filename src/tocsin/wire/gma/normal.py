@@ -11,7 +11,6 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
@@ -20,6 +19,7 @@ from lxml import etree
 from tocsin import safexml
 from tocsin.errors import BadEvent, BadTopic, TocsinError
 from tocsin.event.event import Event, Value, is_json
+from tocsin.event.instant import rfc3339
 from tocsin.event.stored import Stored
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
@@ -171,13 +171,12 @@ def producer_error(
     name: EventName, message: EventMessage, now_ns: int
 ) -> tuple[PerformanceEvent, bytes]:
     """What a producer sent in place of an event of that name, as an event, and its element."""
-    moment = datetime.fromtimestamp(now_ns / 1e9, UTC)
     texts = {"Error": message.error, "ErrorDetail": message.error_detail}
     elements = (
         Element("EventName", str(name)),
         *(Element(label, text) for label, text in texts.items() if text is not None),
     )
-    event = PerformanceEvent(PRODUCER_ERROR, moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), elements)
+    event = PerformanceEvent(PRODUCER_ERROR, rfc3339(now_ns, 6), elements)
     return event, event_element(event).encode()
 
 
@@ -274,10 +273,7 @@ def _name_of_payload(data: bytes) -> EventName | None:
 
 
 def _time(event: Event, received_ns: int) -> str:
-    if event.time is not None:
-        return event.time
-    seconds, part_ns = divmod(received_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{part_ns:09}Z"
+    return rfc3339(received_ns, 9) if event.time is None else event.time
 
 
 def _data(event: Event) -> Iterator[Element]:

@@ -14,6 +14,7 @@ import re
 import msgspec
 
 from tocsin.errors import BadEvent
+from tocsin.event.instant import is_date
 from tocsin.wire.gma.values import XML_SPACE
 
 TEXT_CHARS_MAX = 200
@@ -38,7 +39,6 @@ _STAMP = re.compile(
     r"(?:a(?P<accuracy>[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]{1,2})?))?"
 )
 _PLAIN = re.compile(PLAIN_STAMP)
-_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _REMEDY = "Send it as in 2000-11-09T21:51:45Z."
 
 
@@ -64,9 +64,7 @@ def read_stamp(text: str) -> Stamp:
         raise BadEvent(f"{text[:40]!r} is not a time stamp", remedy=_REMEDY)
     year, month, day = int(found["year"]), int(found["month"]), int(found["day"])
     hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    if not (year and 1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]) or (
-        (month, day) == (2, 29) and not _is_leap(year)
-    ):
+    if not is_date(year, month, day):
         raise BadEvent(f"{text[:40]!r} is not a valid date", remedy=_REMEDY)
     if hour > 23 or minute > 59 or second > 60:
         raise BadEvent(f"{text[:40]!r} is not a valid time of day", remedy=_REMEDY)
@@ -77,10 +75,6 @@ def read_stamp(text: str) -> Stamp:
         _seconds(found["precision"]),
         _seconds(found["accuracy"]),
     )
-
-
-def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 
 def _zone(written: str | None, text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from lxml import etree
 
+from tocsin.event.instant import rfc3339, xs_duration, xs_duration_ns
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
@@ -21,7 +22,6 @@ from tocsin.wire.soap.names import (
     XPATH10,
 )
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.times import date_time, duration, duration_ns
 from tocsin.wire.wsn.messages import NEVER, Expression, Name, Never, Subscribe
 from tocsin.wire.wsn.read_subscribe import FILTERS_MAX, is_nil, read_expression
 
@@ -116,7 +116,7 @@ def read_pull(element: Element) -> PullMessages:
     for child in elements(element):
         name, text = split(child.tag)[1], text_of(child)
         if name == "Timeout":
-            asked_ns = duration_ns(text)
+            asked_ns = xs_duration_ns(text)
             if asked_ns is None or asked_ns < 0:
                 raise _invalid("Timeout must be a duration, as in PT10S")
             timeout_ns = asked_ns
@@ -154,7 +154,7 @@ def pull_request(asked: PullMessages) -> bytes:
     return _element(
         PULL,
         b"<tev:Timeout>%b</tev:Timeout><tev:MessageLimit>%d</tev:MessageLimit>"
-        % (duration(asked.timeout_ns).encode(), asked.limit),
+        % (xs_duration(asked.timeout_ns).encode(), asked.limit),
     )
 
 
@@ -177,10 +177,10 @@ def pulled(messages: Iterable[bytes], now_ns: int, expires_ns: int) -> bytes:
 def _times(prefix: bytes, now_ns: int, expires_ns: int) -> bytes:
     return b"<%b:CurrentTime>%b</%b:CurrentTime><%b:TerminationTime>%b</%b:TerminationTime>" % (
         prefix,
-        date_time(now_ns).encode(),
+        rfc3339(now_ns).encode(),
         prefix,
         prefix,
-        date_time(expires_ns).encode(),
+        rfc3339(expires_ns).encode(),
         prefix,
     )
 

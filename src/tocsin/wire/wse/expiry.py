@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.wire.soap.times import NS_PER_S, Expiry, read_expiry
+from tocsin.event.instant import NS_PER_S
+from tocsin.wire.soap.expiry import Expiry, read_expiry
 from tocsin.wire.wse.faults import bad_expiry_type, bad_expiry_value
 
 DAY_NS: Final = 86_400 * NS_PER_S

@@ -21,6 +21,7 @@ from tocsin.errors import (
     TocsinError,
     TooManySubscriptions,
 )
+from tocsin.event.instant import LATEST_NS, rfc3339
 from tocsin.wire.soap.fault import Code, SoapFault, detail_of, escaped, fault_of, quoted
 from tocsin.wire.soap.names import (
     BASE_FAULTS12,
@@ -29,7 +30,6 @@ from tocsin.wire.soap.names import (
     NAMESPACE_OF,
     RESOURCE13,
 )
-from tocsin.wire.soap.times import EXPIRES_NS_MAX, date_time
 from tocsin.wire.wsn.messages import Name
 from tocsin.wire.wsn.operations import Operation
 
@@ -140,7 +140,7 @@ class Faults:
                 b'<n:%b xmlns:n="%b" xmlns:bf="%b">'
                 % (name.encode(), namespace.encode(), _BASE[self.spec].encode()),
                 inside,
-                b"<bf:Timestamp>%b</bf:Timestamp>" % date_time(self.now_ns).encode(),
+                b"<bf:Timestamp>%b</bf:Timestamp>" % rfc3339(self.now_ns).encode(),
                 b"<bf:Description>%b</bf:Description>" % escaped(reason),
                 facts,
                 b"</n:%b>" % name.encode(),
@@ -173,7 +173,7 @@ class Faults:
             f"Unacceptable{initial}TerminationTimeFault",
             reason,
             facts=b"<n:MinimumTime>%b</n:MinimumTime><n:MaximumTime>%b</n:MaximumTime>"
-            % (date_time(self.now_ns).encode(), date_time(EXPIRES_NS_MAX).encode()),
+            % (rfc3339(self.now_ns).encode(), rfc3339(LATEST_NS).encode()),
         )
 
     def of(self, error: TocsinError, operation: Operation | None = None) -> SoapFault:

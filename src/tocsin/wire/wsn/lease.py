@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.wire.soap.times import EXPIRES_NS_MAX, NS_PER_S, read_expiry
+from tocsin.event.instant import LATEST_NS, NS_PER_S
+from tocsin.wire.soap.expiry import read_expiry
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.messages import Never
 from tocsin.wire.wsn.operations import Operation
@@ -25,6 +26,6 @@ def ends_at(termination: str | Never | None, faults: Faults, operation: Operatio
         raise faults.unacceptable_time(f"{shown} is neither a time nor a duration", operation)
     if expiry.expires_ns <= faults.now_ns:
         raise faults.unacceptable_time(f"{termination} is not in the future", operation)
-    if expiry.expires_ns >= EXPIRES_NS_MAX:
+    if expiry.expires_ns >= LATEST_NS:
         raise faults.unacceptable_time(f"{termination} is too far in the future", operation)
     return expiry.expires_ns

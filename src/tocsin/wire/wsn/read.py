@@ -7,13 +7,13 @@ from typing import Final
 
 from lxml import etree
 
+from tocsin.event.instant import xs_date_time_ns
 from tocsin.wire.soap.addressing import Addressing, EndpointReference, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, first_element, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification
 from tocsin.wire.soap.names import SPEC_OF, WSA_NAMESPACES, WSN10, WSN12, WSN13
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.times import moment_ns
 from tocsin.wire.soap.topics import read_topic
 from tocsin.wire.wsn import messages
 from tocsin.wire.wsn.operations import REQUESTS, RESPONSES, Operation
@@ -118,9 +118,9 @@ def _times(element: Element) -> tuple[int | messages.Never | None, int | None]:
     for child in elements(element):
         name = split(child.tag)[1]
         if name in ("TerminationTime", "NewTerminationTime"):
-            termination = messages.NEVER if is_nil(child) else moment_ns(text_of(child))
+            termination = messages.NEVER if is_nil(child) else xs_date_time_ns(text_of(child))
         elif name == "CurrentTime":
-            current = moment_ns(text_of(child))
+            current = xs_date_time_ns(text_of(child))
     return termination, current
 
 

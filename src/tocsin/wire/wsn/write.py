@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from tocsin.errors import BadSubscription
+from tocsin.event.instant import rfc3339
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
 from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import NAMESPACE_OF, WSRM11, WSRMP10, WSRMP11, XSI
-from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages
 from tocsin.wire.wsn.operations import WORDINGS, Operation, Wording
@@ -171,7 +171,7 @@ def _asked_time(name: str, termination: str | messages.Never | None) -> bytes:
 
 def _moment(name: str, moment: int | messages.Never | None) -> bytes:
     if isinstance(moment, int):
-        return b"<n:%b>%b</n:%b>" % (name.encode(), date_time(moment).encode(), name.encode())
+        return b"<n:%b>%b</n:%b>" % (name.encode(), rfc3339(moment).encode(), name.encode())
     return _nil(name)
 
 

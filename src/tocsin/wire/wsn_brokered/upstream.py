@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
+from tocsin.event.instant import NS_PER_S
 from tocsin.wire.soap.addressing import EndpointReference
-from tocsin.wire.soap.times import NS_PER_S
 
 LEASE_S: Final = 3_600
 """Asked for, so that a publisher soon forgets a broker that is gone; renewed at half of it."""

@@ -6,12 +6,12 @@ from typing import Final
 
 from lxml import etree
 
+from tocsin.event.instant import xs_duration_ns
 from tocsin.wire.soap.addressing import read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import SOAP_NAMESPACES
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.times import duration_ns
 from tocsin.wire.wsrm.faults import Speaker, invalid_acknowledgement, refused
 from tocsin.wire.wsrm.messages import (
     VERSIONS,
@@ -199,7 +199,7 @@ def _lease(speaker: Speaker, element: Element) -> int | None:
     written = _child(element, "Expires")
     if written is None:
         return None
-    lease_ns = duration_ns(text_of(written))
+    lease_ns = xs_duration_ns(text_of(written))
     if lease_ns is None or lease_ns < 0:
         raise refused(speaker, "Expires of a sequence must be a duration of 0 or more")
     return lease_ns or None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tocsin.event.instant import xs_duration
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import SOAP_NAMESPACES, WSRM11
-from tocsin.wire.soap.times import duration
 from tocsin.wire.wsrm.messages import (
     Acknowledgement,
     AckRequested,
@@ -99,7 +99,7 @@ def _identifier(identifier: str) -> bytes:
 def _expires(lease_ns: int | None) -> bytes:
     if lease_ns is None:
         return b""
-    return b"<r:Expires>%b</r:Expires>" % duration(lease_ns).encode()
+    return b"<r:Expires>%b</r:Expires>" % xs_duration(lease_ns).encode()
 
 
 def _last(rm: str, last: int | None) -> bytes:

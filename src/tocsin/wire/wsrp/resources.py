@@ -8,6 +8,7 @@ from typing import Final
 from lxml import etree
 
 from tocsin import safexml
+from tocsin.event.instant import rfc3339
 from tocsin.event.subscription import Subscription
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
 from tocsin.wire.soap.envelope import elements, split
@@ -24,7 +25,6 @@ from tocsin.wire.soap.names import (
     XPATH10,
     XSI,
 )
-from tocsin.wire.soap.times import date_time
 from tocsin.wire.soap.topics import dialect_uri
 from tocsin.wire.wsn.messages import Expression, Name
 from tocsin.wire.wsn.write import element, write_expression
@@ -110,7 +110,7 @@ def subscription(spec: str, shown: Subscription, address: str, wsa: str, now_ns:
                 _reference(WSN13, "ConsumerReference", consumer, wsa),
                 *_filters(shown, spec),
                 *_policy(shown, WSN13),
-                _own(WSN13, "CreationTime", date_time(shown.created_ns).encode()),
+                _own(WSN13, "CreationTime", rfc3339(shown.created_ns).encode()),
             ),
             frozenset({(WSN13, "Filter"), (WSN13, "SubscriptionPolicy")}),
         )
@@ -123,7 +123,7 @@ def subscription(spec: str, shown: Subscription, address: str, wsa: str, now_ns:
             *_filters(shown, spec, "TopicExpression"),
             _truth(WSN12, "UseNotify", holds=not is_raw),
             *_filters(shown, spec, "Precondition", "Selector"),
-            _own(WSN12, "CreationTime", date_time(shown.created_ns).encode()),
+            _own(WSN12, "CreationTime", rfc3339(shown.created_ns).encode()),
         ),
         frozenset(
             (WSN12, name)
@@ -162,9 +162,9 @@ def _policy(shown: Subscription, namespace: str) -> Iterator[Property]:
 
 
 def _lifetime(expires_ns: int | None, now_ns: int) -> Iterator[Property]:
-    yield _own(LIFETIME12, "CurrentTime", date_time(now_ns).encode())
+    yield _own(LIFETIME12, "CurrentTime", rfc3339(now_ns).encode())
     if expires_ns is not None:
-        yield _own(LIFETIME12, "TerminationTime", date_time(expires_ns).encode())
+        yield _own(LIFETIME12, "TerminationTime", rfc3339(expires_ns).encode())
         return
     never = b'<n:TerminationTime xmlns:n="%b" xmlns:xsi="%b" xsi:nil="true"/>'
     yield Property((LIFETIME12, "TerminationTime"), never % (LIFETIME12.encode(), XSI.encode()))
@@ -184,7 +184,7 @@ def registration(spec: str, shown: Registration, wsa: str, now_ns: int) -> Prope
             *([] if publisher is None else [_reference(own, "PublisherReference", publisher, wsa)]),
             *(_expression(own, "Topic", each) for each in shown.topics),
             _truth(own, "Demand", holds=shown.demand),
-            _own(own, "CreationTime", date_time(shown.created_ns).encode()),
+            _own(own, "CreationTime", rfc3339(shown.created_ns).encode()),
         ),
         frozenset({(own, "PublisherReference"), (own, "Topic")}),
     )

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tocsin.event.instant import rfc3339_or_none
 from tocsin.monitor.history.summary import HistoryRecord
 from tocsin.monitor.history.tables import StatsRow
 from tocsin.monitor.records import ActivityRecord, FailureRecord
-from tocsin.monitor.times import shown_or_none
 from tocsin.wire.api.history_views import HistogramInfo, HistoryInfo, StatsInfo
 from tocsin.wire.api.run_views import FailureInfo
 
@@ -48,8 +48,8 @@ def _stats_info(row: StatsRow) -> StatsInfo:
     edges = [*(each.low_s for each in bins), *(each.high_s for each in bins[-1:])]
     told = {
         "histogram": HistogramInfo(edges=edges, counts=[each.count for each in bins]),
-        "first": shown_or_none(row.first_ended_ns),
-        "last": shown_or_none(row.last_ended_ns),
+        "first": rfc3339_or_none(row.first_ended_ns),
+        "last": rfc3339_or_none(row.last_ended_ns),
     }
     names = (name for name in StatsInfo.__struct_fields__ if name not in told)
     return shown_as(StatsInfo, {**{name: getattr(row, name) for name in names}, **told})

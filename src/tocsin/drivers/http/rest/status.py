@@ -17,6 +17,7 @@ from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.event.filter import TopicIs
+from tocsin.event.instant import rfc3339
 from tocsin.event.subscription import Kind
 from tocsin.event.topic import TopicPattern
 from tocsin.event.wildcards import without_foreign_wildcards
@@ -31,7 +32,6 @@ from tocsin.wire.api.status_views import (
     TopicInfo,
     TopicsPage,
 )
-from tocsin.wire.api.times import rfc3339
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.server import HttpServer

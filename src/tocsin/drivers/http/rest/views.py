@@ -11,9 +11,9 @@ from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Pulled
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.event.instant import rfc3339, rfc3339_or_none
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
-from tocsin.wire.api.times import rfc3339, rfc3339_or_none
 from tocsin.wire.api.views import (
     AttemptInfo,
     BoxInfo,

@@ -67,21 +67,21 @@ def archive_place(named: str | None) -> str:
     """An address as it is; else the archive's directory, which must be there.
 
     Raises BadPipelineOption if the address has a password in it: it is kept with the tables, and
-    told in errors and in rows.
+    named in errors and in rows.
     """
     if named is not None and "://" in named:
-        _must_have_no_password(named)
+        _refuse_password(named)
         return named
-    from tocsin.cli.archive.place import find_archive
+    from tocsin.cli.archive.location import find_archive
 
     return os.path.abspath(find_archive(named))
 
 
-def _must_have_no_password(address: str) -> None:
+def _refuse_password(address: str) -> None:
     from tocsin.pipeline.locations import has_password
 
     if has_password(address):
-        # The address is not told: how much of it is the password is not known for sure.
+        # The address is not printed: how much of it is the password is not known for sure.
         raise BadPipelineOption(
             "the address given with --archive contains a user name or password",
             remedy="Leave it out: a broker asks for none. To a store or to Kafka it is given by "
@@ -92,14 +92,14 @@ def _must_have_no_password(address: str) -> None:
 def run(arguments: Namespace) -> int:
     begun_s = time.monotonic()
     job = _job(arguments)
-    from tocsin.cli.pipeline.outlet import Outlet
+    from tocsin.cli.pipeline.publish import Outlet
     from tocsin.cli.progress import Progress
     from tocsin.pipeline.job import already_made
     from tocsin.pipeline.job import run as run_job
 
     standing = already_made(job) if arguments.publish is None else None
     if standing is not None:
-        _tell(arguments, standing, job, None, time.monotonic() - begun_s)
+        _print_result(arguments, standing, job, None, time.monotonic() - begun_s)
         return 0
     quiet = arguments.json and not arguments.verbose
     with Progress("Spark", STEPS, quiet=quiet) as progress:
@@ -112,13 +112,13 @@ def run(arguments: Namespace) -> int:
             sent = out.send_held()
         finally:
             spark.stop()
-    _tell(arguments, done, job, started_s, time.monotonic() - begun_s, out.told(sent))
+    _print_result(arguments, done, job, started_s, time.monotonic() - begun_s, out.report(sent))
     if not arguments.json:
         out.say(sent)
     return 0
 
 
-def _tell(
+def _print_result(
     arguments: Namespace,
     done: Done,
     job: Job,
@@ -218,7 +218,7 @@ def _tell_done(done: Done, job: Job, started_s: float | None, took_s: float) -> 
             ],
         )
         counts = manifest.counts
-        words = ", ".join(
+        summary = ", ".join(
             f"{counts[name]:,} {word}"
             for name, word in (
                 ("events", "events"),
@@ -231,7 +231,7 @@ def _tell_done(done: Done, job: Job, started_s: float | None, took_s: float) -> 
             )
             if counts.get(name)
         )
-        say(f"version {manifest.version} in {job.tables}: {words or 'nothing yet'}")
+        say(f"version {manifest.version} in {job.tables}: {summary or 'nothing yet'}")
     else:
         say(f"nothing new: version {manifest.version} in {job.tables} has everything")
     for each in done.bad_files[:10]:
@@ -247,7 +247,7 @@ def stream(arguments: Namespace) -> int:
             raise BadPipelineOption(
                 f"--{name} must be a number above zero", remedy="Give another number."
             )
-    from tocsin.cli.pipeline.outlet import Outlet
+    from tocsin.cli.pipeline.publish import Outlet
     from tocsin.pipeline.stream import Pace, StreamJob
 
     pace = Pace(
@@ -261,8 +261,8 @@ def stream(arguments: Namespace) -> int:
         say("starting Spark")
     spark = session_for(arguments, job)
     out = Outlet(spark, job, arguments.publish)
-    tell = _told_json if arguments.json else _told
-    streaming = StreamJob(spark, job, pace, tell, out.send_or_complain)
+    show_progress = _print_progress_json if arguments.json else _print_progress
+    streaming = StreamJob(spark, job, pace, show_progress, out.send_or_complain)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: streaming.stop())
     try:
@@ -273,7 +273,7 @@ def stream(arguments: Namespace) -> int:
     return 0
 
 
-def _told(progress: Progress) -> None:
+def _print_progress(progress: Progress) -> None:
     age = "" if progress.age_s is None else f", {_in_short(progress.age_s)} old"
     if progress.kind == "tables":
         say(
@@ -290,7 +290,7 @@ def _in_short(seconds: float) -> str:
     return f"{days:,.0f} d {rest / 3_600:.0f} h" if days else f"{seconds:,.1f} s"
 
 
-def _told_json(progress: Progress) -> None:
+def _print_progress_json(progress: Progress) -> None:
     import msgspec
 
     show_json(msgspec.to_builtins(progress))
@@ -327,8 +327,8 @@ def _show_tables(found: Any, *, as_json: bool) -> int:
     rows = [(name, f"{facts.rows:,}", f"{facts.bytes:,}") for name, facts in found.tables.items()]
     table(("table", "rows", "bytes"), rows)
     made = f"{found.made:%Y-%m-%d %H:%M:%S} UTC"
-    told = [f"version {found.version}", f"made {made}", f"through event {found.through:,}"]
-    say(", ".join([*told, *window_text(found.manifest.since, found.manifest.until)]))
+    summary = [f"version {found.version}", f"made {made}", f"through event {found.through:,}"]
+    say(", ".join([*summary, *window_text(found.manifest.since, found.manifest.until)]))
     return 0
 
 
@@ -354,8 +354,8 @@ def quality(arguments: Namespace) -> int:
             [("ok" if c.holds else "BROKEN", c.table, c.sentence, c.count) for c in checks],
         )
         for each in checks:
-            for words in each.rows:
-                say(f"{each.table}: {words}")
+            for text in each.rows:
+                say(f"{each.table}: {text}")
     return 0 if all(each.holds for each in checks) else 1
 
 
@@ -379,8 +379,8 @@ def report(arguments: Namespace) -> int:
             remedy="Name a file in a directory that is there, with --html.",
         ) from error
     if arguments.json:
-        told = {"file": None if out is None else str(out), "bytes": len(page.encode())}
-        show_json(told if out is not None else {**told, "html": page})
+        summary = {"file": None if out is None else str(out), "bytes": len(page.encode())}
+        show_json(summary if out is not None else {**summary, "html": page})
     elif out is None:
         sys.stdout.write(page)
     else:

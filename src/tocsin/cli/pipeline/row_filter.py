@@ -113,7 +113,7 @@ def _unit(name: str) -> str | None:
 
 
 def _pushed(wanted: Filter, schema: pa.Schema) -> Any:
-    """What holds for every wanted row, as Arrow asks it; None where nothing can be said."""
+    """What holds for every wanted row, as an Arrow expression; None if there is none."""
     if isinstance(wanted, All):
         found = None
         for part in wanted.parts:

@@ -1,4 +1,4 @@
-"""`--publish`: where the tables are copied to, and what is said of that."""
+"""`--publish`: the target that tables are copied to, and its report."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Outlet:
         if self._failed is not None:
             raise self._failed
 
-    def told(self, sent: bool) -> dict[str, Any]:
+    def report(self, sent: bool) -> dict[str, Any]:
         return {} if self._place is None else {"published": {"to": self._shown(), "new": sent}}
 
     def say(self, sent: bool) -> None:

@@ -1,4 +1,4 @@
-"""What `tocsin doctor` looks at for the pipeline: Spark, Java, and how old the tables are."""
+"""Checks of the pipeline: Spark, Java, and the age of the tables."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ def spark_findings() -> list[Finding]:
     try:
         spark = version("pyspark")
     except PackageNotFoundError:
-        words = "not installed; only `tocsin pipeline` needs it: pip install 'tocsin[spark]'"
-        return [Finding("ok", "spark", words)]
+        message = "not installed; only `tocsin pipeline` needs it: pip install 'tocsin[spark]'"
+        return [Finding("ok", "spark", message)]
     from tocsin.pipeline.spark.java import find_java
 
     try:
         java = find_java()
     except TocsinError as error:
         return [Finding("warn", "java", error.problem, error.remedy)]
-    words = f"{spark}, on Java {java.version} in {java.home} (by {java.origin})"
-    return [Finding("ok", "spark", words)]
+    message = f"{spark}, on Java {java.version} in {java.home} (by {java.origin})"
+    return [Finding("ok", "spark", message)]
 
 
 def tables_of(data: Path | None) -> Path | None:
     """Where the tables of a data directory are, or those of the settings."""
-    from tocsin.cli.pipeline.asking import tables_directory
+    from tocsin.cli.pipeline.actions import tables_directory
 
     if data is not None:
         return data / "tables"
     try:
         return tables_directory(None)
-    except TocsinError:  # told with the settings
+    except TocsinError:  # settings_findings reports it
         return None
 
 
@@ -53,9 +53,9 @@ def table_findings(directory: Path | None, now: datetime | None = None) -> list[
     if found is None:
         return []
     age_s = ((now or datetime.now(UTC)) - found.made).total_seconds()
-    words = [
+    message = [
         f"version {found.version} in {directory}, made {ago(max(age_s, 0.0))}",
         f"through event {found.through:,}",
         *window_text(found.manifest.since, found.manifest.until),
     ]
-    return [Finding("ok", "tables", ", ".join(words))]
+    return [Finding("ok", "tables", ", ".join(message))]

@@ -126,3 +126,11 @@ def test_the_file_is_found_where_people_put_it(
 
     write(tmp_path, "")
     assert find_file(None, {"XDG_CONFIG_HOME": str(tmp_path)}) == Path("tocsin.toml")
+
+
+@pytest.mark.parametrize("entry", ["lines", "lines=", "=127.0.0.1:1"])
+def test_a_dialect_without_a_name_or_an_address_is_refused(entry: str) -> None:
+    with pytest.raises(BadSetting, match=r"dialects\.listen has the entry") as refused:
+        load({"dialects.listen": ["other=127.0.0.1:2", entry]}, {})
+
+    assert refused.value.remedy == "Write each entry as name=host:port."

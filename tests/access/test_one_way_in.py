@@ -17,27 +17,32 @@ from frames_walk import walk_frames
 from http_walk import BODIES, OPEN, ask, walk_http
 from pegasus_walk import walk_pegasus
 from refusing import Refusing, Walk, refusing
+from soap_walk import CODE, PATHS, answer_to, envelope, walk_soap, walk_soap_tcp
 from soap_walk import OPEN as OPEN_OPERATIONS
-from soap_walk import PATHS, answer_to, walk_soap, walk_soap_tcp
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.access.decision import Action, Decide, deny_all, not_allowed
-from tocsin.access.session import Principal, Session, anonymous, internal
+from tocsin.access.session import BROKER, Principal, Session, anonymous, internal
+from tocsin.config import load
 from tocsin.drivers.http import connection as connection_module
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.errors import NotAllowed
 from tocsin.event.event import Event
 from tocsin.services.performance import subscribe_rules
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession
-from tocsin.services.soap.call import ACCEPTED, Reply
+from tocsin.services.soap.call import ACCEPTED, Reply, SoapCall
 from tocsin.services.soap.call import Request as SoapRequest
 from tocsin.services.soap.paths import PREFIXES, WHOLE
+from tocsin.services.soap_services import mailbox_dispatcher
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write
+from tocsin.wire.soap import names
 
 REST = Path(app.__file__).parent
 WALKS: dict[str, Walk] = {
@@ -243,3 +248,43 @@ def test_each_request_is_decided_by_its_own_headers(
         assert remembered(post("cookie: bob\r\n")) is None
 
     run(tmp_path, script, decide)
+
+
+def test_a_publisher_needs_no_right_to_manage(tmp_path: Path) -> None:
+    """What registrations and reliable sequences keep is kept by the broker itself."""
+    asked: list[tuple[Action, str]] = []
+
+    def decide(session: Session, action: Action, resource: str) -> None:
+        if session.principal != BROKER:
+            asked.append((action, resource))
+            if action is Action.MANAGE:
+                raise not_allowed(session, action, resource)
+
+    async def script(broker: Refusing) -> None:
+        for namespace, name in (
+            (names.BR13, "RegisterPublisher"),
+            (names.WSRM11, "CreateSequence"),
+        ):
+            assert f"{name}Response".encode() in await answer_to(broker, namespace, name)
+
+    run(tmp_path, script, decide)
+
+    assert (Action.PUBLISH, "*") in asked
+    assert (Action.PUBLISH, "endpoint/soap") in asked
+
+
+def test_a_box_service_alone_asks_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        settings, _ = load({"log.directory": str(tmp_path)}, {})
+        boxes = MailboxNode(settings, Notes(), decide=deny_all)
+        dispatcher = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
+        message = envelope("1.2", names.MSGBOX, "createMsgBox", "urn:x")
+        kind = "application/soap+xml"
+        path = "/axis2/services/MsgBoxService"
+        call = SoapCall(message, kind, "", path, "", "http://b", anonymous("soap"))
+        answer = await dispatcher.answer(call)
+        dispatcher.close()
+        await boxes.close()
+        assert CODE in answer.body
+
+    uvloop.run(main())

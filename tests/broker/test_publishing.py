@@ -53,6 +53,15 @@ def test_a_repeat_is_acknowledged_with_its_first_number_and_not_stored_again() -
     assert [s.seq for s in hand.log] == [1, 2]
 
 
+def test_repeats_alone_are_no_commit() -> None:
+    hand = Hand()
+    hand.publish(event(1))
+    commits = hand.broker.counters.commits
+
+    assert hand.publish(event(1)) == Accepted(1, 1, 1, duplicates=1)
+    assert hand.broker.counters.commits == commits
+
+
 def test_the_same_id_from_another_source_is_another_event() -> None:
     hand = Hand()
 

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import anonymous, internal
 from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.deadletter import Attempt, DeadLetter, record
-from tocsin.broker.effects import Accepted
 from tocsin.config import load
 from tocsin.drivers.archive.archiver import SESSION, Archiver
 from tocsin.drivers.archive.sampler import DeliverySampler, request_text
@@ -54,8 +53,7 @@ async def publish(node: Node, count: int, size: int = 100) -> None:
     events = [
         Event(f"{node.now_ns()}-{n}", "/s", "t", topic="t", data=b"x" * size) for n in range(count)
     ]
-    accepted = await node.ask(lambda token, now_ns: node.broker.publish(events, token))
-    assert isinstance(accepted, Accepted)
+    await node.port.publish(internal("test"), events)
 
 
 def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> None:
@@ -141,9 +139,8 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
         directory = Directory(node.port)
         sampler = DeliverySampler(node.port, SESSION, directory, node.on_dead)
         box = Subscription(id="", kind=Kind.BOX)
-        subscribe = node.broker.subscribe
         wanted = parse_filter("topic t")
-        await node.ask(lambda token, now_ns: subscribe(box, wanted, None, token, now_ns))
+        await node.port.subscribe(internal("test"), box, wanted, None)
         await sampler.look()
         first = sampler.take()
         await publish(node, 3)

@@ -14,7 +14,7 @@ import pytest
 from monitor.beside_a_node import say, watch
 from monitor.kept import Kept
 from monitor.runs import activity_pairs, heard, ns, run_pairs
-from tocsin.access.session import Session
+from tocsin.access.session import Session, internal
 from tocsin.broker.port import Replier
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
@@ -224,7 +224,7 @@ def test_who_asked_for_problems_hears_of_what_is_slow_once_and_a_restart_repeats
     problems = concepts_filter(("ActivityProblem", "WorkflowProblem"))
 
     async def begin(node: Node, monitor: Monitor) -> None:
-        node.open_stream(asker, problems, 0, "an asker")
+        node.port.open_stream(internal("test"), asker, problems, 0, "an asker")
         await say(node, *past_runs(20, 6, took_s=0.001), *begun("align-1"))
         while len(asker.got) < 2:
             await asyncio.sleep(0.01)
@@ -234,7 +234,7 @@ def test_who_asked_for_problems_hears_of_what_is_slow_once_and_a_restart_repeats
         assert monitor.under_way == {"running": 1}
 
     async def begin_again(node: Node, monitor: Monitor) -> None:
-        node.open_stream(asker, problems, 0, "an asker")
+        node.port.open_stream(internal("test"), asker, problems, 0, "an asker")
         await looked(monitor)
 
     watch(tmp_path, begin, OPTIONS)

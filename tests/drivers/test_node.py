@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 import uvloop
 
-from tocsin.broker.effects import Accepted, Ended
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.access.session import internal
+from tocsin.broker.effects import Ended
 from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.errors import ShuttingDown
 from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING
+from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.subscription import Kind, SoapTerms, Subscription
 from tocsin.event.topic import TopicPattern
+from tocsin.store.memory import SharedEvents, memory_store
 from tocsin.store.store import Store
 
 PATIENCE_S = 10.0
+TEST = internal("test")
 
 
 def run(directory: Path, script: Callable[[Node], Awaitable[None]]) -> None:
@@ -40,8 +44,7 @@ def run(directory: Path, script: Callable[[Node], Awaitable[None]]) -> None:
 
 async def publish(node: Node, *topics: str) -> None:
     events = [Event(f"{node.now_ns()}-{i}", "/s", "t", topic=t) for i, t in enumerate(topics)]
-    accepted = await node.ask(lambda token, now_ns: node.broker.publish(events, token))
-    assert isinstance(accepted, Accepted)
+    await node.port.publish(TEST, events)
 
 
 def test_the_latest_event_is_found_before_and_after_a_restart(tmp_path: Path) -> None:
@@ -61,7 +64,7 @@ def test_the_latest_event_is_found_before_and_after_a_restart(tmp_path: Path) ->
 
 def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
     async def keep(node: Node) -> None:
-        await node.ask(lambda token, now_ns: node.broker.keep("a", b"one", token, now_ns))
+        await node.port.keep(TEST, "a", b"one")
 
     async def look(node: Node) -> None:
         assert node.broker.kept("") == {"a": b"one"}
@@ -82,13 +85,8 @@ def test_everybody_who_listens_hears_of_an_end_and_a_bad_listener_harms_nobody(
         node.on_ended += [fail, heard.append]
         soap = SoapTerms(spec="wse04", end_to="http://127.0.0.1:9/")
         asked = Subscription(id="", kind=Kind.BOX, soap=soap)
-        view = await node.ask(
-            lambda token, now_ns: node.broker.subscribe(asked, EVERYTHING, None, token, now_ns)
-        )
-        assert isinstance(view, SubscriptionView)
-        await node.ask(
-            lambda token, now_ns: node.broker.unsubscribe(view.subscription.id, token, now_ns)
-        )
+        view = await node.port.subscribe(TEST, asked, EVERYTHING, None)
+        await node.port.unsubscribe(TEST, view.subscription.id)
         while not heard:
             await asyncio.sleep(0.001)
         assert node.failure is None
@@ -115,3 +113,34 @@ def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) 
         server.close()
 
     run(tmp_path, write)
+
+
+def test_what_another_broker_appended_is_current_here_too(tmp_path: Path) -> None:
+    shared = SharedEvents()
+    heard: list[Callable[[list[Stored]], None]] = []
+    store = memory_store(shared, lambda events: heard[0](events))
+    other = memory_store(shared)
+    other.open_window(duplicates_window=10, clock_jump_ns=10**18)
+
+    async def main() -> None:
+        settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(tmp_path)}, {})
+        node = Node(settings, store, Notes())
+        heard.append(node.appended)
+        try:
+            publishing = asyncio.ensure_future(publish(node, "a/x"))
+            while store.last_seq == 0:  # ours is in the log, and not yet handed on
+                await asyncio.sleep(0)
+            theirs = Event("1", "/other", "their.type", topic="a/y")
+            other.commit(Append([[theirs]], time.time_ns(), 1, 1), StateChange())
+            await asyncio.wait_for(publishing, PATIENCE_S)
+
+            latest = await node.latest(TopicPattern.parse("a/*"))
+            assert latest is not None
+            assert (latest.seq, latest.event.topic) == (2, "a/y")
+            assert node.port.head == 2
+            assert node.types.has("their.type")
+            assert node.failure is None
+        finally:
+            await node.close()
+
+    uvloop.run(main())

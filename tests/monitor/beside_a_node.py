@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uvloop
 
-from tocsin.broker.effects import Accepted
+from tocsin.access.session import internal
 from tocsin.config import load
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
@@ -51,5 +51,4 @@ async def say(node: Node, *messages: dict[str, str], first: int = 0) -> None:
 
 
 async def publish(node: Node, events: list[Event]) -> None:
-    accepted = await node.ask(lambda token, _: node.broker.publish(events, token))
-    assert isinstance(accepted, Accepted)
+    await node.port.publish(internal("test"), events)

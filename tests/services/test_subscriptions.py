@@ -52,6 +52,7 @@ def publish(runtime: ManualRuntime, *numbers: int) -> None:
         ("http://ourselves.example/events", SinkRefused),
         ("http://169.254.169.254/latest", SinkRefused),
         ("http://10.0.0.1/hook", SinkRefused),
+        ("http://localhost:9000/hook", SinkRefused),
         ("gma://untrusted.example:8401", SinkRefused),
         ("ftp://sink.example/", BadSubscription),
     ],

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from soap.wse_source import Answer, Consumer, consumer
-from tocsin.access.session import anonymous
+from tocsin.access.session import anonymous, internal
 from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -69,7 +69,7 @@ async def subscribed(ask: Ask, message: Subscribe) -> SubscribeResponse:
 
 async def delete(node: Node, made: SubscribeResponse) -> None:
     name = made.manager.address.rpartition("/")[2]
-    await node.ask(lambda token, now_ns: node.broker.unsubscribe(name, token, now_ns))
+    await node.port.unsubscribe(internal("test"), name)
 
 
 def test_only_so_many_subscriptions_have_heartbeats(
@@ -118,7 +118,7 @@ def test_pullers_who_keep_to_their_first_context_each_get_every_event(tmp_path: 
         events = [
             Event(number, "/s", "t", data=f"<e>{number}</e>".encode()) for number in ("1", "2")
         ]
-        await node.ask(lambda token, now_ns: node.broker.publish(events, token))
+        await node.port.publish(internal("test"), events)
 
         found = [await pulled(ask, context) for context in (one, other, one, other)]
 

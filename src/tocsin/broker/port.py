@@ -273,6 +273,21 @@ class BrokerPort:
         return self._broker.clock.doubt is not None
 
     @property
+    def clock_complaint(self) -> str:
+        """What is wrong with the machine's clock; empty if nothing is."""
+        return self._broker.clock.complaint()
+
+    def show_clock(self, wall_ns: int) -> None:
+        """The machine's clock says this now."""
+        self._broker.clock.read(wall_ns, self._engine.steady_ns())
+        self.runtime.wake()
+
+    async def accept_clock(self, session: Session, wall_ns: int) -> None:
+        """An operator says that the machine's clock is right."""
+        self._decide(session, Action.MANAGE, "clock")
+        await self._ask(lambda token, now_ns: self._broker.clock.accept(wall_ns, token, now_ns))
+
+    @property
     def interest(self) -> Interest:
         """What anybody wants now."""
         return self._broker.interest

@@ -156,9 +156,12 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._running)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(
+        self, work: Coroutine[Any, Any, None], ended: Callable[[], None] | None = None
+    ) -> None:
+        """Run it; `ended` is called afterwards, also if it was cancelled before it began."""
         self._spawned += 1
-        running = self._running[self._spawned] = _Running(work)
+        running = self._running[self._spawned] = _Running(work, ended)
         running.task = self._runtime.spawn(self._run(self._spawned, running))
 
     async def _run(self, number: int, running: _Running) -> None:
@@ -167,6 +170,7 @@ class Tasks:
             await running.work
         finally:
             self._running.pop(number, None)
+            running.end()
 
     def cancel(self) -> None:
         """End them all."""
@@ -174,17 +178,23 @@ class Tasks:
             if not running.has_begun:
                 running.work.close()
                 del self._running[number]
+                running.end()
             if running.task is not None:
                 running.task.cancel()
 
 
 class _Running:
-    __slots__ = ("has_begun", "task", "work")
+    __slots__ = ("_ended", "has_begun", "task", "work")
 
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, None], ended: Callable[[], None] | None) -> None:
         self.work = work
+        self._ended = ended
         self.task: Task | None = None
         self.has_begun = False
+
+    def end(self) -> None:
+        if self._ended is not None:
+            self._ended()
 
 
 def new_uuid(runtime: Runtime) -> str:

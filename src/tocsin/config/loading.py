@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -127,12 +127,24 @@ def _fit(name: str, value: object, origin: str) -> object:
         ) from None
     if isinstance(fitted, int | float) and not isinstance(fitted, bool) and not 0 < fitted < 1e18:
         raise BadSetting(f"{name} = {value!r} ({origin})", remedy="Give a number above zero.")
+    if name == "dialects.listen":
+        _check_dialects(fitted, origin)
     choices = CHOICES.get(name)
     if choices and fitted not in choices:
         raise BadSetting(
             f"{name} = {value!r} ({origin})", remedy=f"It is one of {', '.join(choices)}."
         )
     return fitted
+
+
+def _check_dialects(entries: Iterable[str], origin: str) -> None:
+    for entry in entries:
+        name, _, address = entry.partition("=")
+        if not name.strip() or not address.strip():
+            raise BadSetting(
+                f"dialects.listen has the entry {entry!r} ({origin})",
+                remedy="Write each entry as name=host:port.",
+            )
 
 
 def _read_file(path: Path) -> list[tuple[str, object, int]]:

@@ -17,6 +17,7 @@ from typing import Final
 
 import uvloop
 
+from tocsin.access.decision import Decide, allow_all
 from tocsin.access.session import Session
 from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
@@ -78,6 +79,7 @@ def run(
     *,
     accept_loss: bool = False,
     accept_clock: bool = False,
+    decide: Decide = allow_all,
 ) -> int:
     """Serve boxes until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
     address = settings.http.address
@@ -97,15 +99,17 @@ def run(
         accept_losses(settings.log.directory, notes)
     if accept_clock:
         accept_the_clock(settings.log.directory)
-    return uvloop.run(_serve(within_descriptors(settings), ready, notes, tls))
+    return uvloop.run(_serve(within_descriptors(settings), ready, notes, tls, decide))
 
 
-async def _serve(settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLContext | None) -> int:
+async def _serve(
+    settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLContext | None, decide: Decide
+) -> int:
     loop = asyncio.get_running_loop()
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    boxes = MailboxNode(settings, notes)
+    boxes = MailboxNode(settings, notes, decide=decide)
     node = boxes.open()
     dispatcher = mailbox_dispatcher(soap_context(node), boxes.mailboxes)
     server = MailboxListener(boxes, dispatcher.answer)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tocsin.access.decision import Decide, allow_all
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.follower import weight
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
@@ -24,15 +25,10 @@ from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.snapshot import take_up
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
-from tocsin.drivers.callers import (
-    Health,
-    Waiter,
-    health_of,
-    shutting_down,
-)
 from tocsin.drivers.clock import SteadyClock
 from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.disk import Readers, Writer, retention_reach
+from tocsin.drivers.health import Health, health_of
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
@@ -80,9 +76,6 @@ class Node(NodeStreams):
         self._clock = SteadyClock()
         self.rules, self.sinks = sink_rules(settings), installed_sinks()
         self.broker = self._recovered(store, 0 if beside is None else beside.sure_ns())
-        self.clock: ClockWatch = ClockWatch(self) if beside is None else beside.clock
-        if beside is not None:
-            self.clock.also(self)
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
@@ -90,6 +83,9 @@ class Node(NodeStreams):
         self.http_client = HttpClient(self._pusher)
         self.runtime = LoopRuntime(self, self.http_client.post)
         self.port = BrokerPort(self.broker, self, decide)
+        self.clock: ClockWatch = ClockWatch(self.port) if beside is None else beside.clock
+        if beside is not None:
+            self.clock.add(self.port)
         self._reliable = ReliableSender(self.port)
         self._pusher.soap.reliably = self._reliable.send
         self.on_ended: list[Callable[[do.Ended], None]] = []
@@ -109,6 +105,7 @@ class Node(NodeStreams):
         self._running, self._now_ns, self._timer_ns = False, 0, 0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._appended: list[Stored] = []  # by others, not yet handed on
         self._perform = self._performers()
         self.space = Space(self)
         self.kick()
@@ -155,19 +152,6 @@ class Node(NodeStreams):
         if self.broker.away:
             self.broker.heard_from(plain_address(host), self._clock.now_ns())
             self.kick()
-
-    async def ask(self, call: Callable[[do.Token, int], None]) -> Any:
-        """Call the broker with a token and the time; returns, or raises, what it answers."""
-        if self.stopping:
-            raise shutting_down()
-        waiter = Waiter(self.loop.create_future())
-        call(waiter, self._clock.now_ns())
-        self.kick()
-        try:
-            return await waiter.future
-        except asyncio.CancelledError:
-            self.broker.cancel(waiter)
-            raise
 
     async def read(self, work: Callable[[StoreReader], T]) -> T:
         """Ask the log something, in the thread for that."""
@@ -237,7 +221,7 @@ class Node(NodeStreams):
             failed = Failed(f"sending failed: {error!r}", reachable=True)
             self.loop.call_soon(self._pushed, effect.lane, failed)
         elif isinstance(effect, do.StreamOut | do.StreamDropped):
-            self.close_stream(effect.stream)
+            self.port.close_stream(effect.stream)
         elif not isinstance(effect, do.Reply | do.Note | do.Ended | do.CloseSubscription):
             self._bug(error)
 
@@ -267,17 +251,41 @@ class Node(NodeStreams):
     def _written(self, commit: do.Commit, outcome: Applied | DiskFull | DiskFailed) -> None:
         try:
             if isinstance(outcome, Applied):
-                self._recent.add(outcome.events, commit.append.bytes)
-                self.types.add(outcome.events)
-                self.topics.counts.add(outcome.events)
+                self._remember(outcome.events, commit.append.bytes)
                 for listener in self.on_dead if commit.change.dead else ():
                     listener(commit.change.dead)
                 self.broker.committed(outcome, self._store.first_seq, self._clock.now_ns())
+                if self._appended:
+                    self._hand_on_appended()
             else:
                 self.broker.commit_failed(outcome, self._clock.now_ns())
         except Exception as error:
             self._bug(error)
         self._run()
+
+    def _remember(self, events: list[Stored], size: int) -> None:
+        self._recent.add(events, size)
+        self.types.add(events)
+        self.topics.counts.add(events)
+
+    def appended(self, events: list[Stored]) -> None:
+        """Another broker appended these to the log. On the loop; a commit of our own that is under
+        way may have lower numbers, so they may have to wait for it."""
+        self._appended += events
+        try:
+            self._hand_on_appended()
+        except Exception as error:
+            self._bug(error)
+        self.kick()
+
+    def _hand_on_appended(self) -> None:
+        head, waiting = self.broker.head, self._appended
+        count = next(
+            (n for n, each in enumerate(waiting) if each.seq != head + 1 + n), len(waiting)
+        )
+        events, self._appended = waiting[:count], waiting[count:]
+        self._remember(events, sum(map(weight, events)))
+        self.broker.appended(events, self._clock.now_ns())
 
     def _read_log(self, effect: do.ReadLog) -> None:
         recent = self._recent.page(effect.after, effect.limit)

@@ -15,9 +15,10 @@ from dataclasses import replace
 
 import uvloop
 
+from tocsin.access.decision import Decide, allow_all
 from tocsin.broker.log import EventStore
 from tocsin.config import Settings, is_loopback
-from tocsin.drivers.archive.archiver import open_archiver
+from tocsin.drivers.archive.archiver import Archiver, open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
@@ -63,6 +64,7 @@ def run(
     *,
     accept_loss: bool = False,
     accept_clock: bool = False,
+    decide: Decide = allow_all,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
     notes = notes or Notes()
@@ -85,7 +87,7 @@ def run(
     if accept_clock:
         accept_the_clock(settings.log.directory)
     store = open_store(settings.log, notes)
-    return uvloop.run(_serve(settings, store, ready, notes, tls))
+    return uvloop.run(_serve(settings, store, ready, notes, tls, decide))
 
 
 def within_descriptors(settings: Settings) -> Settings:
@@ -128,21 +130,25 @@ def note_room(settings: Settings, note: Callable[..., None]) -> None:
 
 
 async def _serve(
-    settings: Settings, store: EventStore, ready: Ready, notes: Notes, tls: ssl.SSLContext | None
+    settings: Settings,
+    store: EventStore,
+    ready: Ready,
+    notes: Notes,
+    tls: ssl.SSLContext | None,
+    decide: Decide,
 ) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
-    node = Node(settings, store, notes)
+    node = Node(settings, store, notes, decide=decide)
     directory = Directory(node.port)
     soap = SoapServices(node)
     performance = performance_service(node)
     listeners: Listeners = {}
     try:
         node.monitor = open_monitor(node.port, node.settings)
-        if store_name(settings.log) == SQLITE:  # it is written by a process that opens the files
-            node.archiver = open_archiver(node.port, settings, directory, node.on_dead)
+        node.archiver = _open_archiver(node, directory)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
         ours = BuiltIn(node, soap, directory, performance)
         await open_dialects(
@@ -163,6 +169,16 @@ async def _serve(
         wait.cancel()
     await _close(listeners, node, soap)
     return _exit_code(node.failure)
+
+
+def _open_archiver(node: Node, directory: Directory) -> Archiver | None:
+    """The archive is written by a process of its own, which opens the files of the log."""
+    store = store_name(node.settings.log)
+    if store == SQLITE:
+        return open_archiver(node.port, node.settings, directory, node.on_dead)
+    if node.settings.archive.enabled:
+        node.note("warning", "no archive is written: only the sqlite store has one", store=store)
+    return None
 
 
 def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> None:

@@ -97,6 +97,10 @@ def test_a_dialect_a_store_and_a_sink_from_outside_carry_an_event_through(exampl
     assert not list(example.broker.directory.glob("log.sqlite*"))
 
 
+def test_a_store_without_an_archive_says_so(example: Example) -> None:
+    assert "no archive is written: only the sqlite store has one" in example.broker.said()
+
+
 def test_the_error_for_an_unknown_scheme_names_that_of_another_package_too(
     example: Example,
 ) -> None:

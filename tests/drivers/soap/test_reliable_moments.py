@@ -11,6 +11,7 @@ import pytest
 import uvloop
 
 from tocsin.access.session import anonymous as anonymous_session
+from tocsin.access.session import internal
 from tocsin.config import load
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
@@ -87,7 +88,7 @@ async def send(soap: SoapServices, identifier: str, number: int, body: bytes) ->
 
 async def put_back(node: Node, kept: dict[str, bytes]) -> None:
     for key, value in kept.items():
-        await node.ask(lambda token, now_ns, k=key, v=value: node.broker.keep(k, v, token, now_ns))  # type: ignore[misc]
+        await node.port.keep(internal("test"), key, value)
 
 
 @pytest.mark.parametrize(("body", "events"), [(PLAIN, 1), (NOTIFY, 2)])

@@ -6,7 +6,8 @@ subscription with what it should be, and asks the publisher for the next step.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from tocsin.access.session import internal
@@ -114,7 +115,7 @@ class Demand:
         self._due_ns = _NEVER_NS
         for registration in self._registrations:
             if registration.is_over(now_ns):
-                self._spawn(self._end(registration))
+                self._spawn(partial(self._end, registration))
             elif registration.expires_ns is not None:
                 self._due_ns = min(self._due_ns, registration.expires_ns)
         for key, demanded in list(self._demanded.items()):
@@ -156,9 +157,10 @@ class Demand:
             self._check_again(now_ns)
         else:
             demanded.is_busy = True
-            self._spawn(
-                self._forget(key) if step is Step.NOTHING else self._perform(key, demanded, step)
-            )
+            if step is Step.NOTHING:
+                self._spawn(partial(self._forget, key))
+            else:
+                self._spawn(partial(self._perform, key, demanded, step))
 
     def _check_again(self, at_ns: int | None) -> None:
         if at_ns is not None:
@@ -179,12 +181,12 @@ class Demand:
                 self._check_again(until_ns)
         return demanded.wanted
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.spawn(self._noting_bugs(work))
 
-    async def _noting_bugs(self, work: Coroutine[None, None, None]) -> None:
+    async def _noting_bugs(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except Exception as error:
             self._runtime.note("error", "a publisher could not be updated", error=repr(error))
 

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.session import Session
+from tocsin.access.decision import Action
+from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import TooManySubscriptions
 from tocsin.services.soap.context import Topics
@@ -19,6 +20,8 @@ from tocsin.wire.wsn_brokered.registration import (
 )
 
 KEY: Final = "registration/"
+STATE: Final = internal("brokered")
+ANY_TOPIC: Final = "*"
 REGISTRATIONS_MAX: Final = 1_000
 DEMANDED_MAX: Final = 1_000  # topics of publishers on demand: each is a subscription of ours
 
@@ -46,10 +49,11 @@ class Registrations:
 
     async def add(self, session: Session, registration: Registration) -> None:
         """Keep one more; it is there when it is on disk."""
+        self._may_publish(session, registration)
         self._check_room(registration)
         self._by_id[registration.id] = registration  # at once, so that the next one counts it
         try:
-            await self._keep(session, registration.id, to_bytes(registration))
+            await self._keep(registration.id, to_bytes(registration))
         except BaseException:
             del self._by_id[registration.id]
             raise
@@ -60,13 +64,15 @@ class Registrations:
         self, session: Session, registration: Registration, expires_ns: int | None
     ) -> None:
         """Have it end at another time."""
+        self._may_publish(session, registration)
         changed = msgspec.structs.replace(registration, expires_ns=expires_ns)
-        await self._keep(session, changed.id, to_bytes(changed))
+        await self._keep(changed.id, to_bytes(changed))
         if changed.id in self._by_id:
             self._by_id[changed.id] = changed
 
     async def end(self, session: Session, registration: Registration) -> None:
-        await self._keep(session, registration.id, None)
+        self._may_publish(session, registration)
+        await self._keep(registration.id, None)
         if self._by_id.pop(registration.id, None) is not None:
             self.version += 1
 
@@ -83,8 +89,18 @@ class Registrations:
                 remedy="Register fewer topics, or publish without demand.",
             )
 
-    async def _keep(self, session: Session, registration_id: str, value: bytes | None) -> None:
-        await self._port.keep(session, f"{KEY}{registration_id}", value)
+    def _may_publish(self, session: Session, registration: Registration) -> None:
+        """Raise NotAllowed unless the session may publish on every topic of the registration; on
+        any, if it names none. An expression for several topics is the resource as it is."""
+        if not registration.topics:
+            self._port.check(session, Action.PUBLISH, ANY_TOPIC)
+        for expression in registration.topics:
+            topic = concrete_topic(expression)
+            resource = expression.text if topic is None else topic.path
+            self._port.check(session, Action.PUBLISH, resource)
+
+    async def _keep(self, registration_id: str, value: bytes | None) -> None:
+        await self._port.keep(STATE, f"{KEY}{registration_id}", value)
 
     def _announce(self, registration: Registration) -> None:
         for topic in map(concrete_topic, registration.topics):

@@ -8,9 +8,10 @@ message come again; a notification is then known by its id, which every repetiti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from tocsin.access.decision import Action
 from tocsin.broker.port import BrokerPort
@@ -20,7 +21,6 @@ from tocsin.event.instant import NS_PER_S
 from tocsin.services.reliable_messaging.ack_sender import AckSender
 from tocsin.services.reliable_messaging.messages import content_of, identified, outcome_of, reply_of
 from tocsin.services.reliable_messaging.sequences import (
-    PREFIX,
     LiveSequence,
     Sequences,
     decode_held,
@@ -109,13 +109,15 @@ class ReliableReceiver:
             reply = await process(request)
             return self._acknowledging(reply, replace(blocks, sequence=None))
         # A peer that hangs up must not stop halfway what concerns those after it.
-        work = self._in_sequence(request, blocks, blocks.sequence, process)
+        work = partial(self._in_sequence, request, blocks, blocks.sequence, process)
         return await self._to_its_end(work)
 
-    async def _to_its_end(self, work: Coroutine[Any, Any, Reply]) -> Reply:
+    async def _to_its_end(self, work: Callable[[], Awaitable[Reply]]) -> Reply:
         """Run it as a task of its own, which goes on if whoever waits for it is cancelled."""
         done = self._runtime.signal()
-        self._tasks.spawn(self._answer(done, work))
+        stopping = ShuttingDown("the broker is stopping", remedy="Send it again when it is back.")
+        # Also if it is cancelled, and does not answer: nobody shall wait for ever.
+        self._tasks.spawn(self._answer(done, work), lambda: done.answer(stopping))
         result: Reply | _Raised = await done
         if isinstance(result, _Raised):
             raise result.error
@@ -135,7 +137,7 @@ class ReliableReceiver:
             fault.headers += self._acknowledgements([live])
             raise
         if destination.next_held(live.inbound) is not None:
-            self._spawn(self._catch_up(live))
+            self._spawn(partial(self._catch_up, live))
         return self._acknowledging(reply, blocks)
 
     async def _take(
@@ -230,6 +232,7 @@ class ReliableReceiver:
 
     async def create(self, request: Request) -> Reply:
         asked = content_of(request, CreateSequence)
+        self._check(request)
         to = Speaker(asked.rm, request.envelope.soap)
         if self._sequences.is_full:
             raise faults.refused(to, "too many sequences are open; try again later")
@@ -248,7 +251,7 @@ class ReliableReceiver:
             used_ns=now_ns,
         )
         try:
-            await self._sequences.begin(request.session, inbound)
+            await self._sequences.begin(inbound)
         except TooMuchKept as error:
             raise faults.refused(to, error.problem) from error
         # An offer of a sequence for our answers is not taken: they go back as they always do.
@@ -320,7 +323,7 @@ class ReliableReceiver:
         return ACCEPTED
 
     def _find(self, rm: str, identifier: str, request: Request) -> LiveSequence:
-        self._check(request, identifier)
+        self._check(request)
         live = self._sequences.live.get(identifier)
         is_over = live is not None and self._has_passed(live.inbound.expires_ns)
         if live is not None and live.inbound.rm == rm and not is_over:
@@ -330,9 +333,11 @@ class ReliableReceiver:
             raise faults.terminated(to, identifier)
         raise faults.unknown(to, identifier)
 
-    def _check(self, request: Request, identifier: str = "") -> None:
-        """Raise NotAllowed unless the sender may use sequences."""
-        self._port.check(request.session, Action.MANAGE, f"service/{PREFIX}{identifier}")
+    def _check(self, request: Request) -> None:
+        """Raise NotAllowed unless the sender may publish here. What a message of the sequence asks
+        for is decided again, when it is processed."""
+        session = request.session
+        self._port.check(session, Action.PUBLISH, f"endpoint/{session.endpoint}")
 
     def _check_is_there(self, live: LiveSequence, request: Request) -> None:
         """It may have ended while somebody waited for it."""
@@ -345,11 +350,11 @@ class ReliableReceiver:
     def _sweep(self) -> None:
         for live in list(self._sequences.live.values()):
             if self._has_passed(live.inbound.expires_ns):
-                self._spawn(self._give_up(live, "it expired"))
+                self._spawn(partial(self._give_up, live, "it expired"))
             elif self._has_passed(live.used_ns + IDLE_NS_MAX):
-                self._spawn(self._give_up(live, "nothing came for a long time"))
+                self._spawn(partial(self._give_up, live, "nothing came for a long time"))
             elif destination.next_held(live.inbound) is not None and live.lock.is_free:
-                self._spawn(self._catch_up(live))
+                self._spawn(partial(self._catch_up, live))
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
     def _has_passed(self, moment_ns: int) -> bool:
@@ -367,29 +372,25 @@ class ReliableReceiver:
             "info", "a sequence ended", sequence=live.inbound.identifier, reason=why, gaps=gaps
         )
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.spawn(self._noting_bugs(work))
 
-    async def _noting_bugs(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _noting_bugs(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except (SoapFault, TocsinError):
             return  # the next message, or the next sweep, tries again
         except Exception as error:
             self._runtime.note("error", "a reliable message failed", error=repr(error))
 
-    async def _answer(self, done: Signal, work: Coroutine[Any, Any, Reply]) -> None:
+    async def _answer(self, done: Signal, work: Callable[[], Awaitable[Reply]]) -> None:
         try:
-            done.answer(await work)
+            done.answer(await work())
         except (SoapFault, TocsinError) as error:
             done.answer(_Raised(error))
         except Exception as error:
             self._runtime.note("error", "a reliable message failed", error=repr(error))
             done.answer(_Raised(error))
-        finally:  # also if it is cancelled: nobody shall wait for ever
-            done.answer(
-                ShuttingDown("the broker is stopping", remedy="Send it again when it is back.")
-            )
 
 
 class _Raised:

@@ -114,8 +114,8 @@ class Sequences:
         """True if it was here, not too long ago."""
         return identifier in self._ended
 
-    async def begin(self, session: Session, inbound: Inbound) -> None:
-        await self._port.keep(session, PREFIX + inbound.identifier, _encode(inbound))
+    async def begin(self, inbound: Inbound) -> None:
+        await self._port.keep(STATE, PREFIX + inbound.identifier, _encode(inbound))
         self.live[inbound.identifier] = LiveSequence(inbound, self._runtime)
 
     async def save(self, live: LiveSequence, changed: Inbound) -> None:
@@ -146,7 +146,7 @@ class Sequences:
         )
         value = _encode(message)
         try:
-            await self._port.keep(call.session, _held_key(live, came.number), value)
+            await self._port.keep(STATE, _held_key(live, came.number), value)
         except TooMuchKept:
             return False
         live.inbound = destination.received(live.inbound, came, now_ns)

@@ -9,7 +9,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, Open, manages, reads
+from tocsin.drivers.http.rest.endpoint import (
+    DESCRIPTION,
+    Endpoint,
+    Open,
+    manages,
+    reads,
+    session_in,
+)
 from tocsin.drivers.http.rest.metrics import Metrics
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
@@ -45,7 +52,7 @@ def operation_routes(
         return answer(clock_info(node))
 
     async def accept_clock(request: Request) -> Response:
-        await node.clock.accept()
+        await node.clock.accept(session_in(request))
         return answer(clock_info(node))
 
     async def scrape(request: Request) -> Response:

@@ -38,8 +38,8 @@ from source_polls import SmallFiles, all_polls
 from tocsin.archive.catalog import Catalog
 from tocsin.pipeline.source import TocsinSource, register
 from tocsin.pipeline.spark.session import session
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 
 ROUNDS = 5
 PYTHON = "tocsin_through_python"

@@ -30,8 +30,8 @@ from tocsin.monitor.run_messages import run_message
 from tocsin.monitor.states import attempt_state, attempt_times, run_state
 from tocsin.ontology import built_in
 from tocsin.synth import broken
+from tocsin.synth.archive import TRUTH_NAME, synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import TRUTH_NAME, synthesize
 
 EVENTS = 30_000
 PLAN = Plan(EVENTS, seed=5, broken=0.002, broken_files=True)

@@ -22,8 +22,8 @@ from tocsin.monitor.states import attempt_times, fault_of
 from tocsin.monitor.times import NS_PER_US
 from tocsin.monitor.views import RunFacts, activity_record, run_record
 from tocsin.ontology import built_in
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 
 BENCH = Path(__file__).parents[2] / "bench"
 PLAN = Plan(12_000, seed=3, broken=0.002, duplicates=0.03, broken_files=True)

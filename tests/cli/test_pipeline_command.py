@@ -16,8 +16,8 @@ from table_files import publish
 from tocsin.cli.archive.replay import is_ago
 from tocsin.cli.pipeline.asking import _moment
 from tocsin.errors import BadSetting
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 
 
 def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 
 import msgspec
 import pytest
@@ -20,37 +20,37 @@ SLOW = ",".join(["1e300"] * 400_000)
 
 def test_a_body_of_large_exponents_does_not_stop_the_broker() -> None:
     """It took 8 s; a body may be seven times as long."""
-    began = perf_counter()
+    began = process_time()
 
     read_engine_json(f'{{"runName": "r", "values": [{SLOW}]}}'.encode())
     read_object(f'{{"values": [{SLOW}]}}'.encode())
 
-    assert perf_counter() - began < 3
+    assert process_time() - began < 3
 
 
 def test_an_event_of_large_exponents_does_not_stop_the_matching() -> None:
     small = Event("1", "/s", "t", data=f'{{"n": [{SLOW[:7_990]}0]}}'.encode())
     members = ",".join(f'"a{number}": 1e300' for number in range(70_000))
     large = Event("1", "/s", "t", data=f'{{{members}, "q": {{"v": [{SLOW[:120_000]}0]}}}}'.encode())
-    began = perf_counter()
+    began = process_time()
 
     for _ in range(20):
         content(small)
     seen = content(large)
 
-    assert perf_counter() - began < 1
+    assert process_time() - began < 1
     assert seen["a0"] == 1e300
 
 
 def test_typed_attributes_and_values_of_a_run_do_not_either() -> None:
     members = ",".join(f'"a{number}": 1e300' for number in range(60_000))
-    began = perf_counter()
+    began = process_time()
 
     typed.read(f"{{{members}}}", None)
     assert objects(f'[{{"n": [{SLOW[:300_000]}0]}}]')
     assert names(f"[{SLOW[:300_000]}0]")
 
-    assert perf_counter() - began < 1
+    assert process_time() - began < 1
 
 
 MANY = [1e300] * (EXPONENTS_MAX + 1)

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tocsin.pipeline.job import Job, run
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.published import read_table
 from tocsin.tables.schemas import TABLES
 

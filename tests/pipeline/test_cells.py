@@ -12,8 +12,8 @@ from tocsin.archive.parquet_reader import read_range
 from tocsin.pipeline.fold.cells import CELLS, attempt_cells, read_attempts, write_cells
 from tocsin.pipeline.fold.rules import HASH, cells_of, folded
 from tocsin.pipeline.state import Partial, PartialFacts
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 
 
 def test_cells_are_read_as_they_were_before_they_were_written(

@@ -27,8 +27,8 @@ from tocsin.archive.record import to_batch, to_events
 from tocsin.event.stored import Stored
 from tocsin.pipeline.publish.kafka import KEYS
 from tocsin.pipeline.state import State
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.published import require
 from tocsin.tables.schemas import TABLES
 from tocsin.wire.cloudevents import structured_of

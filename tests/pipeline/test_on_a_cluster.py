@@ -13,8 +13,8 @@ import pytest
 from pipeline.cluster import cluster, packed, python_without_the_package
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.catalog import Catalog
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.schemas import TABLES
 
 

@@ -20,8 +20,8 @@ from tocsin.pipeline.job import Done, Job, run
 from tocsin.pipeline.partials.partial import NOT_ITS_NUMBER
 from tocsin.pipeline.state import CHECKPOINT, STATE, State
 from tocsin.pipeline.stream import Pace, Progress, StreamJob
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.published import MANIFEST, require
 
 MOMENT = datetime(2026, 2, 1, 12, tzinfo=UTC)

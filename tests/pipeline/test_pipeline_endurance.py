@@ -29,8 +29,8 @@ from pipeline.sameness import assert_same, rows
 from served import Served, served
 from small_disk import small_disk
 from tocsin.pipeline.job import Job, run
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.schemas import TABLES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

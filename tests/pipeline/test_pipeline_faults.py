@@ -35,8 +35,8 @@ from tocsin.cli.report import report
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.stream import Pace, Progress, StreamJob
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.published import published, require
 from tocsin.tables.schemas import TABLES
 

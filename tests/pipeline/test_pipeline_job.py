@@ -22,8 +22,8 @@ from tocsin.pipeline.partials.merged_state import PARTS_MAX, due
 from tocsin.pipeline.source import register
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.pipeline.stream import Pace, StreamJob
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.published import published, require
 from tocsin.tables.schemas import TABLES
 

@@ -19,8 +19,8 @@ from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.locations import KafkaLocation, has_files, is_directory, shown
 from tocsin.pipeline.read.archive import Limit, new_records
 from tocsin.pipeline.state import State, Window
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.schemas import TABLES
 
 

@@ -18,8 +18,8 @@ from pyarrow import fs
 from pipeline.damage import pipeline
 from pipeline.jars import fetched, needed
 from pipeline.sameness import assert_same, rows
+from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
-from tocsin.synth.synthesis import synthesize
 from tocsin.tables.schemas import TABLES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -1,13 +1,13 @@
-"""Broken: records as no publisher should send them and every archive has some.
+"""Broken records: what no publisher should send and every archive has some of.
 
-They stand beside the others, never in place of one, so that the truth about runs stays what it is.
-Those that can be heard tell of runs of their own, named `broken-N`, of the workflow `broken`.
+They are added to the other events and replace none, so that the truth about runs stays the same.
+Those that readers can use are about runs of their own, `broken-N` of the workflow `broken`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -24,30 +24,61 @@ WORKFLOW: Final = "broken"
 SOURCE: Final = "/engines/broken"
 HUGE_BYTES: Final = 2 << 20
 HUGE_MAX: Final = 5  # in one archive
-BURSTS_MAX: Final = 3  # in one window: whoever sends broken records sends some in a row
+BURSTS_MAX: Final = 3  # in one window: whoever sends broken records sends several in a row
 
-# A column that may hold no null, and does: readers refuse such a file as a whole. No broker writes
-# one, so they are made only if asked for; few of them, and with nothing else in them.
+# A null in a column that allows none: readers refuse the whole file. No broker writes such files,
+# so they are made only if asked for; few of them, and with nothing else in them.
 NULLS: Final = ("null_id", "null_source", "null_type", "null_received", "null_at")
-SPOILED_EVERY: Final = 8  # windows have what spoils a file; the first is one of them
+REPEATED_SEQ: Final = "seq_repeats"
+FILE_DAMAGE: Final = frozenset({*NULLS, REPEATED_SEQ})
+FILE_DAMAGE_EVERY: Final = 8  # windows, from the first on
+NOT_UTF8: Final = "not_utf8"
+HUGE: Final = "huge"
+KINDS: Final = (
+    *(*NULLS, REPEATED_SEQ, "not_json", NOT_UTF8, "not_an_object", "no_run", "bad_run"),
+    *("bad_time", "bad_number", HUGE),
+)
+_BAD_TIMES: Final = ("yesterday", "2026-13-45T99:99:99Z", "9999-12-31T23:59:59Z", "12345")
 
 
-def _event(number: int, pairs: dict[str, str], time: str | None) -> Event:
-    return Event(
-        id=f"broken-{number}",
-        source=SOURCE,
-        type="bb.ActivitySucceeded",
-        topic=f"blackboard/{WORKFLOW}/broken-{number}",
-        time=time,
-        subject="step-1",
-        datacontenttype="application/json",
-        data=json.dumps(pairs, separators=(",", ":")).encode(),
-    )
+class BrokenRecords:
+    """Makes broken records of all kinds in turn, and counts them."""
+
+    def __init__(self, *, files: bool) -> None:
+        """`files`: also those that make their whole file unreadable."""
+        self.counts = {kind: 0 for kind in KINDS if files or kind not in FILE_DAMAGE}
+        self._made = 0
+
+    def next_kinds(self, count: int, *, file_damage: bool) -> list[str]:
+        """Each time the kind of which there are fewest."""
+        kinds = []
+        for _ in range(count):
+            allowed = (
+                kind
+                for kind, made in self.counts.items()
+                if (file_damage or kind not in FILE_DAMAGE) and (kind != HUGE or made < HUGE_MAX)
+            )
+            kind = min(allowed, key=self.counts.__getitem__)
+            self.counts[kind] += 1
+            kinds.append(kind)
+        return kinds
+
+    def event(self, kind: str, received_us: int) -> tuple[Event, bytes | None]:
+        """The event, and the bytes to put in place of its data if these are not UTF-8."""
+        self._made += 1
+        event = _event(kind, self._made, shown(received_us * NS_PER_US))
+        if kind != NOT_UTF8 or event.data is None:
+            return event, None
+        raw = event.data.replace(b"step-1", b"\xff\xfe\xc3(")
+        return msgspec.structs.replace(event, data=None), raw
 
 
-def _pairs(number: int, time: str) -> dict[str, str]:
-    return {
-        "RunId": f"broken-{number}",
+def _event(kind: str, number: int, time: str) -> Event:
+    name = f"broken-{number}"
+    if kind == "bad_time":
+        time = _BAD_TIMES[number % len(_BAD_TIMES)]
+    pairs = {
+        "RunId": name,
         "WorkflowName": WORKFLOW,
         "ActivitySucceeded": time,
         "ActivityId": "step-1",
@@ -55,118 +86,44 @@ def _pairs(number: int, time: str) -> dict[str, str]:
         "Attempt": "1",
         "ExitCode": "0",
     }
+    if kind == "no_run":
+        del pairs["RunId"], pairs["WorkflowName"]
+    elif kind == "bad_run":
+        pairs["RunId"] = f"broken\n{number}" if number % 2 else f"{name}-" + "x" * 1_000
+    elif kind == "bad_number":
+        pairs |= {"ExitCode": "many", "InputBytes": "-", "MemoryPeak": "1e999"}
+        pairs |= {"CpuSeconds": "NaN", "Attempt": "second"}
+    elif kind == HUGE:
+        pairs["ErrorMessage"] = "x" * HUGE_BYTES
+    data = json.dumps(pairs, separators=(",", ":")).encode()
+    if kind == "not_json":
+        data = data[: len(data) // 2]
+    elif kind == "not_an_object":
+        data = b'["RunId",' + data + b"]"
+    return Event(
+        id=name,
+        source=SOURCE,
+        type="bb.ActivitySucceeded",
+        topic=f"blackboard/{WORKFLOW}/{name}",
+        time=time,
+        subject="step-1",
+        datacontenttype="application/json",
+        data=data,
+    )
 
 
-def _with_data(number: int, time: str, change: Callable[[bytes], bytes]) -> Event:
-    whole = _event(number, _pairs(number, time), time)
-    return msgspec.structs.replace(whole, data=change(whole.data or b""))
-
-
-def _not_json(number: int, time: str) -> Event:
-    return _with_data(number, time, lambda data: data[: len(data) // 2])
-
-
-def _not_an_object(number: int, time: str) -> Event:
-    return _with_data(number, time, lambda data: b'["RunId",' + data + b"]")
-
-
-def _no_run(number: int, time: str) -> Event:
-    pairs = {k: v for k, v in _pairs(number, time).items() if k not in ("RunId", "WorkflowName")}
-    return _event(number, pairs, time)
-
-
-def _bad_run(number: int, time: str) -> Event:
-    name = f"broken\n{number}" if number % 2 else f"broken-{number}-" + "x" * 1_000
-    return _event(number, {**_pairs(number, time), "RunId": name}, time)
-
-
-def _bad_time(number: int, time: str) -> Event:
-    words = ("yesterday", "2026-13-45T99:99:99Z", "9999-12-31T23:59:59Z", "12345")[number % 4]
-    return _event(number, _pairs(number, words), words)
-
-
-def _bad_number(number: int, time: str) -> Event:
-    wrong = {"ExitCode": "many", "InputBytes": "-", "MemoryPeak": "1e999", "CpuSeconds": "NaN"}
-    return _event(number, {**_pairs(number, time), **wrong, "Attempt": "second"}, time)
-
-
-def _huge(number: int, time: str) -> Event:
-    return _event(number, {**_pairs(number, time), "ErrorMessage": "x" * HUGE_BYTES}, time)
-
-
-def _plain(number: int, time: str) -> Event:
-    return _event(number, _pairs(number, time), time)
-
-
-REPEATS: Final = "seq_repeats"
-NOT_UTF8: Final = "not_utf8"
-HUGE: Final = "huge"
-SPOILING: Final = frozenset({*NULLS, REPEATS})  # what makes its whole file a damaged one
-MAKERS: Final[dict[str, Callable[[int, str], Event]]] = {
-    **dict.fromkeys(NULLS, _plain),
-    REPEATS: _plain,
-    "not_json": _not_json,
-    NOT_UTF8: _plain,
-    "not_an_object": _not_an_object,
-    "no_run": _no_run,
-    "bad_run": _bad_run,
-    "bad_time": _bad_time,
-    "bad_number": _bad_number,
-    HUGE: _huge,
-}
-
-
-class Breaking:
-    """Deals out kinds of damage, and counts them."""
-
-    def __init__(self, *, files: bool) -> None:
-        """`files`: also those that make their whole file a damaged one."""
-        self.counts = {kind: 0 for kind in MAKERS if files or kind not in SPOILING}
-        self._made = 0
-
-    def kinds(self, count: int, *, spoiling: bool) -> list[str]:
-        """So many, each time the kind of which there are fewest."""
-        return [self._next(spoiling=spoiling) for _ in range(count)]
-
-    def _next(self, *, spoiling: bool) -> str:
-        among = [
-            kind
-            for kind, count in self.counts.items()
-            if (spoiling or kind not in SPOILING) and (kind != HUGE or count < HUGE_MAX)
-        ]
-        kind = min(among, key=lambda each: self.counts[each])
-        self.counts[kind] += 1
-        return kind
-
-    def event(self, kind: str, received_us: int) -> tuple[Event, bytes | None]:
-        """The event, and the bytes to put in place of its data if it cannot be read at all."""
-        self._made += 1
-        event = MAKERS[kind](self._made, shown(received_us * NS_PER_US))
-        if kind != NOT_UTF8 or event.data is None:
-            return event, None
-        raw = event.data.replace(b"step-1", b"\xff\xfe\xc3(")
-        return msgspec.structs.replace(event, data=None), raw
-
-
-def nullable(schema: pa.Schema) -> pa.Schema:
-    fields = [each.with_nullable(True) for each in schema]
-    return pa.schema(fields, metadata=schema.metadata)
-
-
-def with_nulls(
+def batch_with_nulls(
     events: Sequence[tuple[str, Event]], first_seq: int, received_us: int, facts_reader: FactsReader
 ) -> pa.RecordBatch:
-    """The events, each with a null in the column that its kind of damage names."""
-    batch = to_batch(
-        [
-            Stored(seq, received_us * NS_PER_US, event)
-            for seq, (_, event) in enumerate(events, first_seq)
-        ],
-        facts_reader,
-    )
+    """The events, each with a null in the column that its kind names."""
+    stored = [
+        Stored(seq, received_us * NS_PER_US, event)
+        for seq, (_, event) in enumerate(events, first_seq)
+    ]
     arrays = []
-    for name, column in zip(SCHEMA.names, batch.columns, strict=True):
+    for name, column in zip(SCHEMA.names, to_batch(stored, facts_reader).columns, strict=True):
         hit = pa.array([kind == f"null_{name}" for kind, _ in events])
         missing = pa.scalar(None, column.type)
         arrays.append(pc.if_else(hit, missing, column) if pc.any(hit).as_py() else column)
-    return pa.RecordBatch.from_arrays(arrays, schema=nullable(SCHEMA))
+    nullable = pa.schema([each.with_nullable(True) for each in SCHEMA], metadata=SCHEMA.metadata)
+    return pa.RecordBatch.from_arrays(arrays, schema=nullable)

@@ -1,127 +1,156 @@
-"""Columns: rows in their order, as the columns of the archive's record."""
+"""Columns: rows as record batches of the archive, with events made one by one among them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from tocsin.archive.facts import FACTS, MOMENT
-from tocsin.archive.record import SCHEMA
+from tocsin.archive.facts import FACTS, FactsReader
+from tocsin.archive.record import SCHEMA, to_batch
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
 from tocsin.monitor.fold import AHEAD_NS_MAX
-from tocsin.synth import messages, texts, unrelated
-from tocsin.synth.messages import Told, Words
-from tocsin.synth.plans import Plans
-from tocsin.synth.roster import Roster
-from tocsin.synth.rows import IN_CONCEPTS, LEAD, US_PER_MS, At, Kind
-from tocsin.synth.texts import Ints, pool
-from tocsin.synth.world import World
+from tocsin.monitor.times import NS_PER_US
+from tocsin.synth import background, messages
+from tocsin.synth.messages import Context
+from tocsin.synth.rows import CONCEPTS, US_PER_MS, Col, Kind
+from tocsin.synth.texts import Ints, pick, times
 from tocsin.wire.blackboard.normal import NO_LEAD, TYPE_PREFIX
 
-AHEAD_US_MAX: Final = AHEAD_NS_MAX // 1_000
+AHEAD_US_MAX: Final = AHEAD_NS_MAX // NS_PER_US
+_TYPES: Final = [
+    background.TYPES.get(kind, TYPE_PREFIX + CONCEPTS.get(kind, NO_LEAD)) for kind in Kind
+]
 
-_TEXTS: Final = (*(each.name for each in fields(unrelated.Columns)), "run", "activity")
 
+class _Columns:
+    """Columns that are filled kind by kind; rows for which nothing was put are null."""
 
-@dataclass(slots=True)
-class _Pieces:
-    """Parts of one column, each with the places where its values stand; the rest is null."""
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._parts: dict[str, list[tuple[Ints, pa.Array]]] = defaultdict(list)
+        self._nulls: dict[pa.DataType, pa.Array] = {}
 
-    places: list[Ints] = field(default_factory=list)
-    values: list[pa.Array] = field(default_factory=list)
+    def put(self, places: Ints, columns: Mapping[str, Any]) -> None:
+        """Values for the rows at these places. A text alone is the value of all of them."""
+        for name, values in columns.items():
+            array = pa.repeat(values, len(places)) if isinstance(values, str) else _array(values)
+            self._parts[name].append((places, array))
 
-    def put(self, places: Ints, values: pa.Array) -> None:
-        self.places.append(places)
-        self.values.append(values)
-
-    def placed(self, count: int, kind: pa.DataType) -> pa.Array:
-        if not self.values:
-            return pa.nulls(count, kind)
-        order = np.zeros(count, np.int64)
-        missing = np.ones(count, np.bool_)
-        places = np.concatenate(self.places)
+    def array(self, field: pa.Field) -> pa.Array:
+        parts = self._parts.get(field.name)
+        if not parts:
+            # Columns of one type without any value share one array.
+            return self._nulls.setdefault(field.type, pa.nulls(self._count, field.type))
+        order = np.zeros(self._count, np.int64)
+        is_missing = np.ones(self._count, np.bool_)
+        places = np.concatenate([each for each, _ in parts])
         order[places] = np.arange(len(places))
-        missing[places] = False
-        joined = pa.concat_arrays(self.values)
-        return joined.take(pa.array(order, mask=missing)).cast(kind)
+        is_missing[places] = False
+        values = pa.concat_arrays([each for _, each in parts])
+        return values.take(pa.array(order, mask=is_missing)).cast(field.type)
 
 
-@lru_cache(maxsize=1)
-def _types() -> pa.StringArray:
-    return pool([unrelated.TYPES.get(kind, TYPE_PREFIX + LEAD.get(kind, NO_LEAD)) for kind in Kind])
+def _array(values: Any) -> pa.Array:
+    return pa.array(values) if isinstance(values, np.ndarray) else values
 
 
-def batch_of(rows: Ints, seq: Ints, world: World, roster: Roster, salt: int) -> pa.RecordBatch:
-    """The rows as they stand, which is by when they were received, and these are their numbers."""
-    count = len(rows)
-    kind = rows[:, At.KIND]
-    is_message = np.isin(kind, IN_CONCEPTS)
-    ours = np.flatnonzero(is_message)
-    time = texts.times(rows[:, At.TIME_MS])
-    words = Words(rows[ours], time.take(pa.array(ours)), world, roster, salt)
-    plans = Plans(words)
-    pieces = {name: _Pieces() for name in _TEXTS}
-    _add_messages(pieces, words, ours, plans)
-    _add_others(pieces, rows, time, world)
-    received_us, time_us = rows[:, At.RECEIVED_US], rows[:, At.TIME_MS] * US_PER_MS
-    ahead_us = time_us - received_us
-    is_ahead = ahead_us > AHEAD_US_MAX
-    facts = messages.facts_of(words, count, ours)
-    facts["ahead_us"] = pa.array(ahead_us, mask=~(is_ahead & is_message))
-    has_activity = is_message.copy()
-    has_activity[ours[words.is_of_run]] = False
-    arrays: dict[str, Any] = {
-        "seq": pa.array(seq),
-        "received": pa.array(received_us).cast(MOMENT),
-        "type": texts.picked(_types(), kind),
-        "time": time,
-        "at": pa.array(np.where(is_ahead, received_us, time_us)).cast(MOMENT),
-        "attempt": pa.array(rows[:, At.ATTEMPT].astype(np.int32), mask=~has_activity),
-        "facts": _facts(facts, is_message, count),
-        "plan": plans.column(count, ours),
-    }
-    for name, parts in pieces.items():
-        arrays[name] = parts.placed(count, SCHEMA.field(name).type)
-    return pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
-
-
-def _add_messages(pieces: dict[str, _Pieces], words: Words, ours: Ints, plans: Plans) -> None:
-    pieces["id"].put(ours, words.id())
-    pieces["source"].put(ours, words.source())
-    pieces["topic"].put(ours, words.topic())
-    pieces["subject"].put(ours, words.subject())
-    pieces["run"].put(ours, words.run)
-    pieces["activity"].put(ours, words.activity)
-    pieces["datacontenttype"].put(ours, _same("application/json", len(ours)))
-    for kind in IN_CONCEPTS:
-        which = np.flatnonzero(words.kind == kind)
-        if len(which):
-            pieces["data"].put(ours[which], messages.data_of(words, kind, which, plans.texts))
-
-
-def _add_others(pieces: dict[str, _Pieces], rows: Ints, time: pa.StringArray, world: World) -> None:
-    for kind in unrelated.TYPES:
-        places = np.flatnonzero(rows[:, At.KIND] == kind)
+def batch_of(rows: Ints, seq: Ints, context: Context) -> pa.RecordBatch:
+    """The rows in their order, which is that of their arrival, with these sequence numbers."""
+    kinds, received_us = rows[:, Col.KIND], rows[:, Col.RECEIVED_US]
+    time, time_us = times(rows[:, Col.TIME_MS]), rows[:, Col.TIME_MS] * US_PER_MS
+    is_ahead = time_us - received_us > AHEAD_US_MAX
+    columns, facts = _Columns(len(rows)), _Columns(len(rows))
+    for kind in Kind:
+        places = np.flatnonzero(kinds == kind)
         if not len(places):
             continue
-        columns = unrelated.columns_of(kind, rows[places], time.take(pa.array(places)), world)
-        for each in fields(unrelated.Columns):
-            values = getattr(columns, each.name)
-            if isinstance(values, str):
-                values = _same(values, len(places))
-            if values is not None:
-                pieces[each.name].put(places, values)
+        args = kind, rows[places], time.take(pa.array(places))
+        if kind in background.TYPES:
+            columns.put(places, background.columns_of(*args, context.world))
+            continue
+        columns_of_kind, facts_of_kind = messages.columns_of(*args, context)
+        columns.put(places, columns_of_kind)
+        facts.put(places, facts_of_kind)
+        ahead = places[is_ahead[places]]
+        facts.put(ahead, {"ahead_us": time_us[ahead] - received_us[ahead]})
+    complete = {
+        "seq": seq,
+        "received": received_us,
+        "type": pick(_TYPES, kinds),
+        "time": time,
+        "at": np.where(is_ahead, received_us, time_us),
+        "facts": pa.StructArray.from_arrays(
+            [facts.array(each) for each in FACTS],
+            fields=list(FACTS),
+            mask=pa.array(np.isin(kinds, list(background.TYPES))),
+        ),
+    }
+    return pa.RecordBatch.from_arrays(
+        [
+            _array(complete[each.name]).cast(each.type)
+            if each.name in complete
+            else columns.array(each)
+            for each in SCHEMA
+        ],
+        schema=SCHEMA,
+    )
 
 
-def _same(text: str, count: int) -> pa.StringArray:
-    return pa.repeat(text, count)
+@dataclass(frozen=True, slots=True)
+class SingleEvent:
+    """An event made by hand, to be inserted before the row at `place`.
+
+    `raw` replaces the event's data after its facts were read: none could be read from it.
+    `repeats_seq`: it gets the sequence number of the event before it.
+    """
+
+    place: int
+    received_us: int
+    event: Event
+    raw: bytes | None = None
+    repeats_seq: bool = False
 
 
-def _facts(members: Told, is_message: Any, count: int) -> pa.StructArray:
-    # What nobody says is null in all members of one type: they share one array.
-    nothing = {each.type: pa.nulls(count, each.type) for each in FACTS}
-    arrays = [members.get(each.name, nothing[each.type]) for each in FACTS]
-    return pa.StructArray.from_arrays(arrays, fields=list(FACTS), mask=pa.array(~is_message))
+def batches_of(
+    rows: Ints,
+    singles: Sequence[SingleEvent],
+    first_seq: int,
+    context: Context,
+    facts_reader: FactsReader,
+) -> Iterator[pa.RecordBatch]:
+    """Rows and single events in one order, numbered from `first_seq`."""
+    ordered = sorted(singles, key=lambda each: each.place)
+    places = np.array([each.place for each in ordered], np.int64)
+    before = np.cumsum([0, *(not each.repeats_seq for each in ordered)])
+    own = np.arange(len(rows))
+    seq = first_seq + own + before[np.searchsorted(places, own, side="right")]
+    batch = batch_of(rows, seq, context)
+    done = 0
+    for place in np.unique(places).tolist():
+        if place > done:
+            yield batch.slice(done, place - done)
+            done = place
+        here = np.flatnonzero(places == place).tolist()
+        seqs = [first_seq + place + int(before[n]) - ordered[n].repeats_seq for n in here]
+        yield _batch_of_singles([ordered[n] for n in here], seqs, facts_reader)
+    if done < len(rows):
+        yield batch.slice(done)
+
+
+def _batch_of_singles(
+    singles: Sequence[SingleEvent], seqs: Sequence[int], facts_reader: FactsReader
+) -> pa.RecordBatch:
+    stored = [
+        Stored(seq, each.received_us * NS_PER_US, each.event)
+        for seq, each in zip(seqs, singles, strict=True)
+    ]
+    batch = to_batch(stored, facts_reader)
+    data = [each.event.data if each.raw is None else each.raw for each in singles]
+    place = SCHEMA.get_field_index("data")
+    return batch.set_column(place, SCHEMA.field(place), pa.array(data, pa.binary()))

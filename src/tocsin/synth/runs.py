@@ -1,264 +1,208 @@
-"""Runs: what happens in them, level by level of their graphs, as rows.
+"""Runs: a simulation of what happens in them, level by level of their graphs, as rows.
 
-All runs that begin in one window are made at once; each step is one over all their activities.
+All runs that begin in one window are simulated at once; each step is over all their activities.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from tocsin.synth.attempts import Attempts, Flags, events_of, use_of
-from tocsin.synth.rows import At, Kind, empty, figure
-from tocsin.synth.texts import Ints
-from tocsin.synth.world import Floats, World
+from tocsin.synth.rows import US_PER_MS, USAGE, Col, Kind, Mark, NewRuns, empty
+from tocsin.synth.texts import Flags, Ints
+from tocsin.synth.world import FAULTS, MIB, World
 
 EVENTS_OF_AN_ACTIVITY: Final = 3.5  # on average: queued, executing, half a sample, the end; retries
 EVENTS_OF_A_RUN: Final = 2
 ATTEMPTS_MAX: Final = 3
 FAILING: Final = 0.05  # of attempts
-HOPELESS: Final = 0.03  # of failures: nobody tries again
+NOT_RETRIED: Final = 0.03  # of failures
 CACHED: Final = 0.01  # of activities
-LOST: Final = 0.005  # of runs: they fall silent
+LOST: Final = 0.005  # of runs: no more events come
 ABORTED: Final = 0.01
-SKIPPING: Final = 0.5  # of runs that failed: they tell what they leave out
+SKIPPING: Final = 0.5  # of failed runs: they report which activities they skip
+SAMPLED: Final = 0.5  # of attempts
 QUEUE_MS: Final = 15_000.0  # on average
 RETRY_MS: Final = 2_000
 SIZE_SPREAD: Final = 0.6  # sigma of the logarithm, of a run's input and of each activity's in it
+REQUEST_STEP: Final = 256 * MIB  # people ask for round amounts of memory, and for some to spare
+FAULT_NUMBER_MAX: Final = 1_000_000
+
+_FAULT_KINDS: Final = np.array([fault.kind for fault in FAULTS], np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """Runs that begin in one window, one array a property."""
-
-    number: Ints
-    workflow: Ints
-    version: Ints
-    start_ms: Ints
-    scale: Floats  # of the number of activities
-    activities_each: Ints  # of each type, where it is not 0: a run of another size altogether
-    spread_ms: Ints  # over which a level's activities become ready
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-
-@dataclass(frozen=True, slots=True)
-class Activities:
-    """The activities of some runs: the place of the run among those begun, the type, the number."""
-
-    run: Ints
-    type: Ints
-    number: Ints
-
-
-def counts_of(world: World, begun: Begun) -> tuple[Ints, Ints, Ints]:
+def counts_of(world: World, new: NewRuns) -> tuple[Ints, Ints, Ints]:
     """For each run and each of its types: the run's place, the type, how many activities."""
-    kinds = world.type_count[begun.workflow]
-    run = np.repeat(np.arange(len(begun)), kinds)
+    kinds = world.type_count[new.workflow]
+    run = np.repeat(np.arange(len(new)), kinds)
     first = np.repeat(np.cumsum(kinds) - kinds, kinds)
-    kind = np.arange(len(run)) - first + world.first_type[begun.workflow][run]
+    kind = np.arange(len(run)) - first + world.first_type[new.workflow][run]
     width = world.width_of[kind]
-    scaled = np.maximum(np.rint(width * begun.scale[run]).astype(np.int64), 1)
-    counts = np.where(width == 1, 1, scaled)
-    fixed = begun.activities_each[run]
-    return run, kind, np.where(fixed > 0, fixed, counts)
+    scaled = np.maximum(np.rint(width * new.scale[run]).astype(np.int64), 1)
+    fixed = new.activities_each[run]
+    return run, kind, np.where(fixed > 0, fixed, np.where(width == 1, 1, scaled))
 
 
-def activities_of(world: World, begun: Begun) -> Activities:
-    run_of_pair, type_of_pair, counts = counts_of(world, begun)
-    run = np.repeat(run_of_pair, counts)
-    before = np.searchsorted(run, np.arange(len(begun)))
-    return Activities(run, np.repeat(type_of_pair, counts), np.arange(len(run)) - before[run] + 1)
+class RunSimulation:
+    """Arrays by run, by activity, and (two dimensions) by activity and attempt."""
+
+    def __init__(
+        self, world: World, new: NewRuns, first_number: int, rng: np.random.Generator
+    ) -> None:
+        self.world, self.new, self.rng = world, new, rng
+        self.run_number = first_number + np.arange(len(new))
+        run, kind, counts = counts_of(world, new)
+        self.run = np.repeat(run, counts)  # its place among the new ones
+        self.type = np.repeat(kind, counts)
+        before = np.searchsorted(self.run, np.arange(len(new)))
+        self.number = np.arange(len(self.run)) - before[self.run] + 1
+        self.version = new.version[self.run]
+        run_size = np.exp(rng.normal(0, SIZE_SPREAD, len(new)))
+        noise = np.exp(rng.normal(0, SIZE_SPREAD, len(self.run)))
+        self.inputs = world.input_of[self.type] * run_size[self.run] * noise
+        self.is_cached = rng.random(len(self.run)) < CACHED
+        self._simulate_attempts()
+        self._simulate_levels()
+
+    def rows(self) -> Ints:
+        """Every event of these runs, in no order, received at the moment when it happened."""
+        parts = [self._run_events()]
+        parts += [self._attempt_events(number) for number in range(ATTEMPTS_MAX)]
+        for kind, which in (
+            (Kind.CACHED, self.is_reached & self.is_cached),
+            (Kind.SKIPPED, self.is_skipped),
+        ):
+            parts.append(_events(self._rows(which, 1), kind, self.ready_ms[which], 0))
+        return np.concatenate(parts)
+
+    def _simulate_attempts(self) -> None:
+        """What an attempt that does not happen would take has no meaning."""
+        rng, laws, law = self.rng, self.world.laws, (self.type, self.version)
+        shape = (len(self.run), ATTEMPTS_MAX)
+        sigma = laws.noise_s[law][:, None]
+        expected_s = laws.base_s[law] + laws.slope_s[law] * self.inputs
+        noise = np.exp(sigma * rng.standard_normal(shape) - sigma**2 / 2)
+        self.fails: Flags = rng.random(shape) < FAILING
+        is_retried = self.fails & (rng.random(shape) >= NOT_RETRIED)
+        cut = np.where(self.fails, rng.uniform(0.05, 1.0, shape), 1.0)
+        self.happens: Flags = np.ones(shape, np.bool_)
+        self.happens[:, 1:] = np.logical_and.accumulate(is_retried[:, :-1], axis=1)
+        self.queue_ms = (rng.exponential(QUEUE_MS, shape) + 50).astype(np.int64)
+        took_ms = expected_s[:, None] * noise * cut * 1_000
+        self.took_ms = np.maximum(took_ms, 1).astype(np.int64)
+        taken_ms = np.where(self.happens, self.queue_ms + self.took_ms + RETRY_MS, 0)
+        self.queued_after_ms = np.cumsum(taken_ms, axis=1) - taken_ms  # since it was ready
+        self.span_ms = np.where(self.is_cached, 0, taken_ms.sum(axis=1) - RETRY_MS)
+
+    def _simulate_levels(self) -> None:
+        """When each activity is ready, if ever, and when and how each run ends."""
+        rng, run, runs = self.rng, self.run, len(self.new)
+        fate, last = rng.random(runs), rng.random(runs)
+        lost, aborted = fate < LOST, (fate >= LOST) & (fate < LOST + ABORTED)
+        levels = np.zeros(runs, np.int64)
+        level_of = self.world.level_of[self.type]
+        np.maximum.at(levels, run, level_of + 1)
+        stop = np.where(lost | aborted, (last * levels).astype(np.int64), self.world.levels)
+        level_spread_ms = (self.new.spread_ms / np.maximum(levels, 1))[run]
+        jitter_ms = (rng.random(len(run)) * level_spread_ms).astype(np.int64)
+        last_fails = self.fails & self.happens
+        last_fails[:, :-1] &= ~self.happens[:, 1:]
+        gives_up = last_fails.any(axis=1) & ~self.is_cached
+        clock_ms, failed = self.new.start_ms + 1_000, np.zeros(runs, np.bool_)
+        ready_ms, reached = np.zeros(len(run), np.int64), np.zeros(len(run), np.bool_)
+        for level in range(self.world.levels):
+            now = (level_of == level) & (level <= stop[run]) & ~failed[run]
+            here = run[now]
+            ready_ms[now] = clock_ms[here] + jitter_ms[now]
+            reached |= now
+            np.maximum.at(clock_ms, here, ready_ms[now] + self.span_ms[now])
+            failed[here[gives_up[now] & (level < stop[here])]] = True
+        skips = failed & (rng.random(runs) < SKIPPING)
+        self.is_skipped = ~reached & skips[run]
+        ready_ms[self.is_skipped] = clock_ms[run[self.is_skipped]]
+        self.ready_ms, self.is_reached, self.end_ms = ready_ms, reached, clock_ms
+        # A run that failed before it could be lost or aborted has failed.
+        self.failed, self.lost, self.aborted = failed, lost & ~failed, aborted & ~failed
+        self.is_last_level = (level_of == stop[run]) & ~failed[run]  # of lost and aborted runs
+
+    def _run_events(self) -> Ints:
+        started = empty(len(self.new))
+        started[:, Col.RUN] = self.run_number
+        started[:, Col.TYPE] = self.world.first_type[self.new.workflow]
+        how = np.select(
+            [self.failed, self.aborted], [Kind.TERMINATED, Kind.ABORTED], Kind.COMPLETED
+        )
+        ended = _events(started, how, self.end_ms + 500, 0)
+        started = _events(started, Kind.STARTED, self.new.start_ms, 0)
+        started[:, Col.PLANNED] = np.bincount(self.run, minlength=len(self.new))
+        return np.concatenate([started, ended[~self.lost]])
+
+    def _attempt_events(self, number: int) -> Ints:
+        """The events of the attempts with this number (from 0), of all activities that have one."""
+        rng, world = self.rng, self.world
+        is_lost = self.is_last_level & self.lost[self.run]
+        is_aborted = self.is_last_level & self.aborted[self.run]
+        here = self.is_reached & ~self.is_cached & self.happens[:, number]
+        if number:
+            here &= ~(is_lost | is_aborted)
+        is_lost, is_aborted = is_lost[here], is_aborted[here]
+        rows = self._rows(here, number + 1)
+        rows[:, Col.HOST] = rng.integers(0, len(world.hosts), len(rows))
+        clock_ms = world.clock_ms[rows[:, Col.HOST]]
+        took_ms = self.took_ms[here, number] // np.where(is_aborted, 2, 1)
+        queued_ms = self.ready_ms[here] + self.queued_after_ms[here, number]
+        started_ms = queued_ms + self.queue_ms[here, number]
+        usage = self._usage(here, took_ms)
+        memory = usage[:, Col.MEMORY - Col.INPUT]
+
+        queued = _events(rows, Kind.QUEUED, queued_ms, 0)
+        queued[:, Col.MEMORY] = (memory // REQUEST_STEP + 2) * REQUEST_STEP
+        queued[:, Col.CPU] = np.ceil(world.laws.cores[self.type[here], 0])
+        executing = _events(rows, Kind.EXECUTING, started_ms, clock_ms)
+        executing[:, Col.MARKS] = np.where(is_lost, Mark.NONE, Mark.HAS_END)
+
+        is_sampled, share = rng.random(len(rows)) < SAMPLED, rng.random(len(rows))
+        sampled_ms = started_ms + (took_ms * share).astype(np.int64)
+        sample = _events(rows, Kind.SAMPLE, sampled_ms, clock_ms)
+        sample[:, Col.CPU] = usage[:, Col.CPU - Col.INPUT] * 10_000 // np.maximum(took_ms, 1)
+        sample[:, Col.MEMORY] = memory * (0.5 + share / 2)
+        sample[:, Col.READ] = usage[:, Col.READ - Col.INPUT] * share
+
+        fault = rng.integers(0, len(FAULTS), len(rows))
+        how = np.where(self.fails[here, number], _FAULT_KINDS[fault], Kind.SUCCEEDED)
+        how[is_aborted] = Kind.CANCELLED
+        ended = _events(rows, how, started_ms + took_ms, clock_ms)
+        ended[:, USAGE] = usage
+        ended[:, Col.FAULT] = fault
+        ended[:, Col.FAULT_NUMBER] = rng.integers(1, FAULT_NUMBER_MAX, len(rows))
+        return np.concatenate([queued, executing, sample[is_sampled & ~is_lost], ended[~is_lost]])
+
+    def _usage(self, here: Flags, took_ms: Ints) -> Ints:
+        """Input and output bytes, hundredths of CPU seconds, peak memory, bytes read, written."""
+        rng, laws, law = self.rng, self.world.laws, (self.type[here], self.version[here])
+        inputs, count = self.inputs[here], len(took_ms)
+        sigma = laws.noise_memory[law]
+        memory = laws.base_memory[law] + laws.slope_memory[law] * inputs
+        memory *= np.exp(sigma * rng.standard_normal(count) - sigma**2 / 2)
+        output = laws.output_share[law] * inputs * rng.uniform(0.9, 1.1, count)
+        cpu = took_ms / 10 * laws.cores[law] * rng.uniform(0.8, 1.0, count)
+        read = inputs * rng.uniform(1.0, 1.05, count)
+        return np.column_stack([inputs, output, cpu, memory, read, output]).astype(np.int64)
+
+    def _rows(self, which: Flags, attempt: int) -> Ints:
+        rows = empty(int(which.sum()))
+        rows[:, Col.RUN] = self.run_number[self.run[which]]
+        rows[:, Col.TYPE] = self.type[which]
+        rows[:, Col.ACTIVITY] = self.number[which]
+        rows[:, Col.ATTEMPT] = attempt
+        return rows
 
 
-@dataclass(frozen=True, slots=True)
-class Tries:
-    """The attempts of activities, each column one try; what did not happen has no meaning."""
-
-    queue_ms: Ints
-    run_ms: Ints
-    fails: Flags
-    happens: Flags
-
-    def offsets_ms(self) -> Ints:
-        """When each try is queued, counted from when the activity is ready."""
-        taken = np.where(self.happens, self.queue_ms + self.run_ms + RETRY_MS, 0)
-        return np.cumsum(taken, axis=1) - taken
-
-    def span_ms(self) -> Ints:
-        taken = np.where(self.happens, self.queue_ms + self.run_ms + RETRY_MS, 0)
-        return np.asarray(taken.sum(axis=1) - RETRY_MS)
-
-
-@dataclass(frozen=True, slots=True)
-class Fates:
-    """How the runs go: when each ends and how, and what becomes of each activity."""
-
-    ready_ms: Ints
-    reached: Flags
-    skipped: Flags
-    final_level: Flags  # of activities: the level at which their run was lost or aborted
-    lost: Flags
-    aborted: Flags
-    failed: Flags
-    end_ms: Ints
-
-
-def rows_of(world: World, begun: Begun, chance: np.random.Generator) -> Ints:
-    """Every event of these runs, in no order, received at the moment when it truly happened."""
-    acts = activities_of(world, begun)
-    count = len(acts.run)
-    run_size = np.exp(chance.normal(0, SIZE_SPREAD, len(begun)))
-    noise = np.exp(chance.normal(0, SIZE_SPREAD, count))
-    inputs = world.input_of[acts.type] * run_size[acts.run] * noise
-    cached = chance.random(count) < CACHED
-    tries = _tries(world, begun, acts, inputs, chance)
-    fates = _fates(world, begun, acts, tries, cached, chance)
-    parts = [_of_runs(world, begun, acts, fates)]
-    parts += [
-        _of_tries(world, begun, acts, tries, fates, inputs, cached, number, chance)
-        for number in range(ATTEMPTS_MAX)
-    ]
-    parts.append(_one_event(acts, begun, fates, fates.reached & cached, Kind.CACHED))
-    parts.append(_one_event(acts, begun, fates, fates.skipped, Kind.SKIPPED))
-    return np.concatenate(parts)
-
-
-def _tries(
-    world: World, begun: Begun, acts: Activities, inputs: Floats, chance: np.random.Generator
-) -> Tries:
-    laws, version = world.laws, begun.version[acts.run]
-    shape = (len(acts.run), ATTEMPTS_MAX)
-    sigma = laws.noise_s[acts.type, version][:, None]
-    expected_s = laws.base_s[acts.type, version] + laws.slope_s[acts.type, version] * inputs
-    noise = np.exp(sigma * chance.standard_normal(shape) - sigma**2 / 2)
-    fails = chance.random(shape) < FAILING
-    hopeful = chance.random(shape) >= HOPELESS
-    cut = np.where(fails, chance.uniform(0.05, 1.0, shape), 1.0)
-    happens = np.ones(shape, np.bool_)
-    for number in range(1, ATTEMPTS_MAX):
-        happens[:, number] = happens[:, number - 1] & (fails & hopeful)[:, number - 1]
-    return Tries(
-        queue_ms=(chance.exponential(QUEUE_MS, shape) + 50).astype(np.int64),
-        run_ms=np.maximum(expected_s[:, None] * noise * cut * 1_000, 1).astype(np.int64),
-        fails=fails,
-        happens=happens,
-    )
-
-
-def _fates(
-    world: World,
-    begun: Begun,
-    acts: Activities,
-    tries: Tries,
-    cached: Flags,
-    chance: np.random.Generator,
-) -> Fates:
-    runs, count = len(begun), len(acts.run)
-    fate, last = chance.random(runs), chance.random(runs)
-    lost, aborted = fate < LOST, (fate >= LOST) & (fate < LOST + ABORTED)
-    levels = np.zeros(runs, np.int64)
-    level_of = world.level_of[acts.type]
-    np.maximum.at(levels, acts.run, level_of + 1)
-    stop = np.where(lost | aborted, (last * levels).astype(np.int64), world.levels)
-    jitter_ms = (chance.random(count) * (begun.spread_ms / np.maximum(levels, 1))[acts.run]).astype(
-        np.int64
-    )
-    in_the_end = tries.fails & tries.happens
-    in_the_end[:, :-1] &= ~tries.happens[:, 1:]
-    gives_up = in_the_end.any(axis=1) & ~cached
-    span_ms = np.where(cached, 0, tries.span_ms())
-    clock_ms, failed = begun.start_ms + 1_000, np.zeros(runs, np.bool_)
-    ready_ms, reached = np.zeros(count, np.int64), np.zeros(count, np.bool_)
-    for level in range(world.levels):
-        now = (level_of == level) & (level <= stop[acts.run]) & ~failed[acts.run]
-        run = acts.run[now]
-        ready_ms[now] = clock_ms[run] + jitter_ms[now]
-        reached |= now
-        np.maximum.at(clock_ms, run, ready_ms[now] + span_ms[now])
-        failed[run[gives_up[now] & (level < stop[run])]] = True
-    final_level = level_of == stop[acts.run]
-    skips = failed & (chance.random(runs) < SKIPPING)
-    skipped = ~reached & skips[acts.run]
-    ready_ms[skipped] = clock_ms[acts.run[skipped]]
-    # What fell silent before a failure could stop it is lost and not failed.
-    return Fates(
-        *(ready_ms, reached, skipped, final_level & ~failed[acts.run]),
-        *(lost & ~failed, aborted & ~failed, failed, clock_ms),
-    )
-
-
-def _of_runs(world: World, begun: Begun, acts: Activities, fates: Fates) -> Ints:
-    started = empty(len(begun))
-    started[:, At.RUN] = begun.number
-    started[:, At.TYPE] = world.first_type[begun.workflow]
-    ended = started.copy()
-    started[:, At.KIND] = Kind.STARTED
-    started[:, At.TIME_MS] = begun.start_ms
-    started[:, figure(0)] = np.bincount(acts.run, minlength=len(begun))
-    ended[:, At.KIND] = np.select(
-        [fates.failed, fates.aborted], [Kind.TERMINATED, Kind.ABORTED], Kind.COMPLETED
-    )
-    ended[:, At.TIME_MS] = fates.end_ms + 500
-    both = np.concatenate([started, ended[~fates.lost]])
-    both[:, At.RECEIVED_US] = both[:, At.TIME_MS] * 1_000
-    return both
-
-
-def _of_tries(
-    world: World,
-    begun: Begun,
-    acts: Activities,
-    tries: Tries,
-    fates: Fates,
-    inputs: Floats,
-    cached: Flags,
-    number: int,
-    chance: np.random.Generator,
-) -> Ints:
-    """The events of one try of all activities that came to it."""
-    stops = fates.final_level & (fates.lost | fates.aborted)[acts.run]
-    here = fates.reached & ~cached & tries.happens[:, number]
-    if number:
-        here &= ~stops
-    run, kind = acts.run[here], acts.type[here]
-    is_aborted = (stops & fates.aborted[acts.run])[here]
-    took_ms = tries.run_ms[here, number] // np.where(is_aborted, 2, 1)
-    queued_ms = fates.ready_ms[here] + tries.offsets_ms()[here, number]
-    rows = empty(len(run))
-    rows[:, At.RUN] = begun.number[run]
-    rows[:, At.TYPE] = kind
-    rows[:, At.ACTIVITY] = acts.number[here]
-    rows[:, At.ATTEMPT] = number + 1
-    rows[:, At.HOST] = chance.integers(0, len(world.hosts), len(run))
-    return events_of(
-        Attempts(
-            rows=rows,
-            queued_ms=queued_ms,
-            started_ms=queued_ms + tries.queue_ms[here, number],
-            took_ms=took_ms,
-            clock_ms=world.clock_ms[rows[:, At.HOST]],
-            use=use_of(world, kind, begun.version[run], inputs[here], took_ms, chance),
-            cores=np.ceil(world.laws.cores[kind, 0]).astype(np.int64),
-            fails=tries.fails[here, number],
-            is_lost=(stops & fates.lost[acts.run])[here],
-            is_aborted=is_aborted,
-        ),
-        chance,
-    )
-
-
-def _one_event(acts: Activities, begun: Begun, fates: Fates, which: Flags, kind: Kind) -> Ints:
-    """Of activities that never run: that they are skipped, or were done before."""
-    rows = empty(int(which.sum()))
-    rows[:, At.RUN] = begun.number[acts.run[which]]
-    rows[:, At.TYPE] = acts.type[which]
-    rows[:, At.ACTIVITY] = acts.number[which]
-    rows[:, At.ATTEMPT] = 1
-    rows[:, At.KIND] = kind
-    rows[:, At.RECEIVED_US] = fates.ready_ms[which] * 1_000
-    rows[:, At.TIME_MS] = fates.ready_ms[which]
+def _events(rows: Ints, kind: Kind | Ints, moment_ms: Ints, clock_ms: Ints | int) -> Ints:
+    """One event for each row, received when it happens, with the time of a clock that is off."""
+    rows = rows.copy()
+    rows[:, Col.KIND] = kind
+    rows[:, Col.RECEIVED_US] = moment_ms * US_PER_MS
+    rows[:, Col.TIME_MS] = moment_ms + clock_ms
     return rows

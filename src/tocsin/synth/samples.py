@@ -1,4 +1,4 @@
-"""Samples: how deliveries went and what was looked for, day by day, in the same world."""
+"""Samples: deliveries, dead letters and directory searches, day by day."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Samples:
     """Writes the samples of one day after the other, and counts their rows."""
 
     directory: Path
-    chance: np.random.Generator
+    rng: np.random.Generator
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SCHEMAS, 0))
     _dead: int = 0
 
@@ -78,8 +78,8 @@ class Samples:
     def _dead_letters(self, begin_us: int, before: int, after: int) -> list[dict[str, Any]]:
         if after <= before:  # a day on which nothing came
             return []
-        moments = begin_us + np.sort(self.chance.integers(1, HOURS * US_PER_HOUR, DEAD_A_DAY))
-        places = np.sort(self.chance.integers(before + 1, after + 1, DEAD_A_DAY))
+        moments = begin_us + np.sort(self.rng.integers(1, HOURS * US_PER_HOUR, DEAD_A_DAY))
+        places = np.sort(self.rng.integers(before + 1, after + 1, DEAD_A_DAY))
         self._dead += DEAD_A_DAY
         return [
             {
@@ -99,10 +99,10 @@ class Samples:
 
     def _discoveries(self, begin_us: int) -> list[dict[str, Any]]:
         count = DISCOVERIES_A_DAY
-        moments = begin_us + np.sort(self.chance.integers(1, HOURS * US_PER_HOUR, count))
-        seconds = self.chance.lognormal(np.log(0.003), 0.6, count)
-        which = self.chance.integers(0, len(REQUESTS), count)
-        found = self.chance.integers(0, 30, count)
+        moments = begin_us + np.sort(self.rng.integers(1, HOURS * US_PER_HOUR, count))
+        seconds = self.rng.lognormal(np.log(0.003), 0.6, count)
+        which = self.rng.integers(0, len(REQUESTS), count)
+        found = self.rng.integers(0, 30, count)
         return [
             {
                 "at": int(moments[number]),

@@ -1,18 +1,17 @@
-"""Truth: what is in the archive, counted while it is made."""
+"""Truth: what is in the archive, counted while it is generated."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import numpy as np
 
-from tocsin.synth.messages import ENDS
-from tocsin.synth.roster import Of, Roster
-from tocsin.synth.rows import FAILURES, IN_CONCEPTS, OF_RUNS, UNRELATED, At, Kind, Mark
+from tocsin.synth import background
+from tocsin.synth.rows import ENDS, FAILURES, USAGE, Col, Kind, Mark, RunTable
 from tocsin.synth.texts import Ints
 from tocsin.synth.world import VERSIONS_MAX, World
 
-USES: Final = 6  # figures of an end that are amounts: see `runs`
 STATES: Final = {
     Kind.SUCCEEDED: "succeeded",
     **dict.fromkeys(FAILURES, "failed"),
@@ -28,129 +27,113 @@ RUN_STATES: Final = {
 
 
 class Truth:
-    """Counts rows that are in the archive, and takes into account those that came too late."""
+    """Counts the rows of the archive."""
 
-    def __init__(self, world: World, roster: Roster) -> None:
+    def __init__(self, world: World, runs: RunTable) -> None:
         self._world = world
-        self._roster = roster
+        self._run_table = runs
         self._ended = np.zeros((len(world.types), VERSIONS_MAX), np.int64)
         self._failed = np.zeros_like(self._ended)
         self._runs = np.zeros(len(world.workflows), np.int64)
-        self._use = np.zeros(USES, np.float64)
-        self._kinds = np.zeros(len(Kind), np.int64)  # each event once
-        self._rows = 0
-        self._duplicates = 0
-        self._late = 0
-        self._seen = np.zeros(1_024, np.bool_)  # runs of which the archive has an event
-        self._waiting: Ints | None = None
+        self._usage = np.zeros(USAGE.stop - USAGE.start, np.float64)
+        self._kinds = np.zeros(len(Kind), np.int64)  # without duplicates
+        self._rows = self._duplicates = self._late = 0
 
     def count(self, rows: Ints) -> None:
-        """These are in the archive."""
-        is_again = (rows[:, At.MARKS] & Mark.DUPLICATE) != 0
+        is_duplicate = _is_marked(rows, Mark.DUPLICATE)
         self._rows += len(rows)
-        self._duplicates += int(is_again.sum())
-        self._late += int(((rows[:, At.MARKS] & Mark.LATE) != 0).sum())
-        once = rows[~is_again]
-        self._kinds += np.bincount(once[:, At.KIND], minlength=len(Kind))
-        ended = once[np.isin(once[:, At.KIND], ENDS)]
-        self._use += ended[:, At.FIGURES : At.FIGURES + USES].sum(axis=0, dtype=np.float64)
+        self._duplicates += int(is_duplicate.sum())
+        self._late += int(_is_marked(rows, Mark.LATE).sum())
+        once = rows[~is_duplicate]
+        kind, run = once[:, Col.KIND], once[:, Col.RUN]
+        self._kinds += np.bincount(kind, minlength=len(Kind))
+        ended = once[np.isin(kind, ENDS)]
+        self._usage += ended[:, USAGE].sum(axis=0, dtype=np.float64)
         self._ended += self._by_activity(ended)
-        self._failed += self._by_activity(ended[np.isin(ended[:, At.KIND], FAILURES)])
-        self._see(once[np.isin(once[:, At.KIND], IN_CONCEPTS), At.RUN])
-        began = once[once[:, At.KIND] == Kind.STARTED, At.RUN]
-        workflow = self._roster.of(began, Of.WORKFLOW)
+        self._failed += self._by_activity(ended[np.isin(ended[:, Col.KIND], FAILURES)])
+        self._run_table.is_in_archive[run[~np.isin(kind, list(background.TYPES))]] = True
+        workflow = self._run_table.of(run[kind == Kind.STARTED], RunTable.WORKFLOW)
         self._runs += np.bincount(workflow, minlength=len(self._runs))
 
-    def _see(self, runs: Ints) -> None:
-        while self._roster.count > len(self._seen):
-            self._seen = np.concatenate([self._seen, np.zeros_like(self._seen)])
-        self._seen[runs] = True
-
     def _by_activity(self, rows: Ints) -> Ints:
-        version = self._roster.of(rows[:, At.RUN], Of.VERSION)
-        cells = rows[:, At.TYPE] * VERSIONS_MAX + version
+        version = self._run_table.of(rows[:, Col.RUN], RunTable.VERSION)
+        cells = rows[:, Col.TYPE] * VERSIONS_MAX + version
         return np.bincount(cells, minlength=self._ended.size).reshape(self._ended.shape)
 
-    def leave(self, waiting: Ints) -> None:
-        """These would have come after the end."""
-        self._waiting = waiting[(waiting[:, At.MARKS] & Mark.DUPLICATE) == 0]
+    def _total(self, *kinds: Kind) -> int:
+        return int(self._kinds[list(kinds)].sum())
 
-    def told(self) -> dict[str, Any]:
-        assert self._waiting is not None, "the truth is known when all is made"
-        by_kind = {kind.name.lower(): int(self._kinds[kind]) for kind in Kind}
-        states: dict[str, int] = {}
+    def to_dict(self, left_out: Ints) -> dict[str, Any]:
+        """`left_out`: rows that would have been received after the end of the archive."""
+        states: Counter[str] = Counter()
         for kind, state in STATES.items():
-            states[state] = states.get(state, 0) + int(self._kinds[kind])
-        states |= self._open_attempts()
-        runs = {state: int(self._kinds[kind]) for kind, state in RUN_STATES.items()}
-        seen = int(self._seen.sum())
+            states[state] += self._total(kind)
+        runs = {state: self._total(kind) for kind, state in RUN_STATES.items()}
+        seen = int(self._run_table.is_in_archive.sum())
+        inputs, outputs, cpu, _, read, written = self._usage.tolist()
         return {
             "events": self._rows,
-            "events_once": int(self._kinds.sum()),
+            "events_once": self._total(*Kind),
             "duplicates": self._duplicates,
             "late": self._late,
-            "unrelated": sum(int(self._kinds[kind]) for kind in UNRELATED),
-            "by_kind": by_kind,
+            "unrelated": self._total(*background.TYPES),
+            "by_kind": {kind.name.lower(): self._total(kind) for kind in Kind},
             "runs": {"seen": seen, **runs, "open": seen - sum(runs.values())},
-            "attempts": states,
-            "failures": sum(int(self._kinds[kind]) for kind in FAILURES),
+            "attempts": {**states, **self._open_attempts(left_out)},
+            "failures": self._total(*FAILURES),
             "runs_by_workflow": dict(zip(self._world.workflows, self._runs.tolist(), strict=True)),
-            "totals": self._totals(),
-            "attempts_by_activity": self._told_activities(),
+            # Over all attempts that ended.
+            "totals": {
+                "input_bytes": inputs,
+                "output_bytes": outputs,
+                "cpu_seconds": cpu / 100,
+                "read_bytes": read,
+                "written_bytes": written,
+            },
+            "attempts_by_activity": self._activities(),
         }
 
-    def _totals(self) -> dict[str, float]:
-        """Over all attempts that ended."""
-        inputs, outputs, cpu, _, read, written = self._use.tolist()
-        return {
-            "input_bytes": inputs,
-            "output_bytes": outputs,
-            "cpu_seconds": cpu / 100,
-            "read_bytes": read,
-            "written_bytes": written,
-        }
-
-    def _told_activities(self) -> list[dict[str, Any]]:
-        """How many attempts of each activity and version ran to an end, and how many failed."""
+    def _activities(self) -> list[dict[str, Any]]:
+        """How many attempts of each activity and version ended, and how many of these failed."""
         world = self._world
         return [
             {
                 "workflow": world.workflows[workflow],
                 "activity": world.types[place],
-                "version": world.versions[workflow][version],
-                "ended": int(self._ended[place, version]),
-                "failed": int(self._failed[place, version]),
+                "version": version,
+                "ended": int(self._ended[place, number]),
+                "failed": int(self._failed[place, number]),
             }
             for place, workflow in enumerate(world.workflow_of.tolist())
-            for version in range(len(world.versions[workflow]))
+            for number, version in enumerate(world.versions[workflow])
         ]
 
-    def _open_attempts(self) -> dict[str, int]:
-        """Attempts without an end in the archive: those with a start, and those that only wait.
+    def _open_attempts(self, left_out: Ints) -> dict[str, int]:
+        """Attempts without an end in the archive: those with a start, and those only queued.
 
-        Counted as events that came, corrected by the few that came too late for the archive while
-        a later one of the same attempt did not.
+        Differences of the counts of events, corrected by the few events that were left out while a
+        later one of the same attempt was not.
         """
-        assert self._waiting is not None
-        waiting = self._waiting
-        kind = waiting[:, At.KIND]
-        late_ends = _keys(waiting[np.isin(kind, ENDS)])
-        late_starts = waiting[kind == Kind.EXECUTING]
-        ending = (late_starts[:, At.MARKS] & Mark.HAS_END) != 0
-        only_ended = len(_keys(late_starts[ending]) - late_ends)
-        # Of those that are lost an end never comes, so that only their start can be there.
-        still_to_start = _keys(late_starts[~ending]) | (_keys(late_starts[ending]) & late_ends)
-        unqueued = len(_keys(waiting[kind == Kind.QUEUED]) - still_to_start)
-        queued, started = int(self._kinds[Kind.QUEUED]), int(self._kinds[Kind.EXECUTING])
-        ended = sum(int(self._kinds[each]) for each in ENDS)
+        rows = left_out[~_is_marked(left_out, Mark.DUPLICATE)]
+        kind = rows[:, Col.KIND]
+        late_ends = _attempts(rows[np.isin(kind, ENDS)])
+        late_starts = rows[kind == Kind.EXECUTING]
+        has_end = _is_marked(late_starts, Mark.HAS_END)
+        ending, lost = _attempts(late_starts[has_end]), _attempts(late_starts[~has_end])
+        only_ended = len(ending - late_ends)
+        # An attempt of a lost run has no end: of it, only the start can be in the archive.
+        not_started = lost | (ending & late_ends)
+        not_queued = len(_attempts(rows[kind == Kind.QUEUED]) - not_started)
+        queued, started = self._total(Kind.QUEUED), self._total(Kind.EXECUTING)
         return {
-            "running": started - ended + only_ended,
-            "queued": queued - started - only_ended + unqueued,
+            "running": started - self._total(*ENDS) + only_ended,
+            "queued": queued - started - only_ended + not_queued,
         }
 
 
-def _keys(rows: Ints) -> set[tuple[int, ...]]:
-    return set(map(tuple, rows[:, [At.RUN, At.ACTIVITY, At.ATTEMPT]].tolist()))
+def _is_marked(rows: Ints, mark: Mark) -> Any:
+    return (rows[:, Col.MARKS] & mark) != 0
 
 
-assert set(RUN_STATES) <= set(OF_RUNS)
+def _attempts(rows: Ints) -> set[tuple[int, ...]]:
+    return set(map(tuple, rows[:, [Col.RUN, Col.ACTIVITY, Col.ATTEMPT]].tolist()))

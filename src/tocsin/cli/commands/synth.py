@@ -70,8 +70,8 @@ def run(arguments: Namespace) -> int:
 
     from tocsin.cli.progress import Progress
     from tocsin.cli.render import fields, say, show_json
+    from tocsin.synth.archive import TRUTH_NAME, synthesize
     from tocsin.synth.plan import Plan
-    from tocsin.synth.synthesis import TRUTH_NAME, synthesize
 
     plan = Plan(
         events=arguments.events,

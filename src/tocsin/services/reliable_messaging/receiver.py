@@ -61,7 +61,6 @@ class ReliableReceiver:
 
     def __init__(self, port: BrokerPort, consumers: ConsumerRules) -> None:
         self._port = port
-        self._port = port
         self._runtime = port.runtime
         self._consumers = consumers
         self._sequences = Sequences(port)

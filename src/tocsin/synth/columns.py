@@ -35,6 +35,7 @@ class _Columns:
         self._count = count
         self._parts: dict[str, list[tuple[Ints, pa.Array]]] = defaultdict(list)
         self._nulls: dict[pa.DataType, pa.Array] = {}
+        self._orders: dict[tuple[int, ...], pa.Array] = {}
 
     def put(self, places: Ints, columns: Mapping[str, Any]) -> None:
         """Values for the rows at these places. A text alone is the value of all of them."""
@@ -47,13 +48,20 @@ class _Columns:
         if not parts:
             # Columns of one type without any value share one array.
             return self._nulls.setdefault(field.type, pa.nulls(self._count, field.type))
-        order = np.zeros(self._count, np.int64)
-        is_missing = np.ones(self._count, np.bool_)
-        places = np.concatenate([each for each, _ in parts])
-        order[places] = np.arange(len(places))
-        is_missing[places] = False
         values = pa.concat_arrays([each for _, each in parts])
-        return values.take(pa.array(order, mask=is_missing)).cast(field.type)
+        return values.take(self._order([places for places, _ in parts])).cast(field.type)
+
+    def _order(self, places: list[Ints]) -> pa.Array:
+        """For each row, which of the values put at these places it gets."""
+        key = tuple(map(id, places))  # columns put together share their places
+        if key not in self._orders:
+            joined = np.concatenate(places)
+            order = np.zeros(self._count, np.int64)
+            is_missing = np.ones(self._count, np.bool_)
+            order[joined] = np.arange(len(joined))
+            is_missing[joined] = False
+            self._orders[key] = pa.array(order, mask=is_missing)
+        return self._orders[key]
 
 
 def _array(values: Any) -> pa.Array:

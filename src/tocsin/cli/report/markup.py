@@ -1,4 +1,4 @@
-"""Markup: HTML and SVG whose every text is escaped. What is `Html` was made here, or is escaped."""
+"""Markup: HTML and SVG in which every text is escaped. An `Html` is escaped already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people say them: two or three digits, and the unit that fits."""
+"""Numbers for people: two or three digits, and the unit that fits."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from tocsin.cli.render import plural
 from tocsin.cli.report.markup import Html, join, tag
 from tocsin.cli.report.numbers import count, day, hours, moment, share
 from tocsin.cli.report.parts import Finding, Section
+from tocsin.cli.report.period import ReportPeriod
 from tocsin.cli.report.source import Source, total
-from tocsin.cli.report.when import When
 from tocsin.monitor.durations import rough_duration_text
 
 FINDINGS_MAX = 8  # more would not be read first
@@ -22,7 +22,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 
 def page(
-    source: Source, title: str, now: datetime, when: When | None, sections: list[Section]
+    source: Source, title: str, now: datetime, when: ReportPeriod | None, sections: list[Section]
 ) -> str:
     """The whole document."""
     head = tag(
@@ -59,15 +59,15 @@ def _section(section: Section) -> Html:
     )
 
 
-def _made(source: Source, now: datetime, when: When | None) -> Html:
+def _made(source: Source, now: datetime, when: ReportPeriod | None) -> Html:
     found = source.found
     age_s = max((now - found.made).total_seconds(), 0.0)
-    told = [
+    details = [
         f"Version {found.version} of the tables, made {moment(found.made)} UTC, "
         f"{rough_duration_text(age_s)} ago, from the events up to {count(found.through)}",
         *window_text(found.manifest.since, found.manifest.until),
     ]
-    words = f"{', '.join(told)}."
+    words = f"{', '.join(details)}."
     if when is None:
         return tag("p", words)
     span = tag("b", f"{day(when.span.start)} to {day(when.span.end)}")

@@ -97,8 +97,8 @@ def bar(slices: Sequence[Slice], most: float) -> Html:
             rect = tag("rect", tag("title", each.title), **_place(at, width), class_=each.colour)
             drawn.append(rect)
         at += width
-    said = ", ".join(each.title for each in slices)
-    return tag("svg", *drawn, class_="bar", role="img", aria_label=said)
+    label = ", ".join(each.title for each in slices)
+    return tag("svg", *drawn, class_="bar", role="img", aria_label=label)
 
 
 def span(low: float, middle: float, high: float, most: float, title: str, done: float) -> Html:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tocsin.cli.report.page import page
+from tocsin.cli.report.period import when
 from tocsin.cli.report.sections.activities import activities
 from tocsin.cli.report.sections.costs import costs
 from tocsin.cli.report.sections.deliveries import deliveries, discoveries
@@ -18,7 +19,6 @@ from tocsin.cli.report.sections.usage import usage
 from tocsin.cli.report.sections.versions import trends
 from tocsin.cli.report.sections.workflows import workflows
 from tocsin.cli.report.source import Source
-from tocsin.cli.report.when import when
 from tocsin.tables.published import read_current
 
 TITLE = "Workflow report"

@@ -126,9 +126,9 @@ def _believable(table: pa.Table) -> pa.Table:
     """The rows with null for numbers that are none, or that no sum could hold."""
     for place, column in enumerate(table.schema):
         if pa.types.is_floating(column.type):
-            sound = pc.less(pc.abs(table[column.name]), NUMBER_MAX)
-            if not pc.all(sound).as_py():
-                cleaned = pc.if_else(sound, table[column.name], pa.scalar(None, column.type))
+            is_valid = pc.less(pc.abs(table[column.name]), NUMBER_MAX)
+            if not pc.all(is_valid).as_py():
+                cleaned = pc.if_else(is_valid, table[column.name], pa.scalar(None, column.type))
                 table = table.set_column(place, column, cleaned)
     return table
 

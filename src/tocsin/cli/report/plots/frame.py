@@ -13,7 +13,7 @@ GAP = 6.0
 
 
 def drawing(width: float, height: float, title: str, *pieces: Child, class_: str = "plot") -> Html:
-    """An SVG image that says what it is to who does not see it."""
+    """An SVG image with a label for screen readers."""
     return tag(
         "svg",
         tag("title", title),

@@ -24,9 +24,9 @@ from tocsin.cli.report.parts import (
     pair,
     shortened,
 )
+from tocsin.cli.report.period import ReportPeriod
 from tocsin.cli.report.plots.over_time import Series, columns
 from tocsin.cli.report.source import Row, Source, top, total
-from tocsin.cli.report.when import When
 
 FAULTS_MAX = 20
 COLOURED = ("c1", "c2", "c0", "c3")  # the most frequent faults; the rest are one colour
@@ -36,7 +36,7 @@ HOSTS_MAX = 3
 SHARE_WORTH_SAYING = 0.15  # of all failures
 
 
-def failures(source: Source, when: When | None) -> Section:
+def failures(source: Source, when: ReportPeriod | None) -> Section:
     """The section."""
     section = Section(
         "failures",
@@ -67,7 +67,7 @@ def _these(rows: list[Row]) -> Any:
 
 
 def _words(source: Source, rows: list[Row]) -> dict[int | None, str]:
-    """What each fault says, in the words of one that was seen."""
+    """An example of the error message of each fault."""
     table = source.grouped("failures", ["fault"], [("error", "min")], where=_these(rows))
     return {row["fault"]: _line(row["error_min"]) for row in table.to_pylist()}
 
@@ -100,7 +100,9 @@ def _host(name: str) -> str:
     return name if not first or first.isdecimal() else first
 
 
-def _over_time(source: Source, when: When, rows: list[Row], words: dict[int | None, str]) -> Html:
+def _over_time(
+    source: Source, when: ReportPeriod, rows: list[Row], words: dict[int | None, str]
+) -> Html:
     def by_part(table: pa.Table) -> pa.Table:
         return when.with_part(table, "ended")
 

@@ -18,9 +18,9 @@ from tocsin.cli.report.parts import (
     nothing,
     pair,
 )
+from tocsin.cli.report.period import ReportPeriod
 from tocsin.cli.report.plots.over_time import area, heat_map
 from tocsin.cli.report.source import Row, Source, any_of, top
-from tocsin.cli.report.when import When
 
 HOSTS_MAX = 24
 ACTIVITIES_MAX = 9
@@ -28,7 +28,7 @@ ACTIVITIES_MAX = 9
 _HOST_SUMS = ("busy_s", "cpu_s", "read_bytes", "written_bytes", "attempts")
 
 
-def usage(source: Source, when: When | None) -> Section:
+def usage(source: Source, when: ReportPeriod | None) -> Section:
     """The section."""
     section = Section(
         "usage",
@@ -43,7 +43,7 @@ def usage(source: Source, when: When | None) -> Section:
     return section
 
 
-def _hosts(source: Source, when: When) -> list[Html]:
+def _hosts(source: Source, when: ReportPeriod) -> list[Html]:
     sums = [(name, "sum") for name in _HOST_SUMS]
     peaks = [("max_memory_bytes", "max"), ("samples", "sum")]
     table = source.grouped("host_usage", ["host"], [*sums, *peaks])
@@ -56,10 +56,10 @@ def _hosts(source: Source, when: When) -> list[Html]:
     return [*(each for each in found if each), join([left_out(len(rows), table.num_rows, "hosts")])]
 
 
-def _by_part(source: Source, when: When, names: Sequence[str], shape_cpu: bool) -> pa.Table:
+def _by_part(source: Source, when: ReportPeriod, names: Sequence[str], shape_cpu: bool) -> pa.Table:
     def shaped(table: pa.Table) -> pa.Table:
         table = when.with_part(table, "hour")
-        # A mean of hours weighs each by how often it was told.
+        # A mean of hours weighs each by how many samples it has.
         weight = pc.if_else(pc.is_valid(table["mean_cpu_percent"]), table["samples"], 0)
         product = pc.multiply(table["mean_cpu_percent"], weight.cast(pa.float64()))
         return table.append_column("weight", weight).append_column("product", product)
@@ -75,7 +75,7 @@ def _by_part(source: Source, when: When, names: Sequence[str], shape_cpu: bool) 
     )
 
 
-def _under_way(source: Source, when: When, names: Sequence[str], rows: list[Row]) -> Html:
+def _under_way(source: Source, when: ReportPeriod, names: Sequence[str], rows: list[Row]) -> Html:
     cells = _empty(names, when.span.parts)
     for row in _by_part(source, when, names, False).to_pylist():
         cells[row["host"]][row["part"]] = (row["busy_s_sum"] or 0.0) / when.span.step_s
@@ -97,14 +97,14 @@ def _under_way(source: Source, when: When, names: Sequence[str], rows: list[Row]
     return figure(title, join([drawing, shades]), behind(headers, listed, kinds=".nnnnnn"))
 
 
-def _cpu(source: Source, when: When, names: Sequence[str]) -> Html | None:
+def _cpu(source: Source, when: ReportPeriod, names: Sequence[str]) -> Html | None:
     cells = _empty(names, when.span.parts)
-    told = False
+    has_plot = False
     for row in _by_part(source, when, names, True).to_pylist():
         if row["weight_sum"] and row["product_sum"] is not None:
             cells[row["host"]][row["part"]] = row["product_sum"] / row["weight_sum"]
-            told = True
-    if not told:
+            has_plot = True
+    if not has_plot:
         return None
     known = {name: values for name, values in cells.items() if any(v is not None for v in values)}
     title = f"Processor use of each host, mean over {when.span.spoken()}, as reported by its agent"
@@ -122,7 +122,7 @@ def _empty(names: Sequence[str], parts: int) -> dict[str, list[float | None]]:
     return {name: [None] * parts for name in names}
 
 
-def _activities(source: Source, when: When) -> list[Html]:
+def _activities(source: Source, when: ReportPeriod) -> list[Html]:
     sums = [("busy_s", "sum"), ("cpu_s", "sum"), ("max_memory_bytes", "max")]
     moved = [("read_bytes", "sum"), ("written_bytes", "sum"), ("attempts", "sum")]
     keys = ["workflow", "activity"]
@@ -153,7 +153,7 @@ def _activities(source: Source, when: When) -> list[Html]:
     ]
 
 
-def _activity(row: Row, values: Sequence[float], when: When) -> Html:
+def _activity(row: Row, values: Sequence[float], when: ReportPeriod) -> Html:
     title = (
         f"Busy hours of {row['activity']} in {row['workflow']}, one step for {when.span.spoken()}"
     )

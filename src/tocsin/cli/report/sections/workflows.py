@@ -22,9 +22,9 @@ from tocsin.cli.report.parts import (
     legend,
     nothing,
 )
+from tocsin.cli.report.period import ReportPeriod
 from tocsin.cli.report.plots.over_time import Series, columns
 from tocsin.cli.report.source import Row, Source, top, total
-from tocsin.cli.report.when import When
 
 WORKFLOWS_MAX = 25
 WASTE_WORTH_SAYING = 0.10  # of the time of a workflow
@@ -34,7 +34,7 @@ ENDS = (("completed", "c0"), ("failed", "c1"), ("aborted", "c2"), ("other", "c4"
 _SUMMED = ("busy_s", "wasted_s", "use_CpuSeconds")
 
 
-def workflows(source: Source, when: When | None) -> Section:
+def workflows(source: Source, when: ReportPeriod | None) -> Section:
     """The section."""
     section = Section(
         "workflows",
@@ -122,7 +122,7 @@ def _waste(rows: list[Row]) -> list[Finding]:
     return found
 
 
-def _over_time(source: Source, when: When) -> Html:
+def _over_time(source: Source, when: ReportPeriod) -> Html:
     def by_part(table: pa.Table) -> pa.Table:
         return when.with_part(table, "started")
 

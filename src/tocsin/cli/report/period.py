@@ -1,4 +1,4 @@
-"""When: the period that the page is about, in spite of clocks that are years off."""
+"""Period: the time span that the page is about, in spite of clocks that are years off."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tocsin.tables.schemas import MOMENT
 
 ASTRAY = 0.05  # so much may lie far outside of the period: one host in twenty with a wrong clock
 NEAR = 0.25  # of the period's length: what is no farther off still belongs to it
-PARTS_MAX = 60  # more columns than that cannot be told apart
+PARTS_MAX = 60  # more columns than that cannot be distinguished
 
 _SOURCES = (("activity_usage", "attempts"), ("host_usage", "samples"))
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class ReportPeriod:
     """The period in parts, and how much of everything lies outside of it."""
 
     span: Period
@@ -41,8 +41,8 @@ class When:
         return table.append_column("part", pc.divide(since, step_us))
 
 
-def when(source: Source) -> When | None:
-    """The period of the attempts, or of what hosts told, or of the runs; None without any."""
+def when(source: Source) -> ReportPeriod | None:
+    """The period of the attempts, or of host samples, or of the runs; None without any."""
     for name, weight in _SOURCES:
         by_hour = source.grouped(name, ["hour"], [(weight, "sum")])
         found = _usual(by_hour, "hour", f"{weight}_sum", weight.removesuffix("s"))
@@ -57,7 +57,7 @@ def _by_hour(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("started"), "started", hours)
 
 
-def _usual(by_hour: pa.Table, column: str, weight: str, what: str) -> When | None:
+def _usual(by_hour: pa.Table, column: str, weight: str, what: str) -> ReportPeriod | None:
     known = by_hour.filter(pc.field(column).is_valid() & (pc.field(weight) > 0))
     if not known.num_rows:
         return None
@@ -68,7 +68,7 @@ def _usual(by_hour: pa.Table, column: str, weight: str, what: str) -> When | Non
     outside = sum(
         each for hour, each in zip(hours, weights, strict=True) if not first <= hour <= last
     )
-    return When(period(first, last, PARTS_MAX), outside, what)
+    return ReportPeriod(period(first, last, PARTS_MAX), outside, what)
 
 
 def _within(hours: list[datetime], weights: list[int]) -> tuple[datetime, datetime]:

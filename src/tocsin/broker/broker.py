@@ -212,8 +212,7 @@ class Broker:
         if self._disk_is_full:
             self._disk_is_full = False
             state.note("info", "the disk has room again")
-        if applied.events or not done.change.is_empty():  # else there was nothing to write
-            self.counters.commits += 1
+        self.counters.commits += bool(applied.events) or not done.change.is_empty()
         self.counters.trimmed_to = first_seq - 1
         self._acknowledge(done.publishers, applied)
         self._hand_on(applied.events, now_ns)

@@ -20,11 +20,7 @@ from tocsin.errors import ShuttingDown, TocsinError, TooMuchKept
 from tocsin.event.instant import NS_PER_S
 from tocsin.services.reliable_messaging.ack_sender import AckSender
 from tocsin.services.reliable_messaging.messages import content_of, identified, outcome_of, reply_of
-from tocsin.services.reliable_messaging.sequences import (
-    LiveSequence,
-    Sequences,
-    decode_held,
-)
+from tocsin.services.reliable_messaging.sequences import LiveSequence, Sequences, decode_held
 from tocsin.services.soap.call import ACCEPTED, Handlers, Reply, Request, SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.dispatcher import Process

@@ -20,7 +20,7 @@ from tocsin.archive.parquet_reader import read_footer, read_piece, read_range
 from tocsin.archive.verify import verify
 from tocsin.cli.archive.listing import verify_archive
 from tocsin.errors.archive import LOOK_AROUND, ArchiveFileNotRead
-from unread import fail_to_read
+from unreadable_file import fail_to_read
 
 
 def numbers(directory: Path) -> list[int]:

@@ -19,7 +19,7 @@ from tocsin.errors.archive import ArchiveOfAnotherLog
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.store.directory import LOG_NAME
-from unread import fail_to_read
+from unreadable_file import fail_to_read
 
 
 @pytest.fixture

@@ -112,9 +112,9 @@ def test_a_run_whose_id_was_used_twice_teaches_by_each_of_its_uses(kept: Kept) -
 
     run = kept.asked.runs.run("p0~2", ns(9_100))
     activities, _ = kept.asked.runs.activities("p0~2", ns(9_100), kind="align")
-    learnt = kept.asked.estimates.learnt("w").latest
+    model = kept.asked.estimates.model("w").latest
 
     assert (run.state, run.anomaly_list) == ("completed", ())
     assert {each.duration_s for each in activities} == {5.0}
-    assert learnt is not None
-    assert learnt.id == "p0~2"
+    assert model is not None
+    assert model.id == "p0~2"

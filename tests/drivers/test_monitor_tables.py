@@ -72,10 +72,10 @@ def test_a_new_version_is_read_and_a_damaged_one_leaves_the_one_before(tmp_path:
     again = tables.status()
 
     assert first.learned is not None
-    usually = first.learned.usually("blast", "align", "")
-    assert usually is not None
-    assert usually.seconds(None) == 10.0
-    assert usually.seconds(14e6) == 15.0
+    expected = first.learned.expected("blast", "align", "")
+    assert expected is not None
+    assert expected.seconds(None) == 10.0
+    assert expected.seconds(14e6) == 15.0
     assert then.learned is not None
     assert then.learned.version == 2
     (row,) = then.learned.rows("align")
@@ -185,7 +185,7 @@ def test_numbers_that_cannot_be_are_taken_as_not_told(tmp_path: Path) -> None:
     assert learned is not None
     (row,) = learned.rows("align")
     assert (row.mean_s, row.p50_s, row.max_s, row.runs, row.p90_s) == (None, None, None, 0, 11.0)
-    assert learned.usually("blast", "align", "") is None
+    assert learned.expected("blast", "align", "") is None
     assert [each.slope for each in learned.cost_models("align")] == [None]
 
 

@@ -1,4 +1,4 @@
-"""Anomalies: what cannot be as it was told. Each is shown; none changes what else is known."""
+"""Anomalies: what cannot be as it was reported. Each is shown; none changes what else is known."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BEFORE_THE_START: Final = "activity before the start of the run"
 MORE_THAN_PLANNED: Final = "more than planned"
 USED_AGAIN: Final = "run id used again"
 CYCLE: Final = "cycle"
-TOO_MUCH: Final = "too much told"
+TOO_MUCH: Final = "too many values"
 
 _OVER: Final = {
     "files": "files of the workflow",
@@ -60,7 +60,7 @@ def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
     if "ahead" in row:
         found.append(_ahead(row, activity))
     if len(row.get("ends", ())) > 1:
-        detail = f"it was said that it {' and that it '.join(row['ends'])}"
+        detail = f"it was reported that it {' and that it '.join(row['ends'])}"
         found.append(Anomaly(TWO_ENDS, detail, activity))
     found += _too_much(row, activity)
     return found
@@ -84,7 +84,7 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
         detail = "the time of an event was not valid, so that of its message was used"
         found.append(Anomaly(NO_TIME, detail, seq=row["undated_at"]))
     if len(row.get("ends", ())) > 1:
-        found.append(Anomaly(TWO_ENDS, f"it was said to be {' and '.join(row['ends'])}"))
+        found.append(Anomaly(TWO_ENDS, f"it was reported to be {' and '.join(row['ends'])}"))
     if began_again(row):
         detail = (
             f"it began at {rfc3339(row['started'])} and again at {rfc3339(row['started_last'])}; "

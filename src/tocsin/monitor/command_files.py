@@ -1,4 +1,4 @@
-"""The files that a command names, as far as its text tells: shell commands and Python code."""
+"""The files that a command names, as far as its text shows: shell commands and Python code."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PACE_HIGH: Final = 2.0
 
 
 def estimate_by_pace(facts: RunFacts, now_ns: int) -> Estimate:
-    """A run that is too large to be worked out: how fast its activities end tells."""
+    """A run that is too large to be worked out: it is estimated by how fast its activities end."""
     from tocsin.monitor.estimate import Estimate
 
     row, counts = facts.row, facts.counts
@@ -47,7 +47,7 @@ def estimate_by_pace(facts: RunFacts, now_ns: int) -> Estimate:
 
 
 def began_ns(row: Row, now_ns: int) -> int:
-    """When it began, unless that is in the future: then, when it was first heard of."""
+    """When it began, unless that is in the future: then, when its first event came."""
     started_ns = run_started_ns(row)
     if started_ns is None or started_ns > now_ns:
         started_ns = row.get("first_received", now_ns)

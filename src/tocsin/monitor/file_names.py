@@ -1,4 +1,4 @@
-"""Names of files: which of those that activities told of is meant by one that somebody asks for.
+"""Names of files: which of those that activities reported is meant by a name in a query.
 
 A name matches by its last parts: `a.txt` and `results/a.txt` mean `/data/run7/results/a.txt`. A
 name that begins with a slash is matched as a whole. `*`, `?` and `[...]` stand for anything within
@@ -46,7 +46,7 @@ class AskedName:
         return all(map(_same, self.parts, last))
 
     def may_fit(self, name: str) -> bool:
-        """True if the name as it was told, in whichever directory, may be meant."""
+        """True if the name as it was reported, in whichever directory, may be meant."""
         parts = _parts(name.removeprefix("./"))
         count = min(len(parts), len(self.parts))
         return all(map(_same, self.parts[-count:], parts[-count:]))

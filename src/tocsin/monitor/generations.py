@@ -1,7 +1,7 @@
-"""Generations: the runs that were given one id, told apart in the order of the log.
+"""Generations: the runs that were given one id, distinguished in the order of the log.
 
 Publishers may use a run id again: a nightly job with a fixed name, a DAG run that was cleared and
-started anew. Each use is a run of its own: the first is `ID`, the next ones are `ID~2`, `ID~3`.
+started again. Each use is a run of its own: the first is `ID`, the next ones are `ID~2`, `ID~3`.
 
 What a message belongs to follows from the messages before it in the log, and from no later one. So
 it never changes, and whoever reads the log in parts comes to the same answer as who reads it at
@@ -56,7 +56,7 @@ def boundary_of(parsed: ParsedMessage, message: RunMessage) -> Boundary | None:
 
 @dataclass(slots=True)
 class Generation:
-    """What the log has said so far of the beginning and end of one of the runs."""
+    """What the log has so far of the beginning and end of one of the runs."""
 
     number: int
     opened_ns: int | None = None
@@ -121,7 +121,7 @@ class Generations:
 def is_another(run: Generation, boundary: Boundary, at_ns: int) -> bool:
     """True if this beginning cannot be that of the run: it is another run with the same id.
 
-    It came after the run's end; or, where no end was told, so long after or before the beginning
+    It came after the run's end; or, where no end is known, so long after or before the beginning
     that this cannot be two clocks. Two times as far apart as time zones are may be one, unless they
     were also received so far apart.
     """

@@ -20,10 +20,10 @@ WAIT_SHARE_MIN = 0.1  # of the shorter of the two
 
 @dataclass(frozen=True, slots=True)
 class TaskSpan:
-    """A task that ran: whose output it reads (`data`), whom it was told to wait for (`control`).
+    """A task that ran: whose output it reads (`data`), which task it has to wait for (`control`).
 
     `asked_s` is when it was handed to a queue, or tried for the first time: what it waited for
-    after that was a slot or itself. `linked` is False if nobody told what it reads.
+    after that was a slot or itself. `linked` is False if it is unknown what it reads.
     """
 
     type: str
@@ -51,7 +51,7 @@ class Hint:
 
 
 def why_no_hints(tasks: Sequence[TaskSpan]) -> str | None:
-    """Why nothing can be said of who need not have waited; None if something can."""
+    """Why there can be no hints; None if there can."""
     if not tasks:
         return "nothing has run to its end yet"
     if not any(task.data or task.control for task in tasks[:TASKS_MAX]):
@@ -64,13 +64,13 @@ def hints(tasks: Sequence[TaskSpan], slots: int) -> list[Hint]:
 
     A task could have started as soon as its data was there and a slot was free. Whatever it waited
     for beyond that is put down to the last task that ended before it started, or to the one that it
-    was told to wait for. Savings of one pair do not overlap; those of different pairs may. Where
-    nobody has told of any dependence, who needs whom is not known, and nothing is said.
+    had to wait for. Savings of one pair do not overlap; those of different pairs may. Where
+    no dependence was reported, who needs whom is not known, and there are no hints.
     """
     ran = tasks[:TASKS_MAX]
     if why_no_hints(ran) is not None:
         return []
-    by_end = sorted(_sound(ran), key=lambda place: ran[place].ended_s)
+    by_end = sorted(_consistent(ran), key=lambda place: ran[place].ended_s)
     ends_s = [ran[place].ended_s for place in by_end]
     free = _free_times([ran[place] for place in by_end], slots)
     found: dict[tuple[str, str], list[_Wait]] = {}
@@ -101,7 +101,7 @@ class _Wait:
     was_told: bool
 
 
-def _sound(ran: Sequence[TaskSpan]) -> list[int]:
+def _consistent(ran: Sequence[TaskSpan]) -> list[int]:
     """Tasks with times that can be; comparing with what is no number is false."""
     return [
         place for place, task in enumerate(ran) if 0 <= task.started_s <= task.ended_s < TIME_S_MAX
@@ -131,12 +131,12 @@ def _waited_for(
     ends_s: Sequence[float],
     needs: set[int],
 ) -> int | None:
-    """Whom it waited for without reading its data: whom it was told to, or who ended last."""
+    """Whom it waited for without reading its data: the one it had to, or who ended last."""
     start_s = ran[place].wanted_s + SLACK_S
-    told = [other for other in _there(ran[place].control, ran, place) if other not in needs]
-    told = [other for other in told if ran[other].ended_s <= start_s]
-    if told:
-        return max(told, key=lambda other: ran[other].ended_s)
+    controls = [other for other in _there(ran[place].control, ran, place) if other not in needs]
+    controls = [other for other in controls if ran[other].ended_s <= start_s]
+    if controls:
+        return max(controls, key=lambda other: ran[other].ended_s)
     last = bisect_right(ends_s, start_s) - 1
     for other in by_end[max(last + 1 - LOOK_BACK_MAX, 0) : last + 1][::-1]:
         if other != place and ran[other].ended_s > ran[other].started_s:

@@ -1,7 +1,7 @@
 """Runs and activities as the monitor shows them: what provenance, estimates and people build on.
 
 Times are RFC 3339 texts in UTC, to the millisecond, by the clock of whoever sent them. What nobody
-told is None, or empty.
+reported is None, or empty.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DONE_ACTIVITY: Final[frozenset[str]] = frozenset({"succeeded", "skipped", "cache
 def done_count(counts: Mapping[str, int | None], run: str) -> int:
     """How many activities came to a good end, or need not be run, given the state of their run.
 
-    Engines do not tell what was skipped because it was not needed from what was skipped because
+    Engines do not separate what was skipped because it was not needed from what was skipped because
     something before it failed. So once anything failed, what was skipped counts no more, unless
     the run completed all the same.
     """
@@ -73,7 +73,7 @@ def done_count(counts: Mapping[str, int | None], run: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """Something about a run that cannot be as it was told. Its state is shown all the same."""
+    """Something about a run that cannot be as it was reported. Its state is shown all the same."""
 
     kind: str
     detail: str
@@ -85,7 +85,7 @@ class Anomaly:
 class ActivityCounts:
     """How many activities of a run are in each state, each counted once, by its latest attempt.
 
-    `total` is how many there will be, if that was announced; `known` how many were heard of.
+    `total` is how many there will be, if that was announced; `known` how many were seen.
     """
 
     total: int | None = None
@@ -215,9 +215,9 @@ class FailureRecord:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file as one activity wrote or read it. `path` is where it is, as far as that was told.
+    """A file as one activity wrote or read it. `path` is where it is, as far as that is known.
 
-    The size is known where the activity told of one such file only, as engines tell sums.
+    The size is known where the activity reported one such file only, as engines report sums.
     """
 
     name: str
@@ -256,4 +256,4 @@ class FileLineage:
     up: tuple[LineageStep, ...]
     down: tuple[LineageStep, ...]
     more: bool
-    """True if there is more than was asked for, or than is told at once."""
+    """True if there is more than was asked for, or than one answer has."""

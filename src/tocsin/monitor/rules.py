@@ -31,7 +31,7 @@ ANY: Final = "*"  # every message about the entity
 EXPECTED: Final = 0
 IMPLIED: Final = 1
 UNDER_WAY: Final = 2
-ENDING: Final = 3  # an end of which it was not said how, or that another attempt follows
+ENDING: Final = 3  # an end of an unknown kind, or that another attempt follows
 ENDED: Final = 4
 
 
@@ -113,7 +113,7 @@ _RUN_FIELDS: Final = (
     FieldRule("run", "LogTail", "log", "latest", "tail", alone=True),
     FieldRule("run", "ExitCode", "exit_code", "latest", "whole", alone=True),
     FieldRule("run", "PlannedActivities", "planned_total", "latest", "whole"),
-    # Every total that was ever told: a plan that grew in past runs will grow again.
+    # Every total that was ever reported: a plan that grew in past runs will grow again.
     FieldRule("run", "PlannedActivities", "planned_totals", "union", "list"),
     FieldRule("run", "PlannedCounts", "planned_counts", "latest", "text"),
     FieldRule("run", "PlannedCores", "planned_cores", "latest", "number"),
@@ -225,13 +225,13 @@ FIELD_RULES: Final = (
 # The rest of a row: what the fold itself says of a message.
 OWN_FIELDS: Final[dict[str, Merge]] = {
     "state": "state",
-    "ends": "union",  # every way in which it was said to have ended
+    "ends": "union",  # every way in which it was reported to have ended
     "ahead": "max",  # nanoseconds by which a time was ahead of when it was received
     "ahead_at": "min",  # the first message of that kind
-    "nameless_at": "min",  # the first message about an activity that did not say which
+    "nameless_at": "min",  # the first message about an activity without its id
     "undated_at": "min",  # the first event whose time could not be read
     "plan": "max",  # 1 if tasks were announced one by one
-    "over": "union",  # fields of which more was said than is kept
+    "over": "union",  # fields with more values than are kept
     "numbers": "latest",  # of a planned task: those that its command names, by name
     "open": "max",  # 1 if more tasks may come when this one ends
 }

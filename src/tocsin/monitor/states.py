@@ -78,12 +78,12 @@ def attempt_state(row: Row) -> ActivityState:
     if state == "held" and row.get("queued_last", 0) > row.get("held_last", moment_ns):
         return "queued"  # it was let go
     if state == "succeeded" and phase == ENDING and latest(row, "exit_code"):
-        return "failed"  # it was only said that it ended
+        return "failed"  # it only reported that it ended
     return cast(ActivityState, state)
 
 
 def run_state(row: Row) -> RunState:
-    """The state that the messages tell, whatever the time is."""
+    """The state by the messages alone, whatever the time is."""
     cell = row.get("state")
     if cell is None:
         return "created"
@@ -107,7 +107,7 @@ def was_restarted(row: Row) -> bool:
 
 
 def began_again(row: Row) -> bool:
-    """True if it was told of two starts that cannot be one: its id was used for two runs."""
+    """True if it reported two starts that cannot be one: its id was used for two runs."""
     started_ns, again_ns = row.get("started"), row.get("started_last")
     if started_ns is None or again_ns is None:
         return False
@@ -118,13 +118,13 @@ def began_again(row: Row) -> bool:
 
 
 def run_started_ns(row: Row) -> int | None:
-    """When it began: as it said itself, or else as the first of its activities did."""
+    """When it began: as it reported itself, or else as the first of its activities did."""
     started_ns: int | None = row.get("started", row.get("active_first"))
     return started_ns
 
 
 def silence_ns_max(row: Row, silence_s: float) -> int:
-    """For how long nothing may be heard of a run before it counts as lost."""
+    """How long a run may be silent before it counts as lost."""
     heartbeat_s = latest(row, "heartbeat_s")
     if heartbeat_s is not None and 0 < heartbeat_s <= HEARTBEAT_S_MAX:
         silence_s = HEARTBEATS_MISSED_MAX * heartbeat_s
@@ -132,7 +132,7 @@ def silence_ns_max(row: Row, silence_s: float) -> int:
 
 
 def lost_at_ns(row: Row, silence_s: float) -> int | None:
-    """When it counts as lost unless something is heard; None for those that may be silent."""
+    """When it counts as lost unless an event comes; None for those that may be silent."""
     state = run_state(row)
     if state in ENDED_RUN:
         return None
@@ -177,7 +177,7 @@ def _duration(started_ns: int | None, ended_ns: int | None) -> float | None:
 
 
 def _told_end(row: Row, ended_ns: int) -> int:
-    """The end that a trace told, where it is in one clock with the start that it told."""
+    """The end in a trace, where it is by the same clock as the start in it."""
     told_ns = iso8601_ns(latest(row, "told_end"))
     return ended_ns if told_ns is None or "started" in row else told_ns
 
@@ -203,7 +203,7 @@ def _again_ns(row: Row) -> int:
 
 
 def _same_clock(row: Row, started_ns: int, ended_ns: int) -> tuple[int, int]:
-    """Of the starts and ends told, the two that are nearest to each other."""
+    """Of the reported starts and ends, the two that are nearest to each other."""
     starts = (started_ns, row.get("started_last", started_ns))
     ends = (row.get("ended_first", ended_ns), ended_ns)
     pairs = [(end - start, start, end) for start in starts for end in ends if end >= start]

@@ -57,7 +57,7 @@ class RunFacts:
 
 
 def state_at(row: Row, now_ns: int, silence_s: float) -> RunState:
-    """The state at this time: lost if nothing was heard for too long."""
+    """The state at this time: lost if no event came for too long."""
     lost_ns = lost_at_ns(row, silence_s)
     return "lost" if lost_ns is not None and now_ns > lost_ns else run_state(row)
 
@@ -120,7 +120,7 @@ def whole_run(
 
 
 def inherited(attempts: Mapping[int, Row]) -> Row:
-    """What is true of every attempt, as the latest of these that tells of it told it."""
+    """What is true of every attempt, by the latest of these that has it."""
     shared: Row = {}
     for number in sorted(attempts):
         shared |= {name: attempts[number][name] for name in INHERITED if name in attempts[number]}
@@ -235,7 +235,7 @@ def read_object(text: str | None) -> dict[str, Any]:
 
 
 def _own_anomalies(facts: RunFacts) -> list[Anomaly]:
-    # What an engine dropped from its plan it tells as skipped, and counts no more.
+    # An engine reports what it dropped from its plan as skipped, and counts no more.
     known = sum(count for state, count in facts.counts.items() if state != "skipped")
     found = of_run(facts.row, known=known, total=planned_total(facts.row))
     return found + of_cycle(list(facts.cycle))
@@ -252,14 +252,14 @@ def _counts(row: Row, counts: Mapping[str, int]) -> ActivityCounts:
 def _progress(row: Row, counts: ActivityCounts, done: int, state: str) -> float | None:
     """What failed is not done, and what was not announced cannot be weighed.
 
-    Who says that a run completed knows of what failed in it, but not of what was never heard of
+    Who says that a run completed knows of what failed in it, but not of what never sent an event
     again.
     """
     if state == "completed" and not counts.lost:
         return 1.0
     if counts.total is None and state != "completed":
-        told = latest(row, "progress")
-        return told if told is not None and 0 <= told <= 1 else None
+        reported = latest(row, "progress")
+        return reported if reported is not None and 0 <= reported <= 1 else None
     whole = max(counts.total or 0, counts.known)
     return round(done / whole, 4) if whole else None
 

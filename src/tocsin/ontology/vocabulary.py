@@ -64,7 +64,7 @@ class Vocabulary:
         return len(self.concepts)
 
     def resolve(self, name: str) -> str:
-        """The name by which the concept is known here; UnknownConcept tells the nearest ones."""
+        """The name by which the concept is known here; UnknownConcept names the nearest ones."""
         if name in self.concepts:
             return name
         prefix, _, word = name.partition(":")

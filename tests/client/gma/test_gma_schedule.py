@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tocsin.client.gma.backlog import Backlog
 from tocsin.client.gma.inbox import Arrival, Inbox
-from tocsin.client.gma.loop import Gate
+from tocsin.client.gma.loop import EmitLimit
 from tocsin.client.gma.outbox import Outbox
 from tocsin.client.gma.producer_peers import Remembered
-from tocsin.client.gma.schedule import PAUSE_S_MAX, Beats, pause_s
+from tocsin.client.gma.schedule import PAUSE_S_MAX, PeriodTicks, pause_s
 from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import EventName
 
@@ -22,8 +22,8 @@ EVENT = PerformanceEvent(EventName("Ping"), "2000-11-09T21:51:45Z")
 
 def test_two_periods_beat_at_two_rates_from_one_begin() -> None:
     def beats_until(period_s: float, end_s: float) -> int:
-        beats, now_s, count = Beats(100.0, period_s), 100.0, 1
-        while (now_s := beats.next_s(now_s)) < end_s:
+        ticks, now_s, count = PeriodTicks(100.0, period_s), 100.0, 1
+        while (now_s := ticks.next_s(now_s)) < end_s:
             count += 1
         return count
 
@@ -32,18 +32,18 @@ def test_two_periods_beat_at_two_rates_from_one_begin() -> None:
 
 
 def test_a_late_beat_does_not_shift_the_grid_and_missed_ones_stay_out() -> None:
-    beats = Beats(0.0, 10.0)
+    ticks = PeriodTicks(0.0, 10.0)
 
-    assert beats.next_s(0.0) == 10.0
-    assert beats.next_s(10.2) == 20.0
-    assert beats.next_s(47.0) == 50.0
+    assert ticks.next_s(0.0) == 10.0
+    assert ticks.next_s(10.2) == 20.0
+    assert ticks.next_s(47.0) == 50.0
 
 
 def test_a_timer_that_goes_off_early_gives_no_beat_twice() -> None:
-    beats = Beats(0.0, 10.0)
+    ticks = PeriodTicks(0.0, 10.0)
 
-    assert beats.next_s(0.0) == 10.0
-    assert beats.next_s(9.999999) == 20.0
+    assert ticks.next_s(0.0) == 10.0
+    assert ticks.next_s(9.999999) == 20.0
 
 
 @given(
@@ -54,9 +54,9 @@ def test_a_timer_that_goes_off_early_gives_no_beat_twice() -> None:
 def test_beats_only_go_on_and_never_lie_in_the_past(
     period_s: float, lateness: list[float], began_s: float
 ) -> None:
-    beats, now_s = Beats(began_s, period_s), began_s
+    ticks, now_s = PeriodTicks(began_s, period_s), began_s
     for late_s in lateness:
-        due_s = beats.next_s(now_s)
+        due_s = ticks.next_s(now_s)
         assert due_s > now_s - 1e-6 * max(1.0, abs(now_s))
         now_s = max(due_s, now_s) + late_s
 
@@ -184,23 +184,23 @@ def test_a_full_inbox_asks_for_more_when_half_of_it_is_taken(steps: list[int | N
 
 
 def test_a_gate_lets_so_much_in_and_one_event_of_any_size() -> None:
-    gate = Gate(events_max=3, bytes_max=100)
+    limit = EmitLimit(events_max=3, bytes_max=100)
 
-    assert gate.enter(1_000, 0)
-    assert not gate.enter(1, 0.01)
-    gate.leave(1_000)
-    assert [gate.enter(20, 0) for _ in range(4)] == [True, True, True, False]
-    gate.leave(20)
-    assert not gate.enter(61, 0)
-    assert gate.enter(60, 0)
+    assert limit.enter(1_000, 0)
+    assert not limit.enter(1, 0.01)
+    limit.leave(1_000)
+    assert [limit.enter(20, 0) for _ in range(4)] == [True, True, True, False]
+    limit.leave(20)
+    assert not limit.enter(61, 0)
+    assert limit.enter(60, 0)
 
 
 def test_who_waits_at_the_gate_goes_on_when_there_is_room() -> None:
-    gate = Gate(events_max=1)
-    gate.enter(1, 0)
-    threading.Timer(0.05, gate.leave, [1]).start()
+    limit = EmitLimit(events_max=1)
+    limit.enter(1, 0)
+    threading.Timer(0.05, limit.leave, [1]).start()
 
-    assert gate.enter(1, 5)
+    assert limit.enter(1, 5)
 
 
 def test_what_is_remembered_of_feeds_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ _EVERYWHERE = frozenset({"0.0.0.0", "::", ""})
 
 
 class PeerAddress(NamedTuple):
-    """A host and a port, and whether TLS is spoken there."""
+    """A host and a port, and whether TLS is used there."""
 
     host: str
     port: int

@@ -295,7 +295,7 @@ def _watch(opened: socket.socket) -> None:
 
 
 class Deadline:
-    """Of the loop's thread alone. It knows whom to tell only while it is set."""
+    """Of the loop's thread alone. It has a receiver only while it is set."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -74,7 +74,7 @@ class Connector:
         return connector
 
     async def open(self, *, is_plain: bool = False, is_urgent: bool = False) -> OutgoingConnection:
-        """The connection, after a pause if it has to be made anew and that is not urgent;
+        """The connection, after a pause if it has to be made again and that is not urgent;
         CannotReachBroker if there is none."""
         if self._outgoing is not None and self._outgoing.connection.is_open:
             return self._outgoing

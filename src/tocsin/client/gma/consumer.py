@@ -142,7 +142,7 @@ class Consumer:
                     f"there are {SUBSCRIPTIONS_MAX} subscriptions", remedy="Unsubscribe some."
                 )
             self._receivers.append(receiver)
-        # To connect and to be replied to may each take as long as that; and in plainer words again.
+        # To connect and to be replied to may each take as long as that; and again unfiltered.
         self._in_loop(begin(), self._timeout_s * 4 + _MARGIN_S)
         return Subscription(self._thread, receiver, self)
 
@@ -186,7 +186,7 @@ class Consumer:
     # Its life
 
     def close(self) -> None:
-        """End every subscription, and tell everybody."""
+        """End every subscription, and notify every peer."""
         with self._ending:  # who closes it, too, waits until it is closed
             if self._closed:
                 return
@@ -201,10 +201,10 @@ class Consumer:
         if self._producer_peers is not None:
             await self._producer_peers.close()
 
-    def _ask(self, ask: Ask, plainer: Ask | None = None) -> m.Reply:
+    def _ask(self, ask: Ask, unfiltered: Ask | None = None) -> m.Reply:
         self._check_open()
         # Twice, because what was kept open may be closed; and each time to connect and to ask.
-        return self._in_loop(self._asked(ask, plainer), self._timeout_s * 6 + _MARGIN_S)
+        return self._in_loop(self._asked(ask, unfiltered), self._timeout_s * 6 + _MARGIN_S)
 
     def _in_loop(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
         try:
@@ -216,8 +216,8 @@ class Consumer:
                 raise
             raise cannot_reach(self._address, "this consumer is closed") from None
 
-    async def _asked(self, ask: Ask, plainer: Ask | None) -> m.Reply:
-        return await inquire(self._connectors.to(self._address, self._calling), ask, plainer)
+    async def _asked(self, ask: Ask, unfiltered: Ask | None) -> m.Reply:
+        return await inquire(self._connectors.to(self._address, self._calling), ask, unfiltered)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -227,15 +227,15 @@ class Consumer:
 Ask = Callable[[c.Conversation], m.QueryRequest | m.EventNamesRequest]
 
 
-async def inquire(connector: Connector, ask: Ask, plainer: Ask | None = None) -> m.Reply:
+async def inquire(connector: Connector, ask: Ask, unfiltered: Ask | None = None) -> m.Reply:
     """The reply that says Success; raises if it does not, or none comes.
 
-    `plainer` asks for the same without the filter, for a peer that does not bear one.
+    `unfiltered` asks for the same without the filter, for a peer that does not support one.
     """
     connector.keeps = True  # who asks once asks again
     found = await _asked(connector, ask)
-    if plainer is not None and not connector.knows_us and _is_foreign(connector, found):
-        found = await _asked(connector, plainer)
+    if unfiltered is not None and not connector.knows_us and _is_foreign(connector, found):
+        found = await _asked(connector, unfiltered)
     if isinstance(found, str):
         raise cannot_reach(connector.address, found)
     if found.returned != m.SUCCESS:

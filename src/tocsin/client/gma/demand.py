@@ -9,14 +9,14 @@ from tocsin.client.gma.encoded_event import EncodedEvent, Failed, read_filter
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.maker import Outcome
 from tocsin.client.gma.offers import Offer
-from tocsin.client.gma.schedule import Beats
+from tocsin.client.gma.schedule import PeriodTicks
 from tocsin.event.filter import Filter
 from tocsin.wire.gma.messages import Parameters
 from tocsin.wire.gma.names import PERIOD
 from tocsin.wire.gma.parameters import period_of, wanted
 from tocsin.wire.gma.period_filter import PeriodFilter
 
-MAKING_S_MAX: Final = 30.0  # then those who wait are told that it takes too long
+MAKING_S_MAX: Final = 30.0  # then those who wait get an error: it takes too long
 BUSY = Failed("Busy", "too many events are waiting to be made")
 
 
@@ -54,22 +54,22 @@ class Demand:
         self._period_filter = (
             None if asked_s is None else PeriodFilter(asked_s, offer.demands.__len__)
         )
-        self._beats: Beats | None = None
+        self._ticks: PeriodTicks | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._asked_at_s: float | None = None  # while events are being made
-        self._told = False
+        self._overdue_reported = False
 
     def start(self) -> None:
         """Begin: the first event is made at once."""
         self._offer.demands.add(self)
         if self._offer.maker is not None:
-            self._beats = Beats(self._loop.time(), self._period_s)
-            self._beat()
+            self._ticks = PeriodTicks(self._loop.time(), self._period_s)
+            self._tick()
 
     def stop(self) -> None:
         """No more."""
         self._offer.demands.discard(self)
-        self._beats = None
+        self._ticks = None
         if self._timer is not None:
             self._timer.cancel()
 
@@ -84,23 +84,23 @@ class Demand:
         sampled = made.sampled_by(self._offer.parameters)
         return self._period_filter.passes(sampled, int(self._loop.time() * 1e9))
 
-    def _beat(self) -> None:
-        if self._beats is None:
+    def _tick(self) -> None:
+        if self._ticks is None:
             return
         now_s = self._loop.time()
-        self._timer = self._loop.call_at(self._beats.next_s(now_s), self._beat)
+        self._timer = self._loop.call_at(self._ticks.next_s(now_s), self._tick)
         if self._asked_at_s is not None:
             self._check_overdue(now_s - self._asked_at_s)
             return
-        assert self._offer.maker is not None, "without one there are no beats"
+        assert self._offer.maker is not None, "without one there are no ticks"
         self._asked_at_s = now_s
         if not self._offer.maker.ask(self._asked, self._done):
             self._asked_at_s = None
             self._taker.fail(BUSY)
 
     def _check_overdue(self, waited_s: float) -> None:
-        if waited_s > MAKING_S_MAX and not self._told:
-            self._told = True
+        if waited_s > MAKING_S_MAX and not self._overdue_reported:
+            self._overdue_reported = True
             self._taker.fail(overdue(waited_s))
 
     def _done(self, outcome: Outcome) -> None:
@@ -109,8 +109,8 @@ class Demand:
 
     def _take(self, outcome: Outcome) -> None:
         self._asked_at_s = None
-        self._told = False
-        if self._beats is None:
+        self._overdue_reported = False
+        if self._ticks is None:
             return
         if isinstance(outcome, Failed):
             self._taker.fail(outcome)

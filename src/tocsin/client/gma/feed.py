@@ -104,7 +104,7 @@ class Feed:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0 or self.state == ENDED:
                     return False
-                # Nobody tells when the last bytes have left, so look now and then.
+                # There is no callback when the last bytes have left, so look now and then.
                 self._changed.wait(min(left_s, 0.05))
         return True
 

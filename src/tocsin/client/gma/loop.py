@@ -76,8 +76,8 @@ EMITTED_MAX: Final = 10_000
 EMITTED_BYTES_MAX: Final = 16 << 20
 
 
-class Gate:
-    """Counts events and bytes; one event gets in however large it is."""
+class EmitLimit:
+    """Limits events and bytes in flight; a single event passes however large it is."""
 
     def __init__(self, events_max: int = EMITTED_MAX, bytes_max: int = EMITTED_BYTES_MAX) -> None:
         self._events_max = events_max
@@ -87,7 +87,7 @@ class Gate:
         self._bytes = 0
 
     def enter(self, size: int, timeout_s: float) -> bool:
-        """Let an event in, when there is room; False if there is none in time."""
+        """Wait until there is room for an event; False if there is none in time."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._has_room(size), timeout_s):
                 return False
@@ -96,7 +96,7 @@ class Gate:
         return True
 
     def leave(self, size: int) -> None:
-        """It has come through."""
+        """The event was handled."""
         with self._changed:
             self._events -= 1
             self._bytes -= size

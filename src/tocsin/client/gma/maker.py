@@ -47,7 +47,7 @@ class Maker:
         return True
 
     def close(self) -> None:
-        """End the thread, after the call that it may be in; nobody who waits is told."""
+        """End the thread, after the call that it may be in; nobody who waits is notified."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -70,5 +70,5 @@ class Maker:
         try:
             return self._make(asked)
         except (Exception, SystemExit) as error:
-            # Whatever it is: consumers are told of it in place of an event, and this goes on.
+            # Whatever it is: consumers get it in place of an event, and this goes on.
             return failed(error)

@@ -22,12 +22,12 @@ class SubscriptionOwner(Protocol):
     """Whose subscription it is."""
 
     comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
-    has_filter: bool  # which a peer may not bear
+    has_filter: bool  # which a peer may not support
 
     def asks(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
-        """What is asked of the peer on each connection; plainly, without the filter."""
+        """What is asked of the peer on each connection; if `is_plain`, without the filter."""
 
     def agreed(self, remote: RemoteSubscription) -> None:
         """The peer agreed: events may flow."""
@@ -225,7 +225,7 @@ class OutgoingConnection:
     def close_if_idle(self) -> None:
         """Hang up if nobody needs it any more."""
         if not self.users and not self._home.keeps:
-            self.connection.close("nothing is left to say")
+            self.connection.close("no subscription is left")
 
     def _end(
         self, remote: RemoteSubscription, why: str, outcome: bool | BrokerRefused = False
@@ -242,7 +242,7 @@ class OutgoingConnection:
             self.has_room()
         self.close_if_idle()
 
-    # What the connection tells
+    # Calls from the connection
 
     def opened(self) -> None:
         pass

@@ -25,7 +25,7 @@ from tocsin.client.gma.elements import Time, parameters_of, stamp_of
 from tocsin.client.gma.encoded_event import EncodedEvent, Result, encode_events
 from tocsin.client.gma.feed import ENDED, OPEN, Feed
 from tocsin.client.gma.ids import IdSource
-from tocsin.client.gma.loop import Gate, LoopThread
+from tocsin.client.gma.loop import EmitLimit, LoopThread
 from tocsin.client.gma.offers import Make, Offer, Offers
 from tocsin.client.gma.outbox import KEPT_BYTES_MAX, KEPT_EVENTS_MAX, Outbox
 from tocsin.client.gma.registration import (
@@ -72,7 +72,7 @@ class Producer:
         context = listening_context(tls_certificate, tls_key)
         self._offers = Offers(socket.gethostname() if host is None else host)
         self._calling = cache(partial(client_context, ca_file))
-        self._gate = Gate()
+        self._emit_limit = EmitLimit()
         self._closed = Event()
         self._changing = Lock()  # the feeds and registrations
         self._ending = RLock()
@@ -143,7 +143,7 @@ class Producer:
         return offered
 
     def emit(self, name: str, values: Result, time: Time = None) -> None:
-        """It happened: tell all who subscribed to that name. A new name is offered from now on.
+        """Send the event to all who subscribed to that name. A new name is offered from now on.
 
         Several values in a list are one sample, of all disks for instance, with one time stamp.
         """
@@ -155,7 +155,7 @@ class Producer:
         size = sum(len(each.content) for each in made)
         if offer is None:
             offer = self._offers.find_or_add(known, DEFAULT_PERIOD_S)
-        if not self._gate.enter(size, EMIT_S_MAX):
+        if not self._emit_limit.enter(size, EMIT_S_MAX):
             raise Busy("events are emitted faster than they can go out", remedy="Emit fewer.")
         self._thread.call(self._emitted, offer, made, size)
 
@@ -214,7 +214,7 @@ class Producer:
         attributes: Mapping[str, Scalar] | None = None,
         lease_s: float = 600.0,
     ) -> None:
-        """Be found in a directory from now until `close`; `registration_error` tells if not so.
+        """Be found in a directory from now until `close`; `registration_error` says why not.
 
         One that listens for its own machine alone has no address in a directory elsewhere.
         """
@@ -247,7 +247,7 @@ class Producer:
             self._closed.wait()
 
     def close(self, timeout_s: float = CLOSE_S_MAX) -> None:
-        """End every subscription, tell everybody, and leave the directory, within that time.
+        """End every subscription, notify every peer, and leave the directory, within that time.
 
         Half of it is for events that wait to be acknowledged; what is left of them is lost.
         """
@@ -294,7 +294,7 @@ class Producer:
         return Listed(name or address.authority, shown, host, events, attributes)
 
     def _emitted(self, offer: Offer, made: list[EncodedEvent], size: int) -> None:
-        self._gate.leave(size)
+        self._emit_limit.leave(size)
         offer.last = made or offer.last
         for demand in list(offer.demands):
             for each in made:

@@ -30,7 +30,7 @@ log = logging.getLogger("tocsin.gma")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the directory is to say of a producer."""
+    """The entry of a producer in the directory."""
 
     name: str
     address: str | None  # None: those who read the directory could not use it
@@ -52,7 +52,7 @@ def entry_events(offers: list[Offer]) -> list[dict[str, Any]]:
 
 
 class Registration:
-    """A thread that writes the entry and renews it; what fails is told and tried again."""
+    """A thread that writes the entry and renews it; a failure is logged and tried again."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Registration:
             self._write()
         except Exception as error:
             # Whatever it is: the producer lives on, and so does the attempt to have it found.
-            self._tell(error)
+            self._log_failure(error)
             self._attempt += 1
             if _is_final(error):
                 return REFUSED_S
@@ -138,7 +138,7 @@ class Registration:
         )
         self._id, self._written = shown.id, entry
 
-    def _tell(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         is_known = isinstance(error, TocsinError)
         words = one_line(str(error) if is_known else f"{type(error).__name__}: {error}")
         if words != self.error:

@@ -131,13 +131,13 @@ class Resubscriber:
             if not outgoing.connection.is_open:
                 outgoing = await self._connector.open(is_plain=True, is_urgent=True)
             remote = await self._agreed(outgoing, is_plain=True)
-        assert remote is not None, "there are no plainer words"
+        assert remote is not None, "a request without a filter is the last try"
         return remote
 
     async def _agreed(
         self, outgoing: OutgoingConnection, *, is_plain: bool
     ) -> RemoteSubscription | None:
-        """Where the peer agreed; None if plainer words are worth a try; raises otherwise."""
+        """Where the peer agreed; None if one without the filter may do; raises otherwise."""
         connector = self._connector
         remote = self._remote = outgoing.ask(self._subscriber, is_plain=is_plain)
         try:

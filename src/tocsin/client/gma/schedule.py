@@ -1,4 +1,4 @@
-"""When things happen: beats of a Period, and waits between attempts.
+"""Schedules: the ticks of a Period, and waits between attempts.
 
 Time and chance are arguments, in seconds of a monotonic clock and as a number from 0 to 1.
 """
@@ -14,19 +14,19 @@ _DOUBLINGS_MAX = 16
 
 
 @dataclass(slots=True)
-class Beats:
-    """One subscription's own schedule: a beat at its begin, and one each Period after that.
+class PeriodTicks:
+    """One subscription's own schedule: a tick at its start, and one each Period after that.
 
-    Beats keep to their grid however late they are noticed; those that were missed stay out.
+    Ticks keep to their grid however late they are noticed; missed ones are skipped.
     """
 
     began_s: float
     period_s: float
-    count: int = 0  # beats that are past, or left out
+    count: int = 0  # ticks that are past, or skipped
 
     def next_s(self, now_s: float) -> float:
-        """When the next beat is; each call goes on by at least one."""
-        # A timer may go off a little early: the beat it was set for must not come again.
+        """When the next tick is; each call goes on by at least one."""
+        # A timer may go off a little early: the tick it was set for must not come again.
         self.count = max(self.count + 1, floor((now_s - self.began_s) / self.period_s) + 1)
         return self.began_s + self.count * self.period_s
 

@@ -87,7 +87,7 @@ class Subscription:
 
     @property
     def reconnects(self) -> int:
-        """How often the connection had to be made anew, or that was tried."""
+        """How often the connection was made again, or that was tried."""
         return self._receiver.reconnects
 
     def unsubscribe(self) -> None:

@@ -46,7 +46,6 @@ class FramesListener:
         self.warn = LimitedLog(node.runtime).warn
         self.loop = node.loop
         self.now_s = self.loop.time()
-        self.turned_away = 0
         self.budget = budget
         self.failed = 0  # connections closed for what came by them
         self.is_secure = False
@@ -118,7 +117,7 @@ class FramesListener:
         if not self.is_secure and not self._has_room():  # else asked before TLS
             return False
         if not self._peers.enter(connection.host):
-            self._turn_away("limits.connections_per_peer_max")
+            self._log_full("limits.connections_per_peer_max")
             return False
         self._connections.add(connection)
         self.service.connections += 1
@@ -126,12 +125,11 @@ class FramesListener:
 
     def _has_room(self) -> bool:
         if self._closing or self.connections >= self.settings.connections_max:
-            self._turn_away("frames.connections_max")
+            self._log_full("frames.connections_max")
             return False
         return True
 
-    def _turn_away(self, setting: str) -> None:
-        self.turned_away += 1
+    def _log_full(self, setting: str) -> None:
         if not self._full and not self._closing:
             self._full = True  # logged once, and again when there was room in between
             self.note(

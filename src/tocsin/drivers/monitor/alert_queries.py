@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # with numpy
     from tocsin.monitor.estimate.inputs import Task
 
 WATCHED_MAX: Final = 5_000  # activities of a run
-PAST_MAX: Final = 2_000  # durations of a type that say what is usual, the latest
+PAST_MAX: Final = 2_000  # durations of a type that define what is usual, the latest
 PAST_RUNS_MAX: Final = 500  # of which the shortest and the largest are looked for
 
 _UNDER_WAY = (

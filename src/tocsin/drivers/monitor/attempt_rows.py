@@ -116,6 +116,6 @@ def settle(
 
 
 def _latest_type(attempts: dict[int, Attempt]) -> str:
-    """The type that was said last; all attempts of an activity are of one type."""
+    """The type that was reported last; all attempts of an activity are of one type."""
     cells = [cell for attempt in attempts.values() if (cell := attempt.row.get("type"))]
     return str(max(cells)[2]) if cells else ""

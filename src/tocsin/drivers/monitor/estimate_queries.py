@@ -27,14 +27,14 @@ if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
     from tocsin.monitor.estimate.inputs import Growth, Task
     from tocsin.monitor.hints import Hint
 
-PAST_TASKS_MAX: Final = 5_000  # of a run that is learnt from
+PAST_TASKS_MAX: Final = 5_000  # of a past run that is used
 HINT_TASKS_MAX: Final = 2_000  # each is compared with all that it depends on
 WORKFLOWS_KNOWN_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
-    """What the past runs of a workflow taught, and how many had ended when it was learnt."""
+class WorkflowModel:
+    """The estimator trained with the past runs of a workflow, and how many had ended then."""
 
     ended: tuple[int, int]
     knowledge: Knowledge
@@ -51,11 +51,11 @@ class EstimateQueries:
     def __init__(self, index: RunIndex, tables_status: Callable[[], TablesStatus]) -> None:
         self._index = index
         self._tables_status = tables_status
-        self._learnt: OrderedDict[str, Learnt] = OrderedDict()
+        self._models: OrderedDict[str, WorkflowModel] = OrderedDict()
         self._learning = threading.Lock()  # once, however many ask at the same time
 
     def estimate(self, run_id: str, now_ns: int) -> EstimateInfo:
-        """When the run will end, and why then; NothingToEstimate if that cannot be said."""
+        """When the run will end, and why then; NothingToEstimate if that is unknown."""
         from tocsin.monitor.estimate import estimate
 
         with self._index.locked():
@@ -75,9 +75,9 @@ class EstimateQueries:
             return estimate_view(by_pace, now_ns, (), self._tables_view(status, now_ns))
         tasks = self._index.tasks(run_no, state)
         workflow = latest(facts.row, "workflow") or ""
-        learnt = self.learnt(workflow)
-        progress = self._progress(facts.row, tasks, learnt, now_ns)
-        found = estimate(learnt.knowledge, progress, _tables_for(status, workflow, now_ns))
+        model = self.model(workflow)
+        progress = self._progress(facts.row, tasks, model, now_ns)
+        found = estimate(model.knowledge, progress, _tables_for(status, workflow, now_ns))
         if found is None:
             raise NothingToEstimate(
                 f"no run of {workflow or 'this workflow'!r} has completed, "
@@ -93,17 +93,17 @@ class EstimateQueries:
         """How long a run would take that is not started yet; by default, one like the latest."""
         from tocsin.monitor.estimate import RunProgress, estimate
 
-        learnt = self.learnt(workflow)
+        model = self.model(workflow)
         if plan is None:
-            if learnt.latest is None:
+            if model.latest is None:
                 raise NothingToEstimate(
                     f"no run of {workflow[:80]!r} has completed yet",
                     remedy="Run it once, or POST its tasks to /estimates.",
                 )
-            plan, names = learnt.latest.plan, learnt.names
+            plan, names = model.latest.plan, model.names
         status = self._tables_status()
         tables = _tables_for(status, workflow, now_ns)
-        found = estimate(learnt.knowledge, RunProgress(plan, 0.0, {}, {}), tables)
+        found = estimate(model.knowledge, RunProgress(plan, 0.0, {}, {}), tables)
         if found is None:
             raise NothingToEstimate(
                 f"no run of {workflow[:80]!r} has completed yet",
@@ -114,7 +114,7 @@ class EstimateQueries:
     def hints(self, run_id: str, now_ns: int) -> tuple[list[Hint], str | None]:
         """Activities that followed each other without need, the most time saved first.
 
-        The second says why nothing can be said, where that is so.
+        The second says why there are none, where that is so.
         """
         from tocsin.monitor.estimate.inputs import cores_of, executed_tasks
         from tocsin.monitor.hints import hints, why_no_hints
@@ -131,14 +131,14 @@ class EstimateQueries:
         from tocsin.monitor.estimate import RunProgress, estimate, past_ratios
         from tocsin.monitor.estimate.inputs import cores_of, plan_of
 
-        learnt = self.learnt(latest(row, "workflow") or "")
+        model = self.model(latest(row, "workflow") or "")
         tasks = self._index.tasks(run_no, "running", most=RUN_TASKS_MAX)
-        cores = cores_of(row, tasks, learnt.cores)
-        plan = plan_of(tasks, row, cores=cores, ended=False, past=learnt.growths)
-        found = estimate(learnt.knowledge, RunProgress(plan, 0.0, {}, {}))
+        cores = cores_of(row, tasks, model.cores)
+        plan = plan_of(tasks, row, cores=cores, ended=False, past=model.growths)
+        found = estimate(model.knowledge, RunProgress(plan, 0.0, {}, {}))
         if found is None:
             return Expectation(0.0, ())
-        return Expectation(found.total_s, past_ratios(learnt.knowledge))
+        return Expectation(found.total_s, past_ratios(model.knowledge))
 
     def _tables_view(
         self, status: TablesStatus, now_ns: int, found: Estimate | None = None
@@ -151,25 +151,25 @@ class EstimateQueries:
             other_versions=() if found is None else found.other_versions,
         )
 
-    def learnt(self, workflow: str) -> Learnt:
-        """What is known of a workflow, learnt again when a run of it has completed since."""
+    def model(self, workflow: str) -> WorkflowModel:
+        """The model of a workflow, trained again when a run of it has completed since."""
         ((count, last_ns),) = self._index.rows(
             "SELECT count(*), coalesce(max(ended_ns), 0) FROM runs "
             "WHERE workflow = ? AND state = 'completed'",
             workflow,
         )
         with self._learning:
-            had = self._learnt.get(workflow)
+            had = self._models.get(workflow)
             if had is not None and had.ended == (count, last_ns):
-                self._learnt.move_to_end(workflow)
+                self._models.move_to_end(workflow)
                 return had
             found = self._learn(workflow, (count, last_ns))
-            self._learnt[workflow] = found
-            if len(self._learnt) > WORKFLOWS_KNOWN_MAX:
-                self._learnt.popitem(last=False)
+            self._models[workflow] = found
+            if len(self._models) > WORKFLOWS_KNOWN_MAX:
+                self._models.popitem(last=False)
             return found
 
-    def _learn(self, workflow: str, ended: tuple[int, int]) -> Learnt:
+    def _learn(self, workflow: str, ended: tuple[int, int]) -> WorkflowModel:
         from tocsin.monitor.estimate import learn
 
         runs = [] if not workflow else self.past_runs(workflow)
@@ -177,7 +177,7 @@ class EstimateQueries:
         cores = max((run.plan.cores for run in past), default=1)
         last, names, _ = runs[-1] if runs else (None, (), None)
         growths = tuple(growth for _, _, growth in runs if growth is not None)
-        return Learnt(ended, learn(past), cores, last, names, growths)
+        return WorkflowModel(ended, learn(past), cores, last, names, growths)
 
     def past_runs(self, workflow: str) -> list[tuple[PastRun, tuple[str, ...], Growth | None]]:
         """The completed runs of a workflow, oldest first, with their tasks' names and growth.
@@ -208,11 +208,13 @@ class EstimateQueries:
             runs.append((past, tuple(task.name for task in tasks), growth_of(row, len(tasks))))
         return runs
 
-    def _progress(self, row: Row, tasks: list[Task], learnt: Learnt, now_ns: int) -> RunProgress:
+    def _progress(
+        self, row: Row, tasks: list[Task], model: WorkflowModel, now_ns: int
+    ) -> RunProgress:
         from tocsin.monitor.estimate.inputs import cores_of, plan_of, progress_of
 
-        cores = cores_of(row, tasks, learnt.cores)
-        plan = plan_of(tasks, row, cores=cores, ended=False, past=learnt.growths)
+        cores = cores_of(row, tasks, model.cores)
+        plan = plan_of(tasks, row, cores=cores, ended=False, past=model.growths)
         start_ns = began_ns(row, now_ns)
         return progress_of(plan, tasks, start_ns, max(0.0, seconds_between(start_ns, now_ns)))
 

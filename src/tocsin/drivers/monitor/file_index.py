@@ -23,7 +23,7 @@ FileUse = tuple[str, int, str]
 
 
 def new_files(activity: str, before: Row, after: Row) -> Iterable[FileUse]:
-    """The files that an attempt tells of now and did not before."""
+    """The files that an attempt names now and did not before."""
     for field, wrote in _ROLES:
         names = after.get(field)
         if names and names != (had := before.get(field)):
@@ -45,12 +45,12 @@ def index_all(connection: apsw.Connection) -> None:
     """Make the index of what is there: of a database that had none."""
     rows: Any = connection.execute("SELECT run, activity, row FROM attempts").fetchall()
     for run_no, activity, packed in rows:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # whoever asks for it is told
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # a query for it reports that
             put_files(connection, run_no, list(new_files(activity, {}, _decode(packed))))
 
 
 def remove_files(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
-    """Remove so many of a run's; and the names that nobody else tells of. Returns how many."""
+    """Remove so many of a run's; and the names that nobody else has. Returns how many."""
     rows: Any = connection.execute(
         "SELECT path, wrote, activity FROM files WHERE run = ? LIMIT ?", (run_no, rows_max)
     ).fetchall()

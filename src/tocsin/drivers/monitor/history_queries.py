@@ -28,7 +28,7 @@ _VERSION = "(CASE WHEN a.version = '' THEN r.version ELSE a.version END)"
 @dataclass(frozen=True, slots=True)
 class _Ended:
     """An attempt that ended; `settled_seq` is the event that gave it its state, `heard_ns` when the
-    last was heard of it. When that event itself was received, nobody keeps."""
+    last event of it came. When that event itself was received is not kept."""
 
     state: str
     duration_s: float | None
@@ -65,8 +65,8 @@ class HistoryQueries:
     def names(self) -> list[str]:
         """The types of activities that are known here or to the tables."""
         learned = self._tables_status().learned
-        told = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
-        return [*dict.fromkeys([*(each["type"] for each in self.types()), *told])]
+        from_tables = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
+        return [*dict.fromkeys([*(each["type"] for each in self.types()), *from_tables])]
 
     def history(
         self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
@@ -122,7 +122,7 @@ class HistoryQueries:
 
 
 def _settled(packed: bytes | None) -> tuple[int, int | None]:
-    """By which event, and when the last was heard."""
+    """By which event, and when the last one came."""
     if packed is None:
         return 0, None
     row = decode_row(packed)

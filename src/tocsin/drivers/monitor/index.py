@@ -98,7 +98,7 @@ class RunIndex:
     def tasks(
         self, run_no: int, run_is: str, most: int = TASKS_MAX, *, state: str | None = None
     ) -> list[Task]:
-        """The activities of a run in the order in which they were heard of, or those in a state."""
+        """The activities of a run in the order in which they came, or those in a state."""
         from tocsin.monitor.estimate.inputs import task_of
 
         where, values = ("", ()) if state is None else (" AND state = ?", (state,))
@@ -109,7 +109,7 @@ class RunIndex:
             *values,
             most,
         )
-        # What a task waits for is told once, by its plan or its first attempt.
+        # What a task waits for is reported once, by its plan or its first attempt.
         before = self.attempts(run_no, [name for name, *_, number in found if number > 1])
         return [
             task_of(name, kind, version, decode_row(row), run_is, before.get(name, {}))

@@ -15,9 +15,9 @@ class MonitorOptions:
     concepts: tuple[str, ...] = WANTED
     """What it subscribes to, for the aggregate profile. It folds whatever comes."""
     silence_s: float = 6 * 3_600.0
-    """A run of which nothing is heard for so long is lost, unless its heartbeat says otherwise."""
+    """A run that sends nothing for so long is lost, unless its heartbeat says otherwise."""
     retain_age_s: float = 365 * 86_400.0
-    """How long a run is kept after the last that was heard of it."""
+    """How long a run is kept after its last event."""
     runs_max: int = 100_000
     events_per_run: int = 10_000
     """The last events of a run; what came before its failures is kept beside them."""
@@ -32,4 +32,4 @@ class MonitorOptions:
     tables_named: bool = False
     """Whether somebody named that place, and wants to know if nothing is there."""
     tables_old_s: float = 7 * 86_400.0
-    """Tables that were made longer ago are used all the same, and said to be old."""
+    """Tables that were made longer ago are used all the same, and marked as old."""

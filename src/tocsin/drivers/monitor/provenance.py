@@ -13,7 +13,7 @@ from tocsin.monitor.records import ActivityRecord
 if TYPE_CHECKING:  # imported when somebody asks: a broker starts sooner without
     from tocsin.monitor.provenance import RunView
 
-ACTIVITIES_MAX: Final = 200_000  # of a run that is told whole, in one answer
+ACTIVITIES_MAX: Final = 200_000  # of a run that is written whole, in one answer
 PAGE: Final = 1_000
 
 FORMATS: Final = {

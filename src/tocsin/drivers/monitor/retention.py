@@ -1,6 +1,6 @@
 """Retention: runs that are too old or too many are removed, a bounded number of rows at a time.
 
-How old a run is goes by when it was last heard of. One that is under way stays, however old; of
+The age of a run is counted from its last event. One that is under way stays, however old; of
 those there are at most twice as many as runs may be kept. Versions of a workflow go when there are
 too many, and when they are old and no run of theirs is left.
 """
@@ -17,7 +17,7 @@ from tocsin.drivers.monitor.file_index import remove_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.event.instant import NS_PER_S
 
-ROWS_AT_ONCE: Final = 5_000  # so that what is heard meanwhile waits for some 0.1 s
+ROWS_AT_ONCE: Final = 5_000  # so that events that come meanwhile wait for some 0.1 s
 RUNS_AT_ONCE: Final = 500
 UNDER_WAY_FACTOR: Final = 2  # so many times the limit; then the most silent of them go as well
 VERSIONS_MAX: Final = 1_000  # of one workflow

@@ -72,7 +72,7 @@ class Tables:
         look_every_s: float = LOOK_EVERY_S,
         again_after_s: float = AGAIN_AFTER_S,
     ) -> None:
-        """`head` tells where the log ends: tables that go further are not of this log.
+        """`head` returns where the log ends: tables that go further are not of this log.
 
         `is_named`: somebody wants them to be there, and it is noted if they are not.
         """

@@ -60,7 +60,7 @@ class Sender(Owner, Protocol):
     def refused(self, reason: str) -> None:
         """The consumer does not take it. The connection is ready for the next."""
 
-    def remarked(self, reason: str) -> None:
+    def closed_idle(self, reason: str) -> None:
         """The connection ended while nothing was under way, and not in good order."""
 
 
@@ -130,7 +130,7 @@ class GmaConnection(asyncio.Protocol):
         if self.busy and feed == self._feed:
             self._done()
         for goodbye in self._offers.end(feed):
-            self._say(goodbye)
+            self._send(goodbye)
 
     def part(self, goodbyes: set[Goodbye]) -> None:
         """End all that is open, and hang up. A batch that was under way is not reported."""
@@ -139,7 +139,7 @@ class GmaConnection(asyncio.Protocol):
         self._done()
         self.closed = True
         for goodbye in self._offers.end_all():
-            self._say(goodbye)
+            self._send(goodbye)
         if len(goodbyes) < GOODBYES_MAX:
             ending = Goodbye(self._transport, self._conversation, self._cutter, goodbyes)
             ending.begin(self._loop)
@@ -183,7 +183,7 @@ class GmaConnection(asyncio.Protocol):
             for frame in self._cutter.cut(data):
                 if self.closed:
                     return
-                self._hear(frame)
+                self._receive(frame)
             if self._cutter.refusal is not None and not self.closed:
                 raise self._cutter.refusal
         except TocsinError as error:
@@ -216,7 +216,7 @@ class GmaConnection(asyncio.Protocol):
 
     # What we say
 
-    def _say(self, message: m.Message) -> None:
+    def _send(self, message: m.Message) -> None:
         self._transport.write(framed(write(message)))
 
     def _reply(self, reply: m.Message) -> None:
@@ -225,7 +225,7 @@ class GmaConnection(asyncio.Protocol):
         if self._replies > REPLIES_UNREAD_MAX:
             self._fail("the consumer does not read the answers to its requests")
         else:
-            self._say(reply)
+            self._send(reply)
 
     def _go_on(self) -> None:
         if not self.busy or self._timer is not None:
@@ -251,7 +251,7 @@ class GmaConnection(asyncio.Protocol):
             self._refuse_soon(f"the consumer ended the subscription to {offer[1]}")
             return
         for message in self._offers.make(offer):
-            self._say(message)
+            self._send(message)
 
     def _send_event(self, subscription: c.Subscription, event: Outgoing) -> None:
         agreed = subscription.agreed
@@ -266,7 +266,7 @@ class GmaConnection(asyncio.Protocol):
 
     # What we hear
 
-    def _hear(self, frame: bytes) -> None:
+    def _receive(self, frame: bytes) -> None:
         try:
             message = read(frame)
         except BadMessage as error:
@@ -362,7 +362,7 @@ class GmaConnection(asyncio.Protocol):
         if was_busy:
             self._owner.broken(reason, stale=False)
         else:
-            self._owner.remarked(reason)
+            self._owner.closed_idle(reason)
 
     def _end(self) -> None:
         if self.closed:

@@ -51,7 +51,7 @@ class Goodbye(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for frame in self._cutter.cut(data):
-                self._hear(read(frame))
+                self._receive(read(frame))
         except TocsinError:
             self.abort()  # it is over anyway
             return
@@ -62,15 +62,15 @@ class Goodbye(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
 
-    def _hear(self, message: m.Message) -> None:
+    def _receive(self, message: m.Message) -> None:
         match self._conversation.receive(message):
             case c.Stale(answer=m.UnsubscribeRequest() as goodbye):
-                self._say(goodbye)
+                self._send(goodbye)
             case c.Refusal(reply=reply) if self._replies < REPLIES_MAX:
                 self._replies += 1
-                self._say(reply)
+                self._send(reply)
 
-    def _say(self, message: m.Message) -> None:
+    def _send(self, message: m.Message) -> None:
         self._transport.write(framed(write(message)))
 
     def _close_if_answered(self) -> None:

@@ -61,7 +61,7 @@ class GmaSender(ConnectionSender):
         self._finish(Failed(reason, reachable=True))
         self._make_room()
 
-    def remarked(self, reason: str) -> None:
+    def closed_idle(self, reason: str) -> None:
         self._context.note(
             "warning", "the connection to a consumer was closed", sink=self.address, reason=reason
         )

@@ -124,16 +124,16 @@ def run_alert(
     `ratios` are real over estimated totals of past runs, each estimated without itself
     (`estimate.past_ratios`). With fewer than the rate needs there is no alert.
     """
-    sound = sorted(ratio for ratio in ratios if math.isfinite(ratio) and ratio > 0)
-    above = math.floor(rate * (len(sound) + 1))
+    valid = sorted(ratio for ratio in ratios if math.isfinite(ratio) and ratio > 0)
+    above = math.floor(rate * (len(valid) + 1))
     if above < 1 or not estimated_s > 0:
         return None
-    limit_s = estimated_s * max(sound[len(sound) - above], 1.0)
+    limit_s = estimated_s * max(valid[len(valid) - above], 1.0)
     if not took_s > limit_s:
         return None
     why = (
         f"The run has taken {duration_text(took_s)}; {duration_text(estimated_s)} were estimated "
-        f"before its start. At most {rate:.0%} of {len(sound)} past runs took more than "
+        f"before its start. At most {rate:.0%} of {len(valid)} past runs took more than "
         f"{limit_s / estimated_s:.1f} times their estimate."
     )
     return SlowAlert(took_s, limit_s, estimated_s, why)

@@ -1,4 +1,4 @@
-"""Alerts as messages: what goes slower than usual, said once, to whoever asked to hear of it."""
+"""Alerts as messages: what is slower than usual, published once, for whoever subscribed to it."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class Straggler:
 
 
 def under_way_s(started_ns: int | None, heard_ns: int | None, now_ns: int) -> float | None:
-    """How long something runs at least; None if that cannot be said.
+    """How long something runs at least; None if that is unknown.
 
-    From when it began by its own clock, or from when we heard that it did, whichever is later: a
+    From when it began by its own clock, or from when its event came, whichever is later: a
     clock in another zone makes nothing slow.
     """
     if started_ns is None:

@@ -37,12 +37,12 @@ class _Run:
 
 def amounts_in(past: Sequence[PastRun]) -> Amounts:
     """By type, the number that explains its tasks best, and whether those after them follow it."""
-    told = {task.type for run in past for task in run.plan.tasks if task.numbers}
-    if len(past) < 2 or not told:
+    with_numbers = {task.type for run in past for task in run.plan.tasks if task.numbers}
+    if len(past) < 2 or not with_numbers:
         return {}
     runs = [_Run(run, shape := compile_plan(run.plan), _logs(run, shape)) for run in past]
     found: dict[str, Amount] = {}
-    for name in sorted(told):
+    for name in sorted(with_numbers):
         number = _best_number(name, runs)
         if number is not None:
             found[name] = Amount(number, handed_on=True)

@@ -115,7 +115,7 @@ def totals(seen: View, state: State) -> Totals | None:
     usual, paced = rests(seen.shape, seen.models, state, stretch)
     can_simulate = bool(seen.has_past or state.ended)
     core_s = seen.core_s * stretch if seen.core_s is not None else None
-    said: list[float | None] = [
+    predicted: list[float | None] = [
         seen.total_s,
         state.elapsed_s + usual.remaining_s if can_simulate else None,
         state.elapsed_s + paced.remaining_s if can_simulate else None,
@@ -126,13 +126,13 @@ def totals(seen: View, state: State) -> Totals | None:
         mean_makespan(seen.past) if seen.past else None,
         median_makespan(seen.past) if seen.past else None,
     ]
-    known = [value for value in said if value is not None]
+    known = [value for value in predicted if value is not None]
     if not known:
         return None
     floor_s = max(state.elapsed_s * (1 + LEFT_MIN), TOTAL_S_MIN)
     paced_s = max(state.elapsed_s + paced.remaining_s, floor_s)
     middle_s = seen.total_s or (paced_s if seen.tables.activities else _middle_s(known, floor_s))
-    values = [middle_s if value is None else value for value in said]
+    values = [middle_s if value is None else value for value in predicted]
     values = [paced_s if value < floor_s else value for value in values]
     values = [min(value, max(TOTAL_S_MAX, floor_s)) for value in values]
     least_s = state.elapsed_s

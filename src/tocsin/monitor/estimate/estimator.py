@@ -20,7 +20,7 @@ from tocsin.monitor.estimate.state import State, state_of
 from tocsin.monitor.estimate.types import Estimate, PastRun, RunProgress
 from tocsin.monitor.history.tables import WorkflowTables
 
-RUNS_MAX = 60  # the last so many past runs are learnt from; older ones tell little, and cost
+RUNS_MAX = 60  # the last so many past runs are used; older ones add little, and cost
 PLACES = 3
 ITS_OWN_PACE = "its own pace"  # all there is to go by without a past run
 SIMULATION = "simulation"  # with what the pipeline's tables know of its activities
@@ -65,12 +65,12 @@ def _lessons(runs: Sequence[RunDigest], groups: Sequence[int]) -> PastErrors:
         seen = view(known, run.shape)
         for fraction in fractions(number):
             state = run.at(fraction)
-            said = totals(seen, state)
-            assert said is not None
+            predicted = totals(seen, state)
+            assert predicted is not None
             whose.append(groups[number])
             over.append(fraction)
-            places.append(said.place)
-            errors.append(said.logs - math.log(run.makespan_s))
+            places.append(predicted.place)
+            errors.append(predicted.logs - math.log(run.makespan_s))
     return PastErrors(
         np.array(whose, dtype=np.intp),
         np.array(over, dtype=np.float64),
@@ -95,16 +95,16 @@ def estimate(
     if len(state.ended) == shape.count and moment.plan.whole:
         return _over(state, len(knowledge.runs))
     seen = view(knowledge.runs, shape, tables)
-    said = totals(seen, state)
-    if said is None:
+    predicted = totals(seen, state)
+    if predicted is None:
         return None
     known_size = any(run.shape.size == shape.size for run in knowledge.runs)
     lessons = knowledge.seen_size if known_size else knowledge.new_size
     grown = not known_size and not len(lessons.groups) and bool(knowledge.runs)
-    verdict = judge(lessons, said.place, started=state.elapsed_s > 0, grown=grown)
-    path = critical_path(shape, said.rest.timetable, state.ended)
-    told = tuple(index for index in path if index < len(moment.plan.tasks))
-    return _answer(seen, state, said, verdict, path, told)
+    verdict = judge(lessons, predicted.place, started=state.elapsed_s > 0, grown=grown)
+    path = critical_path(shape, predicted.rest.timetable, state.ended)
+    in_plan = tuple(index for index in path if index < len(moment.plan.tasks))
+    return _answer(seen, state, predicted, verdict, path, in_plan)
 
 
 def past_ratios(knowledge: Knowledge) -> tuple[float, ...]:
@@ -141,19 +141,19 @@ def _over(state: State, past_runs: int) -> Estimate:
 def _answer(
     seen: View,
     state: State,
-    said: Totals,
+    predicted: Totals,
     verdict: Mixture,
     path: tuple[int, ...],
-    told: tuple[int, ...],
+    in_plan: tuple[int, ...],
 ) -> Estimate:
-    """`told` is the part of the critical path that the plan has; the rest is only expected."""
+    """`in_plan` is the part of the critical path that the plan has; the rest is only expected."""
     left_s = least_left_s(seen.shape, state, seen.past)
-    least_s = max(said.least_s, state.elapsed_s + left_s)
-    total_s = max(math.exp(mix(said.logs, verdict.weights)), least_s)
+    least_s = max(predicted.least_s, state.elapsed_s + left_s)
+    total_s = max(math.exp(mix(predicted.logs, verdict.weights)), least_s)
     remaining_s = total_s - state.elapsed_s
     low_s, high_s = _interval(verdict, state.elapsed_s, total_s)
     low_s = min(max(low_s, left_s), remaining_s)
-    overdue = most_overdue(seen.shape, state, seen.past, said.rest.pace)
+    overdue = most_overdue(seen.shape, state, seen.past, predicted.rest.pace)
     if overdue is not None:  # past runs knew nothing of the kind: it may take as long once more
         high_s = max(high_s, remaining_s + overdue.runs_s)
     return Estimate(
@@ -162,8 +162,10 @@ def _answer(
         low_s=low_s,
         high_s=high_s,
         method=chosen(verdict.weights) if seen.past else _alone(seen),
-        reason=explain(seen.shape, state, said.rest, path, has_past=seen.has_past, overdue=overdue),
-        critical_path=told,
+        reason=explain(
+            seen.shape, state, predicted.rest, path, has_past=seen.has_past, overdue=overdue
+        ),
+        critical_path=in_plan,
         past_runs=len(seen.past),
         past_error=verdict.error,
         past_attempts=seen.tables.attempts,

@@ -21,7 +21,7 @@ _ASKED: Final = ("queued", "started")  # the moments from which on it waited for
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An activity as estimates and hints see it: its last attempt, and what any told of its place.
+    """An activity as estimates and hints see it: its last attempt, and its place by any of them.
 
     `asked_ns` is when the first attempt was queued or began. A task that is `open` may bring more
     tasks when it ends, as a checkpoint does.
@@ -39,7 +39,7 @@ class Task:
     output_bytes: int | None = None
     external_bytes: int | None = None
     heard_ns: int | None = None
-    """When we were told that it had begun."""
+    """When the event of its start was received."""
     asked_ns: int | None = None
     open: bool = False
     numbers: tuple[tuple[str, float], ...] = ()
@@ -75,9 +75,9 @@ def task_of(
 
 
 def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
-    """Which tasks each one waits for: as it was told, or else by the files that pass between them.
+    """Which tasks each one waits for: as reported, or else by the files that pass between them.
 
-    Told dependences are not mixed with those of files: an engine that tells some tells all.
+    Reported dependences are not mixed with those of files: an engine reports all or none.
     """
     place = {task.name: index for index, task in enumerate(tasks)}
     if any(task.parents for task in tasks):
@@ -95,7 +95,7 @@ def edges_of(tasks: Sequence[Task]) -> list[tuple[int, ...]]:
 def executed_tasks(tasks: Sequence[Task]) -> list[TaskSpan]:
     """The tasks that ran from a start to an end, in seconds since the first of them began.
 
-    Who was told to wait for a task, and reads none of its files although both name theirs, waits
+    A task that is to wait for another, and reads none of its files although both name theirs, waits
     for the order's sake and not for data.
     """
     ran = [task for task in tasks if task.times.duration_s is not None and task.times.started_ns]
@@ -135,14 +135,14 @@ def _lies_in(path: str, made: set[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How the plan of a run grew: the first total that was told, and how many totals there were."""
+    """How the plan of a run grew: the first reported total, and how many totals there were."""
 
     first: int
     totals: int
 
 
 def growth_of(row: Row, known: int = 0) -> Growth | None:
-    """How the plan grew, with all that became `known` without a word; None if no total was told."""
+    """How the plan grew, with all that became `known` without a word; None without a total."""
     totals = {int(each) for each in row.get("planned_totals", ()) if each.isdecimal()}
     if not totals:
         return None
@@ -151,7 +151,7 @@ def growth_of(row: Row, known: int = 0) -> Growth | None:
 
 
 def may_grow(tasks: Sequence[Task], row: Row, past: Sequence[Growth]) -> bool:
-    """True if more tasks are to be expected than were told.
+    """True if more tasks are to be expected than were reported.
 
     A checkpoint has not been reached; or most past runs that began with the same plan, or else most
     of all, grew more often than this one has.

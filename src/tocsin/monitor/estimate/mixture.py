@@ -183,19 +183,19 @@ def _as_shares(logs: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _without_outliers(said: Floats, weights: Floats) -> Floats:
+def _without_outliers(predicted: Floats, weights: Floats) -> Floats:
     """Every row, none of it far from its weighed median."""
-    order = np.argsort(said, axis=1, kind="stable")
+    order = np.argsort(predicted, axis=1, kind="stable")
     sums = np.cumsum(weights[order], axis=1)
-    half = np.minimum((sums < 0.5).sum(axis=1), said.shape[1] - 1)
-    rows = np.arange(len(said))
-    middle = said[rows, order[rows, half]][:, None]
-    return np.asarray(np.clip(said, middle - OUTLIER, middle + OUTLIER))
+    half = np.minimum((sums < 0.5).sum(axis=1), predicted.shape[1] - 1)
+    rows = np.arange(len(predicted))
+    middle = predicted[rows, order[rows, half]][:, None]
+    return np.asarray(np.clip(predicted, middle - OUTLIER, middle + OUTLIER))
 
 
-def mix(said: Floats, weights: Floats) -> float:
+def mix(predicted: Floats, weights: Floats) -> float:
     """The weighed mean of what the candidates say, none far from their weighed median."""
-    return float(_without_outliers(said[None, :], weights)[0] @ weights)
+    return float(_without_outliers(predicted[None, :], weights)[0] @ weights)
 
 
 def _alike(lessons: PastErrors, place: Floats, *, started: bool) -> tuple[Floats, Indexes]:

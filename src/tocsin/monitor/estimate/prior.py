@@ -1,6 +1,6 @@
 """What the pipeline's tables add to the models of runtimes that past runs taught.
 
-The tables hold more runs than are learnt from here, and less of each: no order, no neighbours. So
+The tables hold more runs than are used here, and less of each: no order, no neighbours. So
 they are a prior. It weighs as many runs as the tables have beyond those known here, but only a few,
 and less the older they are. An activity that no past run had goes by the tables alone. Where the
 tables hold nothing new, nothing changes.
@@ -26,7 +26,7 @@ RUNS_MAX = 1.0
 HALF_LIFE_S = 90 * 86_400.0  # after so long without an attempt they weigh half
 OTHER_VERSION = 0.25  # of a run: what one of another version weighs
 SHARE_MIN = 0.01  # below it they are left out, and not named as a source
-# How far tasks of one run lie apart, beside those of all runs. The tables do not tell; were it as
+# How far tasks of one run lie apart, beside those of all runs. The tables lack it; were it as
 # far, the longest of a hundred tasks in a short run would be as long as the longest ever. On runs
 # of five applications (docs/estimates.md) 0.3 was nearer than 0.5, and far nearer than 1.
 WITHIN = 0.3
@@ -61,22 +61,22 @@ def informed(
     types: dict[str, TypeModel] = dict(models.types)
     used: dict[str, Expected] = {}
     for name in shape.members:
-        usually = tables.usually(name, shape.versions[name]) if name else None
-        if usually is None:
+        expected = tables.expected(name, shape.versions[name]) if name else None
+        if expected is None:
             continue
-        prior, own = _model(usually, shape.inputs[shape.members[name]]), models.types.get(name)
+        prior, own = _model(expected, shape.inputs[shape.members[name]]), models.types.get(name)
         share = 1.0
         if own is not None:
-            weight = _weight(name, usually, past, shape, tables) * _sharpness(own, prior)
+            weight = _weight(name, expected, past, shape, tables) * _sharpness(own, prior)
             share = weight / (weight + _weight_here(name, past, shape))
         if share < SHARE_MIN:
             continue
         types[name] = prior if own is None else _between(own, prior, share)
-        used[name] = usually
-    return replace(models, types=types), _told(used)
+        used[name] = expected
+    return replace(models, types=types), _from_tables(used)
 
 
-def _told(used: Mapping[str, Expected]) -> FromTables:
+def _from_tables(used: Mapping[str, Expected]) -> FromTables:
     return FromTables(
         sum(each.stats.succeeded for each in used.values()),
         tuple(used),
@@ -85,10 +85,10 @@ def _told(used: Mapping[str, Expected]) -> FromTables:
 
 
 def _weight(
-    name: str, usually: Expected, past: Sequence[RunDigest], shape: Shape, tables: WorkflowTables
+    name: str, expected: Expected, past: Sequence[RunDigest], shape: Shape, tables: WorkflowTables
 ) -> float:
     """How many runs the tables stand for, beside those that are known here."""
-    row = usually.stats
+    row = expected.stats
     # The same runs may be in both, and must not count twice.
     in_both = sum(
         tables.learned.may_hold(run.settled_seq, run.heard_ns)
@@ -98,7 +98,7 @@ def _weight(
     )
     weight = min(max(row.runs - in_both, 0), RUNS_MAX)
     weight *= math.exp2(-tables.age_s(row) / HALF_LIFE_S)
-    return weight if usually.is_same_version else weight * OTHER_VERSION
+    return weight if expected.is_same_version else weight * OTHER_VERSION
 
 
 def _weight_here(name: str, past: Sequence[RunDigest], shape: Shape) -> float:
@@ -113,14 +113,14 @@ def _sharpness(own: TypeModel, prior: TypeModel) -> float:
     return min(within / among, 1.0)
 
 
-def _model(usually: Expected, inputs: Floats) -> TypeModel:
+def _model(expected: Expected, inputs: Floats) -> TypeModel:
     """A model from the tables alone. `inputs` are the bytes that each task reads, or not known."""
-    levels = np.log([usually.seconds(size) or RUNTIME_S_MIN for size in inputs.tolist()])
-    deviations = _deviations(usually.stats)
-    if usually.line is not None and np.isfinite(inputs).all():
-        deviations = _about_the_line(usually, deviations)
+    levels = np.log([expected.seconds(size) or RUNTIME_S_MIN for size in inputs.tolist()])
+    deviations = _deviations(expected.stats)
+    if expected.line is not None and np.isfinite(inputs).all():
+        deviations = _about_the_line(expected, deviations)
     spread = math.sqrt(float(deviations.var()) + SPREAD_MIN**2)
-    if usually.stats.runs > 1:
+    if expected.stats.runs > 1:
         deviations = deviations * WITHIN
     scatter = max(float(deviations.std()), SCATTER_MIN)
     return TypeModel(np.asarray(levels), deviations, spread, scatter, {})
@@ -142,9 +142,9 @@ def _deviations(row: StatsRow) -> Floats:
     return np.asarray(curve - np.interp(0.5, RANKS, curve))
 
 
-def _about_the_line(usually: Expected, plain: Floats) -> Floats:
+def _about_the_line(expected: Expected, plain: Floats) -> Floats:
     """How durations lie about what the line says; never wider than about their median."""
-    line = usually.line
+    line = expected.line
     assert line is not None
     if line.median_error is not None:
         sd = math.log1p(line.median_error) / MEDIAN_TO_SD

@@ -2,7 +2,7 @@
 
 Tasks that have ended correct the models of their type, and a little those of the others. Each task
 still to come gets its own place in its type's distribution, so that the longest of a hundred is
-long: one simulation then says what many with dice would say on average.
+long: one simulation then gives the mean of many with random numbers.
 """
 
 from __future__ import annotations
@@ -213,11 +213,11 @@ def _corrections(
     # How much runs differ, this one counted in: what was never so slow before can be now.
     surprise = float(found @ np.linalg.solve(inner + noise, found)) / len(known)
     wider = max((runs + surprise) / (runs + 1), 1.0)
-    said = wider * among[:, known] @ np.linalg.solve(wider * inner + noise, found)
+    predicted = wider * among[:, known] @ np.linalg.solve(wider * inner + noise, found)
     number = sum(each.count for each in here)
     mean = sum(each.deviation * each.count for each in here) / number
     pace = math.exp(min(max(mean, -LOG_S_MAX), LOG_S_MAX))
-    return dict(zip(names, said.tolist(), strict=True)), pace
+    return dict(zip(names, predicted.tolist(), strict=True)), pace
 
 
 def _covariance(
@@ -235,8 +235,8 @@ def _covariance(
     errors = np.array([[seen[n].model.errors.get(run, 0.0) for n in names] for run in runs])
     errors = np.clip(errors, -ERROR_MAX, ERROR_MAX)
     share = len(runs) / (len(runs) + PAIRS_PRIOR)
-    together = errors.T @ errors / len(runs)
-    mixed = (1 - share) * among + share * together
+    sampled = errors.T @ errors / len(runs)
+    mixed = (1 - share) * among + share * sampled
     np.fill_diagonal(mixed, np.maximum(np.diagonal(mixed), np.diagonal(among)))
     return mixed, len(runs)
 

@@ -27,7 +27,7 @@ SLOPE_PRIOR = 1.0  # squares of input that speak for no slope at all
 class TypeRecord:
     """One type of task in one past run; runtimes as natural logarithms.
 
-    `kin_squares` and `kin_products` tell how tasks follow the tasks before them: whether the one
+    `kin_squares` and `kin_products` say how tasks follow the tasks before them: whether the one
     that waited for a long one was long itself, as where both work on the same data.
     """
 
@@ -48,7 +48,7 @@ class TypeRecord:
 class RunDigest:
     """A past run. `core_s` is its makespan in seconds of work, that is without the stretch.
 
-    `settled_seq` is the event of the log that ended it, `heard_ns` when the last was heard of it.
+    `settled_seq` is the event of the log that ended it, `heard_ns` when its last event came.
     `fastest_s` is the shortest time by the clock that a task of each type took.
     """
 

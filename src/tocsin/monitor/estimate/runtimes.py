@@ -20,7 +20,7 @@ from tocsin.monitor.estimate.similar import TREND, Similar, compare, fit, kernel
 
 NOISES = (0.01, 0.1)
 RANGES = (0.5, 2.0)
-OTHER_VERSION_NOISE = 1.0  # another version of an activity tells this much less
+OTHER_VERSION_NOISE = 1.0  # another version of an activity counts this much less
 NEAREST = 4
 GROWTHS = (0.0, 1.0)  # a type's time has nothing to do with its input, or is in proportion to it
 SPREAD_MIN = 0.03

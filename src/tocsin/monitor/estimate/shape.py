@@ -14,7 +14,7 @@ from tocsin.monitor.estimate.types import Plan, Planned
 Floats = NDArray[np.float64]
 Indexes = NDArray[np.intp]
 
-# A plan beyond these is cut: an estimate must answer in milliseconds whatever it is told.
+# A plan beyond these is cut: an estimate must answer in milliseconds whatever its input is.
 TASKS_MAX = 200_000
 SLOTS_MAX = 10_000_000
 BYTES_MAX = 1e18
@@ -87,7 +87,7 @@ def compile_plan(
 ) -> Shape:
     """The shape of `plan`. Tasks that are announced, or `usual` in an unfinished plan, are added.
 
-    They have no parents, as nobody has said who theirs are. `amounts` are, by type, the numbers
+    They have no parents, as theirs are unknown. `amounts` are, by type, the numbers
     that count as input.
     """
     tasks = [*plan.tasks[:TASKS_MAX]]
@@ -171,7 +171,7 @@ def _bytes(value: int | None) -> float:
 
 
 def _input(task: Planned, parents: Sequence[int]) -> float:
-    """What a task reads in all: as was told, or all that is external if it waits for nobody."""
+    """What a task reads in all: as was reported, or all that is external if it waits for nobody."""
     if task.input_bytes is None and (parents or task.external_bytes is None):
         return math.nan
     return _bytes(task.external_bytes if task.input_bytes is None else task.input_bytes)

@@ -15,7 +15,7 @@ import numpy as np
 
 from tocsin.monitor.estimate.shape import Floats
 
-# In natural logarithms: runs whose features differ by a factor e**RANGE still tell of each other.
+# In natural logarithms: runs whose features differ by a factor e**RANGE still count for each other.
 RANGES = (0.5, 1.0, 2.0)
 NOISES = (0.02, 0.1)
 BEND = 0.5  # variance of what a trend does not explain
@@ -97,7 +97,7 @@ def compare(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def kernel(distances: Floats, products: Floats, reach: float) -> Floats:
-    """How much each row tells of each other: near ones much, and all of them of a trend."""
+    """How much each row counts for each other: near ones much, and all of them of a trend."""
     return np.asarray(BEND * np.exp(-0.5 * distances / reach**2) + TREND * products + LEVEL)
 
 
@@ -128,9 +128,9 @@ def fit(
     evidence = -0.5 * fits - 0.5 * np.linalg.slogdet(covariance)[1]
     share = np.exp(evidence - evidence.max())
     share /= share.sum()
-    said = np.einsum("kn,kn->k", kernels[:, -1, :-1], weights)
-    said += middle[:, 0] + expected[:, -1]
-    return float(share @ said), np.asarray(share @ errors)
+    predicted = np.einsum("kn,kn->k", kernels[:, -1, :-1], weights)
+    predicted += middle[:, 0] + expected[:, -1]
+    return float(share @ predicted), np.asarray(share @ errors)
 
 
 def _distrust(errors: Floats) -> Floats:

@@ -55,7 +55,7 @@ def log_runtime(done: Done) -> float:
 
 
 def state_of(moment: RunProgress, shape: Shape) -> State:
-    """The state that a moment tells of; indexes beyond the plan are passed over."""
+    """The state at a moment; indexes beyond the plan are passed over."""
     elapsed_s = seconds(moment.elapsed_s) or 0.0
     logs = np.zeros(shape.count)
     starts = np.full(shape.count, np.nan)

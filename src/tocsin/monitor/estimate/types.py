@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Planned:
     """A task as it is known before it runs; `external_bytes` is input that no task produces.
 
-    `input_bytes` is all that it reads, where that was told. `numbers` are those that its command
+    `input_bytes` is all that it reads, where that is known. `numbers` are those that its command
     names, by name; whether they mean anything is found out from past runs (`amounts`).
     """
 
@@ -52,7 +52,7 @@ class Plan:
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """A run that has ended. `settled_seq` is the event of the log that ended it, if known, and
-    `heard_ns` when the last was heard of it."""
+    `heard_ns` when its last event came."""
 
     plan: Plan
     makespan_s: float

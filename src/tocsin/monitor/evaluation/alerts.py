@@ -51,7 +51,7 @@ class Alerts:
 
 
 def evaluate_alerts(
-    runs: Sequence[PastRun], told: Callable[[int], None] = lambda _: None
+    runs: Sequence[PastRun], on_progress: Callable[[int], None] = lambda _: None
 ) -> Alerts:
     """Judge every activity of every run by the other runs."""
     durations = [_durations(number, run) for number, run in enumerate(runs)]
@@ -65,7 +65,7 @@ def evaluate_alerts(
                 for each in theirs.get(name, ())
             ]
             total = add(total, _judge(usual(past, here[0].version), here))
-        told(number + 1)
+        on_progress(number + 1)
     return total
 
 

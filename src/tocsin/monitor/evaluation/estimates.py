@@ -117,32 +117,34 @@ def progress_at(run: PastRun, elapsed_s: float) -> RunProgress:
     return RunProgress(run.plan, elapsed_s, done, running)
 
 
-def evaluate(runs: Sequence[PastRun], told: Callable[[int], None] = lambda _: None) -> Application:
+def evaluate(
+    runs: Sequence[PastRun], on_progress: Callable[[int], None] = lambda _: None
+) -> Application:
     """Estimate every run from the others, and again from those of other sizes; see below."""
-    return evaluate_cases([Replayed(with_times(run)) for run in runs], told)
+    return evaluate_cases([Replayed(with_times(run)) for run in runs], on_progress)
 
 
 def evaluate_cases(
-    timed: Sequence[Case], told: Callable[[int], None] = lambda _: None
+    timed: Sequence[Case], on_progress: Callable[[int], None] = lambda _: None
 ) -> Application:
     """Estimate every run from the others, and again from those of other sizes.
 
-    `told` is called with how many runs of twice as many are done.
+    `on_progress` is called with how many runs of twice as many are done.
     """
     sizes = [compile_plan(case.run.plan).size for case in timed]
     run_out = []
     for number, case in enumerate(timed):
         run_out.append(_look(case, [other for other in timed if other is not case]))
-        told(number + 1)
+        on_progress(number + 1)
     if len(set(sizes)) == len(sizes):
         size_out = run_out
-        told(2 * len(timed))
+        on_progress(2 * len(timed))
     else:
         size_out = []
         for number, case in enumerate(timed):
             others = [o for o, size in zip(timed, sizes, strict=True) if size != sizes[number]]
             size_out.append(_look(case, others))
-            told(len(timed) + number + 1)
+            on_progress(len(timed) + number + 1)
     return Application(
         len(timed),
         _ours(run_out),
@@ -164,12 +166,12 @@ def _look(case: Case, past: Sequence[Case]) -> dict[float, _Result]:
 
 
 def _result(knowledge: Knowledge, moment: RunProgress, makespan_s: float) -> _Result:
-    said = estimate(knowledge, moment)
-    assert said is not None
-    low_s = moment.elapsed_s + said.low_s
-    high_s = moment.elapsed_s + said.high_s
+    predicted = estimate(knowledge, moment)
+    assert predicted is not None
+    low_s = moment.elapsed_s + predicted.low_s
+    high_s = moment.elapsed_s + predicted.high_s
     return _Result(
-        error=abs(said.total_s / makespan_s - 1),
+        error=abs(predicted.total_s / makespan_s - 1),
         inside=low_s <= makespan_s <= high_s,
         ratio=high_s / max(low_s, 1e-9),
         baselines={
@@ -187,10 +189,10 @@ def baseline_totals(past: Sequence[RunDigest], moment: RunProgress) -> dict[str,
     medians = median_work(past, shape)
     tasks_s = fraction_of_tasks(past, shape, state)
     work_s = fraction_of_work(past, shape, state, medians)
-    said = (mean_s, tasks_s, work_s)
+    predicted = (mean_s, tasks_s, work_s)
     return {
         name: mean_s if total_s is None else total_s
-        for name, total_s in zip(BASELINES, said, strict=True)
+        for name, total_s in zip(BASELINES, predicted, strict=True)
     }
 
 

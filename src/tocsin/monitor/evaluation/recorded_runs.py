@@ -106,7 +106,7 @@ def _number(value: object, where: str, field: str) -> float:
 
 
 def _count(value: object, where: str, field: str) -> int:
-    """Machines or cores; 1 where the record has none, as some engines do not tell."""
+    """Machines or cores; 1 where the record has none, as some engines do not report it."""
     if value is None:
         return 1
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= COUNT_MAX:

@@ -29,7 +29,7 @@ class Change:
 def compare(was: Definition | None, now: Definition) -> list[Change]:
     """Everything that changed, removals first; without an earlier version all is added.
 
-    What an activity that came or went is bound to is told with the activity, not beside it.
+    What an activity that came or went is bound to is written with the activity, not beside it.
     """
     if was is None:
         return [_added(activity) for activity in now.activities]
@@ -106,10 +106,10 @@ def _concept(rebinding: Rebinding) -> str:
 def _binding_value(binding: Binding | None) -> ChangeValue:
     if binding is None:
         return None
-    told: dict[str, object] = {"value": binding.value} if binding.value else {}
+    bound: dict[str, object] = {"value": binding.value} if binding.value else {}
     if binding.sources:
-        told["from"] = ["/".join(filter(None, source)) for source in binding.sources]
-    return told
+        bound["from"] = ["/".join(filter(None, source)) for source in binding.sources]
+    return bound
 
 
 def _in_order(bindings: tuple[Binding, ...]) -> ChangeValue:
@@ -145,9 +145,9 @@ def _summary(activity: Activity) -> dict[str, object]:
 
 
 def _fields(binding: Binding) -> dict[str, object]:
-    told = _binding_value(binding)
-    assert isinstance(told, dict)
-    return told
+    bound = _binding_value(binding)
+    assert isinstance(bound, dict)
+    return bound
 
 
 def _renamed(was: Definition, now: Definition) -> dict[str, str]:
@@ -225,7 +225,7 @@ class Rebinding:
 
 
 def rebindings(was: Iterable[Binding], now: Iterable[Binding]) -> tuple[list[Rebinding], bool]:
-    """What was bound anew, and whether nameless ports that stayed have changed places."""
+    """What was bound again, and whether nameless ports that stayed have changed places."""
     old, new = list(was), list(now)
     old_named = {each.port: each for each in old if each.port}
     new_named = {each.port: each for each in new if each.port}

@@ -16,7 +16,7 @@ Source = tuple[str, str]
 class Binding:
     """What one port is bound to: a file, an expression, or the ports of other activities.
 
-    A port without a name is told from its neighbours by its value and its place.
+    A port without a name is distinguished from its neighbours by its value and its place.
     """
 
     port: str

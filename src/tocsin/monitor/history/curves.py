@@ -48,16 +48,16 @@ class Whole:
 
 
 def curve_of_row(row: StatsRow) -> Curve | None:
-    """The curve through what a row tells; None if nothing of it has succeeded."""
+    """The curve through the quantiles of a row; None if nothing of it has succeeded."""
     bins = row.bins()
     count = sum(each.count for each in bins) or row.succeeded
     mean_s = row.mean_s if row.mean_s is not None else row.p50_s
     if not count or mean_s is None:
         return None
-    told = ((0.0, row.min_s), (0.1, row.p10_s), (0.5, row.p50_s), (0.9, row.p90_s))
+    quantiles = ((0.0, row.min_s), (0.1, row.p10_s), (0.5, row.p50_s), (0.9, row.p90_s))
     points = [
         (share, value)
-        for share, value in (*told, (0.99, row.p99_s), (1.0, row.max_s))
+        for share, value in (*quantiles, (0.99, row.p99_s), (1.0, row.max_s))
         if value is not None
     ]
     below = 0
@@ -87,7 +87,7 @@ def distribution_of_row(row: StatsRow) -> Whole:
 
 
 def added(curves: Sequence[Curve]) -> Whole:
-    """All of them together: close to what their durations would tell."""
+    """All of them together: close to the curve of their durations."""
     if not curves:
         return Whole()
     count = sum(each.count for each in curves)
@@ -128,7 +128,7 @@ def _whole_numbers(parts: Floats, total: int) -> tuple[int, ...]:
 
 
 def part_of_rows(rows: Sequence[StatsRow], whole: Whole) -> HistoryPart:
-    """What the tables alone tell."""
+    """From the tables alone."""
     first = [row.first_ended_ns for row in rows if row.first_ended_ns is not None]
     last = [row.last_ended_ns for row in rows if row.last_ended_ns is not None]
     return HistoryPart(

@@ -112,9 +112,9 @@ class Expected:
     def seconds(self, input_bytes: float | None) -> float | None:
         """How long it takes with so much input; the median, if nobody knows how much that is."""
         if self.line is not None and input_bytes is not None and math.isfinite(input_bytes):
-            told = self.line.at(input_bytes)
-            if told is not None:
-                return max(told, self.stats.min_s or 0.0, SECONDS_MIN)
+            fitted_s = self.line.at(input_bytes)
+            if fitted_s is not None:
+                return max(fitted_s, self.stats.min_s or 0.0, SECONDS_MIN)
         middle_s = self.stats.p50_s if self.stats.p50_s is not None else self.stats.mean_s
         return None if middle_s is None else max(middle_s, SECONDS_MIN)
 
@@ -137,7 +137,7 @@ class LearnedTables:
     """What was received then or later is not in."""
 
     def may_hold(self, settled_seq: int, heard_ns: int | None) -> bool:
-        """False if the tables do not have what this event settled, of which the last was heard
+        """False if the tables do not have what this event settled, of which the last event came
         then: it came after them, or outside of their window."""
         if settled_seq > self.through:
             return False
@@ -165,8 +165,8 @@ class LearnedTables:
         found = [each for name in among for each in self.models.get((name, activity), ())]
         return [each for each in found if version is None or each.version == version]
 
-    def usually(self, workflow: str, activity: str, version: str) -> Expected | None:
-        """What is to be expected of an activity; None if the tables tell no time of it."""
+    def expected(self, workflow: str, activity: str, version: str) -> Expected | None:
+        """What is to be expected of an activity; None if the tables have no time of it."""
         rows = [row for row in self.stats.get((workflow, activity), ()) if row.p50_s is not None]
         if not rows:
             return None
@@ -205,8 +205,8 @@ class WorkflowTables:
     workflow: str
     now_ns: int
 
-    def usually(self, activity: str, version: str) -> Expected | None:
-        return self.learned.usually(self.workflow, activity, version)
+    def expected(self, activity: str, version: str) -> Expected | None:
+        return self.learned.expected(self.workflow, activity, version)
 
     def age_s(self, row: StatsRow) -> float:
         """How long ago it was that an attempt of this row ended; at least, when it was written."""

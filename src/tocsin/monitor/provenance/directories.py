@@ -1,6 +1,6 @@
 """Files in a directory that an activity made.
 
-An engine tells of the directory, not of what is in it. Others then read files in it that nobody
+An engine reports the directory, not what is in it. Others then read files in it that nobody
 seems to have made; whoever made the directory did.
 """
 
@@ -20,7 +20,7 @@ Inside = Mapping[str, tuple[str, ...]]
 
 
 def key_of(path: str) -> str:
-    """A directory however it was told of: `parts/` is `parts`."""
+    """A directory however it was reported: `parts/` is `parts`."""
     return path.rstrip("/")
 
 
@@ -50,7 +50,7 @@ def read_inside(view: RunView) -> Inside:
 
 @dataclass(slots=True)
 class _Directory:
-    begun: str | None = None  # when the first of its makers began; None if nobody told
+    begun: str | None = None  # when the first of its makers began; None if unknown
     read_by_makers: set[str] = field(default_factory=set)
 
     def was_made(self, maker: ActivityRecord) -> None:

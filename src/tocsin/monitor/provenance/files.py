@@ -30,7 +30,7 @@ class Written:
 
 @dataclass(slots=True)
 class RunFiles:
-    """The files of a run. `sizes` has every path, in the order in which they were first told of."""
+    """The files of a run. `sizes` has every path, in the order in which they first came."""
 
     sizes: dict[str, int | None] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
@@ -129,7 +129,7 @@ def run_files(view: RunView) -> RunFiles:
         if attempt.state == "succeeded":
             _note(files, attempt.outputs, attempt.output_bytes)
             _write(files, attempt, first)
-    files.rewritten = {path: _named(path, told) for path, told in files.rewritten.items()}
+    files.rewritten = {path: _named(path, versions) for path, versions in files.rewritten.items()}
     return files
 
 

@@ -1,4 +1,4 @@
-"""A run told in statements of PROV: what was planned, who did it, what took place, with what.
+"""A run as statements of PROV: what was planned, who did it, what took place, with what.
 
 Only what took place is an activity. A step that was skipped, taken from a cache or not come to is
 an entity, the plan to do it; a result from a cache is derived from its inputs, and nobody here made
@@ -47,7 +47,7 @@ from tocsin.monitor.provenance.statements import (
 from tocsin.monitor.provenance.view import RunView, attempts, interval, moment, ran, ran_attempts
 from tocsin.monitor.records import ActivityRecord, RunRecord
 
-# Past this many pairs of a cached output and an input, the inputs are told as one collection.
+# Past this many pairs of a cached output and an input, the inputs are written as one collection.
 DERIVATIONS_MAX: Final = 64
 
 _STATE: Final = Name("tocsin", "state")
@@ -90,7 +90,7 @@ def clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _told(pairs: Mapping[str, Value | None]) -> Attributes:
+def _attributes(pairs: Mapping[str, Value | None]) -> Attributes:
     """Those of the attributes that are known, under their concepts."""
     return tuple(
         (bb(concept), clean(value) if isinstance(value, str) else value)
@@ -166,41 +166,41 @@ def _plans(view: RunView) -> Iterator[Statement]:
     label = f"{run.workflow or 'workflow'} {run.version}".strip()
     collection = (_COLLECTION,) if run.files else ()
     types: Attributes = (_PLAN, (TYPE, Name("wfdesc", "Workflow")), *collection)
-    told = _told({"WorkflowName": run.workflow, "WorkflowVersion": run.version})
+    attributes = _attributes({"WorkflowName": run.workflow, "WorkflowVersion": run.version})
     this = workflow_name(run.workflow, run.version)
-    yield Statement(ENTITY, this, (), (*types, (LABEL, clean(label)), *told, *sub_processes))
+    yield Statement(ENTITY, this, (), (*types, (LABEL, clean(label)), *attributes, *sub_processes))
     ancestors = dict.fromkeys(pair.older for pair in lineage(view))
     ancestors.pop((run.workflow, run.version), None)
     for workflow, version in ancestors:
-        told = _told({"WorkflowName": workflow, "WorkflowVersion": version})
+        attributes = _attributes({"WorkflowName": workflow, "WorkflowVersion": version})
         name = workflow_name(workflow, version)
-        yield Statement(ENTITY, name, (), (_PLAN, (TYPE, Name("wfdesc", "Workflow")), *told))
+        yield Statement(ENTITY, name, (), (_PLAN, (TYPE, Name("wfdesc", "Workflow")), *attributes))
     for kind, version in steps:
-        told = _told({"ActivityType": kind, "ActivityVersion": version})
+        attributes = _attributes({"ActivityType": kind, "ActivityVersion": version})
         types = (_PLAN, (TYPE, Name("wfdesc", "Process")))
-        yield Statement(ENTITY, step_name(kind, version), (), (*types, *told))
+        yield Statement(ENTITY, step_name(kind, version), (), (*types, *attributes))
 
 
 def _data(view: RunView, files: RunFiles) -> Iterator[Statement]:
     artifact = (TYPE, Name("wfprov", "Artifact"))
     for source in {each.path: each for each in view.run.files}.values():
-        told: Attributes = ((LABEL, clean(source.path)),)
-        told += ((Name("tocsin", "sha256"), clean(source.sha256)),) if source.sha256 else ()
+        attributes: Attributes = ((LABEL, clean(source.path)),)
+        attributes += ((Name("tocsin", "sha256"), clean(source.sha256)),) if source.sha256 else ()
         if source.text is not None:
             size = len(clean(source.text).encode())
-            told += ((Name("tocsin", "bytes"), size),)
+            attributes += ((Name("tocsin", "bytes"), size),)
         types: Attributes = ((TYPE, bb("WorkflowFile")),)
-        yield Statement(ENTITY, Name("source", local(source.path)), (), (*types, *told))
+        yield Statement(ENTITY, Name("source", local(source.path)), (), (*types, *attributes))
     for parameter, value in view.run.parameters.items():
-        told = ((LABEL, clean(parameter)), (VALUE, parameter_value(value)))
+        attributes = ((LABEL, clean(parameter)), (VALUE, parameter_value(value)))
         types = (artifact, (TYPE, bb("Parameters")))
-        yield Statement(ENTITY, Name("parameter", local(parameter)), (), (*types, *told))
+        yield Statement(ENTITY, Name("parameter", local(parameter)), (), (*types, *attributes))
     for path, name in files.entities():
         size_known = files.sizes[path] if path not in files.rewritten else None
-        told = ((LABEL, clean(path)),)
-        told += ((Name("tocsin", "bytes"), size_known),) if size_known is not None else ()
+        attributes = ((LABEL, clean(path)),)
+        attributes += ((Name("tocsin", "bytes"), size_known),) if size_known is not None else ()
         types = (artifact, _COLLECTION) if files.is_directory(path) else (artifact,)
-        yield Statement(ENTITY, name, (), (*types, *told))
+        yield Statement(ENTITY, name, (), (*types, *attributes))
     for activity in view.activities:
         if _many_derivations(activity, files):
             yield Statement(ENTITY, _collection(activity), (), (_COLLECTION,))
@@ -222,7 +222,7 @@ def _unrun(view: RunView) -> Iterator[Statement]:
     for activity in view.activities:
         if any(ran(attempt) for attempt in attempts(activity)):
             continue
-        told = _told(
+        attributes = _attributes(
             {
                 "ActivityId": activity.id,
                 "ActivityType": activity.type,
@@ -233,7 +233,9 @@ def _unrun(view: RunView) -> Iterator[Statement]:
         )
         types: Attributes = (_PLAN, (TYPE, bb(_EVENTS.get(activity.state, "ActivityPlanned"))))
         state: Attributes = ((_STATE, activity.state),)
-        yield Statement(ENTITY, Name("unrun", local(activity.id)), (), (*types, *told, *state))
+        yield Statement(
+            ENTITY, Name("unrun", local(activity.id)), (), (*types, *attributes, *state)
+        )
 
 
 # Activities -------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def _unrun(view: RunView) -> Iterator[Statement]:
 
 def _activities(view: RunView) -> Iterator[Statement]:
     run = view.run
-    told = _told(
+    attributes = _attributes(
         {
             "RunId": run.id,
             "ErrorMessage": run.error,
@@ -254,7 +256,7 @@ def _activities(view: RunView) -> Iterator[Statement]:
     types: Attributes = ((TYPE, Name("wfprov", "WorkflowRun")),)
     state: Attributes = ((_STATE, run.state),)
     when = interval(run.started, run.ended)
-    rest = (*types, *told, *state, *_backwards(run.ended, when), *_measured(run.resources))
+    rest = (*types, *attributes, *state, *_backwards(run.ended, when), *_measured(run.resources))
     yield Statement(ACTIVITY, run_name(run.id), when, rest)
     if run.parent and run.parent != run.id:
         yield Statement(ACTIVITY, run_name(run.parent), (None, None), types)
@@ -270,7 +272,7 @@ def _of_attempt(
     types: Attributes = ((TYPE, Name("wfprov", "ProcessRun")),)
     if attempt.state in _EVENTS:
         types += ((TYPE, bb(_EVENTS[attempt.state])),)
-    told = _told(
+    attributes = _attributes(
         {
             "ActivityId": activity.id,
             "ActivityType": activity.type,
@@ -286,14 +288,14 @@ def _of_attempt(
     )
     label: Attributes = ((LABEL, clean(activity.type or activity.id)),)
     state: Attributes = ((_STATE, attempt.state),)
-    rest = (*told, *state, *_backwards(attempt.ended, when), *_measured(attempt.resources))
-    # A reader may keep one of each, so what is told twice is told once.
+    rest = (*attributes, *state, *_backwards(attempt.ended, when), *_measured(attempt.resources))
+    # A reader may keep one of each, so what was reported twice is written once.
     return tuple(dict.fromkeys((*types, *label, *rest)))
 
 
 def _backwards(ended: str | None, when: tuple[str | None, str | None]) -> Attributes:
-    """An end that cannot be one is told as what somebody said."""
-    return _told({"EndTime": ended}) if when[1] is None else ()
+    """An end that cannot be one is written as what was reported."""
+    return _attributes({"EndTime": ended}) if when[1] is None else ()
 
 
 def _starts(view: RunView) -> Iterator[Statement]:

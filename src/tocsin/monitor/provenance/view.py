@@ -51,7 +51,7 @@ def attempts(activity: ActivityRecord) -> tuple[ActivityRecord, ...]:
 
 
 def ran(attempt: ActivityRecord) -> bool:
-    """True if it took place. What was skipped, or taken from a cache, is told otherwise."""
+    """True if it took place. What was skipped, or taken from a cache, is written otherwise."""
     if attempt.state in _NEVER_RAN:
         return False
     return attempt.state in _RAN or attempt.started is not None

@@ -1,6 +1,6 @@
 """PROV-O (W3C Recommendation, 30 April 2013) in Turtle, for SPARQL and for graphs.
 
-Every relation is told by its plain property, which is what people ask for, and by a qualified one
+A relation is written by its plain property, which is what people ask for, and by a qualified one
 beside it only where there is more to say than the property can.
 """
 
@@ -35,31 +35,31 @@ def _pieces(view: RunView) -> Iterator[str]:
 
 
 def _element(statement: Statement) -> str:
-    told = zip(statement.kind.roles, statement.places, strict=True)
-    said = [f"prov:{role.property} {_object(role, place)}" for role, place in told if place]
+    filled = zip(statement.kind.roles, statement.places, strict=True)
+    properties = [f"prov:{role.property} {_object(role, place)}" for role, place in filled if place]
     kinds, rest = _described(statement.kind.influence, statement.attributes)
-    return f"{statement.name} " + " ;\n    ".join([kinds, *said, *rest]) + " .\n"
+    return f"{statement.name} " + " ;\n    ".join([kinds, *properties, *rest]) + " .\n"
 
 
 def _relation(statement: Statement) -> str:
     kind = statement.kind
     subject, obj, *_ = statement.places
-    said = [f"prov:{kind.property} {obj}"] if obj is not None else []
+    properties = [f"prov:{kind.property} {obj}"] if obj is not None else []
     is_more = any(place is not None for place in statement.places[2:])
     if is_more or statement.attributes or kind.is_always_qualified:
-        said.append(f"prov:{kind.qualified} {_influence(statement)}")
-    return f"{subject} " + " ;\n    ".join(said) + " .\n"
+        properties.append(f"prov:{kind.qualified} {_influence(statement)}")
+    return f"{subject} " + " ;\n    ".join(properties) + " .\n"
 
 
 def _influence(statement: Statement) -> str:
-    told = list(zip(statement.kind.roles, statement.places, strict=True))[1:]
-    said = [f"prov:{role.property} {_object(role, place)}" for role, place in told if place]
+    filled = list(zip(statement.kind.roles, statement.places, strict=True))[1:]
+    properties = [f"prov:{role.property} {_object(role, place)}" for role, place in filled if place]
     kinds, rest = _described(statement.kind.influence, statement.attributes)
-    return "[ " + " ; ".join([kinds, *said, *rest]) + " ]"
+    return "[ " + " ; ".join([kinds, *properties, *rest]) + " ]"
 
 
 def _described(kind: str, attributes: Attributes) -> tuple[str, list[str]]:
-    """What it is, and what else is said of it."""
+    """What it is, and its other properties."""
     kinds = {f"prov:{kind}": None}
     rest: list[str] = []
     for name, value in attributes:

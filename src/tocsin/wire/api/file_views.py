@@ -8,8 +8,8 @@ from tocsin.wire.api.run_views import View
 class FileFound(View, frozen=True, kw_only=True):
     """A file as an activity wrote it (`role` is `output`) or read it (`input`).
 
-    `path` is `name` in the directory that its run worked in. `size` is null where the activity told
-    of several such files, as sizes are told as one sum.
+    `path` is `name` in the directory that its run worked in. `size` is null where the activity
+    reported several such files, as sizes are reported as one sum.
     """
 
     name: str
@@ -28,7 +28,7 @@ class FileFound(View, frozen=True, kw_only=True):
 
 
 class LineageStepInfo(View, frozen=True, kw_only=True):
-    """A file, and who wrote it (in `up`) or read it (in `down`). Without a run, nobody told of who
+    """A file, and who wrote it (in `up`) or read it (in `down`). Without a run, it is unknown who
     wrote it."""
 
     file: str

@@ -8,7 +8,7 @@ import msgspec
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Every member is always there; what no message said is null."""
+    """Every member is always there; what no message has is null."""
 
 
 class AnomalyInfo(View, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ class HintInfo(View, frozen=True, kw_only=True):
 
 
 class HintList(View, frozen=True, kw_only=True):
-    """`reason` is why nothing can be said, where that is so; else null."""
+    """`reason` is why there is none, where that is so; else null."""
 
     hints: list[HintInfo]
     reason: str | None

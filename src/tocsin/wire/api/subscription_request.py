@@ -94,19 +94,19 @@ def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     return _new(asked, sink, _PUSH_CONFIG, now_ns)
 
 
-def _spoken(sink: str | None) -> str:
+def _protocol_of(sink: str | None) -> str:
     return "GMA" if (sink or "").lower().startswith(("gma:", "gmas:")) else "HTTP"
 
 
 def _defaults(sink: str | None) -> Config:
-    return Config(batch=GMA_BATCH) if _spoken(sink) == "GMA" else Config()
+    return Config(batch=GMA_BATCH) if _protocol_of(sink) == "GMA" else Config()
 
 
 def _check_protocol(protocol: str, sink: str) -> None:
-    spoken = _spoken(sink)
-    if protocol.upper() != spoken:
+    used = _protocol_of(sink)
+    if protocol.upper() != used:
         members.refuse(
-            "protocol", f"is {protocol}, and the sink uses {spoken}", "Leave protocol out."
+            "protocol", f"is {protocol}, and the sink uses {used}", "Leave protocol out."
         )
 
 
@@ -152,7 +152,7 @@ def read_change(
     if "config" in asked:
         keys = tuple(key for key in (_BOX_CONFIG if of_box else _PUSH_CONFIG) if key != "from")
         table = _config_table(asked["config"], keys)
-    if sink is not None and _spoken(sink) != _spoken(sink_was):
+    if sink is not None and _protocol_of(sink) != _protocol_of(sink_was):
         table = {"batch": None, **table}
     if table or "config" in asked:
         config = _config(table, was, _defaults(sink or sink_was))

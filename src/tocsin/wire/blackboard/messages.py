@@ -1,4 +1,4 @@
-"""Message and Profile: what publishers, the blackboard and subscribers say to each other."""
+"""Message and Profile: what publishers, the blackboard and subscribers send to each other."""
 
 from __future__ import annotations
 

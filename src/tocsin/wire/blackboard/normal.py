@@ -1,4 +1,4 @@
-"""Messages as events, so that every other door sees them; and the pairs of any event."""
+"""Messages as events, so that every other protocol has them; and the pairs of any event."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def pairs_of(event: Event, vocabulary: Vocabulary) -> dict[str, str]:
     """What any event says in concepts: each value that a content filter sees under such a name."""
     known = vocabulary.concepts
     if event.type.startswith(TYPE_PREFIX) and not (event.extensions or event.attributes):
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # of one that came by another door
+        with suppress(
+            msgspec.DecodeError, UnicodeDecodeError
+        ):  # of one that came by another protocol
             pairs = _read_pairs(event.data or b"")
             if pairs.keys() <= known.keys():
                 return pairs
@@ -91,7 +93,7 @@ def may_want_messages(wanted: Filter, vocabulary: Vocabulary) -> bool:
 
 
 def _lead(pairs: Mapping[str, str], vocabulary: Vocabulary) -> str:
-    """What the message tells of: its first pair that is an event."""
+    """What the message is about: its first pair that is an event."""
     events = vocabulary.below("Event")
     for name in pairs:
         if name in events:

@@ -14,7 +14,7 @@ from tocsin.event.subscription import Subscription
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.normal import pairs_of
 
-PROFILES_KEPT_MAX = 64  # renderings of one event; past it they are made anew
+PROFILES_KEPT_MAX = 64  # renderings of one event; past it they are rendered again
 KEPT_BYTES_MAX = 16 << 10  # of them together; one that is longer is kept alone
 
 _encode = msgspec.json.Encoder().encode
@@ -47,29 +47,29 @@ def profile_of(subscription: Subscription) -> frozenset[str] | None:
 
 def message_of(stored: Stored, profile: frozenset[str] | None) -> bytes:
     """The event as a message with the pairs of the profile, made once for all who have it."""
-    made = stored.messages
-    if made is not None and (known := made.get(profile)) is not None:
+    renderings = stored.messages
+    if renderings is not None and (known := renderings.get(profile)) is not None:
         return known
     message = _encode(_delivered(stored, profile))
-    if made is None or not _has_room(made, message):
-        made = stored.messages = {}
-    made[profile] = message
+    if renderings is None or not _has_room(renderings, message):
+        renderings = stored.messages = {}
+    renderings[profile] = message
     return message
 
 
-def _has_room(made: Mapping[frozenset[str] | None, bytes], message: bytes) -> bool:
+def _has_room(renderings: Mapping[frozenset[str] | None, bytes], message: bytes) -> bool:
     """Events stay in memory for a while, each with all that is kept here."""
-    if len(made) >= PROFILES_KEPT_MAX:
+    if len(renderings) >= PROFILES_KEPT_MAX:
         return False
-    return sum(map(len, made.values())) + len(message) <= KEPT_BYTES_MAX
+    return sum(map(len, renderings.values())) + len(message) <= KEPT_BYTES_MAX
 
 
 def messages_of(
     events: Iterable[Stored], profile: frozenset[str] | None, *, batched: bool
 ) -> bytes:
     """One message, or the list of several."""
-    made = [message_of(stored, profile) for stored in events]
-    return b"[" + b",".join(made) + b"]" if batched else made[0]
+    renderings = [message_of(stored, profile) for stored in events]
+    return b"[" + b",".join(renderings) + b"]" if batched else renderings[0]
 
 
 def _delivered(stored: Stored, profile: frozenset[str] | None) -> Delivered:

@@ -128,7 +128,7 @@ def _check_source(source: str, limits: Limits) -> None:
 
 
 def _check_context(event: Event, limits: Limits) -> None:
-    """What `event_of` asks of the context attributes, without making the event anew."""
+    """What `event_of` asks of the context attributes, without making the event again."""
     for name, text in (("id", event.id), ("source", event.source), ("type", event.type)):
         if not text:
             raise refused(

@@ -1,6 +1,6 @@
 """Events -> bytes: the JSON format, its batches, and the headers of the binary mode.
 
-JSON data is written as it came when it is sound JSON; text and XML become a JSON string; everything
+JSON data is written as it came when it is valid JSON; text and XML become a JSON string; everything
 else is base64. What is made for a stored event is kept beside it, so a fan-out renders once.
 """
 

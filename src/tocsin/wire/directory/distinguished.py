@@ -67,7 +67,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def read_suffix(text: str) -> Suffix:
-    """The suffix that entries shall be under; BadRequest if it is none that can be made."""
+    """The suffix that entries are under; BadRequest if it is not valid."""
     if len(text) > SUFFIX_CHARS_MAX:
         raise _refused(text, f"is longer than {SUFFIX_CHARS_MAX} characters")
     parts: list[Part] = []

@@ -35,7 +35,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Identity:
-        """Who registers again under the same one replaces what it said before."""
+        """Who registers again under the same one replaces its earlier entry."""
         return self.kind, self.name, self.host.lower()
 
 

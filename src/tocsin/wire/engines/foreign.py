@@ -62,30 +62,30 @@ def member(table: object, *path: str) -> Any:
 
 def text(value: object, bytes_max: int = TEXT_BYTES_MAX) -> str | None:
     """The text, its beginning if it is long."""
-    said = _said(value)
-    if said is None or len(said) * 4 <= bytes_max:
-        return said
-    return said.encode()[:bytes_max].decode(errors="ignore")
+    string = _as_text(value)
+    if string is None or len(string) * 4 <= bytes_max:
+        return string
+    return string.encode()[:bytes_max].decode(errors="ignore")
 
 
 def tail(value: object, bytes_max: int = TEXT_BYTES_MAX) -> str | None:
     """The text, its end if it is long: where logs and traces say what went wrong."""
-    said = _said(value)
-    if said is None or len(said) * 4 <= bytes_max:
-        return said
-    return said.encode()[-bytes_max:].decode(errors="ignore")
+    string = _as_text(value)
+    if string is None or len(string) * 4 <= bytes_max:
+        return string
+    return string.encode()[-bytes_max:].decode(errors="ignore")
 
 
 def name(value: object) -> str | None:
     """A text that is fit to be an id: printable, not empty, short and still unlike others."""
-    said = _said(value)
-    if said is None:
+    string = _as_text(value)
+    if string is None:
         return None
-    said = "".join(each if each.isprintable() else "_" for each in said[: 1 << 16].strip())
-    if len(said) > NAME_CHARS_MAX:
-        digest = hashlib.sha256(said.encode()).hexdigest()[:_HASH_CHARS]
-        said = f"{said[: NAME_CHARS_MAX - _HASH_CHARS - 1]}~{digest}"
-    return said or None
+    string = "".join(each if each.isprintable() else "_" for each in string[: 1 << 16].strip())
+    if len(string) > NAME_CHARS_MAX:
+        digest = hashlib.sha256(string.encode()).hexdigest()[:_HASH_CHARS]
+        string = f"{string[: NAME_CHARS_MAX - _HASH_CHARS - 1]}~{digest}"
+    return string or None
 
 
 def number(value: object) -> int | float | None:
@@ -193,7 +193,7 @@ def _short_members(value: Mapping[Any, Any]) -> dict[str, object]:
     return kept
 
 
-def _said(value: object) -> str | None:
+def _as_text(value: object) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):

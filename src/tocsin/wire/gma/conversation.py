@@ -1,4 +1,4 @@
-"""Conversation: one side of what two parties say to each other, and what may follow what.
+"""Conversation: one side of the protocol between two peers, and what may follow what.
 
 Pure: messages go in by `receive`, and what they mean comes out; what this side wants to say is made
 here, so that its ids are unique and its replies are expected. Either party may be producer,
@@ -269,7 +269,7 @@ class Conversation:
         settled = subscription.peer_role is None
         if subscription.peer_role == CONSUMER:
             if subscription.options is None or subscription.options.role is None:
-                return Stale(message)  # nobody said who is what, so the peer could not know
+                return Stale(message)  # without roles the peer could not know
             raise BrokenConversation(
                 f"the consumer of the subscription {message.subscription_id[:80]!r} sent an event",
                 remedy="Subscribe as a producer to send events.",

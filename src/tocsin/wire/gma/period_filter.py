@@ -63,5 +63,5 @@ class PeriodFilter:
 
 
 def _thing(event: Event) -> int:
-    """What the event is about: the texts in it tell one disk or interface from another."""
+    """What the event is about: the texts in it distinguish disks or interfaces."""
     return hash(tuple(value for value in event.attributes.values() if isinstance(value, str)))

@@ -108,7 +108,7 @@ def _read(raw: bytes) -> tuple[m.Message, _Parts]:
 
 
 def _refused(error: TocsinError, kind: str, root: Tree) -> BadMessage:
-    """The error with the reply that tells it, if this was a request with an id to reply to."""
+    """The error with the reply that reports it, if this was a request with an id to reply to."""
     refused = BadMessage(error.problem, remedy=error.remedy)
     request_id = (root.get("requestID") or "").strip(XML_SPACE)
     asked = _REQUESTS.get(kind)

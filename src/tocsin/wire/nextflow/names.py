@@ -93,7 +93,7 @@ class Names:
 
     def _run(self, run: str) -> _Run:
         known = self._runs.pop(run, None) or _Run()
-        self._runs[run] = known  # the last one is the one heard of last
+        self._runs[run] = known  # the last one is the one with the latest post
         while len(self._runs) > RUNS_MAX:
             self._forget(next(iter(self._runs)))
         return known

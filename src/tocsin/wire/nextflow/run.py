@@ -1,4 +1,4 @@
-"""A run as Nextflow's metadata tell of it, at its start and at its end."""
+"""A run as Nextflow's metadata describe it, at its start and at its end."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def ended_pairs(metadata: object, sent: str) -> tuple[str, dict[str, str], str]:
 
 def _succeeded(metadata: object, code: int | None, message: str | None) -> bool:
     for place in (("workflow", "success"), ("success",)):
-        if isinstance(said := member(metadata, *place), bool):
-            return said
+        if isinstance(value := member(metadata, *place), bool):
+            return value
     return code == 0 if code is not None else message is None
 
 

@@ -1,4 +1,4 @@
-"""A task as Nextflow's trace record tells of it: raw numbers, times in milliseconds."""
+"""A task as Nextflow's trace record describes it: raw numbers, times in milliseconds."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ def task_pairs(task: Task, sent: str) -> tuple[str, dict[str, str], str]:
     """What happened last, all pairs of the task but whose it is, and the time."""
     trace = task.trace
     submitted, began = moment_ms(trace.get("submit")), moment_ms(trace.get("start"))
-    happened = {"ActivitySubmitted": submitted, "ActivityExecuting": began}
+    times = {"ActivitySubmitted": submitted, "ActivityExecuting": began}
     ended = task.status in ENDS
     if ended:
         concept = _end(task)
         time = moment_ms(trace.get("complete")) or sent
-        happened = {concept: time, **happened}
+        times = {concept: time, **times}
     elif task.status == "RUNNING" or began is not None:
         concept, time = "ActivityExecuting", began or sent
-        happened = {concept: time, "ActivitySubmitted": submitted}
+        times = {concept: time, "ActivitySubmitted": submitted}
     else:
         concept, time = "ActivitySubmitted", submitted or sent
-        happened = {concept: time}
-    about = {**happened, **_what(task)}
+        times = {concept: time}
+    about = {**times, **_what(task)}
     if ended:
         about |= _used(trace)
         if concept != "ActivityCached":

@@ -1,7 +1,7 @@
 """One post of the weblog, as the messages that it stands for.
 
 Nextflow posts each event once and does not try again, so any of them may be missing. A later one
-therefore says all that is known by then: a task's end also tells when it was submitted and began.
+therefore says all that is known by then: a task's end also says when it was submitted and began.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def _error(run: str, task: Task | None, sent: str, names: Names) -> list[Message
     fault = {"WorkflowException": sent, "RunId": run, "WorkflowName": names.workflow(run)}
     if task is not None:
         messages.append(_task(run, task, sent, names))
-        told = messages[0].pairs
+        pairs = messages[0].pairs
         wanted = ("ExitCode", "CommandLine", "WorkingDirectory")
-        fault |= {concept: told[concept] for concept in wanted if concept in told}
-        fault["ErrorMessage"] = f"the task {told['ActivityId']} failed"
+        fault |= {concept: pairs[concept] for concept in wanted if concept in pairs}
+        fault["ErrorMessage"] = f"the task {pairs['ActivityId']} failed"
     messages.append(_message(run, "WorkflowException", filled(fault), sent))
     return messages

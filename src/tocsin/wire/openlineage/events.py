@@ -150,7 +150,7 @@ def _of_activity(
 
 
 def _what(kind: str, concept: str | None, time: str) -> str:
-    """The last part of an id: what may come more than once is told apart by its time."""
+    """The last part of an id: what may come more than once is distinguished by its time."""
     return f"{kind}/{time}" if kind in SAYS_MORE or concept is None else concept
 
 

@@ -20,7 +20,7 @@ from tocsin.wire.engines.foreign import (
     whole,
 )
 
-# What Airflow's scheduler decides by itself reaches no listener; the end of the DAG run tells.
+# What Airflow's scheduler decides by itself reaches no listener; the end of the DAG run shows it.
 LEFT_OUT: Final[Mapping[str, str]] = {
     "skipped": "ActivitySkipped",
     "upstream_failed": "ActivitySkipped",
@@ -34,7 +34,7 @@ Pairs = dict[str, str | None]
 
 
 def engine_pairs(event: Mapping[str, Any]) -> Pairs:
-    """Who ran it: the engine if it says so, else the integration that told us."""
+    """Who ran it: the engine if it says so, else the integration that sent the event."""
     engine = member(event, "run", "facets", "processing_engine")
     integration = member(event, "job", "facets", "jobType", "integration")
     called = name(member(engine, "name")) or name(integration)
@@ -82,12 +82,12 @@ def airflow_try(facets: object) -> tuple[int | None, int | None]:
 
 def upstream(facets: object) -> str | None:
     """The tasks before this one, which Airflow writes as Python writes a list."""
-    said = member(facets, "airflow", "task", "upstream_task_ids")
-    if isinstance(said, str):
-        said = _IN_QUOTES.findall(said[: TEXT_BYTES_MAX * 4])
-    if not isinstance(said, list):
+    given = member(facets, "airflow", "task", "upstream_task_ids")
+    if isinstance(given, str):
+        given = _IN_QUOTES.findall(given[: TEXT_BYTES_MAX * 4])
+    if not isinstance(given, list):
         return None
-    return names_json(found for each in said[:LIST_MAX] if (found := name(each)) is not None)
+    return names_json(found for each in given[:LIST_MAX] if (found := name(each)) is not None)
 
 
 def planned_tasks(job_facets: object) -> str | None:
@@ -143,7 +143,7 @@ def _bytes(datasets: list[Any], *paths: tuple[str, ...]) -> str | None:
     """The sum over those that say, each by the first place that does; None if none says."""
     sizes: list[float] = []
     for each in datasets:
-        said = [size for path in paths if (size := number(member(each, *path))) is not None]
-        if said and said[0] >= 0:
-            sizes.append(said[0])
+        given = [size for path in paths if (size := number(member(each, *path))) is not None]
+        if given and given[0] >= 0:
+            sizes.append(given[0])
     return total(sum(sizes)) if sizes else None

@@ -30,7 +30,7 @@ class Place:
     run: str
     workflow: str
     is_run: bool
-    """The event tells of the run itself."""
+    """The event is about the run itself."""
     activity: str | None = None
     type: str = ""
     parent_run: str | None = None

@@ -1,7 +1,7 @@
 """What must be remembered of Pegasus runs while their events come in: little, and bounded.
 
 A job's tries are numbered through the whole workflow (job_inst_id), its DAG comes job by job, and
-its end is told in several events. All of that can be forgotten: then the plan, the number of a try
+its end is in several events. All of that can be forgotten: then the plan, the number of a try
 or a detail is missing, and never the state.
 """
 
@@ -12,7 +12,7 @@ from typing import Final
 
 RUNS_MAX: Final = 1_000
 JOBS_MAX: Final = 200_000  # of all runs; up to 1 kB each while they are under way
-PLAN_MAX: Final = 1_000_000  # tasks and edges of all runs whose plan was not told yet
+PLAN_MAX: Final = 1_000_000  # tasks and edges of all runs whose plan was not published yet
 TASKS_PER_JOB_MAX: Final = 10_000
 PARENTS_MAX: Final = 10_000  # of one job
 TRIES_MAX: Final = 1_000  # of one job that are counted
@@ -21,7 +21,7 @@ TRIES_KEPT_MAX: Final = 10  # of which more is known; one at a time is under way
 
 @dataclass(slots=True)
 class Try:
-    """One submission of a job, until its end was told."""
+    """One submission of a job, until its end was published."""
 
     ended: str | None = None
     """When its main part terminated."""
@@ -30,8 +30,8 @@ class Try:
     """What its main part came to; None while that is not known."""
     has_post: bool = False
     """A script runs behind it, and that decides."""
-    told: str = ""
-    """How it was said to have ended."""
+    end_concept: str = ""
+    """The concept of its end, once that was published."""
     host: str | None = None
     reason: str | None = None
     """Why it was held, which is often why it fails then."""
@@ -99,11 +99,11 @@ class Run:
     """When it was planned."""
     jobs: dict[str, Job] = field(default_factory=dict)
     transformations: dict[str, str] = field(default_factory=dict)
-    """Of the tasks, until the plan is told."""
+    """Of the tasks, until the plan is published."""
     edges: int = 0
-    """How many parents its jobs have, until the plan is told."""
+    """How many parents its jobs have, until the plan is published."""
     is_plan_told: bool = False
-    """Once is enough: told again it would have the same ids, and cost as much as it is long."""
+    """Once is enough: sent again it would have the same ids, and cost as much as it is long."""
 
 
 class Runs:
@@ -125,7 +125,7 @@ class Runs:
 
     @property
     def last(self) -> str | None:
-        """The run heard of last."""
+        """The run with the latest event."""
         return next(reversed(self._runs), None)
 
     def job(self, run: Run, id: str) -> Job:

@@ -1,4 +1,4 @@
-"""The DAG of a run, told at once when all of its pieces have come."""
+"""The DAG of a run, published at once when all of its pieces have come."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def plan_messages(run: Run, planned: str) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """What to call each message, and its pairs. The first also tells how many jobs there are."""
+    """What to call each message, and its pairs. The first also has how many jobs there are."""
     if not run.jobs:
         return
     counts = Counter(job.type or "job" for job in run.jobs.values())

@@ -152,7 +152,7 @@ class Stampede:
         }
         return [self._message(run, f"{concept}/{again}", about, time)]
 
-    # The plan, which is told piece by piece
+    # The plan, which comes piece by piece
 
     def _task(self, run: Run, fields: Fields, time: str) -> list[Message]:
         task, transformation = name(fields.get("task_id")), name(fields.get("transformation"))

@@ -1,7 +1,7 @@
 """The events of one submission of a job: queued, held, running, and how it ended.
 
 What decides the end: if the job has a script behind it, the script; else its main part. In streams
-of today the script begins before the end of the main part is told, in old ones after. So the main
+of today the script begins before the event of the main part's end, in old ones after. So the main
 part's word is given at once where no script is known of, and taken back if a script says otherwise.
 """
 
@@ -76,7 +76,7 @@ class JobEvents:
 
     def __init__(self) -> None:
         self._readers: dict[str, OfJob] = {
-            "job_inst.pre.start": _happened("ActivityInitialized"),
+            "job_inst.pre.start": _concept_handler("ActivityInitialized"),
             "job_inst.pre.end": _pre_ended,
             "job_inst.submit.end": _submitted,
             "job_inst.grid.submit.end": _submitted,
@@ -84,7 +84,7 @@ class JobEvents:
             "job_inst.held.start": _held,
             "job_inst.held.end": _released,
             "job_inst.abort.info": _aborted,
-            "job_inst.main.start": _happened("ActivityExecuting"),
+            "job_inst.main.start": _concept_handler("ActivityExecuting"),
             "job_inst.main.term": _terminated,
             "job_inst.main.end": _main_ended,
             "job_inst.composite": _composite,
@@ -99,7 +99,7 @@ class JobEvents:
         return self._readers.get(kind)
 
 
-def _happened(concept: str) -> OfJob:
+def _concept_handler(concept: str) -> OfJob:
     def read(instance: Instance, fields: Fields, time: str) -> list[Message]:
         return [instance.message(concept, {concept: time, **_place(fields)}, time)]
 
@@ -132,7 +132,7 @@ def _released(instance: Instance, fields: Fields, time: str) -> list[Message]:
 
 
 def _aborted(instance: Instance, fields: Fields, time: str) -> list[Message]:
-    """It was removed from the queue; what that comes to, its end will tell."""
+    """It was removed from the queue; its end will report what that means."""
     known = instance.known
     known.ended = known.ended or time
     about = {"ActivityCanceling": time, "ErrorMessage": text(fields.get("reason"))}
@@ -163,7 +163,7 @@ def _on_host(instance: Instance, fields: Fields, time: str) -> list[Message]:
         return []
     known.host = host
     # Most often this comes before the end, and goes along with that.
-    return [instance.message("Host", {"Host": host}, time)] if known.told else []
+    return [instance.message("Host", {"Host": host}, time)] if known.end_concept else []
 
 
 def _composite(instance: Instance, fields: Fields, time: str) -> list[Message]:
@@ -219,27 +219,27 @@ def _main_ended(instance: Instance, fields: Fields, time: str) -> list[Message]:
     known.exit_code = exit_code(fields.get("exitcode"))
     known.failed = bool(whole(fields.get("status"))) or bool(known.exit_code)
     known.log_file = text(fields.get("stderr_file")) or text(fields.get("stdout_file"))
-    if (told := _NUMBERED.search(text(fields.get("stdout_file")) or "")) is not None:
-        instance.job.is_attempt(instance.number, int(told[1]) + 1)
+    if (matched := _NUMBERED.search(text(fields.get("stdout_file")) or "")) is not None:
+        instance.job.is_attempt(instance.number, int(matched[1]) + 1)
     known.log = _log(fields) if known.failed else None
     if known.has_post:
         return []
-    return _told(instance, known, failed=known.failed, time=known.ended)
+    return _end_messages(instance, known, failed=known.failed, time=known.ended)
 
 
 def _post_ended(instance: Instance, fields: Fields, time: str) -> list[Message]:
     known = instance.known
     failed = bool(whole(fields.get("status"))) or bool(exit_code(fields.get("exitcode")))
-    if known.told:
+    if known.end_concept:
         return (
             []
-            if (known.told == "ActivitySucceeded") != failed
+            if (known.end_concept == "ActivitySucceeded") != failed
             else _differs(instance, failed, time)
         )
     if failed and not known.failed:
         known.exit_code = exit_code(fields.get("exitcode"))
         known.reason = known.reason or "the job's POST script failed"
-    return _told(instance, known, failed=failed, time=known.ended or time)
+    return _end_messages(instance, known, failed=failed, time=known.ended or time)
 
 
 def _differs(instance: Instance, failed: bool, time: str) -> list[Message]:
@@ -247,12 +247,12 @@ def _differs(instance: Instance, failed: bool, time: str) -> list[Message]:
     known = instance.known
     if failed:
         known.reason = known.reason or "the job's POST script failed"
-    return _told(instance, known, failed=failed, time=time)
+    return _end_messages(instance, known, failed=failed, time=time)
 
 
-def _told(instance: Instance, known: Try, *, failed: bool, time: str) -> list[Message]:
+def _end_messages(instance: Instance, known: Try, *, failed: bool, time: str) -> list[Message]:
     concept = _end(instance, known) if failed else "ActivitySucceeded"
-    known.told = concept
+    known.end_concept = concept
     about: dict[str, str | None] = {
         concept: time,
         "ExitCode": None if known.exit_code is None else str(known.exit_code),
@@ -262,7 +262,7 @@ def _told(instance: Instance, known: Try, *, failed: bool, time: str) -> list[Me
     }
     if failed:
         about |= {"ErrorMessage": known.reason, "LogTail": known.log}
-    # Nothing more is needed of it but that it was told.
+    # Nothing more is needed of it but that its end was reported.
     known.log = known.command = known.log_file = None
     return [instance.message(concept, about, time)]
 
@@ -285,5 +285,5 @@ def exit_code(value: object) -> int | None:
 def _log(fields: Fields) -> str | None:
     """The end of what it printed, where people look for the reason; errors last."""
     parts = [fields.get("stdout_text"), fields.get("stderr_text")]
-    shown = [unquote(part[-_LOG_CHARS:]) for part in parts if isinstance(part, str) and part]
-    return tail("\n".join(shown)) or None
+    tails = [unquote(part[-_LOG_CHARS:]) for part in parts if isinstance(part, str) and part]
+    return tail("\n".join(tails)) or None

@@ -30,7 +30,7 @@ _STATUS: Final[Mapping[str, str]] = {
     "suspended": "http://schema.org/ActiveActionStatus",
     "created": "http://schema.org/PotentialActionStatus",
 }
-# Every other state is told as a failure, as a status that is left out is taken for success.
+# Every other state is written as a failure, as a status that is left out is taken for success.
 _WHY: Final[Mapping[str, str]] = {
     "lost": "Its end was not reported.",
     "cancelled": "It was cancelled.",
@@ -41,7 +41,7 @@ _UNITS: Final = "http://qudt.org/vocab/unit/"
 _ENGINE_RUN: Final = "#engine-run"
 
 
-def happened(plan: CratePlan) -> Iterator[Entity]:
+def action_entities(plan: CratePlan) -> Iterator[Entity]:
     """Every action, who took part in it, and every file it was about."""
     yield from _agents(plan)
     if plan.main is not None:

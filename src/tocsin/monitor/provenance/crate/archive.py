@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from tocsin.monitor.provenance.chunks import chunks
-from tocsin.monitor.provenance.crate.actions import happened
+from tocsin.monitor.provenance.crate.actions import action_entities
 from tocsin.monitor.provenance.crate.missing import missing, missing_lines, one_line
 from tocsin.monitor.provenance.crate.plan import METADATA, PARAMETERS, README, CratePlan, crate_plan
 from tocsin.monitor.provenance.crate.workflow import described
@@ -28,7 +28,7 @@ CONTEXT: Final = (
     "https://w3id.org/ro/crate/1.1/context",
     "https://w3id.org/ro/terms/workflow-run/context",
 )
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the first moment that a ZIP archive can tell of
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP archive can have
 _FILE_MODE: Final = 0o100644 << 16
 
 
@@ -56,7 +56,7 @@ def crate_metadata_chunks(plan: CratePlan) -> Iterator[bytes]:
 def _pieces(plan: CratePlan) -> Iterator[str]:
     yield f'{{"@context": {msgspec.json.encode(CONTEXT).decode()},\n"@graph": [\n'
     between = ""
-    for entity in chain(described(plan), happened(plan)):
+    for entity in chain(described(plan), action_entities(plan)):
         yield between + msgspec.json.encode(entity).decode()
         between = ",\n"
     yield "\n]}\n"

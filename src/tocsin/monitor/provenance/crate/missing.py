@@ -1,4 +1,4 @@
-"""What a crate lacks to be run again: told in its README, its description and by the command."""
+"""What a crate lacks to be run again: listed in its README, its description and by the command."""
 
 from __future__ import annotations
 

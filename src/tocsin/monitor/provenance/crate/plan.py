@@ -52,7 +52,7 @@ def crate_plan(view: RunView) -> CratePlan:
     sources = tuple({file.path: file for file in run.files}.values())
     main = main_file(sources)
     places = Layout((), "")
-    language, told = None, None
+    language, command_line = None, None
     if sources:
         paths = [clean(file.path) for file in sources]
         places = layout(paths, main or 0, run.working_directory)
@@ -62,10 +62,12 @@ def crate_plan(view: RunView) -> CratePlan:
         here = places.working_directory
         up = "../" * (here.count("/") + 1)
         parameters = f"{up}{PARAMETERS}" if run.parameters else None
-        told = command(language, places.places[main].removeprefix(f"{here}/"), parameters)
+        command_line = command(language, places.places[main].removeprefix(f"{here}/"), parameters)
     known = prefixes(run.id, run.workflow)
     ran = frozenset((activity.type, activity.version) for activity, _ in ran_attempts(view))
-    return CratePlan(view, run_files(view), sources, places, main, language, told, known, ran)
+    return CratePlan(
+        view, run_files(view), sources, places, main, language, command_line, known, ran
+    )
 
 
 def reference(identifier: str) -> Entity:
@@ -73,5 +75,5 @@ def reference(identifier: str) -> Entity:
 
 
 def known(entity: Entity) -> Entity:
-    """The entity without what nobody told."""
+    """The entity without what is unknown."""
     return {name: value for name, value in entity.items() if value not in (None, "", [], {})}

@@ -136,7 +136,7 @@ def _root(plan: CratePlan) -> Entity:
             "conformsTo": [reference(profile) for profile in _profile_ids(plan)],
             "name": clean(f"Run {run.id} of {run.workflow or 'a workflow'}"),
             "description": " ".join([_ABOUT, *summary(missing(plan))]),
-            "datePublished": next((told for time in times if (told := moment(time))), None),
+            "datePublished": next((text for time in times if (text := moment(time))), None),
             "license": "The license of the workflow is not known.",
             "identifier": whole,
             "hasPart": [reference(part) for part in parts],

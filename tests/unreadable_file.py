@@ -1,4 +1,4 @@
-"""Files that the machine does not read."""
+"""A file that cannot be read."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 
 def fail_to_read(monkeypatch: pytest.MonkeyPatch, path: str, error: Exception) -> None:
-    """From now on the machine does not read this file."""
-    sound = pq.ParquetFile
+    """From now on reading this file fails."""
+    original = pq.ParquetFile
 
     def opened(source: object, **options: Any) -> pq.ParquetFile:
         if source == path:
             raise error
-        return sound(source, **options)
+        return original(source, **options)
 
     monkeypatch.setattr(pq, "ParquetFile", opened)

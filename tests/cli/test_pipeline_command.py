@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from sample_tables import START
 from table_files import publish
 from tocsin.cli.archive.replay import is_ago
+from tocsin.cli.main import run
 from tocsin.cli.pipeline.actions import _moment
 from tocsin.cli.pipeline.session import started
 from tocsin.errors import BadSetting
@@ -23,9 +25,29 @@ from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan
 
 
-def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:
+def spawned(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, as one that starts Spark must be."""
     command = [sys.executable, "-m", "tocsin", "pipeline", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+Called = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def tocsin(capfd: pytest.CaptureFixture[str]) -> Called:
+    """Runs the command in this process; its exit code, output and errors."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        try:
+            code = run(["pipeline", *map(str, arguments)])
+        except SystemExit as ended:  # of the parser
+            code = int(ended.code or 0)
+        written = capfd.readouterr()
+        return code, written.out, written.err
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -47,13 +69,13 @@ def tocsin(*arguments: object) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_a_line(
-    arguments: tuple[str, ...], words: str
+    tocsin: Called, arguments: tuple[str, ...], words: str
 ) -> None:
-    refused = tocsin(*arguments)
+    code, _, errors = tocsin(*arguments)
 
-    assert refused.returncode == 2, refused.stderr
-    assert words in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert code == 2, errors
+    assert words in errors
+    assert "Traceback" not in errors
 
 
 def test_an_error_of_spark_at_its_start_names_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +102,7 @@ def test_a_bad_master_is_reported_in_one_line(tmp_path: Path) -> None:
     synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
     places = ("--archive", tmp_path / "archive", "--tables", tmp_path / "tables")
 
-    refused = tocsin("run", *places, "--master", "local[x]")
+    refused = spawned("run", *places, "--master", "local[x]")
 
     assert refused.returncode == 1
     assert "Spark does not start with --master local[x]" in refused.stderr
@@ -88,45 +110,47 @@ def test_a_bad_master_is_reported_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["show", "report", "quality"])
-def test_tables_that_are_no_directory_are_reported_in_one_line(tmp_path: Path, action: str) -> None:
+def test_tables_that_are_no_directory_are_reported_in_one_line(
+    tocsin: Called, tmp_path: Path, action: str
+) -> None:
     file = tmp_path / "file"
     file.touch()
 
-    refused = tocsin(action, "--tables", file)
+    code, _, errors = tocsin(action, "--tables", file)
 
-    assert refused.returncode == 5, refused.stderr
-    assert f"the tables in {file} cannot be read" in refused.stderr
-    assert "Not a directory" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert code == 5, errors
+    assert f"the tables in {file} cannot be read" in errors
+    assert "Not a directory" in errors
+    assert "Traceback" not in errors
 
 
-def test_tables_are_listed_with_the_window_that_they_are_of(tmp_path: Path) -> None:
+def test_tables_are_listed_with_the_window_that_they_are_of(tocsin: Called, tmp_path: Path) -> None:
     publish(tmp_path, {}, since=START, until=START + timedelta(days=7, seconds=1))
 
-    shown = tocsin("show", "--tables", tmp_path)
-    told = tocsin("show", "--tables", tmp_path, "--json")
+    _, _, shown = tocsin("show", "--tables", tmp_path)
+    _, listed, _ = tocsin("show", "--tables", tmp_path, "--json")
 
-    assert shown.stderr.strip().endswith(
+    assert shown.strip().endswith(
         "through event 48,213,377, "
         "of what was received from 2026-01-01 00:00 to 2026-01-08 00:00:01 UTC"
     )
-    assert json.loads(told.stdout)["since"] == "2026-01-01T00:00:00Z"
+    assert json.loads(listed)["since"] == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.slow
 def test_quality_lists_every_check_and_which_rows_break_one(tmp_path: Path) -> None:
     synthesize(Plan(events=1_000, seed=1), tmp_path / "archive", lambda done: None)
     tables = ("--tables", tmp_path / "tables")
-    made = tocsin("run", "--archive", tmp_path / "archive", *tables)
+    made = spawned("run", "--archive", tmp_path / "archive", *tables)
     assert made.returncode == 0, made.stderr
 
-    sound = tocsin("quality", *tables)
+    sound = spawned("quality", *tables)
     (path,) = (tmp_path / "tables" / "runs").glob("*.parquet")
     runs = pq.read_table(path, partitioning=None)
     place = runs.schema.get_field_index("state")
     states = ["dancing", *runs["state"].to_pylist()[1:]]
     pq.write_table(runs.set_column(place, runs.schema.field(place), [states]), path)
-    broken = tocsin("quality", *tables)
+    broken = spawned("quality", *tables)
 
     assert (sound.returncode, "BROKEN" in sound.stdout) == (0, False)
     assert broken.returncode == 1

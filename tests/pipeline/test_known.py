@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import add_file, as_table, ended, message
 from pipeline.sameness import rows
-from tocsin.pipeline.job import Job, run, take_in
+from pipeline.taking import taken
+from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.partials import dedup_index as known
 from tocsin.pipeline.partials.dedup_index import Keys, among, ordered_beside
 from tocsin.pipeline.partials.merged_state import compacted
@@ -86,6 +87,7 @@ def _add(archive: Path, first: int, ids: range) -> int:
     return add_file(archive, as_table(events, first, [RECEIVED_NS] * len(events)), first)
 
 
+@pytest.mark.usefixtures("only_events")
 @pytest.mark.parametrize("rows_max", [known.ROWS_MAX, 0])
 def test_what_was_told_in_an_earlier_run_is_a_repetition(
     ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_max: int
@@ -93,7 +95,7 @@ def test_what_was_told_in_an_earlier_run_is_a_repetition(
     monkeypatch.setattr(known, "ROWS_MAX", rows_max)
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     after = _add(archive, 1, range(30))
-    run(ready, Job(str(archive), tables))
+    taken(ready, Job(str(archive), tables))
 
     after = _add(archive, after, range(20, 40))
     run(ready, Job(str(archive), tables))
@@ -103,14 +105,13 @@ def test_what_was_told_in_an_earlier_run_is_a_repetition(
     assert ids == [f"made-{n}" for n in range(40)]
 
 
+@pytest.mark.usefixtures("only_events")
 def test_keys_in_order_go_along_when_parts_become_one(ready: SparkSession, tmp_path: Path) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     state, after, job = State(tables), 1, Job(str(archive), tables)
     for ids in (range(30), range(30, 40)):
         after = _add(archive, after, ids)
-        with state.held():
-            state.agree_on(job.window)
-            take_in(ready, state, job, lambda step: None)
+        taken(ready, job)
     first, second = state.partials()
     (kept,) = first.files("keys")
     number = ordered_beside(kept).stat().st_ino

@@ -84,7 +84,7 @@ def random_events(seed: int, count: int) -> list[Stored]:
     return found
 
 
-def only_told(table: pa.Table) -> pa.Table:
+def only_present(table: pa.Table) -> pa.Table:
     """Without the members of `facts` that no event has."""
     told = table["facts"].combine_chunks()
     has = [
@@ -109,7 +109,7 @@ def in_spark(spark: SparkSession, events: list[Stored]) -> tuple[DataFrame, Data
         pa.Table.from_batches([to_batch(part, facts_reader)])
         for part in (events[:half], events[half:])
     ]
-    messages = [spark.createDataFrame(only_told(each)) for each in tables]
+    messages = [spark.createDataFrame(only_present(each)) for each in tables]
     turns = [turns_of(each) for each in messages]
     messages = [split_generations(each, turns) for each in messages]
     folds = {}

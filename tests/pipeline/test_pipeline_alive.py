@@ -44,6 +44,7 @@ def _with_column(path: Path, name: str, values: list[object], kind: pa.DataType)
     _rewritten(path, table.set_column(place, pa.field(name, kind), pa.array(values, kind)))
 
 
+@pytest.mark.usefixtures("only_events")
 def test_files_that_are_merged_while_they_are_folded_are_listed_again(
     ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_only_what_is_in_a_file_sets_it_aside_if_we_can_read_it(
     assert bool(search.without) == is_its_own
 
 
+@pytest.mark.usefixtures("only_events")
 @pytest.mark.parametrize("is_only_spark", [True, False])
 def test_in_an_outage_no_file_is_set_aside(
     ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_only_spark: bool
@@ -166,6 +168,7 @@ def test_a_file_whose_content_only_spark_cannot_read_is_set_aside(
     assert require(tables).tables["events"].rows == 20
 
 
+@pytest.mark.usefixtures("only_events")
 def test_once_ends_with_what_was_there_however_much_comes_meanwhile(
     ready: SparkSession, tmp_path: Path
 ) -> None:

@@ -14,13 +14,14 @@ from pyspark.sql import SparkSession
 from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
 from pipeline.damage import flip
 from pipeline.sameness import rows
+from pipeline.taking import taken
 from small_disk import small_disk
 from tocsin.archive.file_names import DELIVERIES
 from tocsin.archive.sample_writer import SampleWriter
 from tocsin.errors.pipeline import BadPipelineOption, PipelineFailed
 from tocsin.pipeline import job as jobs
 from tocsin.pipeline import stream
-from tocsin.pipeline.job import Job, run, take_in
+from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.state import CHECKPOINT, State
 from tocsin.pipeline.stream import Pace, StreamJob
 from tocsin.tables.published import MANIFEST, published, require
@@ -38,15 +39,14 @@ def _streamed(spark: SparkSession, job: Job) -> None:
     StreamJob(spark, job, Pace(once=True), lambda progress: None).run()
 
 
+@pytest.mark.usefixtures("only_events")
 def test_what_was_taken_in_before_a_kill_is_in_the_tables_once_the_stream_is_back(
     ready: SparkSession, tmp_path: Path
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     add_sealed(archive, 1, 40)
-    job, state = Job(str(archive), tables), State(tables)
-    with state.held():
-        state.agree_on(job.window)
-        take_in(ready, state, job, lambda step: None)
+    job = Job(str(archive), tables)
+    taken(ready, job)
     assert published(tables) is None
 
     _streamed(ready, job)
@@ -164,6 +164,7 @@ def test_a_window_that_has_moved_makes_its_own_tables_anew_and_no_others(
     assert rows(tmp_path / "week", "events").num_rows == 40
 
 
+@pytest.mark.usefixtures("only_events")
 def test_any_number_of_damaged_files_costs_one_more_fold(
     ready: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

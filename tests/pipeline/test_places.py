@@ -79,6 +79,7 @@ def test_an_archive_elsewhere_makes_the_tables_that_a_directory_makes_bit_by_bit
             assert_same(rows(tmp_path / "here", name), rows(tmp_path / "there", name), name)
 
 
+@pytest.mark.usefixtures("only_events")
 def test_files_elsewhere_that_cannot_be_read_are_set_aside_and_named(
     ready: SparkSession, archive: Path, tmp_path: Path
 ) -> None:

@@ -151,7 +151,7 @@ def test_checks_begin_again_only_if_another_version_stands(
             raise PySparkException("File does not exist")
         return []
 
-    monkeypatch.setattr(quality, "standing_in", standing)
+    monkeypatch.setattr(quality, "require_published", standing)
     monkeypatch.setattr(quality, "findings", gone_first)
     no_spark = cast(SparkSession, None)
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES, date_of, format_date
 from tocsin.archive.sample_compaction import GRACE_S, merge_due
 from tocsin.archive.sample_writer import SampleWriter
-from tocsin.pipeline.read.samples import Samples, standing
+from tocsin.pipeline.read.samples import Samples, current_files
 from tocsin.pipeline.state import Window
 
 DAY_US = 86_400_000_000
@@ -55,7 +55,7 @@ def test_what_is_merged_is_the_same_to_whoever_reads_it_and_to_what_is_told(
     def seen() -> tuple[str, list[str], list[str]]:
         found = of(tmp_path, spark)
         rows = sorted(row.subscription for row in found.of(DELIVERIES).collect())
-        return found.told(), rows, sorted(each.path for each in found.unreadable())
+        return found.fingerprint(), rows, sorted(each.path for each in found.unreadable())
 
     before = seen()
     merge_due(str(tmp_path), long_after_s())
@@ -77,29 +77,29 @@ def test_what_was_told_before_there_were_merged_files_is_told_of_them(tmp_path: 
     merge_due(str(tmp_path), long_after_s())
     merge_due(str(tmp_path), long_after_s())
 
-    assert of(tmp_path).told() == f"6:{last} 6:{last} 6:{last}"
+    assert of(tmp_path).fingerprint() == f"6:{last} 6:{last} 6:{last}"
 
 
 def test_a_sample_more_is_told_also_where_it_came_late(tmp_path: Path) -> None:
     keep(tmp_path, days=2, a_day=3)
     merge_due(str(tmp_path), long_after_s())
-    before = of(tmp_path).told()
+    before = of(tmp_path).fingerprint()
 
     keep(tmp_path, days=1, a_day=1)
 
-    assert of(tmp_path).told() != before
+    assert of(tmp_path).fingerprint() != before
 
 
 def test_a_file_that_went_while_it_was_looked_at_is_not_a_bad_one(tmp_path: Path) -> None:
     keep(tmp_path, days=1, a_day=3)
     found = of(tmp_path)
-    before = found.told()
+    before = found.fingerprint()
 
     merge_due(str(tmp_path), long_after_s())
     merge_due(str(tmp_path), long_after_s())
 
     assert found.unreadable() == []
-    assert found.told() == before
+    assert found.fingerprint() == before
 
 
 @pytest.mark.parametrize("root", ["/archive/_deliveries", "s3a://bucket/archive/_deliveries"])
@@ -107,7 +107,8 @@ def test_a_copy_that_still_has_what_was_merged_has_each_sample_once(root: str) -
     day, next_day = f"{root}/date=2026-11-16", f"{root}/date=2026-11-17"
     merged = [f"{day}/10-30-3.parquet", f"{day}/31.parquet", f"{day}/9.parquet"]
 
-    found = standing([f"{next_day}/20.parquet", f"{day}/10.parquet", *merged, f"{day}/30.parquet"])
+    paths = [f"{next_day}/20.parquet", f"{day}/10.parquet", *merged, f"{day}/30.parquet"]
+    found = current_files(paths)
 
     assert found == [*merged, f"{next_day}/20.parquet"]
 
@@ -116,15 +117,16 @@ def test_what_comes_after_a_window_is_over_is_not_told_of(tmp_path: Path) -> Non
     keep(tmp_path, days=2, a_day=3)
     until = datetime.fromtimestamp(FIRST_US / 1e6, UTC) + timedelta(hours=12)
     window = Window(None, until, str(tmp_path))
-    before, everything = Samples(NO_SPARK, str(tmp_path), window).told(), of(tmp_path).told()
+    before = Samples(NO_SPARK, str(tmp_path), window).fingerprint()
+    everything = of(tmp_path).fingerprint()
 
     keep(tmp_path / "more", days=3, a_day=3)
     for kind in (DELIVERIES, DEADLETTERS, DISCOVERIES):
         later = folder(tmp_path, 2).name
         (tmp_path / "more" / kind / later).rename(tmp_path / kind / later)
 
-    assert Samples(NO_SPARK, str(tmp_path), window).told() == before
-    assert of(tmp_path).told() != everything
+    assert Samples(NO_SPARK, str(tmp_path), window).fingerprint() == before
+    assert of(tmp_path).fingerprint() != everything
 
 
 def test_a_date_that_is_let_go_while_its_samples_are_read_stops_nothing(
@@ -143,10 +145,10 @@ def test_what_was_merged_while_an_edition_was_made_is_read_where_it_is_now(
 ) -> None:
     keep(tmp_path, days=1, a_day=3)
     found = of(tmp_path, spark)
-    told, bad = found.told(), found.unreadable()
+    told, bad = found.fingerprint(), found.unreadable()
 
     for _ in range(2):  # the second time, what was merged is removed
         merge_due(str(tmp_path), long_after_s())
 
     assert found.of(DELIVERIES).count() == 3
-    assert (found.told(), found.unreadable()) == (told, bad)
+    assert (found.fingerprint(), found.unreadable()) == (told, bad)

@@ -1,7 +1,7 @@
 """Catalog: which files of an archive hold which events, at the price of looking at what changed.
 
 Files never change, so a directory that did not change is not read again, and of one that did only
-new names are looked at. (A damaged one may be written anew under its name; whoever does that says
+new names are looked at. (A damaged one may be written again under its name; whoever does that says
 so to the catalog that it uses itself.)
 """
 
@@ -17,7 +17,7 @@ from typing import Final
 
 from tocsin.archive.file_names import FRESH, UNFINISHED, parse_date, parse_range
 
-# A file system tells when a directory changed to a tick of its clock; FAT's is the longest. What
+# A file system records when a directory changed to a tick of its clock; FAT's is the longest. What
 # changed so recently may have changed again within the same tick, and is read again.
 TICK_NS: Final = 2_000_000_000
 # A reader that has just listed a fresh file still finds it for so long after it was merged.
@@ -71,7 +71,7 @@ class Catalog:
         self._pieces: list[Piece] | None = None
         self._superseded: list[Piece] = []
         self._overlaps: list[Foreign] = []
-        self._turn = threading.Lock()  # lists are made anew, never changed, once they are given
+        self._turn = threading.Lock()  # lists are made again, never changed, once they are given
 
     def pieces(self) -> list[Piece]:
         """What there is now: ascending, each event in one of them at most.
@@ -95,7 +95,7 @@ class Catalog:
         return self._superseded
 
     def look_again(self) -> None:
-        """Forget what was seen: a file was written anew under its name."""
+        """Forget what was seen: a file was written again under its name."""
         with self._turn:
             self._folders.clear()
             self._pieces = None

@@ -203,9 +203,9 @@ def in_turn(
 
 @contextmanager
 def _opened(piece: Piece, source: BinaryIO | None = None) -> Iterator[pq.ParquetFile]:
-    """The open file, proven to be what its name says; its damage told as BadArchiveFile.
+    """The open file, proven to be what its name says; its damage raised as BadArchiveFile.
 
-    What the machine does not read is told as ArchiveFileNotRead.
+    What the machine does not read is raised as ArchiveFileNotRead.
     """
     try:
         # Not mapped into memory: a file cut short meanwhile would end the process by a signal.
@@ -225,7 +225,7 @@ def _opened(piece: Piece, source: BinaryIO | None = None) -> Iterator[pq.Parquet
         # pyarrow raises OSError for content as well, and then without a number of the system's.
         if isinstance(error, OSError) and error.errno is not None:
             raise ArchiveFileNotRead(piece.path, os.strerror(error.errno)) from error
-        raise BadArchiveFile(piece.path, _told_shortly(error)) from error
+        raise BadArchiveFile(piece.path, _short_reason(error)) from error
 
 
 def _must_be_ours(piece: Piece, file: pq.ParquetFile) -> None:
@@ -267,9 +267,9 @@ def _has_nulls_in(field: pa.Field) -> str:
 def _has_nulls(file: pq.ParquetFile, field: pa.Field) -> bool:
     """By what is counted for the column; if nothing is, it is read."""
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-    told = [_statistics(group, field.name) for group in groups]
-    counts = [each.null_count for each in told if each is not None and each.has_null_count]
-    if len(counts) == len(told):
+    found = [_statistics(group, field.name) for group in groups]
+    counts = [each.null_count for each in found if each is not None and each.has_null_count]
+    if len(counts) == len(found):
         return any(counts)
     return bool(file.read([field.name]).column(0).null_count)
 
@@ -366,6 +366,6 @@ def _fit(array: pa.Array, kind: pa.DataType) -> pa.Array:
     return array.cast(kind)
 
 
-def _told_shortly(error: Exception) -> str:
+def _short_reason(error: Exception) -> str:
     words = " ".join(str(error).split())
     return f"it cannot be read ({words[:300]})"

@@ -65,7 +65,7 @@ class Report:
 
 
 def verify(directory: str, progress: Progress | None = None) -> Report:
-    """Read everything. `progress` is told (bytes looked at, bytes in all)."""
+    """Read everything. `progress` is called with (bytes looked at, bytes in all)."""
     catalog, report = Catalog(directory), Report()
     pieces = _look_through_all(catalog, report, progress)
     report.files, report.size_bytes = len(pieces), sum(each.bytes for each in pieces)

@@ -69,7 +69,7 @@ class TableBuilder:
                 max((each.facts.last for each in self._parts), default=0),
                 self._as_of,
                 added(self._parts),
-                self._samples.told(),
+                self._samples.fingerprint(),
                 self._state_id,
                 self._samples.window,
             )
@@ -115,7 +115,7 @@ class TableBuilder:
             "discoveries": lambda: discoveries(self._samples.of(DISCOVERIES)),
             "quarantine": self._quarantine,
         }
-        in_turn = ("activity_stats", "evolution")  # the latter is told by the former
+        in_turn = ("activity_stats", "evolution")  # the latter is made of the former
         alone = [name for name in steps if name not in in_turn]
         run_parallel(
             partial(self._make_each, {name: steps[name] for name in names}, step)

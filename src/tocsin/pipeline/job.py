@@ -1,4 +1,4 @@
-"""The job: what came since the last time, folded into the state, and every table made anew."""
+"""The job: what came since the last time, folded into the state, and every table rebuilt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BYTES_A_PARTITION: Final = 24 << 20  # of the archive, compressed: some 200 MB o
 BYTES_A_FILE: Final = 128 << 20
 PARTITIONS_MAX: Final = 2_000
 
-Tell = Callable[[str], None]
+OnStep = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Job:
     """An event that comes so long after it happened counts as late."""
 
     moves: bool = False
-    """The window goes with the time: where it has moved, the tables are made anew."""
+    """The window goes with the time: where it has moved, the tables are rebuilt."""
 
     @property
     def window(self) -> Window:
@@ -89,21 +89,21 @@ class Taken:
     """False if there was more when it was looked for."""
 
 
-def run(spark: SparkSession, job: Job, tell: Tell = lambda step: None) -> Done:
+def run(spark: SparkSession, job: Job, on_step: OnStep = lambda step: None) -> Done:
     """Bring the tables up to date. Running it again changes nothing."""
     state = State(job.tables)
     with readable_errors(), state.held():
         if job.rebuild or state.has_moved(job.window):
             start_over(spark, state, job)
         state.agree_on(job.window)
-        taken = take_in(spark, state, job, tell, Limit(job.rows_max, is_lasting=True))
+        taken = take_in(spark, state, job, on_step, Limit(job.rows_max, is_lasting=True))
         bad = taken.bad_files
         if not taken.is_all:
-            bad += take_in(spark, state, job, tell).bad_files
-        standing = None if job.rebuild else published(job.tables)
-        if standing is not None and not is_behind(spark, state, job):
-            return Done(standing.manifest, False, bad)
-        return Done(make_tables(spark, state, job, tell), True, bad)
+            bad += take_in(spark, state, job, on_step).bad_files
+        current = None if job.rebuild else published(job.tables)
+        if current is not None and not is_behind(spark, state, job):
+            return Done(current.manifest, False, bad)
+        return Done(make_tables(spark, state, job, on_step), True, bad)
 
 
 def already_made(job: Job) -> Done | None:
@@ -111,8 +111,8 @@ def already_made(job: Job) -> Done | None:
     without Spark, which takes seconds to start; None if it is not, or if there is something to do.
     """
     state = State(job.tables)
-    standing = None if job.rebuild else published(job.tables)
-    if standing is None or not state.partials_directory.is_dir():
+    current = None if job.rebuild else published(job.tables)
+    if current is None or not state.partials_directory.is_dir():
         return None
     with readable_errors(), state.held():
         if state.has_moved(job.window):
@@ -120,7 +120,7 @@ def already_made(job: Job) -> Done | None:
         state.agree_on(job.window)
         if has_news(job.archive, state.through(), job.window, state.last_event()) is not False:
             return None
-        return None if is_behind(None, state, job) else Done(standing.manifest, False)
+        return None if is_behind(None, state, job) else Done(current.manifest, False)
 
 
 def start_over(spark: SparkSession, state: State, job: Job) -> None:
@@ -133,33 +133,33 @@ def start_over(spark: SparkSession, state: State, job: Job) -> None:
 def is_behind(spark: SparkSession | None, state: State, job: Job) -> bool:
     """True if the tables were not made of what is in the state, which may have been started over,
     and of the samples there are. What nothing is counted of, tables do not show."""
-    standing, parts = published(job.tables), state.partials()
-    if standing is None:
+    current, parts = published(job.tables), state.partials()
+    if current is None:
         return bool(parts)
-    manifest = standing.manifest
+    manifest = current.manifest
     if manifest.state != state.id or manifest.counts != added(parts):
         return True
     # Versions before this one did not say so, and whoever read them took a part for everything.
     if (manifest.since, manifest.until) != (job.since, job.until):
         return True
-    return manifest.samples != Samples(spark, job.archive, job.window).told()
+    return manifest.samples != Samples(spark, job.archive, job.window).fingerprint()
 
 
-def make_tables(spark: SparkSession, state: State, job: Job, tell: Tell) -> Manifest:
+def make_tables(spark: SparkSession, state: State, job: Job, on_step: OnStep) -> Manifest:
     """A new edition of every table from what is in the state, in fewer parts if that is due."""
     sizes = sizes_for(state.partials())
     _divide(spark, sizes)
     many = due(state.partials())
     if many:
-        tell("compaction")
+        on_step("compaction")
         compacted(spark, state, many, sizes_for(many))
     samples = Samples(spark, job.archive, job.window)
     builder = TableBuilder(spark, state, samples, sizes, job.silence_s)
-    return builder.build(datetime.now(UTC), tell)
+    return builder.build(datetime.now(UTC), on_step)
 
 
 def take_in(
-    spark: SparkSession, state: State, job: Job, tell: Tell, limit: Limit | None = None
+    spark: SparkSession, state: State, job: Job, on_step: OnStep, limit: Limit | None = None
 ) -> Taken:
     """Fold what is new. A file that cannot be read is set aside, and the rest is not lost by it."""
     search = BadFileSearch(spark, job.archive, job.window)
@@ -177,7 +177,7 @@ def take_in(
         if found is None:
             return Taken()
         found = _unnamed(found, state)
-        tell("events")
+        on_step("events")
         try:
             _fold(spark, state, job, found)
             return Taken(True, found.bad_files, found.is_all)

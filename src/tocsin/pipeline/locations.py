@@ -31,7 +31,7 @@ def is_directory(archive: str) -> bool:
 
 
 def has_files(archive: str) -> bool:
-    """True if the archive is files, wherever; else it is told, once, by something that runs."""
+    """True if the archive is files, wherever; else it is read, once, from something that runs."""
     return not (is_broker(archive) or is_kafka(archive))
 
 

@@ -23,7 +23,7 @@ from tocsin.pipeline.spark.parallel import run_parallel
 from tocsin.pipeline.spark.schemas import RAN
 from tocsin.pipeline.spark.spark_errors import readable_errors
 from tocsin.tables.published import Published
-from tocsin.tables.published import require as standing_in
+from tocsin.tables.published import require as require_published
 
 SHOWN_MAX: Final = 5  # rows that a failed check names
 VALUE_CHARS_MAX: Final = 60
@@ -185,14 +185,14 @@ def current_findings(spark: SparkSession, directory: Path) -> list[Finding]:
         return findings(lambda name: spark.read.parquet(on_this_disk(found.directory / name)))
 
     with readable_errors():
-        found = standing_in(directory)
+        found = require_published(directory)
         try:
             return checked(found)
         except PySparkException:
-            standing = standing_in(directory)
-            if standing.version == found.version:
+            current = require_published(directory)
+            if current.version == found.version:
                 raise
-        return checked(standing)
+        return checked(current)
 
 
 def _rows_hold(tables: Tables, table: str) -> list[Finding]:
@@ -236,10 +236,10 @@ def _adds_up(tables: Tables) -> Finding:
 
 
 def _first(rows: DataFrame) -> tuple[str, ...]:
-    return tuple(_told(each.asDict()) for each in rows.limit(SHOWN_MAX).collect())
+    return tuple(_described(each.asDict()) for each in rows.limit(SHOWN_MAX).collect())
 
 
-def _told(row: dict[str, object]) -> str:
+def _described(row: dict[str, object]) -> str:
     return ", ".join(f"{name}={str(value)[:VALUE_CHARS_MAX]!r}" for name, value in row.items())
 
 

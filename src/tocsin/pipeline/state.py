@@ -131,8 +131,8 @@ class State:
                 )
             if msgspec.structs.replace(had, id="") != window:
                 raise BadPipelineOption(
-                    f"the tables in {self.tables} are made of {_told(had)}, "
-                    f"and this asks for {_told(window)}",
+                    f"the tables in {self.tables} are made of {_described(had)}, "
+                    f"and this asks for {_described(window)}",
                     remedy="Name another directory with --tables, or use --rebuild to start over.",
                 )
             return
@@ -255,7 +255,7 @@ class State:
             shutil.rmtree(leaving, ignore_errors=True)
 
 
-def _told(window: Window) -> str:
+def _described(window: Window) -> str:
     of = shown(window.archive) or "an archive"
     return f"{of} since {window.since or 'its start'} until {window.until or 'its end'}"
 

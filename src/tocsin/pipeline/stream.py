@@ -60,7 +60,7 @@ class Progress:
     version: int | None = None
 
 
-Tell = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 def _nothing_more() -> None:
@@ -75,13 +75,13 @@ class StreamJob:
         spark: SparkSession,
         job: Job,
         pace: Pace,
-        tell: Tell,
+        on_progress: OnProgress,
         send: Callable[[], None] = _nothing_more,
     ) -> None:
         self._spark = spark
         self._job = replace(job, rows_max=pace.rows_max, late_s=pace.watermark_s)
         self._pace = pace
-        self._tell = tell
+        self._on_progress = on_progress
         self._send = send
         self._state = State(job.tables)
         self._turn = threading.Lock()  # a batch and a new edition do not meet
@@ -123,7 +123,7 @@ class StreamJob:
             self._watched()
 
     def _watched(self) -> None:
-        # What Spark gave when we were told to stop was not taken, and is not given again.
+        # What Spark gave when we were asked to stop was not taken, and is not given again.
         while self._state.has_checkpoint() and not self._stopping.is_set():
             if self._take_new().is_all:
                 break
@@ -159,7 +159,7 @@ class StreamJob:
         facts, took_s = parts[-1].facts, time.monotonic() - begun_s
         age_s = None if facts.as_of is None else (datetime.now(UTC) - facts.as_of).total_seconds()
         events = facts.counts.get("events", 0)
-        self._tell(Progress("batch", facts.last, events, took_s, age_s))
+        self._on_progress(Progress("batch", facts.last, events, took_s, age_s))
         return taken
 
     def _start(self) -> StreamingQuery:
@@ -187,7 +187,7 @@ class StreamJob:
         return writer.trigger(processingTime=f"{self._pace.trigger_s} seconds").start()
 
     def _take(self, batch: DataFrame, _number: int) -> None:
-        """Take in what a batch tells of, unless the state has it."""
+        """Take in what a batch announces, unless the state has it."""
         found = batch.agg(F.max("seq")).first()
         # Without a number: nothing but files that cannot be read, which are to be named.
         last = self._through() + 1 if found is None or found[0] is None else found[0]
@@ -239,4 +239,6 @@ class StreamJob:
         if manifest.as_of is not None:
             age_s = (datetime.now(UTC) - manifest.as_of).total_seconds()
         events = manifest.counts.get("events", 0)
-        self._tell(Progress("tables", manifest.through, events, took_s, age_s, manifest.version))
+        self._on_progress(
+            Progress("tables", manifest.through, events, took_s, age_s, manifest.version)
+        )

@@ -1,7 +1,7 @@
 """The columns of each table, for every engine that makes it and every reader.
 
-An `activity` is a kind of step, over all runs: the type that its engine tells, or else its own id.
-One of them in one run has an `id`. A duration is in seconds; what nobody told is null.
+An `activity` is a kind of step, over all runs: the type that its engine gives, or else its own id.
+One of them in one run has an `id`. A duration is in seconds; what nobody reported is null.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ EVENTS: Final = _table(
     data=pa.binary(),
     run=TEXT,
     workflow=TEXT,
-    activity=TEXT,  # here it is the id, as the event tells it
+    activity=TEXT,  # here it is the id, as the event has it
     attempt=pa.int32(),
     late_s=NUMBER,  # received so long after it happened; 0 where the clock that dated it is wrong
 )
@@ -146,7 +146,7 @@ ACTIVITY_STATS: Final = _table(
 )
 
 # target: duration_s, cpu_s, memory_bytes, read_bytes or written_bytes, as a straight line over
-# the bytes of input: value = intercept + slope * input_bytes. Of activities that tell no size the
+# the bytes of input: value = intercept + slope * input_bytes. Of activities that report no size the
 # slope is null and the intercept is the mean.
 COST_MODELS: Final = _table(
     **_WHOSE,
@@ -228,7 +228,7 @@ EVOLUTION: Final = _table(
     removed=TEXTS,
 )
 
-# One row an hour. `samples` are the messages that told it.
+# One row an hour. `samples` are the messages with it.
 HOST_USAGE: Final = _table(
     host=TEXT,
     hour=MOMENT,

@@ -136,7 +136,7 @@ class Pace:
             self._sleep(min(left_s, NAP_S))
 
 
-class Place:
+class ResumeFile:
     """How far a replay came, in a file, if one was named."""
 
     def __init__(self, path: str | None, archive: str) -> None:
@@ -227,7 +227,7 @@ class Replay:
             after = piece.last
 
     def is_of(self, connection: Connection) -> bool:
-        """Whether the archive ends with what the broker has in that place of its log."""
+        """Whether the archive ends with what the broker has under that number in its log."""
         pieces = self._catalog.pieces()
         ending = last_event(pieces[-1]) if pieces else None
         if ending is None:
@@ -251,7 +251,9 @@ class Replay:
             self.published += len(batch.events)
         self.through = batch.numbers[-1]
 
-    def run(self, pipeline: Pipeline, pace: Pace, place: Place, progress: Progress) -> None:
+    def run(
+        self, pipeline: Pipeline, pace: Pace, resume_file: ResumeFile, progress: Progress
+    ) -> None:
         batch, size, total = Batch([], []), 0, self.total
         for done, each in enumerate(self.events()):
             if not self._wanted.holds(each):
@@ -262,7 +264,7 @@ class Replay:
             ):
                 pipeline.offer(batch)
                 batch, size = Batch([], []), 0
-                place.save(self.through)
+                resume_file.save(self.through)
                 progress.reach(done, total)
             if waits:
                 pipeline.drain()
@@ -288,12 +290,13 @@ def replay(
     as_json: bool,
 ) -> int:
     """Publish what is wanted again; the exit code."""
-    place = Place(resume, directory)
-    gone_on = max(wanted.after, place.read())
+    resume_file = ResumeFile(resume, directory)
+    gone_on = max(wanted.after, resume_file.read())
     work = Replay(directory, replace(wanted, after=gone_on), keep_going=keep_going)
     with Connection(broker) as connection, Progress("events") as progress:
-        connection.request("GET", "/livez").value()  # no broker at the start is an error at once
-        place.save(gone_on, at_once=True)  # and a file that cannot be written, before it is needed
+        connection.request("GET", "/livez").value()  # an absent broker is reported at once
+        # A file that cannot be written is reported before it is needed.
+        resume_file.save(gone_on, at_once=True)
         if work.is_of(connection):
             say(
                 f"this is the archive of the broker at {connection.address} itself: it stores its "
@@ -301,13 +304,13 @@ def replay(
             )
         pipeline = Pipeline(connection, work.settle, patience_s=patience_s)
         try:
-            work.run(pipeline, Pace(speed), place, progress)
+            work.run(pipeline, Pace(speed), resume_file, progress)
         except BaseException:
-            place.save(work.through, at_once=True)
+            resume_file.save(work.through, at_once=True)
             hint = "" if resume else f"; --from-seq {work.through + 1} goes on"
             say(f"{plural(work.published, 'event')} published{hint}")
             raise
-    place.save(work.through, at_once=True)
+    resume_file.save(work.through, at_once=True)
     if as_json:
         show_json({"published": work.published, "failed": work.failed, "through": work.through})
     else:

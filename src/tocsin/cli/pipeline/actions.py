@@ -97,9 +97,9 @@ def run(arguments: Namespace) -> int:
     from tocsin.pipeline.job import already_made
     from tocsin.pipeline.job import run as run_job
 
-    standing = already_made(job) if arguments.publish is None else None
-    if standing is not None:
-        _print_result(arguments, standing, job, None, time.monotonic() - begun_s)
+    current = already_made(job) if arguments.publish is None else None
+    if current is not None:
+        _print_result(arguments, current, job, None, time.monotonic() - begun_s)
         return 0
     quiet = arguments.json and not arguments.verbose
     with Progress("Spark", STEPS, quiet=quiet) as progress:
@@ -130,7 +130,7 @@ def _print_result(
     if arguments.json:
         show_json(_done_json(done, started_s or 0.0, took_s) | dict(sent))
     else:
-        _tell_done(done, job, started_s, took_s)
+        _print_done(done, job, started_s, took_s)
 
 
 def _job(arguments: Namespace) -> Job:
@@ -207,7 +207,7 @@ def _done_json(done: Done, started_s: float, took_s: float) -> dict[str, Any]:
     }
 
 
-def _tell_done(done: Done, job: Job, started_s: float | None, took_s: float) -> None:
+def _print_done(done: Done, job: Job, started_s: float | None, took_s: float) -> None:
     manifest = done.manifest
     if done.is_new:
         table(

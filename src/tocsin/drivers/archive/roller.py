@@ -31,7 +31,7 @@ PAGE_EVENTS: Final = 10_000
 PAGE_BYTES_MAX: Final = 16 << 20
 FRESH_EVENTS: Final = 50_000  # of one fresh file
 FRESH_BYTES: Final = 64 << 20  # of its events in memory
-FILES_PER_ROLL: Final = 10  # then it is told how far we came, and may be asked to stop
+FILES_PER_ROLL: Final = 10  # then we report how far we came, and may be asked to stop
 ENDINGS_MAX: Final = 8  # files that are asked, the last first, for an event that can be read
 LOCK_WAIT_S: Final = 10.0  # a broker was killed: its filling process ends with the file it writes
 LOCK_POLL_S: Final = 0.1
@@ -116,7 +116,7 @@ class Roller:
                 self._skipped_to = max(self._skipped_to, after)
 
     def _replace(self, damaged: Piece) -> None:
-        """Write a fresh file anew, as far as the log has its events."""
+        """Write a fresh file again, as far as the log has its events."""
         after, written = damaged.first - 1, list[tuple[int, int]]()
         while after < damaged.last:
             found, after = self._read(after, damaged.last)
@@ -189,7 +189,7 @@ class Roller:
             raise other_log(
                 self._options.directory, f"it goes up to {last.last}, the log to {last_seq}"
             )
-        # If the last file is damaged or not read, one before it tells whose events these are.
+        # If the last file is damaged or not read, one before it shows whose events these are.
         endings = (last_event(each) for each in reversed(pieces[-ENDINGS_MAX:]))
         archived = next((each for each in endings if each is not None), None)
         if archived is None or archived.seq < first_seq:

@@ -43,7 +43,7 @@ MERGE_AGAIN_S: Final = 30.0  # if some had to wait: merging takes a tenth of the
 
 
 class Child:
-    """Does what it is told, one task after another."""
+    """Performs one task after another."""
 
     def __init__(self, options: WriterOptions) -> None:
         self._options = options

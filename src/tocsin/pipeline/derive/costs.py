@@ -1,7 +1,7 @@
 """Cost models: what an activity takes, as a straight line over the bytes of its input.
 
-How well a line predicts is told by leaving each value out in turn: the prediction of a value from
-all others follows from its residual and its leverage, so no second line has to be fitted.
+How well a line predicts is measured by leaving out each value in turn: its prediction from all
+others follows from its residual and its leverage, so no second line has to be fitted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FOR_ERRORS: Final = ("count", "intercept", "slope", "center", "spread")
 
 
 def cost_models(activities: DataFrame) -> DataFrame:
-    """One row for each activity, version and target that an attempt which succeeded told of."""
+    """One row for each activity, version and target that an attempt which succeeded reported."""
     values = activities.where(F.col("state") == SUCCEEDED).select(
         *KIND,
         F.col("input_bytes").cast("double").alias("x"),
@@ -38,8 +38,8 @@ def cost_models(activities: DataFrame) -> DataFrame:
     )
     lines = numbered(_lines(values))
     needed = (f"{target}_{name}" for target in TARGETS for name in _FOR_ERRORS)
-    told = lines.join(_errors(of_kind(values, lines, *needed)), on=NO, how="left")
-    models = told.select(*KIND, F.inline(_per_target())).where(F.col("count") > 0)
+    with_errors = lines.join(_errors(of_kind(values, lines, *needed)), on=NO, how="left")
+    models = with_errors.select(*KIND, F.inline(_per_target())).where(F.col("count") > 0)
     return fitted(models, "cost_models")
 
 

@@ -3,7 +3,7 @@
 A past run is looked at when as many of its activities had ended (or the same share, if it has
 another number of them) and it had waited as long for the next end as this run has by now. Where
 too few past runs waited that long, all of them count, less the time that was waited. If nearly all
-were over by then, the past does not tell what is left, and nothing is said.
+were over by then, the past does not show what is left, and there is no estimate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tocsin.monitor.records import ENDED_ACTIVITY
 from tocsin.pipeline.spark.schemas import fitted
 
 UNDER_WAY: Final = ("running", "idle", "suspended")
-ENOUGH: Final = 5  # past runs from which quantiles are worth telling
+ENOUGH: Final = 5  # past runs from which quantiles are worth showing
 # The latest runs are the best guide to the next, and bound what is looked at for each.
 PAST_MAX: Final = 200
 QUANTILES: Final = (0.1, 0.5, 0.9)
@@ -34,8 +34,8 @@ def estimates(runs: DataFrame, activities: DataFrame, as_of: datetime) -> DataFr
     past = _past(runs, under_way)
     live = _live(under_way, activities, past, now_s)
     points = _points(live, past, _stages(past, activities))
-    told = live.join(_quantiles(points), on="run", how="left")
-    return fitted(_shown(told, as_of), "estimates")
+    estimated = live.join(_quantiles(points), on="run", how="left")
+    return fitted(_shown(estimated, as_of), "estimates")
 
 
 def _seconds(name: str) -> Column:
@@ -175,7 +175,7 @@ def _quantiles(points: DataFrame) -> DataFrame:
     )
 
 
-def _shown(told: DataFrame, as_of: datetime) -> DataFrame:
+def _shown(estimated: DataFrame, as_of: datetime) -> DataFrame:
     left = {
         name: F.element_at("left", place)
         for place, name in enumerate(("remaining_low_s", "remaining_s", "remaining_high_s"), 1)
@@ -184,7 +184,7 @@ def _shown(told: DataFrame, as_of: datetime) -> DataFrame:
     ends = F.timestamp_micros(
         F.unix_micros(moment) + F.round(left["remaining_s"] * US_PER_S).cast("long")
     )
-    return told.select(
+    return estimated.select(
         "*",
         moment.alias("as_of"),
         *(column.alias(name) for name, column in left.items()),

@@ -20,11 +20,11 @@ _CLASSES: Final = ("slower", "faster", "added", "removed")
 
 
 def evolution(runs: DataFrame, stats: DataFrame, messages: DataFrame) -> DataFrame:
-    """One row for each version that a run had or a message told of.
+    """One row for each version that a run had or a message announced.
 
-    `stats` are the rows of activity_stats. A workflow whose runs tell no version has one row.
+    `stats` are the rows of activity_stats. A workflow whose runs have no version has one row.
     """
-    versions = _linked(_versions(runs, _told(messages)))
+    versions = _linked(_versions(runs, _announced(messages)))
     links = versions.where(F.col("previous").isNotNull()).select(*VERSION, "previous")
     joined = _beside(versions).join(_compared(links, stats), on=list(VERSION), how="left")
     none = F.array().cast("array<string>")
@@ -33,7 +33,7 @@ def evolution(runs: DataFrame, stats: DataFrame, messages: DataFrame) -> DataFra
     return fitted(joined.withColumns({**lists, "ratio": ratio}), "evolution")
 
 
-def _told(messages: DataFrame) -> DataFrame:
+def _announced(messages: DataFrame) -> DataFrame:
     """Messages about a version, as the monitor takes them: those that are of no run."""
     about = messages.where(
         F.col("facts.evolution").isNotNull()
@@ -86,7 +86,7 @@ def _in_words() -> Column:
     return F.concat_ws(": ", subject, F.coalesce(said, detail))
 
 
-def _versions(runs: DataFrame, told: DataFrame) -> DataFrame:
+def _versions(runs: DataFrame, announced: DataFrame) -> DataFrame:
     """What runs and messages say of each version, together."""
     done = F.when(F.col("state") == "completed", F.col("duration_s"))
     of_runs = runs.where(F.col("workflow") != "").select(
@@ -97,7 +97,7 @@ def _versions(runs: DataFrame, told: DataFrame) -> DataFrame:
         "state",
         done.alias("lasted"),
     )
-    both = of_runs.unionByName(told, allowMissingColumns=True)
+    both = of_runs.unionByName(announced, allowMissingColumns=True)
     state = F.col("state")
     changes = F.transform(F.array_sort(F.collect_list("change")), lambda each: each.text)
     # Runs are far fewer than attempts: their different durations fit in memory.
@@ -131,15 +131,15 @@ def _beside(versions: DataFrame) -> DataFrame:
     Every version both asks and is asked, so that all it took to make them is done once: as a join
     with itself it would be done twice.
     """
-    asks = F.struct(F.col("previous").alias("of"), F.lit(None).cast("double").alias("told"))
-    is_asked = F.struct(F.col("version").alias("of"), F.col("p50_s").alias("told"))
+    asks = F.struct(F.col("previous").alias("of"), F.lit(None).cast("double").alias("known_p50"))
+    is_asked = F.struct(F.col("version").alias("of"), F.col("p50_s").alias("known_p50"))
     met = Window.partitionBy("workflow", "of")
     return (
         versions.select("*", F.posexplode(F.array(asks, is_asked)).alias("role", "it"))
         .select("*", "it.*")
-        .withColumn("p50_before", F.max("told").over(met))
+        .withColumn("p50_before", F.max("known_p50").over(met))
         .where(F.col("role") == 0)
-        .drop("role", "it", "of", "told")
+        .drop("role", "it", "of", "known_p50")
     )
 
 

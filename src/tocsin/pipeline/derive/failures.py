@@ -1,4 +1,4 @@
-"""Failures: each with what the run told just before, and how often the same was seen."""
+"""Failures: each with the events of the run just before, and how often the same was seen."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def failures(activities: DataFrame, messages: DataFrame, last_n: int = LAST_EVEN
 
 def _counted(failed: DataFrame) -> DataFrame:
     """How often the same fault was seen, before and in all. One that says nothing is its own."""
-    is_told = F.col("fault").isNotNull()
+    has_fault = F.col("fault").isNotNull()
     # Those that say nothing are spread out: together they would be one large partition.
     same = F.coalesce("fault", F.xxhash64(*_KEY))
-    whole = Window.partitionBy(same, is_told)
+    whole = Window.partitionBy(same, has_fault)
     before = whole.orderBy("seq", *_KEY)
     ever = before.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     return failed.select(
         "*",
-        F.when(is_told, F.count(F.lit(1)).over(ever)).otherwise(1).alias("seen"),
-        F.when(is_told, F.row_number().over(before) - 1).otherwise(0).alias("seen_before"),
-        F.when(is_told, F.min("ended").over(ever)).otherwise(F.col("ended")).alias("first_seen"),
+        F.when(has_fault, F.count(F.lit(1)).over(ever)).otherwise(1).alias("seen"),
+        F.when(has_fault, F.row_number().over(before) - 1).otherwise(0).alias("seen_before"),
+        F.when(has_fault, F.min("ended").over(ever)).otherwise(F.col("ended")).alias("first_seen"),
     )
 
 

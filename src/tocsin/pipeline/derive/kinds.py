@@ -23,8 +23,8 @@ def numbered(kinds: DataFrame) -> DataFrame:
 
 def of_kind(values: DataFrame, kinds: DataFrame, *names: str) -> DataFrame:
     """Each value with the number of its kind and these columns of it, in place of its name."""
-    told = F.broadcast(kinds.select(*KIND, NO, *names)).alias("kind")
-    joined = values.alias("value").join(told, same("value", "kind", KIND), "inner")
+    wanted = F.broadcast(kinds.select(*KIND, NO, *names)).alias("kind")
+    joined = values.alias("value").join(wanted, same("value", "kind", KIND), "inner")
     kept = (name for name in values.columns if name not in KIND)
     return joined.select(
         *(f"kind.{name}" for name in (NO, *names)), *(f"value.{name}" for name in kept)

@@ -12,7 +12,7 @@ from tocsin.pipeline.spark.schemas import FAILED, KIND, RAN, SUCCEEDED, fitted, 
 
 QUANTILES: Final = {"p10_s": 0.1, "p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99}
 BINS: Final = 20
-# What is shorter is as long as this where a logarithm is taken: clocks tell no less.
+# What is shorter is as long as this where a logarithm is taken: clocks show no less.
 SHORTEST_S: Final = 1e-6
 
 
@@ -26,10 +26,10 @@ def activity_stats(activities: DataFrame) -> DataFrame:
     joined = kinds.join(_runs(placed), on=NO, how="left").join(_bins(placed), on=NO, how="left")
     ordered = F.flatten(F.transform("bins", lambda each: each["values"]))
     spread = {name: quantile("ordered", share) for name, share in QUANTILES.items()}
-    told = joined.withColumn("ordered", ordered).withColumns(
+    complete = joined.withColumn("ordered", ordered).withColumns(
         {**spread, "histogram": F.when(F.col("bins").isNotNull(), _histogram())}
     )
-    return fitted(told, "activity_stats")
+    return fitted(complete, "activity_stats")
 
 
 def _counted(ran: DataFrame) -> DataFrame:
@@ -89,7 +89,7 @@ def _bin() -> Column:
     value = F.greatest("value", F.lit(SHORTEST_S))
     guess = F.floor(F.try_divide(F.log(value / low), F.log(high / low)) * BINS)
     guess = F.least(F.greatest(guess, F.lit(0)), F.lit(BINS - 1)).cast("int")
-    # A logarithm is rounded; the edges that are told are not to be contradicted.
+    # A logarithm is rounded; the edges that are shown are not to be contradicted.
     value = F.col("value")
     placed = (
         F.when((guess > 0) & (value < _edge(guess)), guess - 1)

@@ -1,7 +1,7 @@
 """Usage: what hosts and activities took, hour by hour.
 
-What an attempt used is told when it ends, and counted in that hour. Of hosts that an agent
-watches, its samples are the measure of processors and memory; of others, what attempts told.
+What an attempt used is reported when it ends, and counted in that hour. Of hosts that an agent
+watches, its samples are the measure of processors and memory; of others, what attempts reported.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def host_usage(messages: DataFrame, activities: DataFrame) -> DataFrame:
             F.count(F.lit(1)).alias("attempts"),
             F.sum("duration_s").alias("busy_s"),
             *(F.sum(measured(column)).alias(name) for name, column in _USED.items()),
-            F.avg(measured("use_CpuPercent")).alias("told_mean_cpu"),
-            F.max(measured("use_CpuPercent")).alias("told_max_cpu"),
-            F.avg(measured("use_MemoryPeak")).alias("told_mean_memory"),
-            F.max(measured("use_MemoryPeak")).alias("told_max_memory"),
+            F.avg(measured("use_CpuPercent")).alias("reported_mean_cpu"),
+            F.max(measured("use_CpuPercent")).alias("reported_max_cpu"),
+            F.avg(measured("use_MemoryPeak")).alias("reported_mean_memory"),
+            F.max(measured("use_MemoryPeak")).alias("reported_max_memory"),
         )
     )
     joined = attempts.join(_watched(messages), on=["host", "hour"], how="full")
@@ -52,10 +52,10 @@ def host_usage(messages: DataFrame, activities: DataFrame) -> DataFrame:
             F.coalesce("samples", F.lit(0)).alias("samples"),
             F.coalesce("attempts", F.lit(0)).alias("attempts"),
             F.coalesce("busy_s", F.lit(0.0)).alias("busy_s"),
-            F.coalesce("seen_mean_cpu", "told_mean_cpu").alias("mean_cpu_percent"),
-            F.coalesce("seen_max_cpu", "told_max_cpu").alias("max_cpu_percent"),
-            F.coalesce("seen_mean_memory", "told_mean_memory").alias("mean_memory_bytes"),
-            F.coalesce("seen_max_memory", "told_max_memory").alias("max_memory_bytes"),
+            F.coalesce("seen_mean_cpu", "reported_mean_cpu").alias("mean_cpu_percent"),
+            F.coalesce("seen_max_cpu", "reported_max_cpu").alias("max_cpu_percent"),
+            F.coalesce("seen_mean_memory", "reported_mean_memory").alias("mean_memory_bytes"),
+            F.coalesce("seen_max_memory", "reported_max_memory").alias("max_memory_bytes"),
             "cpu_s",
             F.coalesce("seen_read", "read_bytes").alias("read_bytes"),
             F.coalesce("seen_written", "written_bytes").alias("written_bytes"),
@@ -88,7 +88,7 @@ def _ended(activities: DataFrame) -> DataFrame:
 
 
 def _watched(messages: DataFrame) -> DataFrame:
-    """What agents told, by host and hour. A disk's rate, times how long it held, is what moved."""
+    """Agents' reports by host and hour. A disk's rate, times how long it held, is what moved."""
     kind = F.col("type")
     memory = _number("Total") - _number("Available")
     taken = F.coalesce(memory, _number("Used"))

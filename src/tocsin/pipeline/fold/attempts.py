@@ -87,15 +87,15 @@ def _shared(name: str) -> str:
 
 
 def _inherited(cells: DataFrame) -> DataFrame:
-    """What is true of every attempt, as the latest of those up to this one that tells it says.
+    """What is true of every attempt, as the latest of those up to this one has it.
 
     Both windows go by the same order, so that Spark passes over the rows once.
     """
     in_order = Window.partitionBy("hash", "run", "activity").orderBy("attempt")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     whole = in_order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    told = [name for name in INHERITED if name not in ("type", "open")]
-    columns = {_shared(name): F.last(name, ignorenulls=True).over(so_far) for name in told}
+    inherited = [name for name in INHERITED if name not in ("type", "open")]
+    columns = {_shared(name): F.last(name, ignorenulls=True).over(so_far) for name in inherited}
     columns[_shared("type")] = F.max("type").over(whole)
     columns["last"] = F.lead("attempt").over(in_order).isNull()
     return cells.withColumns(columns)
@@ -103,15 +103,15 @@ def _inherited(cells: DataFrame) -> DataFrame:
 
 def _timed(cells: DataFrame) -> DataFrame:
     began = F.coalesce("started", "told_start.value")
-    told_end = F.when(F.col("started").isNull(), F.col("told_end.value"))
-    over_at = F.when(F.col("ended").isNotNull(), F.coalesce(told_end, "ended"))
+    reported_end = F.when(F.col("started").isNull(), F.col("told_end.value"))
+    over_at = F.when(F.col("ended").isNotNull(), F.coalesce(reported_end, "ended"))
     skewed = is_zone_apart(seconds_between(F.col("started"), F.col("started_last"))) | (
         is_zone_apart(seconds_between(F.col("ended_first"), F.col("ended")))
     )
     rows = cells.withColumns(
         {
             "settled": unpacked("state"),
-            "told_s": F.when(value("told_duration_s") >= 0, value("told_duration_s")),
+            "reported_s": F.when(value("told_duration_s") >= 0, value("told_duration_s")),
             "began": began,
             "over_at": over_at,
             "skewed": skewed,
@@ -135,14 +135,14 @@ def _timed(cells: DataFrame) -> DataFrame:
         F.col("over_at") >= F.col("began"), seconds_between(F.col("began"), F.col("over_at"))
     )
     rows = rows.withColumn("own_s", own)
-    is_told = F.col("told_s").isNotNull() & F.col("over_at").isNotNull()
+    is_reported = F.col("reported_s").isNotNull() & F.col("over_at").isNotNull()
     early_s = seconds_between(F.col("over_at"), F.col("began"))
     same_moment = F.when((early_s > 0) & (early_s <= SAME_MOMENT_S_MAX), F.lit(0.0))
-    is_off = is_told & is_zone_apart(F.col("own_s") - F.col("told_s"))
+    is_off = is_reported & is_zone_apart(F.col("own_s") - F.col("reported_s"))
     return rows.withColumns(
         {
             "duration_s": F.when(
-                is_off | (is_told & F.col("own_s").isNull()), F.col("told_s")
+                is_off | (is_reported & F.col("own_s").isNull()), F.col("reported_s")
             ).otherwise(F.coalesce("own_s", same_moment)),
             "skewed": F.col("skewed") | is_off,
             STANDS: _state(),
@@ -151,7 +151,7 @@ def _timed(cells: DataFrame) -> DataFrame:
 
 
 def _same_clock() -> Column:
-    """Of the starts and ends told, the two that are nearest to each other."""
+    """Of the reported starts and ends, the two that are nearest to each other."""
     starts = (F.col("began"), F.coalesce("started_last", "began"))
     ends = (F.coalesce("ended_first", "over_at"), F.col("over_at"))
     pairs = F.array(

@@ -39,7 +39,7 @@ def write_cells(cells: DataFrame, entity: Entity, out: Path) -> None:
 
 
 def read_attempts(spark: SparkSession, partials: Sequence[Partial]) -> DataFrame:
-    """As they were written, with those cells as well of which nothing was told then."""
+    """As they were written, with those cells as well of which there was nothing then."""
     nothing = spark.createDataFrame([], cell_schema(spark, "activity"))
     return read(spark, partials, "attempts", _attempts(nothing).schema)
 
@@ -52,14 +52,14 @@ def attempt_cells(frame: DataFrame) -> DataFrame:
 
 
 def _attempts(cells: DataFrame) -> DataFrame:
-    told = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
-    whole = with_all_cells(cells, "activity").withColumn(STAMP, _last_stamp(told))
-    kept = F.struct(STAMP, *(_short(name).alias(name) for name in told))
+    names = [name for name in cells.columns if name not in (HASH, *ATTEMPT_KEY)]
+    whole = with_all_cells(cells, "activity").withColumn(STAMP, _last_stamp(names))
+    kept = F.struct(STAMP, *(_short(name).alias(name) for name in names))
     return attempt_rows(whole, F.col(HASH), kept.alias(CELLS))
 
 
 def _last_stamp(names: Sequence[str]) -> Column:
-    """Where the last message stands that told any of these."""
+    """Where the last message stands that has any of these."""
     stamps = [
         F.when(F.col(name).isNotNull(), F.struct(*(f"{name}.{part}" for part in _STAMPED_WITH)))
         for name in names

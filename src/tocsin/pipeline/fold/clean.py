@@ -43,7 +43,7 @@ def reason() -> Column:
 
 
 def _at_a_glance() -> Column:
-    """The same, as far as that can be told without the data, which is most of what is read."""
+    """The same, as far as that can be known without the data, which is most of what is read."""
     found = F.when(F.coalesce(F.col("seq"), F.lit(0)) < 1, F.lit("it has no sequence number"))
     for name in ("id", "source", "type"):
         found = found.when(
@@ -65,7 +65,7 @@ def _is_shown(name: str) -> Column:
 
 
 def as_judged(records: DataFrame) -> DataFrame:
-    """With no more of what a message tells than is needed to judge it. Beyond a join, Spark would
+    """With no more of what a message has than is needed to judge it. Beyond a join, Spark would
     read all of it."""
     members = (F.col(f"facts.{name}").alias(name) for name in JUDGED_BY)
     return records.withColumn("facts", F.struct(*members))

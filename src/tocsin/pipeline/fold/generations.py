@@ -1,4 +1,4 @@
-"""Generations, in Spark: a run id that was used again is told apart by the monitor's own rules.
+"""Generations, in Spark: a run id that was used again is split by the monitor's own rules.
 
 Which messages say that a run was created, started or ended is kept with each part of the state.
 Those of the few ids that were used more than once are gone through in the order of the log; what

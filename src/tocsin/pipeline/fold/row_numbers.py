@@ -11,7 +11,7 @@ from tocsin.pipeline.fold.clean import reason
 from tocsin.pipeline.spark.broadcast import LISTED_MAX, Keep, listed
 
 ROW: Final = "row"
-"""What tells two records apart that have the same number."""
+"""What differs between two records with the same number."""
 OF_FILES: Final = "xxhash64(_metadata.file_path, _metadata.row_index)"
 """An expression for it, where the records are read from files."""
 REGION_BITS: Final = 15  # regions of 32,768 numbers, so that those which are named stay few

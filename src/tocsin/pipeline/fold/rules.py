@@ -125,14 +125,14 @@ def cell_is_stamped(column: str) -> bool:
 
 
 Members = frozenset[str]
-"""Those of `facts` that the messages have: what none of them tells is not even a column."""
+"""Those of `facts` that the messages have: what none of them has is not even a column."""
 
 
-def _told(concept: str, kind: str) -> Column:
+def _fact(concept: str, kind: str) -> Column:
     return F.col(f"facts.{_MEMBER[concept, kind]}")
 
 
-def _is_told(moved: Moved, members: Members) -> bool:
+def _has_fact(moved: Moved, members: Members) -> bool:
     """True if a message can come under the rule."""
     if moved.concept == ANY:
         return True
@@ -152,15 +152,15 @@ def _value(moved: Moved) -> Column:
     match rule.kind:
         case "received":
             value = F.col("received")
-            has = None if moved.concept == ANY else _told(moved.concept, "moment").isNotNull()
+            has = None if moved.concept == ANY else _fact(moved.concept, "moment").isNotNull()
             value = value if has is None else F.when(has, value)
         case "order":
-            micros = F.unix_micros("at" if moved.concept == ANY else _told(moved.concept, "moment"))
+            micros = F.unix_micros("at" if moved.concept == ANY else _fact(moved.concept, "moment"))
             value = F.col("at") if moved.concept == ANY else F.timestamp_micros(_believed(micros))
         case "time":
-            value = _told(moved.concept, "moment")
+            value = _fact(moved.concept, "moment")
         case kind:
-            value = _told(moved.concept, kind)
+            value = _fact(moved.concept, kind)
     return F.when(F.col("activity").isNull(), value) if rule.alone else value
 
 
@@ -172,14 +172,14 @@ def _first_of(values: Iterable[Column], choose: str) -> Column:
 
 
 def state_number(entity: Entity, members: Members) -> Column:
-    """Of the events that a message tells, the one that stands: phase, moment and state in one
+    """Of the events in a message, the one that counts: phase, moment and state in one
     number, in the order in which they decide."""
     numbers = [F.lit(None).cast("long")] * 2  # there may be no other
     for moved in _rules(entity)[0]:
-        if not _is_told(moved, members):
+        if not _has_fact(moved, members):
             continue
         assert isinstance(moved.rule, StateRule)
-        moment = _told(moved.concept, "moment")
+        moment = _fact(moved.concept, "moment")
         number = packed(moved.rule.phase, _believed(F.unix_micros(moment)), moved.rule.state)
         numbers.append(F.when(moment.isNotNull(), number))
     return F.greatest(*numbers)
@@ -218,7 +218,7 @@ def message_cells(entity: Entity, members: Members) -> dict[str, Column]:
     """What one message of the archive says of its run or activity, by field."""
     cells = {"state": _settled(F.col(NUMBER))}
     for field, rules in _rules(entity)[1].items():
-        values = [_value(each) for each in rules if _is_told(each, members)]
+        values = [_value(each) for each in rules if _has_fact(each, members)]
         if field not in NEEDED[entity] or not values:
             continue
         match MERGES[field]:
@@ -271,13 +271,13 @@ def planned_cells(messages: DataFrame) -> DataFrame:
 
 
 def is_run_message() -> Column:
-    """True of a message that tells of a run. What we said ourselves is no news. (`facts` is null
+    """True of a message about a run. What we said ourselves is no news. (`facts` is null
     then; but to ask for that, Spark would read all of its hundred members.)"""
     return F.col("run").isNotNull() & (F.col("source") != SOURCE)
 
 
 def cells_of(messages: DataFrame, entity: Entity, plans: DataFrame | None = None) -> DataFrame:
-    """The cells of each message of the archive that tells of a run, one row a message.
+    """The cells of each message of the archive about a run, one row a message.
 
     `plans` are those of the messages in which tasks are announced, where they are kept apart: to
     look for these few, Spark would read all messages once more.
@@ -285,8 +285,8 @@ def cells_of(messages: DataFrame, entity: Entity, plans: DataFrame | None = None
     keys = KEYS[entity]
     members = _members(messages)
     received_us = F.unix_micros("received")
-    telling = messages.where(is_run_message())
-    stamped = telling.withColumns({RECEIVED_US: received_us, LIMIT_US: received_us + AHEAD_US})
+    about_runs = messages.where(is_run_message())
+    stamped = about_runs.withColumns({RECEIVED_US: received_us, LIMIT_US: received_us + AHEAD_US})
     if entity == "activity":
         stamped = stamped.where("activity IS NOT NULL")
     rows = stamped.withColumn(NUMBER, state_number(entity, members)).select(
@@ -295,7 +295,7 @@ def cells_of(messages: DataFrame, entity: Entity, plans: DataFrame | None = None
     )
     if entity == "run":
         return rows
-    announced = telling if plans is None else plans.where(is_run_message())
+    announced = about_runs if plans is None else plans.where(is_run_message())
     return rows.unionByName(planned_cells(announced), allowMissingColumns=True)
 
 
@@ -306,7 +306,7 @@ def _members(messages: DataFrame) -> Members:
 
 
 def with_all_cells(folded: DataFrame, entity: Entity) -> DataFrame:
-    """With those that no message told as well."""
+    """With those that no message has as well."""
     there = set(folded.columns)
     none = [
         F.lit(None).cast(each.dataType).alias(each.name)

@@ -26,7 +26,7 @@ _TEXTS: Final = (
 def run_rows(cells: DataFrame, now: datetime, silence_s: float) -> DataFrame:
     """One row a run, but for what its activities add up to: see `with_activities`."""
     rows = cells.withColumn("state", unpacked("state"))
-    rows = rows.withColumns({"told_state": _told_state(), "began": _began()})
+    rows = rows.withColumns({"reported_state": _reported_state(), "began": _began()})
     rows = rows.withColumn("shown", _shown_state(F.lit(now), silence_s))
     over = F.col("shown").isin(*sorted(ENDED_RUN))
     until = (
@@ -45,7 +45,7 @@ def run_rows(cells: DataFrame, now: datetime, silence_s: float) -> DataFrame:
         "last_event",
         _planned_total().alias("announced"),
         F.col("plan").isNotNull().alias("has_plan"),
-        value("progress").alias("told_progress"),
+        value("progress").alias("reported_progress"),
         F.col("state.seq").alias("settled_seq"),
         *(value(name).alias(f"own_{name}") for name in USED),
     )
@@ -55,8 +55,8 @@ def _began() -> Column:
     return F.coalesce("started", "active_first")
 
 
-def _told_state() -> Column:
-    """The state that the messages tell, whatever the time is."""
+def _reported_state() -> Column:
+    """The state that the messages report, whatever the time is."""
     zones = is_zone_apart(seconds_between(F.col("started"), F.col("started_last")))
     restarted = (
         ~zones
@@ -79,7 +79,7 @@ def _shown_state(now: Column, silence_s: float) -> Column:
     beats = (beat_s > 0) & (beat_s <= HEARTBEAT_S_MAX)
     allowed_s = F.when(beats, beat_s * HEARTBEATS_MISSED_MAX).otherwise(F.lit(float(silence_s)))
     silent_s = seconds_between(F.col("last_received"), now)
-    state = F.col("told_state")
+    state = F.col("reported_state")
     may_be_silent = state.isin(*sorted(ENDED_RUN)) | (
         (state == "suspended") & F.col("heartbeat_s").isNull()
     )
@@ -170,9 +170,9 @@ def _progress() -> Column:
     is_hurt = state.isin("failed", "aborted") | (F.col("n_failed") + F.col("n_cancelled") > 0)
     done = F.when(is_hurt & (state != "completed"), good).otherwise(good + F.col("n_skipped"))
     whole = F.greatest(F.coalesce("planned", F.lit(0)), "known")
-    told = F.when(F.col("told_progress").between(0, 1), F.col("told_progress"))
+    reported = F.when(F.col("reported_progress").between(0, 1), F.col("reported_progress"))
     return (
         F.when((state == "completed") & (F.col("n_lost") == 0), F.lit(1.0))
-        .when(F.col("planned").isNull() & (state != "completed"), told)
+        .when(F.col("planned").isNull() & (state != "completed"), reported)
         .when(whole > 0, F.bround(done / whole, PROGRESS_DIGITS))
     )

@@ -36,7 +36,7 @@ def require_connector(spark: SparkSession) -> None:
 
 
 def client_settings(spark: SparkSession, place: KafkaLocation) -> dict[str, str]:
-    """What Kafka's clients are told: where it is, and what was set for them."""
+    """The options of Kafka's clients: where it is, and what was set for them."""
     given = {
         name.removeprefix(SETTINGS): value
         for name, value in spark.sparkContext.getConf().getAll()
@@ -49,7 +49,7 @@ def client_settings(spark: SparkSession, place: KafkaLocation) -> dict[str, str]
 def extent(spark: SparkSession, place: KafkaLocation) -> tuple[dict[int, int], dict[int, int]]:
     """By partition, the first offset there is and the one after the last. Raises NoArchive."""
     java: Any = spark._jvm
-    with _told(place), _consumer(spark, place) as consumer:
+    with _kafka_errors(place), _consumer(spark, place) as consumer:
         partitions = java.java.util.ArrayList()
         for each in consumer.partitionsFor(place.topic) or ():
             partitions.add(
@@ -86,7 +86,7 @@ def _by_partition(offsets: Any) -> dict[int, int]:
 
 
 @contextmanager
-def _told(place: KafkaLocation) -> Iterator[None]:
+def _kafka_errors(place: KafkaLocation) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:

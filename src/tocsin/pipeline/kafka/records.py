@@ -63,7 +63,7 @@ def new_messages(
         within(_records(spark, place, planned), window, 0),
         after + 1,
         after + planned.messages,
-        bad_files=tuple(_told_lost(place, each) for each in planned.lost),
+        bad_files=tuple(_lost_messages(place, each) for each in planned.lost),
         file=f"concat('{_address(place)}/', {PARTITION}, '/', {OFFSET})",
         positions=planned.positions,
         is_all=planned.is_all,
@@ -82,7 +82,7 @@ def _address(place: KafkaLocation) -> str:
     return f"{KAFKA}{place.servers}/{place.topic}"
 
 
-def _told_lost(place: KafkaLocation, lost: Lost) -> BadFile:
+def _lost_messages(place: KafkaLocation, lost: Lost) -> BadFile:
     return BadFile(
         f"{_address(place)}/{lost.partition}/{lost.start}",
         f"the messages at offsets {lost.start} to {lost.end - 1} were gone from Kafka before "

@@ -74,8 +74,8 @@ def among(wanted: Keys, files: Iterable[Path]) -> npt.NDArray[np.bool_]:
         is_same = held_checks[first[found]] == checks[found]
         met[found[is_same]] = True
         # Two events in 2^64 have a key in common; of these, any may be the one.
-        for place in found[~is_same]:
-            met[place] |= checks[place] in held_checks[first[place] : end[place]]
+        for index in found[~is_same]:
+            met[index] |= checks[index] in held_checks[first[index] : end[index]]
     as_given = np.empty_like(met)
     as_given[order] = met
     return as_given

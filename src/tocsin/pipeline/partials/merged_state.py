@@ -1,7 +1,7 @@
 """The state of all parts merged, and the compaction of parts.
 
 Nearly all that was folded before does not change later. So only those attempts and runs are
-folded again of which a later part tells, and the rest is taken as it stands.
+folded again that a later part has news of, and the rest is taken as it is.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def merged_runs(spark: SparkSession, parts: Sequence[Partial], sizes: Sizes) -> 
 
 
 def _touched_by(first: DataFrame, later: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What is to be folded again, because a later part tells of it; and the rest of the first."""
+    """What is to be folded again, as a later part has news of it; and the rest of the first."""
     hashes = later.select(HASH).distinct()
     again = first.join(hashes, HASH, "left_semi").unionByName(later)
     return again, first.join(hashes, HASH, "left_anti")
@@ -64,9 +64,9 @@ def due(parts: Sequence[Partial]) -> Sequence[Partial]:
     """
     events = [max(1, each.facts.counts.get("events", 0)) for each in parts]
     are_many = len(parts) > PARTS_MAX
-    for place in range(len(parts) - 1):
-        if sum(events[place + 1 :]) > events[place] and (place == 0 or are_many):
-            return parts[place:]
+    for index in range(len(parts) - 1):
+        if sum(events[index + 1 :]) > events[index] and (index == 0 or are_many):
+            return parts[index:]
     return parts[-2:] if are_many else ()
 
 

@@ -59,7 +59,7 @@ class Input:
     last: int
     now: datetime
     row: str
-    """An expression that tells apart records that have the same number."""
+    """An expression that differs between records with the same number."""
     bad_files: Sequence[BadFile] = ()
     file: str = "''"
     """One for the file that a record is from."""
@@ -105,7 +105,7 @@ def _made(
     # By their numbers: to judge them again, each step would read all that they are judged by.
     numbers = keep(aside.select("seq").where("seq > 0"))
     usable = without(numbered(records, wrong).where("seq > 0"), numbers)
-    usable = _told_apart(spark, state, input, usable, place)
+    usable = _by_generation(spark, state, input, usable, place)
     seen = Observation()
 
     def fold(name: str, entity: Entity, plans: DataFrame | None = None) -> dict[str, int]:
@@ -142,7 +142,7 @@ def _made(
     )
 
 
-def _told_apart(
+def _by_generation(
     spark: SparkSession, state: State, input: Input, usable: DataFrame, place: Path
 ) -> DataFrame:
     """What can be used, where a run id that was used again names each of its runs."""

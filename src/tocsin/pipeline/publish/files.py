@@ -39,10 +39,10 @@ def copy_files(found: Published, url: str) -> bool:
     """Copy an edition, then say that it stands. False if it stood there already. May OSError."""
     try:
         files, root = opened(url)
-        standing = _standing(files, root)
-        if standing is not None and _same(standing, found.manifest):
+        current = _published(files, root)
+        if current is not None and _same(current, found.manifest):
             return False
-        before = None if standing is None else standing.directory
+        before = None if current is None else current.directory
         name = f"{found.version:06d}-{found.made:%Y%m%dT%H%M%SZ}"
         try:
             _copy(found, files, f"{root}/{name}")
@@ -71,7 +71,7 @@ def _same(there: Manifest, here: Manifest) -> bool:
     return (there.version, there.made) == (here.version, here.made)
 
 
-def _standing(files: fs.FileSystem, root: str) -> _Sent | None:
+def _published(files: fs.FileSystem, root: str) -> _Sent | None:
     path = f"{root}/{MANIFEST}"
     if files.get_file_info(path).type == fs.FileType.NotFound:
         return None
@@ -79,7 +79,7 @@ def _standing(files: fs.FileSystem, root: str) -> _Sent | None:
         with files.open_input_stream(path) as stream:
             return _read_manifest(stream.read())
     except msgspec.DecodeError:
-        return None  # it is none of ours, or half: it is written anew
+        return None  # it is none of ours, or half: it is written again
 
 
 def _copy(found: Published, files: fs.FileSystem, target: str) -> None:

@@ -90,7 +90,7 @@ def new_records(
 
 
 def has_news(archive: str, after: int, window: Window, last_event: LastEvent | None) -> bool | None:
-    """Whether anything came after that event; None if it takes Spark to tell.
+    """Whether anything came after that event; None if only Spark can know.
 
     Raises BadPipelineOption as `new_records` does.
     """
@@ -104,7 +104,7 @@ def has_news(archive: str, after: int, window: Window, last_event: LastEvent | N
 
 
 def land(spark: SparkSession, archive: str, found: NewRecords, place: Path) -> NewRecords:
-    """What something that runs has told, written down: each step would ask for it again."""
+    """What a running broker or Kafka gave, written down: each step would ask for it again."""
     out = place / "landed"
     found.records.write.mode("overwrite").parquet(on_this_disk(out))
     files = list(out.glob("*.parquet"))

@@ -1,6 +1,6 @@
 """Whether an archive is still the one that the tables were made of.
 
-A log that was begun anew numbers its events from one again. That it has fewer than before shows
+A log that was started over numbers its events from one again. That it has fewer than before shows
 it at once; when it has caught up, only the events themselves do.
 """
 

@@ -28,21 +28,21 @@ class Samples:
     """Those of one archive, in one window; of a broker or a topic there are none."""
 
     def __init__(self, spark: SparkSession | None, archive: str, window: Window) -> None:
-        """Without Spark, those of a directory can be told of, and none read."""
+        """Without Spark, those of a directory can be listed, and none read."""
         self._spark = spark
         self._archive = archive
         self.window = window
         self._files: dict[str, list[str]] = {}
-        """As they were listed last: what is told of is what was read."""
+        """As they were listed last: the fingerprint is of what was read."""
         self._bad: dict[str, list[BadFile]] = {}
 
-    def told(self) -> str:
+    def fingerprint(self) -> str:
         """How many files were written of each kind, and the last. They never change, and those that
         were merged count as before."""
         for name in SCHEMAS:
             if name not in self._files:
                 self._files[name] = self._listed(name)
-        return " ".join(_told(self._files[name]) for name in SCHEMAS)
+        return " ".join(_fingerprint(self._files[name]) for name in SCHEMAS)
 
     def of(self, name: str) -> DataFrame:
         """The samples of one kind."""
@@ -51,7 +51,7 @@ class Samples:
         files = self._readable(name)
         if not files:
             return self._spark.createDataFrame([], schema)
-        # They tell how things went, and stop nothing: what is broken inside is passed over, and so
+        # They stop nothing: what is broken inside is passed over, and so
         # is what was let go since it was listed.
         reader = self._spark.read.schema(schema).option("ignoreCorruptFiles", "true")
         reader = reader.option("ignoreMissingFiles", "true")
@@ -92,14 +92,14 @@ class Samples:
         else:
             assert self._spark is not None
             found = kept_beside(self._spark, self._archive, name)
-        return standing(filter(self._may_be_in, found))
+        return current_files(filter(self._may_be_in, found))
 
     def _may_be_in(self, path: str) -> bool:
         date = parse_date(path.split("/")[-2])
         return date is None or self.window.has_date(date)
 
 
-def standing(paths: Iterable[str]) -> list[str]:
+def current_files(paths: Iterable[str]) -> list[str]:
     """The files that hold samples, each sample in one: without those that were merged and are still
     there, and without what is being written."""
     found: list[str] = []
@@ -115,7 +115,7 @@ def standing(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def _told(paths: list[str]) -> str:
+def _fingerprint(paths: list[str]) -> str:
     count, last = 0, ("", "")
     for path in paths:
         folder, _, name = path.rpartition("/")

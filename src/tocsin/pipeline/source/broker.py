@@ -25,7 +25,7 @@ from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.plan import Extent, Share, cut_evenly, gone
 from tocsin.wire.api.arrow import CHECKED, FIRST, HEAD, MEDIA_TYPE, NEXT
 
-# What a broker gives in one answer. A lost connection costs at most that; the rest is asked anew.
+# What a broker gives in one answer: a lost connection costs at most that.
 EVENTS_PER_CALL: Final = 100_000
 WAIT_S_MAX: Final = 20.0
 PROBLEM_BYTES_MAX: Final = 65_536
@@ -57,7 +57,7 @@ class Broker:
             raise BadSourceOption(
                 f"{options.path} names no host", remedy="Write it as http://127.0.0.1:8400."
             )
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def extent(self) -> Extent:
         def ask() -> Extent:
@@ -94,7 +94,7 @@ class Broker:
                 tries += 1
                 if tries > self._options.retries:
                     raise self._unreachable(lost) from lost
-                # It may have been for a damaged file: one that is checked is told of.
+                # It may have been for a damaged file: one that is checked is named.
                 is_checked = True
                 _wait(tries)
             except _Damaged as damaged:
@@ -106,9 +106,9 @@ class Broker:
         """The batches of one answer, each with the event through which it goes.
 
         An answer that begins behind a hole is not read: the limit counts from where it begins, so
-        the rest is asked for anew.
+        the rest is requested again.
         """
-        # The numbers tell how far a broken answer came, so they are asked for in any case.
+        # The numbers show how far a broken answer came, so they are always requested.
         asked = wanted if "seq" in wanted.names else wanted.append(_SEQ)
         limit = min(through - after, EVENTS_PER_CALL)
         target = f"/events?after={after}&limit={limit}&columns={quote(','.join(paths(asked)))}"
@@ -143,17 +143,17 @@ class Broker:
             raise self._not_arrow(f"its columns are not those asked for ({error})") from error
 
     def _passed_over(self, after: int, last: int) -> int:
-        """The end of a hole, which is told: in the log, or as an error."""
+        """The end of a hole, which is logged, or raised as an error."""
         if not self._options.skips_holes:
             raise gone(self._options.path, [(after + 1, last)])
-        self._tell(f"events {after + 1} to {last} are gone from the broker: passed over")
+        self._warn_once(f"events {after + 1} to {last} are gone from the broker: passed over")
         return last
 
     def _after_damage(self, damaged: _Damaged, reached: int) -> int:
-        """Where to go on without a file, which is told: in the log, or as an error."""
+        """Where to go on without a file, which is logged, or raised as an error."""
         last = damaged.through
         if self._options.skips_bad_files and last > reached:
-            self._tell(f"a file was passed over, events {reached + 1} to {last}: {damaged}")
+            self._warn_once(f"a file was passed over, events {reached + 1} to {last}: {damaged}")
             return last
         error = BadArchiveFile(self._options.path, str(damaged))
         error.add_note("Or read what is left without it: option bad_files=skip.")
@@ -204,8 +204,8 @@ class Broker:
         if answer.status in BUSY:
             raise _Lost(f"it answered {answer.status} {answer.reason}")
         try:
-            told = json.loads(body)
-            problem, remedy, code = told["detail"], told["remedy"], told["code"]
+            content = json.loads(body)
+            problem, remedy, code = content["detail"], content["remedy"], content["code"]
         except (ValueError, TypeError, KeyError):
             raise self._not_arrow(f"it answers {answer.status} {answer.reason}") from None
         if code == BadArchiveFile.code and NEXT in answer.headers:
@@ -237,10 +237,10 @@ class Broker:
                     raise self._unreachable(lost) from lost
                 _wait(tries)
 
-    def _tell(self, words: str) -> None:
+    def _warn_once(self, words: str) -> None:
         """To the log, once."""
-        if words not in self._told:
-            self._told.add(words)
+        if words not in self._warned:
+            self._warned.add(words)
             _log.warning(words)
 
 

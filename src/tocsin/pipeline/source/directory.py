@@ -32,7 +32,7 @@ class Known:
     """What is remembered of an archive from one question to the next."""
 
     catalog: Catalog
-    told: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
 
 
 def directory_of(options: Options) -> str:
@@ -68,7 +68,7 @@ class Directory:
         return pieces[last].last if last >= 0 and pieces[last].last > after else through
 
     def pieces_within(self, after: int, through: int) -> list[Piece]:
-        """The files that hold any of (after, through]; a hole in it is told or logged."""
+        """The files that hold any of (after, through]; a hole in it is raised or logged."""
         pieces = self.pieces()
         start = bisect_right(pieces, after, key=lambda piece: piece.last)
         end = bisect_right(pieces, through, key=lambda piece: piece.first)
@@ -77,7 +77,7 @@ class Directory:
         if missing and not self._options.skips_holes:
             raise gone(self._where, missing)
         for first, last in missing:
-            self._tell(f"events {first} to {last} are not in {self._where}: passed over")
+            self._warn_once(f"events {first} to {last} are not in {self._where}: passed over")
         return within
 
     def batches(self, share: Share, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -101,7 +101,7 @@ class Directory:
             if not self._options.skips_bad_files:
                 error.add_note(PASSED_OVER)
                 raise
-            self._tell(f"a file was passed over: {error.path}: {error.reason}")
+            self._warn_once(f"a file was passed over: {error.path}: {error.reason}")
 
     def _whole(
         self, piece: Piece, wanted: pa.Schema, after: int, through: int
@@ -142,7 +142,7 @@ class Directory:
         if not pieces:
             self._must_be_an_archive()
         for foreign in self._known.catalog.foreign():
-            self._tell(f"a file was left out: {foreign.path}: {foreign.reason}")
+            self._warn_once(f"a file was left out: {foreign.path}: {foreign.reason}")
         return pieces
 
     def _must_be_an_archive(self) -> None:
@@ -154,8 +154,8 @@ class Directory:
         if parse_date(name) is not None:
             raise NoArchive(f"{self._where} is a part of an archive", remedy=f"Name {above}.")
 
-    def _tell(self, words: str) -> None:
+    def _warn_once(self, words: str) -> None:
         """To the log, once."""
-        if words not in self._known.told:
-            self._known.told.add(words)
+        if words not in self._known.warned:
+            self._known.warned.add(words)
             _log.warning(words)

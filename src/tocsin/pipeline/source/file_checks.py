@@ -34,7 +34,7 @@ class File:
 
 
 class FileChecks:
-    """What was found to be sound is not looked at again, unless it was written anew."""
+    """What was found to be sound is not looked at again, unless it was written again."""
 
     def __init__(self) -> None:
         self._seen: dict[str, File] = {}
@@ -48,7 +48,7 @@ class FileChecks:
         merges = 0
         while True:
             # As they are, and not as they were when they were first listed: Spark reads no more of
-            # a file than it is told that there is.
+            # a file than it was given as its length.
             try:
                 return self._looked_at([_as_it_is(piece) for piece in listed()])
             except ArchiveFileGone:

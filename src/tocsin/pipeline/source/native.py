@@ -2,7 +2,7 @@
 
 Spark carries a compiler, for the code that it generates, and so do these: there is no jar that has
 to fit a version of Spark, and none to put on a class path. Tasks see nothing of them: what workers
-are told is to read files of Parquet.
+are asked is to read files of Parquet.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Place(Protocol):
     def extent(self) -> Extent: ...
 
     def shares(self, after: int, through: int) -> list[Share]:
-        """Shares that cover (after, through]; a hole in it is told or logged."""
+        """Shares that cover (after, through]; a hole in it is raised or logged."""
         ...
 
     def whole_until(self, after: int, through: int) -> int:
@@ -92,7 +92,7 @@ def holes(pieces: Sequence[Piece], after: int, through: int) -> list[tuple[int, 
 
 
 def gone(where: str, missing: Sequence[tuple[int, int]]) -> EventsGone:
-    """The error that tells of a hole."""
+    """The error for a hole."""
     (first, last), more = missing[0], len(missing) - 1
     beside = f", and {more} more such {'range' if more == 1 else 'ranges'}" if more else ""
     return EventsGone(

@@ -1,4 +1,4 @@
-"""Planner: what Java is told when Spark reads an archive itself.
+"""Planner: what Java gets when Spark reads an archive itself.
 
 The classes in `java/` ask which files hold which events, how far a stream may go, and which columns
 there are; they decide nothing. Questions and answers are JSON, so that an error comes through as
@@ -30,7 +30,7 @@ from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.stream_range import begin, must_be_those_read_before, next_end, reach
 from tocsin.pipeline.source.user_schema import asked_for
 
-ARCHIVES_MAX: Final = 32  # whose files are remembered; of any other they are listed anew
+ARCHIVES_MAX: Final = 32  # whose files are remembered; of any other they are listed again
 
 Answer = dict[str, Any]
 _log: Final = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Planner:
             words = "\n".join([str(error), *getattr(error, "__notes__", ())])
         except OSError as error:
             words = str(ArchiveFileNotRead(str(error.filename or "the archive"), _why(error)))
-        except Exception as error:  # Java would be told a trace of Python's, and no words
+        except Exception as error:  # Java would get a trace of Python's, and no message
             _log.exception("a question of Spark's could not be answered: %s", question)
             words = f"{type(error).__name__}: {error}"
         return json.dumps({"error": words})
@@ -116,7 +116,7 @@ def _open(asked: _Asked) -> Answer:
 
 def _files(asked: _Asked) -> Answer:
     after, through = _bounds(asked)
-    return {"files": _told(_sound(asked, after, through))}
+    return {"files": _as_lists(_sound(asked, after, through))}
 
 
 def _size(asked: _Asked) -> Answer:
@@ -142,7 +142,7 @@ def _latest(asked: _Asked) -> Answer:
 def _range(asked: _Asked) -> Answer:
     after, through = _begin(asked), _number(asked.more["end"])
     files = _just(asked, after, through)
-    # Spark compiles a condition for its numbers, so with each batch anew: without need, none.
+    # Spark compiles a condition for its numbers, so once more with each batch: without need, none.
     condition = None if files is not None else _condition(after, through)
     return {"after": after, "through": through, "files": files, "condition": condition}
 
@@ -151,14 +151,14 @@ def _just(asked: _Asked, after: int, through: int) -> list[list[Any]] | None:
     """The files that hold these events and no others, if it can be said now.
 
     Spark asks for a batch also when it starts again and does not mean to read it: what is wrong
-    with its files is told when they are read.
+    with its files is reported when they are read.
     """
     try:
         found = _sound(asked, after, through)
     except TocsinError:
         return None
     is_cut = found and (found[0].first <= after or found[-1].last > through)
-    return None if is_cut else _told(found)
+    return None if is_cut else _as_lists(found)
 
 
 def _sound(asked: _Asked, after: int, through: int) -> list[File]:
@@ -166,12 +166,12 @@ def _sound(asked: _Asked, after: int, through: int) -> list[File]:
     return asked.sound.files(partial(asked.place.pieces_within, after, through))
 
 
-def _told(found: Sequence[File]) -> list[list[Any]]:
+def _as_lists(found: Sequence[File]) -> list[list[Any]]:
     return [[each.uri, each.bytes, each.changed_ns // NS_PER_MS] for each in found]
 
 
 def _bounds(asked: _Asked) -> tuple[int, int]:
-    """Of a batch of a stream just what was planned: what is no longer there is a hole, and told."""
+    """Of a batch of a stream just what was planned: what is gone since is reported as a hole."""
     if "after" in asked.more:
         return asked.more["after"], asked.more["through"]
     return begin(asked.place, asked.options), reach(asked.place, asked.options).through

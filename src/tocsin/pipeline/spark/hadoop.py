@@ -53,13 +53,13 @@ class _Entry:
 def listed(spark: SparkSession, archive: str, window: Window) -> Listing:
     """The archive at this address, but for dates outside of the window. Raises NoArchive."""
     root = _addressed(archive)
-    with _told(spark, archive):
+    with _hadoop_errors(spark, archive):
         # Fresh ones first: a file is sealed before the fresh ones it is made of are removed.
         fresh = _entries(spark, f"{root}/{FRESH}")
         top = _entries(spark, root, must_be=True)
     dates = [each.name for each in top if not each.is_file and _is_within(each.name, window)]
     found = [_named(each, is_fresh=True) for each in fresh]
-    with _told(spark, archive), ThreadPoolExecutor(FOLDERS_AT_ONCE) as pool:
+    with _hadoop_errors(spark, archive), ThreadPoolExecutor(FOLDERS_AT_ONCE) as pool:
         for entries in pool.map(lambda name: _entries(spark, f"{root}/{name}"), dates):
             found += [_named(each, is_fresh=False) for each in entries]
     order = arranged([each for each in found if isinstance(each, Piece)])
@@ -71,7 +71,7 @@ def listed(spark: SparkSession, archive: str, window: Window) -> Listing:
 def kept_beside(spark: SparkSession, archive: str, name: str) -> list[str]:
     """The files of what an archive keeps beside events."""
     root = f"{_addressed(archive)}/{name}"
-    with _told(spark, archive):
+    with _hadoop_errors(spark, archive):
         folders = [each for each in _entries(spark, root) if not each.is_file]
         entries = [file for each in folders for file in _entries(spark, each.path)]
     return sorted(each.path for each in entries if each.name.endswith(SUFFIX))
@@ -81,7 +81,7 @@ def kept_beside(spark: SparkSession, archive: str, name: str) -> list[str]:
 def opened(spark: SparkSession, piece: Piece) -> Iterator[BinaryIO]:
     """A file, to be read anywhere in it. FileNotFoundError if it is gone."""
     path = _java(spark).org.apache.hadoop.fs.Path(piece.path)
-    with _told(spark, piece.path):
+    with _hadoop_errors(spark, piece.path):
         try:
             stream = _file_system(spark, path).open(path)
         except Py4JJavaError as error:
@@ -170,7 +170,7 @@ def _file_system(spark: SparkSession, path: Any) -> Any:
 
 
 @contextmanager
-def _told(spark: SparkSession, archive: str) -> Iterator[None]:
+def _hadoop_errors(spark: SparkSession, archive: str) -> Iterator[None]:
     """What Java could not do, as an error that says what to do."""
     try:
         yield

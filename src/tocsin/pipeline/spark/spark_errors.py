@@ -40,8 +40,8 @@ def _raised(trace: str) -> str:
 def cause_of(error: Exception) -> str | None:
     """What was at the bottom of it, if the trace that came with it says so."""
     trace = getattr(error, "_stackTrace", None) or str(error)
-    told = [words.strip() for words in _CAUSE.findall(trace) if words.strip()]
-    return told[-1] if told else None
+    causes = [words.strip() for words in _CAUSE.findall(trace) if words.strip()]
+    return causes[-1] if causes else None
 
 
 def thrown(error: Exception) -> list[str]:

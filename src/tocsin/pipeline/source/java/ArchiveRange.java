@@ -63,7 +63,7 @@ public class ArchiveRange extends BaseRelation implements CatalystScan {
         return Dataset.ofRows(spark(), new Project(columns, plan)).queryExecution().toRdd();
     }
 
-    /** Rows come as Spark has them within: none is made anew. */
+    /** Rows come as Spark has them within: none is copied. */
     public boolean needConversion() {
         return false;
     }

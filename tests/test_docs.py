@@ -238,6 +238,6 @@ def test_every_link_in_the_documents_leads_somewhere() -> None:
 def test_every_decision_has_a_number_of_its_own_and_says_it() -> None:
     decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
     numbers = [int(path.name[:4]) for path in decisions]
-    assert len(set(numbers)) == len(numbers)
+    assert numbers == list(range(1, len(numbers) + 1))
     for number, path in zip(numbers, decisions, strict=True):
         assert re.match(rf"# 0*{number}\b", path.read_text()), path.name

@@ -27,7 +27,7 @@ from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.operations import REQUESTS
 from tocsin.wire.wsn.read import read
-from tocsin.wire.wsn.write import wording_of, write
+from tocsin.wire.wsn.write import operation_names, write
 from tocsin.wire.wsn_brokered import messages as brokered
 from tocsin.wire.wsn_brokered.read import read as read_brokered
 from tocsin.wire.wsn_brokered.write import write as write_brokered
@@ -203,6 +203,6 @@ def tell(peer: Peer, message: brokered.Message, to: EndpointReference) -> broker
 def asks(peer: Peer, message: say.Request, to: EndpointReference) -> say.Message:
     """What the broker answers to a message of WS-BaseNotification."""
     body = write(message, peer.spec, peer.wsa)
-    envelope = exchange(peer, wording_of(message, peer.spec).request_action, body, to)
+    envelope = exchange(peer, operation_names(message, peer.spec).request_action, body, to)
     assert envelope.content is not None
     return read(envelope, envelope.content)

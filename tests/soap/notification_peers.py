@@ -26,7 +26,7 @@ from tocsin.wire.soap.names import WSA2005, WSA200403, WSA200408
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.operations import NOTIFY_ACTIONS
 from tocsin.wire.wsn.read import read
-from tocsin.wire.wsn.write import wording_of, write
+from tocsin.wire.wsn.write import operation_names, write
 
 ARRIVES_S = 10.0
 SILENCE_S = 0.4
@@ -78,7 +78,7 @@ def post(url: str, body: bytes, headers: list[tuple[str, str]]) -> tuple[int, by
 
 def ask(peer: Peer, message: say.Request, to: EndpointReference) -> say.Message:
     """What the broker answers; held against the specification's schema."""
-    action = wording_of(message, peer.spec).request_action
+    action = operation_names(message, peer.spec).request_action
     header = write_headers(peer.wsa, action=action, message_id="urn:uuid:ask", to=to.address)
     header += reference_headers(to, peer.wsa)
     body = write_envelope(peer.soap, header=header, body=write(message, peer.spec, peer.wsa))
@@ -100,7 +100,7 @@ def ask(peer: Peer, message: say.Request, to: EndpointReference) -> say.Message:
 
 
 def _answer_action(message: say.Request, spec: str) -> str:
-    return wording_of(message, spec).response_action
+    return operation_names(message, spec).response_action
 
 
 def notify(peer: Peer, url: str, *found: say.NotificationMessage, message_id: str) -> int:

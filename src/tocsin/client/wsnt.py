@@ -40,7 +40,7 @@ from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.deliver import pieces
 from tocsin.wire.wsn.read import read
 from tocsin.wire.wsn.read_subscribe import is_nil
-from tocsin.wire.wsn.write import wording_of, write
+from tocsin.wire.wsn.write import operation_names, write
 
 VERSIONS: Final = {
     "1.3": "wsn13",
@@ -134,7 +134,7 @@ class WsntClient(SoapClient):
     def _ask_of(self, message: say.Request, *, repeatable: bool = False) -> Ask:
         wsa = self._caller.versions.wsa or USUAL_WSA[self.spec]
         body = write(message, self.spec, wsa)  # first: it says which words a version has not
-        return Ask(wording_of(message, self.spec).request_action, body, repeatable)
+        return Ask(operation_names(message, self.spec).request_action, body, repeatable)
 
     def _subscribe_ask(self, wish: Wish) -> Ask:
         assert wish.consumer is not None, "only WS-Eventing keeps notifications at the source"

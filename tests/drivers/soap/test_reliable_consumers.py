@@ -109,7 +109,7 @@ class Consumer:
             self.sequences.clear()
         known = self.sequences.get(place.identifier)
         if known is None:
-            fault = faults.unknown(faults.Speaker(self.rm, envelope.soap), place.identifier)
+            fault = faults.unknown(faults.PeerVersions(self.rm, envelope.soap), place.identifier)
             return _refusal(fault, envelope.soap)
         if destination.arrive(known, place, envelope.soap) is Decision.PROCESS:
             known = destination.received(known, place, 0)

@@ -29,7 +29,7 @@ from tocsin.wire.wsn_brokered.registration import Registration
 from tocsin.wire.wsrp import resources
 from tocsin.wire.wsrp.document import query
 from tocsin.wire.wsrp.faults import PropertyFaults
-from tocsin.wire.wsrp.operations import Asked, read_names, read_query, response
+from tocsin.wire.wsrp.operations import RequestedProperty, read_names, read_query, response
 from tocsin.wire.wstopics.tree import TopicTree
 
 NOW_NS = 1_800_000_000 * 10**9
@@ -146,9 +146,9 @@ def test_a_registration_shows_what_was_registered(publisher: EndpointReference |
 
 def test_a_name_is_read_in_its_own_scope() -> None:
     assert read_names(asked("n:FixedTopicSet")) == [
-        Asked("n:FixedTopicSet", (WSN13, "FixedTopicSet"))
+        RequestedProperty("n:FixedTopicSet", (WSN13, "FixedTopicSet"))
     ]
-    assert read_names(asked("x:FixedTopicSet")) == [Asked("x:FixedTopicSet", None)]
+    assert read_names(asked("x:FixedTopicSet")) == [RequestedProperty("x:FixedTopicSet", None)]
     several = asked(
         '<r:ResourceProperty>n:A</r:ResourceProperty><r:ResourceProperty xmlns="urn:d"> B '
         "</r:ResourceProperty>",
@@ -218,7 +218,7 @@ def test_a_query_that_cannot_be_answered_is_a_fault_at_once(
 
 @pytest.mark.parametrize(("spec", "namespace"), [("wsn13", PROPERTIES13), ("wsn12", PROPERTIES12)])
 def test_an_unknown_property_is_a_fault_of_the_version(spec: str, namespace: str) -> None:
-    fault = PropertyFaults(spec, NOW_NS).no_property(Asked("n:Nonsense", None))
+    fault = PropertyFaults(spec, NOW_NS).no_property(RequestedProperty("n:Nonsense", None))
 
     message = write_envelope("1.1", body=write_fault(fault, "1.1"))
 

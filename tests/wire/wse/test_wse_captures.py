@@ -10,7 +10,7 @@ from schemas import capture_body
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import read_addressing
-from tocsin.wire.soap.delivery import face, message
+from tocsin.wire.soap.delivery import consumer_parts, message
 from tocsin.wire.soap.envelope import read_envelope
 from tocsin.wire.soap.names import WSA2005, WSA200408, WSN10, XPATH10
 from tocsin.wire.soap.versions import Versions
@@ -143,7 +143,7 @@ def test_we_deliver_element_by_element_what_the_original_delivers() -> None:
     terms = SoapTerms(spec="wse04", soap="1.1", wsa=WSA2005, form="raw")
     address = "http://127.0.0.1:18090/wseconsumer"
 
-    ours = read_envelope(message(face(terms, address), pieces([event], terms)))
+    ours = read_envelope(message(consumer_parts(terms, address), pieces([event], terms)))
 
     assert read_addressing(ours) == read_addressing(theirs)
     assert said(ours.content) == said(theirs.content)

@@ -10,7 +10,7 @@ from schemas import validator
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import anonymous, header_text, read_addressing
-from tocsin.wire.soap.delivery import face, message
+from tocsin.wire.soap.delivery import consumer_parts, message
 from tocsin.wire.soap.envelope import Envelope, blocks, read_envelope
 from tocsin.wire.soap.names import (
     WSA2005,
@@ -41,11 +41,11 @@ CONSUMERS = list(itertools.product(("wse04", "wse11"), ("1.1", "1.2"), ("", *WSA
 
 
 def sent(terms: SoapTerms, *events: Event) -> Envelope:
-    return read_envelope(message(face(terms, SINK), pieces(events, terms)))
+    return read_envelope(message(consumer_parts(terms, SINK), pieces(events, terms)))
 
 
 def judge(terms: SoapTerms, *events: Event) -> None:
-    whole = message(face(terms, SINK), pieces(events, terms))
+    whole = message(consumer_parts(terms, SINK), pieces(events, terms))
     validator(terms.spec, foreign=True)(whole)
 
 
@@ -110,7 +110,7 @@ def test_a_batch_holds_each_event_with_its_action() -> None:
     assert found.events[0] == Notify(PAYLOAD, STORM.type)
     assert found.events[1].action == "rain"
     assert b"cloudevents" in found.events[1].payload
-    validator("wsman")(message(face(terms, SINK), pieces([STORM, RAIN], terms)))
+    validator("wsman")(message(consumer_parts(terms, SINK), pieces([STORM, RAIN], terms)))
 
 
 def test_the_same_batch_has_the_same_id_and_another_has_another() -> None:
@@ -127,7 +127,7 @@ def test_the_same_batch_has_the_same_id_and_another_has_another() -> None:
 def test_a_heartbeat_has_an_action_and_no_event(form: str) -> None:
     terms = SoapTerms(spec="wse04", soap="1.2", wsa=WSA200408, form=form)
 
-    whole = message(face(terms, SINK), heartbeat(terms, "urn:uuid:9"))
+    whole = message(consumer_parts(terms, SINK), heartbeat(terms, "urn:uuid:9"))
 
     envelope = read_envelope(whole)
     assert read_addressing(envelope).action == f"{WSMAN_URI}/Heartbeat"

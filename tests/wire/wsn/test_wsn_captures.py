@@ -14,7 +14,7 @@ from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.operations import REQUESTS, WORDINGS
 from tocsin.wire.wsn.read import read, read_notifications
 from tocsin.wire.wsn.read_subscribe import FILTER_BYTES_MAX, FILTERS_MAX
-from tocsin.wire.wsn.write import wording_of
+from tocsin.wire.wsn.write import operation_names
 
 CAPTURES = ROOT / "tests" / "captures" / "ws"
 CONCRETE = "http://docs.oasis-open.org/wsn/t-1/TopicExpression/Concrete"
@@ -85,7 +85,7 @@ def test_real_clients_use_the_actions_that_we_know(name: str) -> None:
     namespace, local = envelope.content.tag[1:].split("}")
     spec, _ = REQUESTS[namespace, local]
 
-    wording = wording_of(REQUESTED[name], spec)
+    wording = operation_names(REQUESTED[name], spec)
 
     assert read_addressing(envelope).action == wording.request_action
 

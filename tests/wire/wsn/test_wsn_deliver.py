@@ -11,7 +11,7 @@ from schemas import ROOT, capture_body, validator
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import read_addressing
-from tocsin.wire.soap.delivery import face, message
+from tocsin.wire.soap.delivery import consumer_parts, message
 from tocsin.wire.soap.envelope import Envelope, read_envelope
 from tocsin.wire.soap.mediation import Notification, to_event
 from tocsin.wire.soap.names import SOAP11, TOCSIN, WSA2005, WSA200403, WSN10, WSN12
@@ -35,7 +35,7 @@ def terms(spec: str, *, form: str = "wrapped", soap: str = "1.1") -> SoapTerms:
 
 
 def delivered(*events: Event, to: SoapTerms, address: str = "http://c/") -> bytes:
-    own = face(to, address, own_reference(to, "id-1"))
+    own = consumer_parts(to, address, own_reference(to, "id-1"))
     return message(own, pieces(events, to))
 
 

@@ -37,7 +37,8 @@ KIND = {WSRM10: "wsrm10", WSRM11: "wsrm11"}
 WSA = {WSRM10: WSA200408, WSRM11: WSA2005}
 MINUTE_NS = 60_000_000_000
 SPEAKERS = [
-    faults.Speaker(rm, soap) for rm, soap in itertools.product((WSRM10, WSRM11), ("1.1", "1.2"))
+    faults.PeerVersions(rm, soap)
+    for rm, soap in itertools.product((WSRM10, WSRM11), ("1.1", "1.2"))
 ]
 
 
@@ -118,7 +119,7 @@ def test_that_nothing_arrived_is_said_as_each_version_can() -> None:
     assert read == Acknowledgement(WSRM11, "urn:s", final=True)
 
 
-def every_fault(to: faults.Speaker) -> dict[str, SoapFault]:
+def every_fault(to: faults.PeerVersions) -> dict[str, SoapFault]:
     block = write_acknowledgement(Acknowledgement(to.rm, "urn:s", ((1, 2),)))
     found = {
         "UnknownSequence": faults.unknown(to, "urn:s"),
@@ -136,7 +137,7 @@ def every_fault(to: faults.Speaker) -> dict[str, SoapFault]:
 
 
 @pytest.mark.parametrize("to", SPEAKERS)
-def test_every_fault_is_valid_and_known_by_its_name(to: faults.Speaker) -> None:
+def test_every_fault_is_valid_and_known_by_its_name(to: faults.PeerVersions) -> None:
     for name, fault in every_fault(to).items():
         message = write_envelope(to.soap, header=fault.headers, body=write_fault(fault, to.soap))
 
@@ -146,7 +147,7 @@ def test_every_fault_is_valid_and_known_by_its_name(to: faults.Speaker) -> None:
 
 
 def test_soap_11_tells_of_a_sequence_in_the_header_and_of_a_refusal_in_the_body() -> None:
-    to = faults.Speaker(WSRM11, "1.1")
+    to = faults.PeerVersions(WSRM11, "1.1")
 
     unknown, refused = faults.unknown(to, "urn:s"), faults.refused(to, "no room")
 

@@ -14,7 +14,7 @@ from typing import Final
 from tocsin.broker.delivery.address import SOAP_TCP
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import SoapTerms, Subscription
-from tocsin.wire.soap.delivery import Face, Form, Pieces, face, form_of
+from tocsin.wire.soap.delivery import ConsumerParts, EventParts, Form, consumer_parts, form_of
 from tocsin.wire.soap.envelope import BODY_START, ENVELOPE_END, http_headers
 from tocsin.wire.wse import deliver as wse
 from tocsin.wire.wse.write import bookmark
@@ -30,7 +30,7 @@ class SoapTemplate:
     """What all messages of one subscription have in common."""
 
     terms: SoapTerms
-    face: Face
+    consumer_parts: ConsumerParts
     form: Form
     size: int  # of what the consumer adds to a message
     is_plain: bool  # a POST is all it wants, and its status the answer
@@ -40,7 +40,7 @@ class SoapTemplate:
 class Rendered:
     """An event in one format, with the HTTP header lines that belong to it."""
 
-    pieces: Pieces
+    pieces: EventParts
     lines: bytes
     before: bytes  # the message between what the consumer adds
     after: bytes
@@ -60,7 +60,7 @@ def soap_template(subscription: Subscription) -> SoapTemplate:
     reference = b""
     if terms.spec.startswith("wsn"):
         reference = wsn.own_reference(terms, subscription.id)
-    own = face(terms, sink or "", reference)
+    own = consumer_parts(terms, sink or "", reference)
     by_dime = (sink or "").lower().startswith(f"{SOAP_TCP}:")
     return SoapTemplate(
         terms,
@@ -126,7 +126,7 @@ def envelope(
         made = cache.of(head, events[0])
     else:
         made = render(events, head.terms)
-    own = head.face
+    own = head.consumer_parts
     return made.lines, b"".join((own.start, more_headers, made.before, own.reference, made.after))
 
 
@@ -135,7 +135,7 @@ def whole_request(
 ) -> bytes:
     """The bytes of a POST with one event: glued once, as every consumer's is another."""
     made = cache.again(head, stored)
-    own = head.face
+    own = head.consumer_parts
     return b"".join(
         (
             first_lines,

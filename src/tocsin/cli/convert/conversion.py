@@ -35,7 +35,7 @@ from tocsin.wire.gma.read import read_content
 from tocsin.wire.gma.write import event_message
 from tocsin.wire.soap import names
 from tocsin.wire.soap.addressing import Addressing, read_addressing
-from tocsin.wire.soap.delivery import Face, message
+from tocsin.wire.soap.delivery import ConsumerParts, message
 from tocsin.wire.soap.detect import PUBLISH, MessageType, detect, http_action
 from tocsin.wire.soap.envelope import Envelope, envelope_start, read_envelope, split
 from tocsin.wire.soap.fault import SoapFault
@@ -235,7 +235,7 @@ def write_event(
         spec=spec, soap=spoken.soap, wsa=spoken.wsa, form="raw" if is_eventing else "wrapped"
     )
     pieces = (wse if is_eventing else wsn).pieces([event], terms)
-    return message(Face(envelope_start(spoken.soap)), with_sender(pieces, event, terms))
+    return message(ConsumerParts(envelope_start(spoken.soap)), with_sender(pieces, event, terms))
 
 
 def in_every_form(

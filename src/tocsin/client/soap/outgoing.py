@@ -11,13 +11,13 @@ from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.event.xml_name import name_uri
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, reference_headers
-from tocsin.wire.soap.delivery import Pieces, face, message
+from tocsin.wire.soap.delivery import EventParts, consumer_parts, message
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE
 from tocsin.wire.soap.topics import TopicName, topic_context, topic_name
 from tocsin.wire.soap.versions import Versions
 
-Delivery = Callable[[Sequence[Event], SoapTerms], Pieces]
+Delivery = Callable[[Sequence[Event], SoapTerms], EventParts]
 
 
 def outgoing_event(
@@ -69,13 +69,13 @@ def envelope_of(
         spec=spec, soap=versions.soap, wsa=versions.wsa, form=form, references=references
     )
     pieces = with_sender(delivery([event], terms), event, terms)
-    return message(face(terms, to.address), pieces), pieces.action
+    return message(consumer_parts(terms, to.address), pieces), pieces.action
 
 
-def with_sender(pieces: Pieces, event: Event, terms: SoapTerms) -> Pieces:
+def with_sender(pieces: EventParts, event: Event, terms: SoapTerms) -> EventParts:
     """Who produced the event, in a header: a bare payload has no other place for that."""
     if terms.form != "raw" or not terms.wsa or event.source == UNNAMED_SOURCE:
         return pieces
     content = epr_content(EndpointReference(event.source), terms.wsa)
     sender = b'<a:From xmlns:a="%b">%b</a:From>' % (terms.wsa.encode(), content)
-    return Pieces(pieces.action, pieces.header + sender, pieces.before, pieces.after)
+    return EventParts(pieces.action, pieces.header + sender, pieces.before, pieces.after)

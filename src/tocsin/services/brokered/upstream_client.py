@@ -30,7 +30,7 @@ from tocsin.wire.soap.envelope import (
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.read import read
-from tocsin.wire.wsn.write import wording_of, write
+from tocsin.wire.wsn.write import operation_names, write
 from tocsin.wire.wsn_brokered.registration import Registration
 from tocsin.wire.wsn_brokered.upstream import LEASE_S, Step, Upstream, closed, opened, renewal_ns
 
@@ -172,7 +172,7 @@ async def _ask(
 ) -> say.Message | None:
     """The answer of the publisher, None if it is empty. Raises PublisherRefused if it refuses, and
     PeerFailed if it cannot be reached now."""
-    action = wording_of(message, upstream.spec).request_action
+    action = operation_names(message, upstream.spec).request_action
     header = write_headers(
         upstream.wsa,
         action=action,

@@ -14,7 +14,7 @@ from tocsin.broker.runtime import Tasks, Timer, new_uuid
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.instant import NS_PER_S, xs_duration_ns
 from tocsin.event.subscription import SoapTerms, State, Subscription
-from tocsin.wire.soap.delivery import face, message
+from tocsin.wire.soap.delivery import consumer_parts, message
 from tocsin.wire.soap.envelope import http_headers
 from tocsin.wire.wse.deliver import heartbeat
 from tocsin.wire.wse.faults import invalid_message, unsupported_feature
@@ -117,7 +117,7 @@ class Heartbeats:
         pieces = heartbeat(terms, f"urn:uuid:{new_uuid(self._runtime)}")
         headers = dict(http_headers(terms.soap, pieces.action))
         try:
-            await self._runtime.post(sink, message(face(terms, sink), pieces), headers)
+            await self._runtime.post(sink, message(consumer_parts(terms, sink), pieces), headers)
         except TocsinError as error:
             self._runtime.note(
                 "info", "a heartbeat was not delivered", id=subscription.id, reason=error.problem

@@ -94,7 +94,9 @@ class PropertiesService:
         return resources.subscription(spec, shown, address, wsa, faults.now_ns)
 
 
-def _values(properties: Properties, names: list[asking.Asked], faults: PropertyFaults) -> bytes:
+def _values(
+    properties: Properties, names: list[asking.RequestedProperty], faults: PropertyFaults
+) -> bytes:
     out: list[bytes] = []
     for asked in names:
         found = None if asked.name is None else properties.of(asked.name)

@@ -20,11 +20,7 @@ from tocsin.errors import ShuttingDown, TocsinError, TooMuchKept
 from tocsin.event.instant import NS_PER_S
 from tocsin.services.reliable_messaging.ack_sender import AckSender
 from tocsin.services.reliable_messaging.messages import content_of, identified, outcome_of, reply_of
-from tocsin.services.reliable_messaging.sequences import (
-    LiveSequence,
-    Sequences,
-    decode_held,
-)
+from tocsin.services.reliable_messaging.sequences import LiveSequence, Sequences, decode_held
 from tocsin.services.soap.call import ACCEPTED, Handlers, Reply, Request, SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.dispatcher import Process
@@ -33,7 +29,7 @@ from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import WSRM10, WSRM11
 from tocsin.wire.wsrm import destination, faults
 from tocsin.wire.wsrm.destination import Decision, Inbound
-from tocsin.wire.wsrm.faults import Speaker
+from tocsin.wire.wsrm.faults import PeerVersions
 from tocsin.wire.wsrm.messages import (
     VERSIONS,
     Blocks,
@@ -60,7 +56,6 @@ class ReliableReceiver:
     """Stands between the dispatcher and its services."""
 
     def __init__(self, port: BrokerPort, consumers: ConsumerRules) -> None:
-        self._port = port
         self._port = port
         self._runtime = port.runtime
         self._consumers = consumers
@@ -233,7 +228,7 @@ class ReliableReceiver:
     async def create(self, request: Request) -> Reply:
         asked = content_of(request, CreateSequence)
         self._check(request)
-        to = Speaker(asked.rm, request.envelope.soap)
+        to = PeerVersions(asked.rm, request.envelope.soap)
         if self._sequences.is_full:
             raise faults.refused(to, "too many sequences are open; try again later")
         wsa = request.addressing.wsa or asked.acks_to.wsa
@@ -258,7 +253,9 @@ class ReliableReceiver:
         made = CreateSequenceResponse(asked.rm, inbound.identifier, lease_ns, "NoDiscard")
         return reply_of(made)
 
-    def _acks_to(self, reference: EndpointReference, to: Speaker, request: Request) -> str | None:
+    def _acks_to(
+        self, reference: EndpointReference, to: PeerVersions, request: Request
+    ) -> str | None:
         if reference.is_anonymous:
             return None
         if reference.is_none:
@@ -311,7 +308,7 @@ class ReliableReceiver:
         """1.0's way to name the last number without saying anything."""
         self._check(request)
         if read_blocks(request.envelope).sequence is None:
-            raise faults.required(Speaker(WSRM10, request.envelope.soap))
+            raise faults.required(PeerVersions(WSRM10, request.envelope.soap))
         return ACCEPTED
 
     async def acknowledgement(self, request: Request) -> Reply:
@@ -319,7 +316,7 @@ class ReliableReceiver:
         sequences that nobody here knows."""
         self._check(request)
         for came in read_blocks(request.envelope).acknowledgements:
-            raise faults.unknown(Speaker(came.rm, request.envelope.soap), came.identifier)
+            raise faults.unknown(PeerVersions(came.rm, request.envelope.soap), came.identifier)
         return ACCEPTED
 
     def _find(self, rm: str, identifier: str, request: Request) -> LiveSequence:
@@ -328,7 +325,7 @@ class ReliableReceiver:
         is_over = live is not None and self._has_passed(live.inbound.expires_ns)
         if live is not None and live.inbound.rm == rm and not is_over:
             return live
-        to = Speaker(rm, request.envelope.soap)
+        to = PeerVersions(rm, request.envelope.soap)
         if is_over or self._sequences.has_ended(identifier):
             raise faults.terminated(to, identifier)
         raise faults.unknown(to, identifier)
@@ -342,7 +339,7 @@ class ReliableReceiver:
     def _check_is_there(self, live: LiveSequence, request: Request) -> None:
         """It may have ended while somebody waited for it."""
         if live.is_over:
-            to = Speaker(live.inbound.rm, request.envelope.soap)
+            to = PeerVersions(live.inbound.rm, request.envelope.soap)
             raise faults.terminated(to, live.inbound.identifier)
 
     # Time

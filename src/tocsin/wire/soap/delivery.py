@@ -1,8 +1,8 @@
 """A notification as its parts: what every consumer of one format shares, and what is its own.
 
 The bytes that an event makes in one format are made once, however many consumers speak it. A
-message is `Face.start`, the event's header blocks, the body up to where some formats name the
-subscription, that name, and the rest.
+message is `ConsumerParts.start`, the event's header blocks, the body up to where some formats name
+the subscription, that name, and the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Form = tuple[str, str, str, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class EventParts:
     """An event, or several, in one format."""
 
     action: str
@@ -27,7 +27,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class ConsumerParts:
     """What messages to one consumer have of their own."""
 
     start: bytes
@@ -39,15 +39,15 @@ def form_of(terms: SoapTerms) -> Form:
     return terms.spec, terms.soap, terms.wsa, terms.form, terms.bookmarks
 
 
-def face(terms: SoapTerms, address: str, reference: bytes = b"") -> Face:
+def consumer_parts(terms: SoapTerms, address: str, reference: bytes = b"") -> ConsumerParts:
     """The beginning of every message to a consumer."""
     start = envelope_start(terms.soap)
     if terms.wsa:
         start += b'<a:To xmlns:a="%b">%b</a:To>' % (terms.wsa.encode(), escaped(address))
-    return Face(start + terms.references.encode(), reference)
+    return ConsumerParts(start + terms.references.encode(), reference)
 
 
-def message(own: Face, pieces: Pieces) -> bytes:
+def message(own: ConsumerParts, pieces: EventParts) -> bytes:
     """The whole envelope."""
     return b"".join(
         (

@@ -23,7 +23,7 @@ _URI_CONTENT: Final = f"{MEX11}/Content/URI"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MetadataRequest:
     """One kind of metadata that is asked for; what is None is not asked for in particular."""
 
     dialect: str | None = None  # the namespace of its documents
@@ -41,15 +41,15 @@ class Section:
     content: bytes
 
 
-def read_get_metadata(element: Element) -> tuple[Wanted, ...]:
+def read_get_metadata(element: Element) -> tuple[MetadataRequest, ...]:
     """What GetMetadata of either version asks for."""
     if split(element.tag)[0] == MEX04:
         dialect = element.findtext(f"{{{MEX04}}}Dialect")
         identifier = element.findtext(f"{{{MEX04}}}Identifier")
-        return (Wanted(_stripped(dialect), _stripped(identifier)),)
+        return (MetadataRequest(_stripped(dialect), _stripped(identifier)),)
     content = element.get("Content", "")
     asked = tuple(
-        Wanted(
+        MetadataRequest(
             _dialect_of(child),
             child.get("Identifier"),
             child.get("Content", content).strip() == _URI_CONTENT,
@@ -57,7 +57,7 @@ def read_get_metadata(element: Element) -> tuple[Wanted, ...]:
         for child in elements(element)
         if split(child.tag) == (MEX11, "Dialect")
     )
-    return asked or (Wanted(as_address=content.strip() == _URI_CONTENT),)
+    return asked or (MetadataRequest(as_address=content.strip() == _URI_CONTENT),)
 
 
 def _stripped(text: str | None) -> str | None:
@@ -71,7 +71,7 @@ def _dialect_of(element: Element) -> str:
     return element.nsmap.get(prefix, written) if colon else element.nsmap.get(None, written)
 
 
-def metadata(asked: tuple[Wanted, ...], namespace: str, base: str) -> bytes:
+def metadata(asked: tuple[MetadataRequest, ...], namespace: str, base: str) -> bytes:
     """The answer in the version of the namespace; no section for what there is not."""
     found = b""
     for wanted in asked:

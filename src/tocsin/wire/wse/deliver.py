@@ -12,7 +12,7 @@ from urllib.parse import quote
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import anonymous, write_headers
-from tocsin.wire.soap.delivery import Pieces
+from tocsin.wire.soap.delivery import EventParts
 from tocsin.wire.soap.mediation import action_of, message_id_of, payload_of
 from tocsin.wire.soap.names import WSE_TOPIC, WSMAN, WSN10, WSN13
 from tocsin.wire.soap.topics import write_topic
@@ -29,7 +29,7 @@ ACK_REQUESTED: Final = f'<wsman:AckRequested xmlns:wsman="{WSMAN}"/>'.encode()
 _ACKNOWLEDGED: Final = ("acked", "events")
 
 
-def pieces(events: Sequence[Event], terms: SoapTerms) -> Pieces:
+def pieces(events: Sequence[Event], terms: SoapTerms) -> EventParts:
     """One message: of several events only in the form that is a batch."""
     if terms.form == "events":
         return _batch(events, terms)
@@ -38,7 +38,7 @@ def pieces(events: Sequence[Event], terms: SoapTerms) -> Pieces:
     if terms.form == "wrapped":
         action, body = WRAPPED_ACTION, write(Notify(body, action))
     header = _headers(terms, action, message_id_of(event)) + topic_header(event, terms.spec)
-    return Pieces(action, header, body)
+    return EventParts(action, header, body)
 
 
 def own_reference(terms: SoapTerms, subscription_id: str) -> bytes:
@@ -46,9 +46,9 @@ def own_reference(terms: SoapTerms, subscription_id: str) -> bytes:
     return b""
 
 
-def _batch(events: Sequence[Event], terms: SoapTerms) -> Pieces:
+def _batch(events: Sequence[Event], terms: SoapTerms) -> EventParts:
     body = write(Events(tuple(Notify(payload_of(event), action_of(event)) for event in events)))
-    return Pieces(EVENTS_ACTION, _headers(terms, EVENTS_ACTION, _batch_id(events)), body)
+    return EventParts(EVENTS_ACTION, _headers(terms, EVENTS_ACTION, _batch_id(events)), body)
 
 
 def _batch_id(events: Sequence[Event]) -> str:
@@ -76,8 +76,8 @@ def topic_header(event: Event, spec: str) -> bytes:
     return write_topic(WSN10, event, spec)
 
 
-def heartbeat(terms: SoapTerms, message_id: str) -> Pieces:
+def heartbeat(terms: SoapTerms, message_id: str) -> EventParts:
     """A heartbeat of WS-Management: nothing happened."""
     beat = Events((Notify(b"", HEARTBEAT_ACTION),))
     body = write(beat) if terms.form == "events" else b""
-    return Pieces(HEARTBEAT_ACTION, _headers(terms, HEARTBEAT_ACTION, message_id), body)
+    return EventParts(HEARTBEAT_ACTION, _headers(terms, HEARTBEAT_ACTION, message_id), body)

@@ -9,7 +9,7 @@ from typing import Final
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, write_headers
-from tocsin.wire.soap.delivery import Pieces
+from tocsin.wire.soap.delivery import EventParts
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.mediation import action_of, message_id_of, payload_of
 from tocsin.wire.soap.names import NAMESPACE_OF, TOCSIN, USUAL_WSA, WSN10
@@ -21,13 +21,13 @@ RAW: Final = "raw"
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]+")
 
 
-def pieces(events: Sequence[Event], terms: SoapTerms) -> Pieces:
+def pieces(events: Sequence[Event], terms: SoapTerms) -> EventParts:
     """The events in the form of these terms: `spec`, `soap`, `wsa` and `form`, nothing else."""
     assert events
     if terms.form == RAW:
         assert len(events) == 1, "a bare payload is a message of its own"
         action = action_of(events[0])
-        return Pieces(action, _headers(events, action, terms.wsa), payload_of(events[0]))
+        return EventParts(action, _headers(events, action, terms.wsa), payload_of(events[0]))
     action = NOTIFY_ACTIONS[terms.spec]
     namespace = NAMESPACE_OF[terms.spec].encode()
     wsa = terms.wsa or USUAL_WSA[terms.spec]
@@ -38,7 +38,7 @@ def pieces(events: Sequence[Event], terms: SoapTerms) -> Pieces:
         b"<n:NotificationMessage>%b</n:NotificationMessage>" % content for content in rest
     )
     after = b"%b</n:NotificationMessage>%b</n:Notify>" % (first, more)
-    return Pieces(action, _headers(events, action, terms.wsa), start, after)
+    return EventParts(action, _headers(events, action, terms.wsa), start, after)
 
 
 def _headers(events: Sequence[Event], action: str, wsa: str) -> bytes:

@@ -32,7 +32,7 @@ class Operation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class OperationNames:
     """One operation in one version."""
 
     namespace: str
@@ -42,23 +42,23 @@ class Wording:
     response_action: str
 
 
-def _wsn13(port: str, name: str) -> Wording:
+def _wsn13(port: str, name: str) -> OperationNames:
     actions = f"{WSN13_ACTIONS}/{port}/{name}"
-    return Wording(WSN13, name, f"{name}Response", f"{actions}Request", f"{actions}Response")
+    return OperationNames(WSN13, name, f"{name}Response", f"{actions}Request", f"{actions}Response")
 
 
-def _wsn12(name: str, namespace: str = WSN12, actions: str = WSN12_ACTIONS) -> Wording:
+def _wsn12(name: str, namespace: str = WSN12, actions: str = WSN12_ACTIONS) -> OperationNames:
     action = f"{actions}/{name}"
-    return Wording(namespace, name, f"{name}Response", action, f"{action}Response")
+    return OperationNames(namespace, name, f"{name}Response", action, f"{action}Response")
 
 
-def _wsn10(request: str, response: str) -> Wording:
+def _wsn10(request: str, response: str) -> OperationNames:
     action = f"{WSN10}/{request}"
-    return Wording(WSN10, request, response, action, f"{action}Response")
+    return OperationNames(WSN10, request, response, action, f"{action}Response")
 
 
 # Version 1.0 has no renewal. Its misspelt names are the original's own.
-WORDINGS: Final[Mapping[str, Mapping[Operation, Wording]]] = {
+WORDINGS: Final[Mapping[str, Mapping[Operation, OperationNames]]] = {
     "wsn13": {
         Operation.SUBSCRIBE: _wsn13("NotificationProducer", "Subscribe"),
         Operation.RENEW: _wsn13("SubscriptionManager", "Renew"),

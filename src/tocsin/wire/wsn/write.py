@@ -12,7 +12,7 @@ from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import NAMESPACE_OF, WSRM11, WSRMP10, WSRMP11, XSI
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages
-from tocsin.wire.wsn.operations import WORDINGS, Operation, Wording
+from tocsin.wire.wsn.operations import WORDINGS, Operation, OperationNames
 
 OPERATION_OF: Final[dict[type[messages.Message], Operation]] = {
     messages.Subscribe: Operation.SUBSCRIBE,
@@ -60,7 +60,7 @@ def write(message: messages.Message, spec: str, wsa: str) -> bytes:
     return element(name, wording.namespace, inside)
 
 
-def wording_of(message: messages.Request, spec: str) -> Wording:
+def operation_names(message: messages.Request, spec: str) -> OperationNames:
     """What a version calls a request, and its actions; KeyError where it has none such."""
     return WORDINGS[spec][OPERATION_OF[type(message)]]
 

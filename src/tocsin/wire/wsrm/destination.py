@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from tocsin.wire.wsrm.faults import Speaker, closed, last_exceeded, rollover, unknown
+from tocsin.wire.wsrm.faults import PeerVersions, closed, last_exceeded, rollover, unknown
 from tocsin.wire.wsrm.messages import NUMBER_MAX, Acknowledgement, Sequence
 from tocsin.wire.wsrm.ranges import NO_NUMBERS, Ranges, contains, count, highest, with_number
 
@@ -48,7 +48,7 @@ class Decision(Enum):
 
 def arrive(inbound: Inbound, came: Sequence, soap: str) -> Decision:
     """Judge a message by its place; a SoapFault if it has none here."""
-    to = Speaker(came.rm, soap)
+    to = PeerVersions(came.rm, soap)
     if came.rm != inbound.rm:
         raise unknown(to, came.identifier)
     if came.number > NUMBER_MAX[came.rm]:

@@ -32,49 +32,49 @@ ENDS_SEQUENCE: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class PeerVersions:
     """Whom a fault is for: which reliable messaging, which SOAP."""
 
     rm: str
     soap: str
 
 
-def refused(to: Speaker, reason: str) -> SoapFault:
+def refused(to: PeerVersions, reason: str) -> SoapFault:
     """CreateSequenceRefused: there will be no sequence."""
     return SoapFault("Sender", reason, subcode=(to.rm, CREATE_REFUSED), action=_fault_action(to.rm))
 
 
-def unknown(to: Speaker, identifier: str) -> SoapFault:
+def unknown(to: PeerVersions, identifier: str) -> SoapFault:
     reason = f"there is no sequence {identifier[:200]!r} here"
     return _of_sequence(to, "UnknownSequence", reason, _identifier(to.rm, identifier))
 
 
-def terminated(to: Speaker, identifier: str) -> SoapFault:
+def terminated(to: PeerVersions, identifier: str) -> SoapFault:
     reason = "the sequence was terminated or has expired"
     return _of_sequence(to, "SequenceTerminated", reason, _identifier(to.rm, identifier))
 
 
-def closed(to: Speaker, identifier: str) -> SoapFault:
+def closed(to: PeerVersions, identifier: str) -> SoapFault:
     reason = "the sequence is closed and takes no new messages"
     return _of_sequence(to, "SequenceClosed", reason, _identifier(to.rm, identifier))
 
 
-def last_exceeded(to: Speaker, identifier: str) -> SoapFault:
+def last_exceeded(to: PeerVersions, identifier: str) -> SoapFault:
     reason = "the message has a number past the last one of its sequence"
     return _of_sequence(to, "LastMessageNumberExceeded", reason, _identifier(to.rm, identifier))
 
 
-def rollover(to: Speaker, identifier: str, number_max: int) -> SoapFault:
+def rollover(to: PeerVersions, identifier: str, number_max: int) -> SoapFault:
     reason = f"message numbers end at {number_max}; create a new sequence"
     return _of_sequence(to, "MessageNumberRollover", reason, _identifier(to.rm, identifier))
 
 
-def invalid_acknowledgement(to: Speaker, acknowledgement: bytes) -> SoapFault:
+def invalid_acknowledgement(to: PeerVersions, acknowledgement: bytes) -> SoapFault:
     reason = "the acknowledgement covers messages that were not sent"
     return _of_sequence(to, "InvalidAcknowledgement", reason, acknowledgement)
 
 
-def required(to: Speaker) -> SoapFault:
+def required(to: PeerVersions) -> SoapFault:
     reason = "the message needs a Sequence header"
     return _of_sequence(to, "WSRMRequired", reason, b"")
 
@@ -87,7 +87,7 @@ def _fault_action(rm: str) -> str:
     return f"{rm}/fault"
 
 
-def _of_sequence(to: Speaker, name: str, reason: str, detail: bytes) -> SoapFault:
+def _of_sequence(to: PeerVersions, name: str, reason: str, detail: bytes) -> SoapFault:
     name = _INSTEAD.get((to.rm, name), name)
     code: Code = "Sender"
     if to.soap == "1.2":

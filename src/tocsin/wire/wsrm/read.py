@@ -12,7 +12,7 @@ from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import SOAP_NAMESPACES
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.wsrm.faults import Speaker, invalid_acknowledgement, refused
+from tocsin.wire.wsrm.faults import PeerVersions, invalid_acknowledgement, refused
 from tocsin.wire.wsrm.messages import (
     VERSIONS,
     Acknowledgement,
@@ -90,7 +90,7 @@ def _acknowledgement(envelope: Envelope, block: Element) -> Acknowledgement:
         if any(lower > upper for lower, upper in pairs) or (pairs and nacks):
             raise ValueError
     except ValueError:
-        speaker = Speaker(rm, envelope.soap)
+        speaker = PeerVersions(rm, envelope.soap)
         raise invalid_acknowledgement(speaker, cut_out(envelope, [block])[0]) from None
     return Acknowledgement(rm, _identifier(block), union(pairs, ()), tuple(nacks), final)
 
@@ -116,7 +116,7 @@ def read_content(envelope: Envelope, element: Element) -> Content:
 
 
 def _create(envelope: Envelope, element: Element, rm: str) -> CreateSequence:
-    speaker = Speaker(rm, envelope.soap)
+    speaker = PeerVersions(rm, envelope.soap)
     acks_to = _child(element, "AcksTo")
     if acks_to is None:
         raise refused(speaker, "CreateSequence has no AcksTo")
@@ -138,7 +138,7 @@ def _created(envelope: Envelope, element: Element, rm: str) -> CreateSequenceRes
     return CreateSequenceResponse(
         rm,
         _identifier(element),
-        _lease(Speaker(rm, envelope.soap), element),
+        _lease(PeerVersions(rm, envelope.soap), element),
         text_of(_child(element, "IncompleteSequenceBehavior")) or None,
         None if acks_to is None else read_epr(envelope, acks_to),
     )
@@ -194,7 +194,7 @@ def _natural(text: str | None) -> int:
     return int(digits)
 
 
-def _lease(speaker: Speaker, element: Element) -> int | None:
+def _lease(speaker: PeerVersions, element: Element) -> int | None:
     """How long the sequence shall be there; None if for ever, which is also written PT0S."""
     written = _child(element, "Expires")
     if written is None:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from tocsin.wire.wsrm.faults import Speaker, invalid_acknowledgement
+from tocsin.wire.wsrm.faults import PeerVersions, invalid_acknowledgement
 from tocsin.wire.wsrm.messages import NUMBER_MAX, Acknowledgement, Sequence
 from tocsin.wire.wsrm.ranges import NO_NUMBERS, Ranges, contains, highest, union
 from tocsin.wire.wsrm.write import write_acknowledgement
@@ -77,7 +77,7 @@ def acknowledge(outbound: Outbound, came: Acknowledgement, soap: str) -> Outboun
     if came.identifier != outbound.identifier or came.rm != outbound.rm:
         return outbound
     if came.ranges and (highest(came.ranges) > outbound.last or came.ranges[0][0] < 1):
-        raise invalid_acknowledgement(Speaker(came.rm, soap), write_acknowledgement(came))
+        raise invalid_acknowledgement(PeerVersions(came.rm, soap), write_acknowledgement(came))
     return replace(outbound, acknowledged=union(outbound.acknowledged, came.ranges))
 
 

@@ -8,7 +8,7 @@ from tocsin.errors import TocsinError
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import RESOURCE13
 from tocsin.wire.wsn.faults import RESOURCE_FAULT_ACTION, Faults
-from tocsin.wire.wsrp.operations import NAMESPACES, Asked
+from tocsin.wire.wsrp.operations import NAMESPACES, RequestedProperty
 
 UNKNOWN: Final = "ResourceUnknownFault"
 NO_PROPERTY: Final = "InvalidResourcePropertyQNameFault"
@@ -33,7 +33,7 @@ class PropertyFaults(Faults):
             action=RESOURCE_FAULT_ACTION if self.spec == "wsn13" else None,
         )
 
-    def no_property(self, asked: Asked) -> SoapFault:
+    def no_property(self, asked: RequestedProperty) -> SoapFault:
         return self.about(NO_PROPERTY, f"there is no property {asked.text[:200]!r} here")
 
     def unknown(self, error: TocsinError) -> SoapFault:

@@ -32,14 +32,14 @@ NAMES_MAX: Final = 100  # asked for in one message
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedProperty:
     """A property's name as it was written; `name` is None if its prefix stands for nothing."""
 
     text: str
     name: Name | None
 
 
-def read_names(asked: Element) -> list[Asked]:
+def read_names(asked: Element) -> list[RequestedProperty]:
     """The properties that GetResourceProperty or GetMultipleResourceProperties asks for."""
     namespace, operation = split(asked.tag)
     if operation == ONE:
@@ -50,12 +50,12 @@ def read_names(asked: Element) -> list[Asked]:
     return [_name(each) for each in found]
 
 
-def _name(element: Element) -> Asked:
+def _name(element: Element) -> RequestedProperty:
     text = text_of(element)
     prefix, _, local = text.rpartition(":")
     if prefix and prefix not in element.nsmap:
-        return Asked(text, None)
-    return Asked(text, (element.nsmap.get(prefix or None, ""), local))
+        return RequestedProperty(text, None)
+    return RequestedProperty(text, (element.nsmap.get(prefix or None, ""), local))
 
 
 def read_query(asked: Element) -> Expression:

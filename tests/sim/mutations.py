@@ -23,6 +23,7 @@ from tocsin.broker.service_state import ServiceState
 from tocsin.broker.state import IDLE, State
 from tocsin.broker.subscriber import Subscriber
 from tocsin.event.event import Event
+from tocsin.services.performance.session import PerformanceSession
 from tocsin.services.soap.publish import PublishService
 from tocsin.services.soap.receipt import Receipt
 from tocsin.services.streams.event_socket import EventSocket, _Publication
@@ -271,6 +272,15 @@ def tell_a_socket_of_one_too_few(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(WebSocketSession, "dropped", lambda self, count: dropped(self, count - 1))
 
 
+def acknowledge_performance_events_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Reply to a producer when its events were handed to the broker."""
+
+    async def hasty(self: PerformanceSession, events: list[Event], caller: Session) -> None:
+        self._port.submit(caller, events, _Nobody())
+
+    patch.setattr(PerformanceSession, "_publish", hasty)
+
+
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
     move_the_cursor_before_delivery: "its cursor is at|has not got events",
@@ -286,6 +296,7 @@ MUTATIONS: dict[Mutate, str] = {
     keep_in_memory_only: "was acknowledged otherwise|is not on disk|is not in the log",
     acknowledge_soap_before_the_commit: "acknowledged and is not in the log",
     acknowledge_by_socket_before_the_commit: "acknowledged and is not in the log .by event socket",
+    acknowledge_performance_events_before_the_commit: "is not in the log .by performance",
     tell_a_socket_of_one_too_few: "event socket .* (are missing|were dropped)",
     release_a_soap_box_at_once: "which its owner has not got",
     ignore_retry_after: "asked for patience",

@@ -61,6 +61,7 @@ class BrokerPlan:
     soap_publishers: tuple[int, ...]  # how many messages each sends
     soap_subscribers: tuple[SinkPlan, ...]  # how their consumers behave
     soap_boxes: int
+    performance: tuple[int, ...]  # how many events each producer sends
     sockets: tuple[int, ...]  # how many events each publishes
 
 
@@ -111,6 +112,7 @@ def _broker(random: Random, share: float) -> BrokerPlan:
         soap_publishers=tuple(random.randint(2, 6) for _ in range(random.randint(0, part(2)))),
         soap_subscribers=tuple(_sink(random) for _ in range(random.randint(0, part(2)))),
         soap_boxes=random.choice((0, 0, 1)),
+        performance=tuple(random.randint(2, 5) for _ in range(random.choice((0, 0, 1)))),
         sockets=tuple(random.randint(1, 5) for _ in range(random.randint(0, part(2)))),
     )
 

@@ -12,12 +12,14 @@ from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
+from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.errors import Busy, TocsinError
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.subscribers import Subscribers
 from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
+from tocsin.services.performance.service import PerformanceOptions, PerformanceService
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
@@ -65,6 +67,12 @@ class Services:
         self.board = Board(node.port)
         node.on_interest.append(self.board.interest_changed)
         self.subscribers = Subscribers(node.port)
+        self.performance = PerformanceService(
+            node.port,
+            PerformanceOptions(self._limits),
+            SeenTypes(node.runtime, node.broker.head),
+            Latest(node.runtime, node.recent, node.read).of_type,
+        )
         self._frames = FrameCache(socket_message)
         self._socket_limits = SocketLimits(
             self._limits, self._limits.event_bytes_max, UNANSWERED_MAX

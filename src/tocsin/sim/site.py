@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tocsin.broker.runtime import HttpAnswer
+from tocsin.sim.clients.performance import PerformanceConsumer, PerformanceProducer
 from tocsin.sim.clients.publishers import Publisher
 from tocsin.sim.clients.readers import StreamReader
 from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
@@ -44,9 +45,12 @@ class Site:
             Publisher(machine, each, publisher) for each, publisher in enumerate(plan.publishers)
         ]
         self._soap = self._soap_clients(network, number)
-        self._sockets: list[SocketClient] = [
+        self._sockets: list[SocketClient | PerformanceProducer | PerformanceConsumer] = [
             EventSocketClient(machine, each, messages) for each, messages in enumerate(plan.sockets)
         ]
+        for each, events in enumerate(plan.performance):
+            self._sockets.append(PerformanceProducer(machine, each, events))
+            self._sockets.append(PerformanceConsumer(machine, each))
         self._streams = [
             StreamReader(machine, world.random.choice(POOL)) for _ in range(plan.streams)
         ]

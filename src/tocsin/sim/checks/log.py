@@ -131,6 +131,11 @@ class LogCheck:
         if seq != first:
             raise Violation(f"{event.source} {event.id} is event {seq}, and {first} by {by}")
 
+    def check_stored_as(self, source: str, event_id: str, by: str) -> None:
+        """An endpoint answers that it took the event that is stored under this id."""
+        if (source, event_id) not in self._seq_of:
+            raise Violation(f"{event_id} was acknowledged and is not in the log (by {by})")
+
     def has(self, event: Event) -> bool:
         return (event.source, event.id) in self._seq_of
 

@@ -54,21 +54,25 @@ $(SITE)/.made: requirements/docs.txt
 demo: $(ENV) ## publishers, subscribers, a crash in the middle, nothing lost (STAY=1 keeps it running)
 	@$(BIN)/tocsin demo $(if $(STAY),--keep)
 
-# Tests wait mostly for something else: Java, a command, a clock. Three processes keep two cores busy
-# (JOBS=1 for none beside another), and the checks run beside them.
-JOBS ?= 3
+# Tests wait mostly for something else: Java, a command, a clock. Three processes fit two cores: one for
+# the pipeline, which starts Spark once and gives way since the others go by the clock, and two that
+# take the other files as they become free. The checks run beside them.
 CODE := src tests bench examples
 CHECKS := $(BIN)/ruff check $(CODE) && $(BIN)/ruff format --check --quiet $(CODE) && $(BIN)/mypy \
   && PYTHONPATH=src $(BIN)/lint-imports --no-cache
-PYTEST := $(BIN)/python -m pytest -m 'not slow' --numprocesses $(JOBS) --dist loadgroup --durations 20
+PYTEST := $(BIN)/python -m pytest -m 'not slow' --durations 20
+BY_FILE := --numprocesses 2 --dist loadfile
 test: $(ENV) ## what CI runs: checks and all tests but the long ones
 	@mkdir -p out; { $(CHECKS); } >out/check.log 2>&1 & checks=$$!; \
-	$(PYTEST); tests=$$?; wait $$checks; checks=$$?; cat out/check.log; exit $$((tests | checks))
+	nice -n 5 $(PYTEST) tests/pipeline >out/test-pipeline.log 2>&1 & pipeline=$$!; \
+	$(PYTEST) $(BY_FILE) --ignore=tests/pipeline; failed=$$?; \
+	for each in $$checks $$pipeline; do wait $$each || failed=1; done; \
+	cat out/test-pipeline.log out/check.log; exit $$failed
 
 # What everything else stands on, in a few minutes: for a second Python, or before a commit.
 CORE := $(addprefix tests/,test_architecture.py test_config.py test_docs.py test_errors.py test_safexml.py docs event matching store broker wire)
 test-core: $(ENV) ## the tests of the core alone, without the checks
-	@$(PYTEST) $(CORE)
+	@$(PYTEST) $(BY_FILE) $(CORE)
 
 test-all: check ## also the long proofs: 1,000 kills, 10,000 seeds
 	@$(BIN)/python -m pytest

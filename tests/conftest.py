@@ -34,24 +34,12 @@ settings.load_profile("tocsin")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    _keep_together(items)
-    _skip_without_java(items)
-
-
-def _keep_together(items: list[pytest.Item]) -> None:
-    """With `-n`, a file's tests share a process, and so its fixtures; and Spark starts once."""
-    for each in items:
-        group = "spark" if _is_of_pipeline(each) else str(each.path.relative_to(HERE))
-        each.add_marker(pytest.mark.xdist_group(group))
-
-
-def _is_of_pipeline(item: pytest.Item) -> bool:
-    return item.path.is_relative_to(HERE / "pipeline")
-
-
-def _skip_without_java(items: list[pytest.Item]) -> None:
     """Where Spark cannot run, what needs it is skipped, with what to install."""
-    needing = [each for each in items if _is_of_pipeline(each) or each.get_closest_marker("java")]
+    needing = [
+        each
+        for each in items
+        if each.path.is_relative_to(HERE / "pipeline") or each.get_closest_marker("java")
+    ]
     if not needing:
         return
     from java_here import missing

@@ -39,7 +39,7 @@ class PreparedPopen(subprocess.Popen[Any]):
     def _execute_child(self, args: Any, *rest: Any) -> None:
         # The order of these is Popen's own since Python 3.11.
         _, preexec, _, pass_fds, cwd, env, _, _, shell, *streams = rest[:15]
-        is_plain = not (preexec or pass_fds or shell or any(rest[-2:-1]))
+        is_plain = not (preexec or pass_fds or shell or rest[-2] or rest[-1] != -1)
         if not is_plain or list(args[:3]) != COMMAND or not _is_ordinary(env):
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return

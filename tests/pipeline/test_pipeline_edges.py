@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.damage import NS_PER_S, add_file, as_table, ended, message
+from pipeline.damage import add_file, as_table, ended, message
 from pipeline.sameness import assert_same, rows
 from tocsin.archive.file_names import DELIVERIES, format_range
 from tocsin.errors.archive import NoArchive
 from tocsin.errors.pipeline import BadPipelineOption, NoTables
+from tocsin.event.instant import NS_PER_S
 from tocsin.pipeline.job import Done, Job, run
 from tocsin.pipeline.partials.partial import NOT_ITS_NUMBER
 from tocsin.pipeline.state import CHECKPOINT, STATE, State

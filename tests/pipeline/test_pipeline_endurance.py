@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 from pipeline.cluster import cluster, packed
 from pipeline.damage import (
     END_S,
-    NS_PER_S,
     add_file,
     as_table,
     ended,
@@ -28,6 +27,7 @@ from pipeline.damage import (
 from pipeline.sameness import assert_same, rows
 from served import Served, served
 from small_disk import small_disk
+from tocsin.event.instant import NS_PER_S
 from tocsin.pipeline.job import Job, run
 from tocsin.synth.archive import synthesize
 from tocsin.synth.plan import Plan

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 
 from pipeline.damage import (
     END_S,
-    NS_PER_S,
     Command,
     add_file,
     as_newer,
@@ -32,6 +31,7 @@ from pipeline.sameness import assert_same, rows
 from tocsin.archive.verify import verify
 from tocsin.cli.pipeline.show import show
 from tocsin.cli.report import report
+from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.values import NAME_CHARS_MAX
 from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.stream import Pace, Progress, StreamJob

@@ -342,6 +342,23 @@ def test_an_activity_id_of_a_forked_child_is_nobody_elses(tmp_path: Path) -> Non
         assert theirs != run.activity("align").id
 
 
+def test_a_forked_child_does_not_wait_for_the_thread_of_the_heartbeat() -> None:
+    """A fork copies the lock as it is; the thread that would release it is not copied."""
+    script = """
+import os, signal
+from tocsin.client.tracking.heartbeat import Heartbeat
+heartbeat = Heartbeat(lambda: None)
+with heartbeat._stopped._cond:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        heartbeat.stop()
+        os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)
+
+
 def test_a_forked_child_that_leaves_the_block_ends_neither_activity_nor_run(tmp_path: Path) -> None:
     script = f"""
 import os, sys

@@ -110,6 +110,8 @@ class MonitorScheduler:
 
     def close(self) -> None:
         """Finish what is under way, for a bounded time in all."""
+        if self._plan_now is not None and self._plan_now.process != os.getpid():
+            self._reset()  # a forked child: a thread that is not here may hold our locks for ever
         self._closed = True
         self._wake.set()
         deadline = time.monotonic() + CLOSE_S

@@ -25,6 +25,7 @@ class _Tries:
     """Of the event in front of one subscription."""
 
     seq: int
+    sink: str  # another one has not refused it
     request: int  # the last change of the subscription when this began
     limit: int
     attempts: int = 0
@@ -67,6 +68,7 @@ class AttemptCheck:
             tries is not None
             and tries.is_over
             and tries.seq == push.events[0].seq
+            and tries.sink == push.sink
             and tries.request == record.last_request
         ):
             raise Violation(
@@ -84,7 +86,9 @@ class AttemptCheck:
         tries = self._tries.get(record.id)
         if tries is None or tries.seq != seq:
             limit = push.subscription.config.attempts or self._options.attempts
-            tries = self._tries[record.id] = _Tries(seq, self._requests[record.id], limit)
+            tries = self._tries[record.id] = _Tries(
+                seq, push.sink, self._requests[record.id], limit
+            )
         tries.attempts += 1
         if verdict is Verdict.WAIT:
             if self._is_there(record, push):

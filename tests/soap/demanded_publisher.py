@@ -78,7 +78,7 @@ class Publisher(ThreadingHTTPServer):
 
     def answer(self, path: str, envelope: Envelope) -> say.Response | SoapFault:
         assert envelope.content is not None
-        message = read(envelope, envelope.content)
+        message = read(envelope)
         spec, _ = REQUESTS[etree.QName(envelope.content).namespace, _name(envelope)]
         faults = Faults(spec, time.time_ns())
         self.asked.append((type(message).__name__, path))
@@ -197,7 +197,7 @@ def tell(peer: Peer, message: brokered.Message, to: EndpointReference) -> broker
     envelope = exchange(peer, action, body, to, judge=peer.spec == "wsn13")
     assert envelope.content is not None
     assert read_addressing(envelope).action == brokered.response_action(peer.spec, name)
-    return read_brokered(envelope, envelope.content)
+    return read_brokered(envelope)
 
 
 def asks(peer: Peer, message: say.Request, to: EndpointReference) -> say.Message:
@@ -205,4 +205,4 @@ def asks(peer: Peer, message: say.Request, to: EndpointReference) -> say.Message
     body = write(message, peer.spec, peer.wsa)
     envelope = exchange(peer, operation_names(message, peer.spec).request_action, body, to)
     assert envelope.content is not None
-    return read(envelope, envelope.content)
+    return read(envelope)

@@ -96,7 +96,7 @@ def ask(peer: Peer, message: say.Request, to: EndpointReference) -> say.Message:
     if not isinstance(message, say.GetCurrentMessage):
         validator(peer.spec)(answer)
     assert addressing.action == _answer_action(message, peer.spec)
-    return read(envelope, envelope.content)
+    return read(envelope)
 
 
 def _answer_action(message: say.Request, spec: str) -> str:
@@ -131,7 +131,7 @@ class Delivery:
 
     def notification(self) -> say.NotificationMessage:
         """The only message of a Notify."""
-        found = read(self.envelope, self.content)
+        found = read(self.envelope)
         assert isinstance(found, say.Notify)
         [message] = found.messages
         return message

@@ -306,7 +306,7 @@ def test_a_client_without_addressing_is_answered_without(
     assert status == 200
     assert envelope.header is None
     assert envelope.content is not None
-    made = read(envelope, envelope.content)
+    made = read(envelope)
     assert isinstance(made, say.SubscribeResponse)
     assert made.reference.wsa == WSA2005
 

@@ -61,7 +61,7 @@ def test_what_waited_goes_together_if_the_operator_says_so(
     broker.call("PATCH", where, {"state": "active"})
     came = consumer.next()
 
-    found = read(came.envelope, came.content)
+    found = read(came.envelope)
     assert isinstance(found, say.Notify)
     assert [message.payload for message in found.messages] == [
         b"<n>0</n>",

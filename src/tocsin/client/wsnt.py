@@ -203,7 +203,7 @@ class WsntClient(SoapClient):
 
 
 def _told(envelope: Envelope) -> say.Message | None:
-    return None if envelope.content is None else read(envelope, envelope.content)
+    return None if envelope.content is None else read(envelope)
 
 
 def _expression(wanted: Expression) -> say.Expression:

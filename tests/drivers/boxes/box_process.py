@@ -104,7 +104,7 @@ def payloads(messages: list[bytes]) -> list[bytes]:
     body = b'<n:Notify xmlns:n="%b">%b</n:Notify>' % (WSN13.encode(), b"".join(messages))
     notify = read_envelope(write_envelope("1.1", body=body))
     assert notify.content is not None
-    return [each.payload for each in read_notify(notify, notify.content).messages]
+    return [each.payload for each in read_notify(notify).messages]
 
 
 def whole(answer: Envelope) -> bytes:

@@ -78,7 +78,7 @@ class Consumer:
         if place is not None:
             return self._deliver(envelope, place)
         assert envelope.content is not None
-        content = read_content(envelope, envelope.content)
+        content = read_content(envelope)
         if isinstance(content, CreateSequence):
             self.created.append(content)
             return self._create(envelope)

@@ -74,7 +74,7 @@ async def begin(soap: SoapServices) -> str:
         await post(soap, b"", write_content(CreateSequence(WSRM11, back), WSA2005))
     )
     assert answer.content is not None
-    made = read_content(answer, answer.content)
+    made = read_content(answer)
     assert isinstance(made, CreateSequenceResponse)
     return made.identifier
 

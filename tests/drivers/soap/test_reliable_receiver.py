@@ -85,7 +85,7 @@ class Publisher:
             return None
         fault = fault_name(answer)
         assert answer.content is not None
-        return fault or read_content(answer, answer.content)
+        return fault or read_content(answer)
 
     def begin(self, lease_ns: int | None = None) -> Publisher:
         back = EndpointReference(self.acks_to or anonymous(self.wsa), self.wsa)

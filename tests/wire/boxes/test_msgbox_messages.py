@@ -75,7 +75,7 @@ def test_a_box_is_named_in_the_body_or_by_an_echoed_reference_in_either_namespac
     )
     for envelope in (in_body, in_header):
         assert envelope.content is not None
-        assert read.named_box(envelope, envelope.content) == TOKEN
+        assert read.named_box(envelope) == TOKEN
 
 
 def test_what_was_dropped_is_told_in_a_header_and_nothing_if_nothing_was() -> None:

@@ -12,7 +12,7 @@ from tocsin.wire.msgbox.content import BoxMessage
 from tocsin.wire.pullpoint import operations
 from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import event_message, notification_messages
-from tocsin.wire.soap.envelope import read_envelope, write_envelope
+from tocsin.wire.soap.envelope import Envelope, read_envelope, write_envelope
 from tocsin.wire.soap.fault import write_fault
 from tocsin.wire.soap.names import WSA2003, WSA2005, WSE11, WSMAN, WSN12, WSN13
 from tocsin.wire.soap.slices import cut_out
@@ -29,12 +29,16 @@ def answered(messages: list[bytes]) -> bytes:
     return write_envelope("1.2", body=operations.messages(messages))
 
 
+def in_envelope(body: bytes) -> Envelope:
+    return read_envelope(write_envelope("1.2", body=body))
+
+
 def parts(message: bytes) -> tuple[str | None, str | None, bytes]:
     """Topic, producer and payload of a NotificationMessage, which stands alone."""
     body = b'<n:Notify xmlns:n="%b">%b</n:Notify>' % (WSN13.encode(), message)
     notify = read_envelope(write_envelope("1.1", body=body))
     assert notify.content is not None
-    (found,) = read_notify(notify, notify.content).messages
+    (found,) = read_notify(notify).messages
     topic = None if found.topic is None else f"{found.topic.namespace} {found.topic.path}"
     return topic, None if found.producer is None else found.producer.address, found.payload
 
@@ -70,14 +74,14 @@ def test_the_requests_are_what_zeep_makes_of_the_published_wsdl() -> None:
 
 
 def test_how_many_are_wanted_is_read_and_what_is_no_number_refused() -> None:
-    def asked(text: bytes) -> etree._Element:
-        return etree.fromstring(
+    def asked(text: bytes) -> Envelope:
+        return in_envelope(
             b'<w:GetMessages xmlns:w="%b"><w:MaximumNumber>%b</w:MaximumNumber></w:GetMessages>'
             % (WSN13.encode(), text)
         )
 
     assert operations.read_maximum(asked(b" 10 ")) == 10
-    assert operations.read_maximum(etree.fromstring(operations.get_request(None))) is None
+    assert operations.read_maximum(in_envelope(operations.get_request(None))) is None
     for wrong in (b"", b"0", b"-1", b"many", b"9" * 30):
         with pytest.raises(BadRequest):
             operations.read_maximum(asked(wrong))

@@ -46,7 +46,7 @@ def sent(message: say.Message, spec: str, wsa: str) -> say.Message:
         validator(spec)(raw)
     envelope = read_envelope(raw)
     assert envelope.content is not None
-    return read(envelope, envelope.content)
+    return read(envelope)
 
 
 @pytest.mark.parametrize(("spec", "wsa"), VERSIONS)
@@ -90,7 +90,7 @@ def test_an_end_that_is_nil_is_none() -> None:
     envelope = read_envelope(body)
 
     assert envelope.content is not None
-    assert read(envelope, envelope.content) == asked
+    assert read(envelope) == asked
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_no_registration_is_refused(inside: bytes) -> None:
     assert envelope.content is not None
 
     with pytest.raises(SoapFault):
-        read(envelope, envelope.content)
+        read(envelope)
 
 
 def test_an_answer_has_the_action_of_the_port_that_was_asked() -> None:

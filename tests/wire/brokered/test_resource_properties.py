@@ -10,7 +10,7 @@ from lxml import etree
 from schemas import validator
 from tocsin.event.subscription import Kind, SoapTerms, Subscription
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
-from tocsin.wire.soap.envelope import write_envelope
+from tocsin.wire.soap.envelope import Envelope, read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault, write_fault
 from tocsin.wire.soap.names import (
     BR13,
@@ -61,9 +61,9 @@ def subscription(spec: str = "wsn13", **terms: object) -> Subscription:
     )
 
 
-def asked(inside: str, operation: str = "GetResourceProperty") -> etree._Element:
+def asked(inside: str, operation: str = "GetResourceProperty") -> Envelope:
     text = f'<r:{operation} xmlns:r="{PROPERTIES13}" xmlns:n="{WSN13}">{inside}</r:{operation}>'
-    return etree.fromstring(text)
+    return read_envelope(write_envelope("1.2", body=text.encode()))
 
 
 def test_the_brokers_properties_are_as_its_schema_has_them() -> None:

@@ -70,7 +70,7 @@ def captured(name: str) -> Envelope:
 
 def content(envelope: Envelope) -> say.Message:
     assert envelope.content is not None
-    return read(envelope, envelope.content)
+    return read(envelope)
 
 
 @pytest.mark.parametrize("name", REQUESTED)

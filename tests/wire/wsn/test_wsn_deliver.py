@@ -111,7 +111,7 @@ def test_a_delivery_of_1_3_names_its_subscription_by_address_and_by_header() -> 
     sent = read_envelope(delivered(Event("1", "/s", "t", topic="a/b"), to=terms("wsn13")))
 
     assert sent.content is not None
-    notify = read(sent, sent.content)
+    notify = read(sent)
     assert isinstance(notify, Notify)
     reference = notify.messages[0].subscription
     assert reference is not None

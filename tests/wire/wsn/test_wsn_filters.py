@@ -187,7 +187,7 @@ def test_the_capture_with_filters_wants_what_it_names() -> None:
     path = ROOT / "tests" / "captures" / "ws" / "zeep43_wsn13_filter_01_Subscribe.http"
     envelope = read_envelope(capture_body(path))
     assert envelope.content is not None
-    asked = read(envelope, envelope.content)
+    asked = read(envelope)
     assert isinstance(asked, Subscribe)
     assert asked.raw
     right = TopicName("d:jobs/status", (("d", "urn:demo:topics"),))
@@ -210,7 +210,7 @@ def policy(inside: str, namespace: str = WSN13, name: str = "Subscribe") -> Subs
     )
     envelope = read_envelope(write_envelope("1.1", body=body.encode()))
     assert envelope.content is not None
-    asked = read(envelope, envelope.content)
+    asked = read(envelope)
     assert isinstance(asked, Subscribe)
     return asked
 

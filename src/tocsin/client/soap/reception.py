@@ -95,7 +95,7 @@ def _taken(inbox: Inbox, envelope: Envelope, addressing: Addressing) -> HttpAnsw
     if is_fault(envelope):
         return _ACCEPTED  # somebody's answer that went astray: there is nobody to tell it to
     if content is not None and split(content.tag) in _ENDS:
-        end = read_end(envelope, content)
+        end = read_end(envelope)
         inbox.end(Ended(end.status, end.reason))
         return _ACCEPTED
     came = messages(envelope, addressing)

@@ -64,7 +64,7 @@ class BrokeredService:
 
     async def _register(self, spec: str, request: Request) -> Reply:
         faults = BrokeredFaults(spec, self._runtime.now_ns())
-        asked = read_register(request.envelope, request.element)
+        asked = read_register(request.envelope)
         self._check_topics(asked, faults)
         if asked.demand:
             self._check_demand(asked, request.session.peer, faults)
@@ -158,7 +158,7 @@ class BrokeredService:
         spec, operation = REQUESTS[request.name]
         faults = BrokeredFaults(spec, self._runtime.now_ns())
         registration = self._found(request, faults, operation)
-        asked = read_request(request.envelope, request.element, spec, operation)
+        asked = read_request(request.envelope, spec, operation)
         answer: base.Response = base.UnsubscribeResponse()
         if isinstance(asked, base.Renew):
             expires_ns = ends_at(asked.termination, faults, operation)

@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
-from lxml import etree
 
 from tocsin.broker.runtime import Runtime, new_uuid
 from tocsin.errors import BadXml, PeerFailed, TocsinError
@@ -19,17 +18,10 @@ from tocsin.wire.soap.addressing import (
     reference_headers,
     write_headers,
 )
-from tocsin.wire.soap.envelope import (
-    Envelope,
-    elements,
-    http_headers,
-    read_envelope,
-    split,
-    write_envelope,
-)
+from tocsin.wire.soap.envelope import Envelope, http_headers, read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.wsn import messages as say
-from tocsin.wire.wsn.read import read
+from tocsin.wire.wsn.read import read, read_refusal
 from tocsin.wire.wsn.write import operation_names, write
 from tocsin.wire.wsn_brokered.registration import Registration
 from tocsin.wire.wsn_brokered.upstream import LEASE_S, Step, Upstream, closed, opened, renewal_ns
@@ -200,18 +192,9 @@ async def _ask(
 
 
 def _read(envelope: Envelope) -> say.Message | None:
-    content = envelope.content
-    if content is None:
+    if envelope.content is None:
         return None
-    if split(content.tag)[1] == "Fault":
-        raise _refusal(content)
-    return read(envelope, content)
-
-
-def _refusal(fault: etree._Element) -> PublisherRefused:
-    """The fault's reason, and the name of the first thing in its detail."""
-    texts = {split(child.tag)[1].lower(): child for child in elements(fault)}
-    reason = " ".join("".join(fault.itertext()).split())[:200]
-    detail = texts.get("detail")
-    first = next(iter(elements(detail)), None) if detail is not None else None
-    return PublisherRefused(reason, "" if first is None else split(first.tag)[1])
+    refusal = read_refusal(envelope)
+    if refusal is not None:
+        raise PublisherRefused(*refusal)
+    return read(envelope)

@@ -38,7 +38,7 @@ class Enumeration:
         self.handlers: Handlers = {(WSEN, "Pull"): self.pull, (WSEN, "Release"): self.release}
 
     async def pull(self, request: Request) -> Reply:
-        asked = read_pull(request.envelope, request.element)
+        asked = read_pull(request.envelope)
         box, _, given = asked.context.removeprefix("uuid:").partition(".")
         try:
             terms = self._port.view_box(request.session, box).subscription.soap
@@ -82,7 +82,7 @@ class Enumeration:
 
     async def release(self, request: Request) -> Reply:
         """Nobody will pull any more, so the subscription is over."""
-        context = read_release(request.envelope, request.element).context
+        context = read_release(request.envelope).context
         box = context.removeprefix("uuid:").partition(".")[0]
         try:
             self._port.view_box(request.session, box)

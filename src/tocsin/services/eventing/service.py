@@ -20,7 +20,6 @@ from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.paths import place_of
 from tocsin.wire.soap.addressing import EndpointReference, reference_headers
-from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.expiry import write_expiry
 from tocsin.wire.soap.names import SPEC_OF, USUAL_WSA, WSE04, WSE11
 from tocsin.wire.soap.topics import topic_filters
@@ -87,9 +86,9 @@ class EventingService:
 
     async def subscribe(self, request: Request) -> Reply:
         spec = _spec(request)
-        if not _has_body(request):
+        if request.envelope.content is None:
             raise invalid_message(spec, "the body is empty: it must hold Subscribe")
-        asked = read_subscribe(request.envelope, request.element)
+        asked = read_subscribe(request.envelope)
         try:
             now_ns = self._runtime.now_ns()
             wanted = self._wanted(request, asked, now_ns)
@@ -186,8 +185,8 @@ class EventingService:
     async def renew(self, request: Request) -> Reply:
         spec = _spec(request)
         asked = Renew(spec)
-        if _has_body(request):
-            asked = read_renew(request.envelope, request.element)
+        if request.envelope.content is not None:
+            asked = read_renew(request.envelope)
         now_ns = self._runtime.now_ns()
         try:
             subscription = self._found(request)
@@ -248,11 +247,6 @@ def _subscribed(request: Request, made: Subscription, now_ns: int) -> Reply:
 
 def _spec(request: Request) -> str:
     return SPEC_OF[request.name[0]]
-
-
-def _has_body(request: Request) -> bool:
-    """False if only the action says what is asked for."""
-    return split(request.element.tag) == request.name
 
 
 def _form(asked: Subscribe) -> str:

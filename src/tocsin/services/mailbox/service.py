@@ -110,7 +110,7 @@ class BoxService:
         )
 
     async def get_messages(self, request: Request) -> Reply:
-        wanted = min(pullpoint.read_maximum(request.element) or PULL_EVENTS_MAX, PULL_EVENTS_MAX)
+        wanted = min(pullpoint.read_maximum(request.envelope) or PULL_EVENTS_MAX, PULL_EVENTS_MAX)
         taken = await self._mailboxes.take(request.session, _token(request), wanted)
         return Reply(
             pullpoint.messages(_fitting(taken, wanted)),
@@ -149,7 +149,7 @@ def _fitting(taken: Taken, wanted: int) -> list[bytes]:
 
 
 def _token(request: Request) -> str:
-    token = request.resource or named_box(request.envelope, request.element)
+    token = request.resource or named_box(request.envelope)
     if not token:
         raise NoSuchBox(
             "the message names no box",

@@ -82,7 +82,7 @@ class OnvifService:
         """A box in the broker, which gets what passes the filter."""
         wsa = request.addressing.wsa or USUAL_WSA[SPEC]
         now_ns = self._runtime.now_ns()
-        asked = events.read_create(request.envelope, request.element)
+        asked = events.read_create(request.envelope)
         faults = Faults(SPEC, now_ns)
         filters = filters_of(asked, faults, lambda: self._properties(request))
         expires_ns = _ends_at(asked, faults)
@@ -106,7 +106,7 @@ class OnvifService:
 
     async def pull(self, request: Request) -> Reply:
         """What waits, or comes within the time. Renews the lease."""
-        asked = events.read_pull(request.element)
+        asked = events.read_pull(request.envelope)
         box = self._port.view_box(request.session, _id(request)).subscription
         await self._renew(request, box, asked.timeout_ns)
         limit = min(asked.limit, PULL_EVENTS_MAX)
@@ -195,7 +195,7 @@ class OnvifService:
         return device.services(
             request.call.base,
             pull_points_max=self._points_max,
-            with_capabilities=device.wants_capabilities(request.element),
+            with_capabilities=device.wants_capabilities(request.envelope),
         )
 
     def _device(self, name: str, say: Callable[[Request], bytes]) -> Handler:

@@ -66,9 +66,9 @@ class PropertiesService:
         if operation == asking.WHOLE:
             found = properties.document()
         elif operation == asking.QUERY:
-            found = query(properties.document(), asking.read_query(request.element), faults)
+            found = query(properties.document(), asking.read_query(request.envelope), faults)
         else:
-            found = _values(properties, asking.read_names(request.element), faults)
+            found = _values(properties, asking.read_names(request.envelope), faults)
         body = asking.response(spec, operation, found)
         return Reply(body, asking.response_action(spec, operation))
 

@@ -65,7 +65,7 @@ class NotificationService:
     async def _answer(self, spec: str, operation: Operation, request: Request) -> Reply:
         faults = Faults(spec, self._runtime.now_ns())
         try:
-            asked = read_request(request.envelope, request.element, spec, operation)
+            asked = read_request(request.envelope, spec, operation)
             answer = await self._acts[operation](request, asked, faults)
         except TocsinError as error:
             raise faults.of(error, operation) from error

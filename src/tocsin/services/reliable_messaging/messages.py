@@ -28,7 +28,7 @@ def identified(request: Request, came: Sequence) -> Request:
 
 
 def content_of(request: Request, kind: type[Any]) -> Any:
-    content = read_content(request.envelope, request.element)
+    content = read_content(request.envelope)
     if not isinstance(content, kind):
         raise SoapFault("Sender", f"the body is not a {kind.__name__}")
     return content

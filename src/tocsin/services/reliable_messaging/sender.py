@@ -296,9 +296,8 @@ def _envelope(answer: HttpAnswer) -> Envelope | None:
 
 def _created(answer: HttpAnswer) -> CreateSequenceResponse:
     reply = _envelope(answer)
-    content = None if reply is None else reply.content
-    if reply is not None and content is not None and 200 <= answer.status < 300:
-        made = read_content(reply, content)
+    if reply is not None and reply.content is not None and 200 <= answer.status < 300:
+        made = read_content(reply)
         if isinstance(made, CreateSequenceResponse):
             return made
     fault = fault_name(reply) if reply is not None else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from lxml import etree
-
 from tocsin.access.session import Session
 from tocsin.errors import TocsinError
 from tocsin.services.soap.receipt import Receipt
@@ -51,8 +49,7 @@ class Request:
     envelope: Envelope
     addressing: Addressing
     versions: Versions
-    element: etree._Element  # the body's first element
-    name: tuple[str, str]  # its namespace and local name
+    name: tuple[str, str]  # the namespace and local name of its content
     resource: str | None  # what it is about: the id in the path, or in a header that we gave out
     kind: str = ""  # of that path: subscriptions, boxes, registrations, or none of these
     is_notification: bool = False  # no specification knows the body

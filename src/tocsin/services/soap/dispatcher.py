@@ -143,15 +143,14 @@ class Dispatcher:
 
     def _request(self, call: SoapCall, envelope: Envelope, addressing: Addressing) -> Request:
         asked = detect(envelope, addressing, http_action(call.soap_action, call.content_type))
-        content = envelope.content if envelope.content is not None else envelope.body
-        name = (asked.namespace, asked.operation) if asked.namespace else split(content.tag)
+        is_named = bool(asked.namespace)
+        name = (asked.namespace, asked.operation) if is_named else split(envelope.message.tag)
         place = place_of(call.path)
         return Request(
             call=call,
             envelope=envelope,
             addressing=addressing,
             versions=Versions(envelope.soap, addressing.wsa),
-            element=content,
             name=name,
             resource=place.resource or identifier(envelope),
             kind=place.kind,

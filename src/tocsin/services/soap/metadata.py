@@ -46,5 +46,5 @@ class MetadataService:
     async def get_metadata(self, request: Request) -> Reply:
         self._port.check(request.session, Action.READ, "soap")
         namespace = request.name[0]
-        asked = read_get_metadata(request.element)
+        asked = read_get_metadata(request.envelope)
         return Reply(metadata(asked, namespace, request.call.base), response_action(namespace))

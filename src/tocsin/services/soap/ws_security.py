@@ -11,7 +11,8 @@ from typing import Final
 
 from tocsin.broker.port import BrokerPort
 from tocsin.services.soap.call import SoapCall
-from tocsin.wire.soap.envelope import Envelope, blocks, split
+from tocsin.wire.soap.addressing import header_text
+from tocsin.wire.soap.envelope import Envelope
 from tocsin.wire.soap.names import WSSE
 
 NOTE_INTERVAL_NS: Final = 60 * 10**9  # some clients send it with every request
@@ -27,9 +28,7 @@ class UnverifiedSecurity:
         self._since = 0
 
     def look(self, envelope: Envelope, call: SoapCall) -> None:
-        if envelope.header is None or _WSSE not in envelope.raw:
-            return
-        if all(split(block.tag) != (WSSE, "Security") for block in blocks(envelope)):
+        if _WSSE not in envelope.raw or header_text(envelope, WSSE, "Security") is None:
             return
         self._port.counters.soap_unverified += 1
         self._since += 1

@@ -182,7 +182,7 @@ class SoapPublisher(SoapCaller):
             self._form = "eventing"
             self._next()
             return
-        made = read_content(envelope, envelope.content)
+        made = read_content(envelope)
         assert isinstance(made, CreateSequenceResponse)
         self._sequence = made.identifier
         for _ in range(3):

@@ -12,9 +12,9 @@ from tocsin.wire.soap.slices import cut_out
 Element = etree._Element
 
 
-def named_box(envelope: Envelope, element: Element) -> str | None:
+def named_box(envelope: Envelope) -> str | None:
     """The box that a request names in its body, or in a header echoed from a reference."""
-    for place in (*elements(element), *blocks(envelope)):
+    for place in (*elements(envelope.message), *blocks(envelope)):
         namespace, name = split(place.tag)
         if name == "MsgBoxId" and namespace in NAMESPACES and text_of(place):
             return text_of(place)

@@ -6,14 +6,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from lxml import etree
-
 from tocsin.wire.onvif.events import capabilities as event_capabilities
-from tocsin.wire.soap.envelope import elements, split, text_of
+from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import ONVIF_DEVICE, ONVIF_EVENTS, ONVIF_SCHEMA
-
-Element = etree._Element
 
 DEVICE_PATH: Final = "/onvif/device_service"
 EVENTS_PATH: Final = "/onvif/event_service"
@@ -37,11 +33,11 @@ def response_action(operation: str) -> str:
     return f"{ONVIF_DEVICE}/{operation}Response"
 
 
-def wants_capabilities(element: Element) -> bool:
+def wants_capabilities(envelope: Envelope) -> bool:
     """Whether GetServices asks for the services' capabilities as well."""
     return any(
         split(child.tag)[1] == "IncludeCapability" and text_of(child) in ("true", "1")
-        for child in elements(element)
+        for child in elements(envelope.message)
     )
 
 

@@ -64,14 +64,14 @@ def _port(operation: str) -> str:
 # What clients ask
 
 
-def read_create(envelope: Envelope, element: Element) -> Subscribe:
+def read_create(envelope: Envelope) -> Subscribe:
     """A subscription as WS-Notification has it, without a consumer: that is who comes and asks."""
     topics: list[Expression] = []
     contents: list[Expression] = []
     unknown: list[Name] = []
     termination: str | Never | None = None
     filter_xml = b""
-    for child in elements(element):
+    for child in elements(envelope.message):
         name = split(child.tag)[1]
         if name == "InitialTerminationTime":
             termination = NEVER if is_nil(child) else text_of(child)
@@ -110,10 +110,10 @@ class PullMessages:
     limit: int
 
 
-def read_pull(element: Element) -> PullMessages:
+def read_pull(envelope: Envelope) -> PullMessages:
     """How long to wait for how many messages."""
     timeout_ns, limit = 0, MESSAGES_DEFAULT
-    for child in elements(element):
+    for child in elements(envelope.message):
         name, text = split(child.tag)[1], text_of(child)
         if name == "Timeout":
             asked_ns = xs_duration_ns(text)

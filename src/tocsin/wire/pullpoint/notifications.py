@@ -40,7 +40,7 @@ def notification_messages(message: BoxMessage) -> list[bytes]:
         return cut_out(whole, found)
     if name in _OLDER:
         try:
-            messages = read_notify(whole, root).messages
+            messages = read_notify(whole).messages
         except SoapFault:  # a Notify that is none is handed on as whatever it is
             return [_notification(message.body, message)]
         return [notification_message(each.payload, each.topic, each.producer) for each in messages]

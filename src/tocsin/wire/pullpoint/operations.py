@@ -54,9 +54,9 @@ def destroy_request() -> bytes:
     return _element(DESTROY)
 
 
-def read_maximum(element: Element) -> int | None:
+def read_maximum(envelope: Envelope) -> int | None:
     """How many messages GetMessages asks for; None if it does not say."""
-    number = element.find(f"{{{WSN13}}}MaximumNumber")
+    number = envelope.message.find(f"{{{WSN13}}}MaximumNumber")
     if number is None:
         return None
     text = text_of(number).removeprefix("+")

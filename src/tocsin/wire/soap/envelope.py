@@ -55,6 +55,11 @@ class Envelope(msgspec.Struct, frozen=True):
     content: Element | None  # the body's first element
     raw: bytes
 
+    @property
+    def message(self) -> Element:
+        """What a reader reads: the content, or the body where only an action says what it is."""
+        return self.body if self.content is None else self.content
+
 
 def read_envelope(data: bytes) -> Envelope:
     """The message; raises BadXml, or a SoapFault that says what kind of envelope it is not."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from lxml import etree
 
-from tocsin.wire.soap.envelope import elements, split, text_of
+from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import MEX04, MEX11, TOCSIN
 from tocsin.wire.wsdl.documents import WSDL, schema, schemas, services, wsdl
@@ -41,8 +41,9 @@ class Section:
     content: bytes
 
 
-def read_get_metadata(element: Element) -> tuple[MetadataRequest, ...]:
+def read_get_metadata(envelope: Envelope) -> tuple[MetadataRequest, ...]:
     """What GetMetadata of either version asks for."""
+    element = envelope.message
     if split(element.tag)[0] == MEX04:
         dialect = element.findtext(f"{{{MEX04}}}Dialect")
         identifier = element.findtext(f"{{{MEX04}}}Identifier")

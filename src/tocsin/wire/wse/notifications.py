@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lxml import etree
 
-from tocsin.wire.soap.addressing import Addressing
-from tocsin.wire.soap.envelope import Envelope, blocks, elements, split, text_of
+from tocsin.wire.soap.addressing import Addressing, header_text
+from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification
 from tocsin.wire.soap.names import WSE04, WSE11, WSMAN
@@ -26,7 +26,7 @@ def read_bare(envelope: Envelope, addressing: Addressing) -> Notification:
 
 def read_wrapped(envelope: Envelope, addressing: Addressing) -> Notification:
     """WS-Eventing 2011's wrapper, which keeps the action that the bare message would have."""
-    wrapper = _content(envelope)
+    wrapper = envelope.message
     children = elements(wrapper)
     if len(children) != 1:
         raise SoapFault("Sender", f"wse:Notify holds one element, not {len(children)}")
@@ -36,7 +36,7 @@ def read_wrapped(envelope: Envelope, addressing: Addressing) -> Notification:
 
 def read_batch(envelope: Envelope, addressing: Addressing) -> list[Notification]:
     """WS-Management's batch of events; empty if it holds heartbeats alone."""
-    batch = _content(envelope)
+    batch = envelope.message
     events = [each for each in elements(batch) if not _is_heartbeat(each)]
     if not events and len(batch):
         return []
@@ -62,18 +62,14 @@ def read_batch(envelope: Envelope, addressing: Addressing) -> list[Notification]
 
 def read_end_status(envelope: Envelope) -> str:
     """The reason in a SubscriptionEnd of either version."""
-    end = _content(envelope)
+    end = envelope.message
     found = (end.find(f"{{{namespace}}}Status") for namespace in (WSE04, WSE11))
     return text_of(next((status for status in found if status is not None), None))
 
 
 def wants_acknowledgement(envelope: Envelope) -> bool:
     """True for deliveries of WS-Management that count only when they are answered."""
-    return any(split(block.tag) == (WSMAN, "AckRequested") for block in blocks(envelope))
-
-
-def _content(envelope: Envelope) -> Element:
-    return envelope.body if envelope.content is None else envelope.content
+    return header_text(envelope, WSMAN, "AckRequested") is not None
 
 
 def _notification(

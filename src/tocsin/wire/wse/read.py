@@ -49,7 +49,7 @@ from tocsin.wire.wse.messages import (
 )
 
 Element = etree._Element
-Reader = Callable[[Envelope, Element], Message]
+Reader = Callable[[Envelope], Message]
 
 NUMBER_DIGITS_MAX: Final = 9
 _TRUE: Final = ("true", "1")
@@ -65,12 +65,13 @@ def read(envelope: Envelope) -> Message | None:
     if element is None:
         return None
     reader = READERS.get(split(element.tag))
-    return None if reader is None else reader(envelope, element)
+    return None if reader is None else reader(envelope)
 
 
-def read_subscribe(envelope: Envelope, element: Element) -> Subscribe:
+def read_subscribe(envelope: Envelope) -> Subscribe:
     """What a subscriber asks for."""
-    spec = _spec(element)
+    element = envelope.message
+    spec = _spec(envelope)
     delivery = _child(element, spec, "Delivery")
     if delivery is None:
         raise invalid_message(spec, "Subscribe has no Delivery")
@@ -93,8 +94,8 @@ def read_subscribe(envelope: Envelope, element: Element) -> Subscribe:
     )
 
 
-def _spec(element: Element) -> str:
-    return SPEC_OF[split(element.tag)[0]]
+def _spec(envelope: Envelope) -> str:
+    return SPEC_OF[split(envelope.message.tag)[0]]
 
 
 def _child(parent: Element, spec: str, name: str) -> Element | None:
@@ -177,8 +178,9 @@ def _used(text: str, element: Element) -> Namespaces:
     return tuple(sorted((p, uri) for p, uri in element.nsmap.items() if p and p in prefixes))
 
 
-def read_subscribe_response(envelope: Envelope, element: Element) -> SubscribeResponse:
-    spec = _spec(element)
+def read_subscribe_response(envelope: Envelope) -> SubscribeResponse:
+    element = envelope.message
+    spec = _spec(envelope)
     manager = _reference(envelope, _child(element, spec, "SubscriptionManager"), spec)
     if manager is None:
         raise invalid_message(spec, "SubscribeResponse has no SubscriptionManager")
@@ -186,24 +188,26 @@ def read_subscribe_response(envelope: Envelope, element: Element) -> SubscribeRe
     return SubscribeResponse(
         spec,
         manager,
-        _granted(element, spec) or "",
+        _granted(envelope) or "",
         None if context is None else text_of(context),
     )
 
 
-def _granted(element: Element, spec: str) -> str | None:
-    return _text(element, spec, "GrantedExpires" if spec == "wse11" else "Expires")
+def _granted(envelope: Envelope) -> str | None:
+    spec = _spec(envelope)
+    return _text(envelope.message, spec, "GrantedExpires" if spec == "wse11" else "Expires")
 
 
-def read_renew(envelope: Envelope, element: Element) -> Renew:
-    spec = _spec(element)
-    expires = _child(element, spec, "Expires")
+def read_renew(envelope: Envelope) -> Renew:
+    spec = _spec(envelope)
+    expires = _child(envelope.message, spec, "Expires")
     return Renew(spec, None if expires is None else text_of(expires), _best_effort(expires))
 
 
-def read_end(envelope: Envelope, element: Element) -> SubscriptionEnd:
+def read_end(envelope: Envelope) -> SubscriptionEnd:
     """The end of a subscription; a bare word for a status is taken too, as some send it."""
-    spec = _spec(element)
+    element = envelope.message
+    spec = _spec(envelope)
     manager = element.find(f"{{{WSE04}}}SubscriptionManager")
     status = (_text(element, spec, "Status") or "").rpartition("/")[2]
     if not status:
@@ -212,19 +216,18 @@ def read_end(envelope: Envelope, element: Element) -> SubscriptionEnd:
     return SubscriptionEnd(spec, status, reason, _reference(envelope, manager, spec))
 
 
-def read_notify(envelope: Envelope, element: Element) -> Notify:
+def read_notify(envelope: Envelope) -> Notify:
     """A wrapped notification."""
-    return _wrapped(envelope, element, "actionURI")
+    return _wrapped(envelope, envelope.message, "actionURI")
 
 
-def read_events(envelope: Envelope, element: Element) -> Events:
+def read_events(envelope: Envelope) -> Events:
     """WS-Management's batch; what has no content (a heartbeat) is left out."""
-    children = [child for child in elements(element) if split(child.tag) == (WSMAN, "Event")]
     return Events(
         tuple(
             _wrapped(envelope, child, "Action")
-            for child in children
-            if first_element(child) is not None
+            for child in elements(envelope.message)
+            if split(child.tag) == (WSMAN, "Event") and first_element(child) is not None
         )
     )
 
@@ -238,8 +241,9 @@ def _wrapped(envelope: Envelope, element: Element, attribute: str) -> Notify:
     return Notify(piece, element.get(attribute, "").strip() or None)
 
 
-def read_pull(envelope: Envelope, element: Element) -> Pull:
+def read_pull(envelope: Envelope) -> Pull:
     """What a puller asks for; a limit that is no number is as good as none."""
+    element = envelope.message
     numbers = {
         name: _number(_enumeration_text(element, name) or "")
         for name in ("MaxElements", "MaxCharacters")
@@ -252,7 +256,8 @@ def read_pull(envelope: Envelope, element: Element) -> Pull:
     )
 
 
-def read_pull_response(envelope: Envelope, element: Element) -> PullResponse:
+def read_pull_response(envelope: Envelope) -> PullResponse:
+    element = envelope.message
     items = element.find(f"{{{WSEN}}}Items")
     found = [] if items is None else elements(items)
     return PullResponse(
@@ -262,8 +267,8 @@ def read_pull_response(envelope: Envelope, element: Element) -> PullResponse:
     )
 
 
-def read_release(envelope: Envelope, element: Element) -> Release:
-    return Release(_context(element))
+def read_release(envelope: Envelope) -> Release:
+    return Release(_context(envelope.message))
 
 
 def _context(element: Element) -> str:
@@ -282,15 +287,11 @@ _BOTH: Final[Mapping[str, Reader]] = {
     "Subscribe": read_subscribe,
     "SubscribeResponse": read_subscribe_response,
     "Renew": read_renew,
-    "RenewResponse": lambda _, element: RenewResponse(
-        _spec(element), _granted(element, _spec(element))
-    ),
-    "GetStatus": lambda _, element: GetStatus(_spec(element)),
-    "GetStatusResponse": lambda _, element: GetStatusResponse(
-        _spec(element), _granted(element, _spec(element))
-    ),
-    "Unsubscribe": lambda _, element: Unsubscribe(_spec(element)),
-    "UnsubscribeResponse": lambda _, element: UnsubscribeResponse(_spec(element)),
+    "RenewResponse": lambda envelope: RenewResponse(_spec(envelope), _granted(envelope)),
+    "GetStatus": lambda envelope: GetStatus(_spec(envelope)),
+    "GetStatusResponse": lambda envelope: GetStatusResponse(_spec(envelope), _granted(envelope)),
+    "Unsubscribe": lambda envelope: Unsubscribe(_spec(envelope)),
+    "UnsubscribeResponse": lambda envelope: UnsubscribeResponse(_spec(envelope)),
     "SubscriptionEnd": read_end,
 }
 

@@ -26,36 +26,48 @@ from tocsin.wire.wsn.read_subscribe import (
 
 Element = etree._Element
 
+REASON_CHARS_MAX: Final = 200  # of a fault
 _ADDRESSES: Final = frozenset(f"{{{wsa}}}Address" for wsa in WSA_NAMESPACES)
 
 
-def read(envelope: Envelope, element: Element) -> messages.Message:
-    """The message that the body's element is; a SoapFault if it is none of this specification."""
-    name = split(element.tag)
+def read(envelope: Envelope) -> messages.Message:
+    """The message in the body; a SoapFault if it is none of this specification."""
+    name = split(envelope.message.tag)
     asked = REQUESTS.get(name)
     if asked is not None:
-        return read_request(envelope, element, *asked)
+        return read_request(envelope, *asked)
     answered = RESPONSES.get(name)
     if answered is not None:
-        return _read_response(envelope, element, answered[1])
+        return _read_response(envelope, answered[1])
     if name[1] == "Notify" and SPEC_OF.get(name[0], "").startswith("wsn"):
-        return read_notify(envelope, element)
+        return read_notify(envelope)
     raise SoapFault("Sender", f"{name[1][:80]!r} is not a message of WS-BaseNotification")
+
+
+def read_refusal(envelope: Envelope) -> tuple[str, str] | None:
+    """The text of a fault and the name of the first element in its detail; None if it is none."""
+    fault = envelope.message
+    if split(fault.tag)[1] != "Fault":
+        return None
+    reason = " ".join("".join(fault.itertext()).split())[:REASON_CHARS_MAX]
+    for child in elements(fault):
+        if split(child.tag)[1].lower() == "detail":
+            first = first_element(child)
+            return reason, "" if first is None else split(first.tag)[1]
+    return reason, ""
 
 
 # Requests
 
 
-def read_request(
-    envelope: Envelope, element: Element, spec: str, operation: Operation
-) -> messages.Request:
+def read_request(envelope: Envelope, spec: str, operation: Operation) -> messages.Request:
     """What is asked of a producer or of a subscription."""
     if operation is Operation.SUBSCRIBE:
-        return read_subscribe(envelope, element, spec)
+        return read_subscribe(envelope, spec)
     if operation is Operation.RENEW:
-        return _renew(element)
+        return _renew(envelope.message)
     if operation is Operation.CURRENT_MESSAGE:
-        return _current_message(element)
+        return _current_message(envelope.message)
     return _BARE_REQUESTS[operation]()
 
 
@@ -83,7 +95,8 @@ def _current_message(element: Element) -> messages.GetCurrentMessage:
 # Responses
 
 
-def _read_response(envelope: Envelope, element: Element, operation: Operation) -> messages.Response:
+def _read_response(envelope: Envelope, operation: Operation) -> messages.Response:
+    element = envelope.message
     if operation is Operation.SUBSCRIBE:
         return _subscribe_response(envelope, element)
     if operation is Operation.RENEW:
@@ -134,9 +147,9 @@ def _reference(envelope: Envelope, element: Element, name: str) -> EndpointRefer
 # Notifications
 
 
-def read_notify(envelope: Envelope, element: Element) -> messages.Notify:
+def read_notify(envelope: Envelope) -> messages.Notify:
     """A consumer's view of Notify: each message, who produced it, for which subscription."""
-    holders, contents = _holders(element)
+    holders, contents = _holders(envelope.message)
     payloads = cut_out(envelope, contents)
     return messages.Notify(
         tuple(
@@ -159,7 +172,7 @@ def read_notifications(envelope: Envelope, addressing: Addressing) -> list[Notif
     """A broker's view of Notify, for the events that it brings. One message that brings several
     has one id; theirs are that id and their number."""
     # Where only the action says that it is Notify, the body is as empty as a Notify can be.
-    holders, contents = _holders(envelope.body if envelope.content is None else envelope.content)
+    holders, contents = _holders(envelope.message)
     payloads = cut_out(envelope, contents)
     message_id = addressing.message_id
     several = len(holders) > 1

@@ -47,10 +47,10 @@ _POLICY_NAMESPACES: Final = frozenset(
 )
 
 
-def read_subscribe(envelope: Envelope, element: Element, spec: str) -> Subscribe:
+def read_subscribe(envelope: Envelope, spec: str) -> Subscribe:
     """What a subscriber asks for. Filters and policies that we do not know are named, not judged:
     what is then to be done is the producer's affair."""
-    own = NAMESPACE_OF[spec]
+    element, own = envelope.message, NAMESPACE_OF[spec]
     children = {split(child.tag): child for child in reversed(elements(element))}
     termination = children.get((own, "InitialTerminationTime"))
     policy = children.get((own, "SubscriptionPolicy"))

@@ -19,14 +19,14 @@ TOPICS_MAX: Final = 64  # of one registration
 _TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
-def read(envelope: Envelope, element: Element) -> messages.Message:
-    """The message that the body's element is; a SoapFault if it is none of this specification."""
-    namespace, name = split(element.tag)
+def read(envelope: Envelope) -> messages.Message:
+    """The message in the body; a SoapFault if it is none of this specification."""
+    namespace, name = split(envelope.message.tag)
     if namespace in messages.NAMESPACES.values():
         if name == messages.REGISTER:
-            return read_register(envelope, element)
+            return read_register(envelope)
         if name == f"{messages.REGISTER}Response":
-            return _registered(envelope, element)
+            return _registered(envelope)
         if name == messages.DESTROY:
             return messages.DestroyRegistration()
         if name == f"{messages.DESTROY}Response":
@@ -34,8 +34,9 @@ def read(envelope: Envelope, element: Element) -> messages.Message:
     raise SoapFault("Sender", f"{name[:80]!r} is not a message of WS-BrokeredNotification")
 
 
-def read_register(envelope: Envelope, element: Element) -> messages.RegisterPublisher:
+def read_register(envelope: Envelope) -> messages.RegisterPublisher:
     """What a publisher wants to be registered for."""
+    element = envelope.message
     termination = _child(element, "InitialTerminationTime")
     topics = element.findall(f"{{{split(element.tag)[0]}}}Topic")
     if len(topics) > TOPICS_MAX:
@@ -55,7 +56,8 @@ def _demand(element: Element | None) -> bool:
     return _TRUTHS[text]
 
 
-def _registered(envelope: Envelope, element: Element) -> messages.RegisterPublisherResponse:
+def _registered(envelope: Envelope) -> messages.RegisterPublisherResponse:
+    element = envelope.message
     registration = _reference(envelope, element, "PublisherRegistrationReference")
     if registration is None:
         raise SoapFault("Sender", "the answer has no PublisherRegistrationReference")

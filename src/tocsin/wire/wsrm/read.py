@@ -95,8 +95,9 @@ def _acknowledgement(envelope: Envelope, block: Element) -> Acknowledgement:
     return Acknowledgement(rm, _identifier(block), union(pairs, ()), tuple(nacks), final)
 
 
-def read_content(envelope: Envelope, element: Element) -> Content:
+def read_content(envelope: Envelope) -> Content:
     """The message that the body holds; a SoapFault if it lacks what it needs."""
+    element = envelope.message
     rm, name = split(element.tag)
     if name == "CreateSequence":
         return _create(envelope, element, rm)

@@ -7,7 +7,7 @@ from typing import Final
 
 from lxml import etree
 
-from tocsin.wire.soap.envelope import elements, split, text_of
+from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import (
     PROPERTIES12,
@@ -39,8 +39,9 @@ class RequestedProperty:
     name: Name | None
 
 
-def read_names(asked: Element) -> list[RequestedProperty]:
+def read_names(envelope: Envelope) -> list[RequestedProperty]:
     """The properties that GetResourceProperty or GetMultipleResourceProperties asks for."""
+    asked = envelope.message
     namespace, operation = split(asked.tag)
     if operation == ONE:
         return [_name(asked)]
@@ -58,8 +59,9 @@ def _name(element: Element) -> RequestedProperty:
     return RequestedProperty(text, (element.nsmap.get(prefix or None, ""), local))
 
 
-def read_query(asked: Element) -> Expression:
+def read_query(envelope: Envelope) -> Expression:
     """The expression that QueryResourceProperties asks."""
+    asked = envelope.message
     namespace, _ = split(asked.tag)
     for child in elements(asked):
         if split(child.tag) == (namespace, "QueryExpression"):

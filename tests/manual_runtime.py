@@ -19,7 +19,7 @@ from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.port import BrokerPort, StreamSink
 from tocsin.broker.runtime import HttpAnswer
-from tocsin.broker.snapshot import take_up
+from tocsin.broker.snapshot import load_snapshot
 from tocsin.errors import TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.store.memory import memory_store
@@ -138,7 +138,7 @@ class ManualRuntime:
             is_trusted=lambda sink: trusts_sinks,
             addresses_of=lambda sink: (),
         )
-        self.broker.recover(take_up(self.store, options), self._now_ns)
+        self.broker.recover(load_snapshot(self.store, options), self._now_ns)
         self.port = BrokerPort(self.broker, self, decide)
 
     @property

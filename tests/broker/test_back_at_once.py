@@ -75,7 +75,7 @@ def test_a_sink_that_asked_for_patience_is_given_it() -> None:
 
 
 def connects(hand: Hand, address: str = HERE) -> None:
-    hand.broker.heard_from(address, hand.now)
+    hand.broker.peer_connected(address, hand.now)
     hand.settle()
 
 

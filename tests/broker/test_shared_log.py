@@ -6,7 +6,7 @@ from broker.harness import event, only, seqs
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Accepted, Commit, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.snapshot import take_up
+from tocsin.broker.snapshot import load_snapshot
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
 from tocsin.store.memory import SharedEvents, memory_store
@@ -23,7 +23,7 @@ class Member:
         self.broker = Broker(
             options, new_id=lambda: "id", jitter=lambda: 0.0, is_trusted=lambda sink: True
         )
-        self.broker.recover(take_up(self.store, options), NOW)
+        self.broker.recover(load_snapshot(self.store, options), NOW)
         self.broker.open_stream(EVERYTHING, None, "stream")
         self.answers: dict[object, object] = {}
         self.read: list[int] = []

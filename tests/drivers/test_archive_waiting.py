@@ -67,7 +67,7 @@ def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> No
         told_once = archiver.lost
         await archiver._relieve()
         node.broker.surveyed(500, node.now_ns())
-        node.kick()
+        node.schedule_run()
         while node.broker.first == 1:
             await asyncio.sleep(0.01)
 

@@ -19,7 +19,7 @@ import pytest
 
 from served import ROOT, Served, served
 from tocsin.config import HttpSettings
-from tocsin.drivers.tls import door_context, sink_context
+from tocsin.drivers.tls import listener_context, sink_context
 from tocsin.errors import BadSetting
 from tocsin.wire.dime import Decoder, envelope_message
 
@@ -217,7 +217,7 @@ def test_it_stops_cleanly_with_connections_open(made: Path) -> None:
 
 
 def test_without_settings_there_is_no_tls() -> None:
-    assert door_context(HttpSettings()) is None
+    assert listener_context(HttpSettings()) is None
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_files_that_do_not_fit_are_told_by_name(
     paths = [str(made / name) if name else "" for name in (certificate, key)]
 
     with pytest.raises(BadSetting) as caught:
-        door_context(HttpSettings(tls_certificate=paths[0], tls_key=paths[1]))
+        listener_context(HttpSettings(tls_certificate=paths[0], tls_key=paths[1]))
 
     assert said in caught.value.problem
     assert caught.value.remedy

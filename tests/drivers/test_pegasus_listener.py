@@ -285,7 +285,7 @@ def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
         async def later(events: list[object], token: object) -> None:
             await waiting.wait()
             publish(events, token)  # type: ignore[arg-type]
-            node.kick()
+            node.schedule_run()
 
         node.broker.publish = slow  # type: ignore[method-assign, assignment]
         _, writer = await asyncio.open_connection(door.host, door.port)

@@ -1,1 +1,1 @@
-"""One broker's brain: what happens goes in, what must be done comes out."""
+"""The core of one broker: what happens goes in, what must be done comes out."""

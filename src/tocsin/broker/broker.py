@@ -39,7 +39,7 @@ from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 DISK_FULL_PAUSE_NS = 1_000_000_000  # between tries to save what only the broker itself wants saved
-CORRUPT_TOLD_MAX = 10_000  # damaged records told one by one; past that the disk is beyond telling
+CORRUPT_NAMED_MAX = 10_000  # damaged records; past that no more are named
 
 
 class Broker:
@@ -64,7 +64,7 @@ class Broker:
         self._unasked = Unasked(state)
         self._catchup = Catchup(state, self._unasked)
         self._pushing = Pushing(state, self._catchup, addresses_of)
-        self.away, self.heard_from = self._pushing.away, self._pushing.heard_from
+        self.away, self.peer_connected = self._pushing.away, self._pushing.peer_connected
         self.boxes = boxes = Boxes(state, self._catchup)
         self._streams = Streams(state, self._catchup)
         self._registry = Registry(state, self._catchup, self._pushing, boxes, is_trusted)
@@ -74,17 +74,17 @@ class Broker:
         self._committing: InFlightCommit | None = None
         self._save_at_ns = self._hold_until_ns = 0
         self._disk_is_full = self._stopped = False
-        self._corrupt_told: set[int] = set()
+        self._corrupt_seen: set[int] = set()
 
     # What was before
 
-    def recover(self, snapshot: Snapshot, now_ns: int, *, sure_ns: int = 0) -> None:
-        """Take up where the disk says the last broker here stopped; it is `sure_ns` at least."""
+    def recover(self, snapshot: Snapshot, now_ns: int, *, lower_bound_ns: int = 0) -> None:
+        """Go on where the last broker on this disk stopped; it is at least `lower_bound_ns`."""
         state = self._state
         state.head, state.first = snapshot.last_seq, snapshot.first_seq
         state.counters.dead_letters = snapshot.dead_letters
         self._service_state.restore(snapshot.service_state)
-        self.clock.recover(max(snapshot.last_time_ns, sure_ns), now_ns)
+        self.clock.recover(max(snapshot.last_time_ns, lower_bound_ns), now_ns)
         self._registry.restore(snapshot, now_ns)
         self._retention.survey(now_ns)
 
@@ -310,16 +310,16 @@ class Broker:
 
     def log_read(self, events: list[Stored], through: int, corrupt: list[int], now_ns: int) -> None:
         """The page that `ReadLog` asked for; it covers everything up to `through`."""
-        self.met_corrupt(corrupt)
+        self.report_corrupt(corrupt)
         for reader in self._catchup.read(events, through):
             self._wake(reader, now_ns)
 
-    def met_corrupt(self, sequences: list[int]) -> None:
-        """Somebody came across records that fail their checksum; each is told once."""
-        told = self._corrupt_told
-        new = [seq for seq in sequences if seq not in told][: CORRUPT_TOLD_MAX - len(told)]
+    def report_corrupt(self, sequences: list[int]) -> None:
+        """Somebody came across records that fail their checksum; each is reported once."""
+        seen = self._corrupt_seen
+        new = [seq for seq in sequences if seq not in seen][: CORRUPT_NAMED_MAX - len(seen)]
         if new:
-            told.update(new)
+            seen.update(new)
             self.counters.corrupt += len(new)
             words = "records failed their checksum and are not served"
             self._state.note("error", words, sequences=new[:10], count=len(new))

@@ -55,7 +55,7 @@ class Clock:
         """The time of day."""
         return self._state.time_ns(now_ns)
 
-    def sure_ns(self, now_ns: int) -> int:
+    def lower_bound_ns(self, now_ns: int) -> int:
         """The time that it is at least. What was over by then may go, also while in doubt."""
         return min(self.time_ns(now_ns), self.expected_ns(now_ns))
 

@@ -263,9 +263,9 @@ class BrokerPort:
         return self._broker.first
 
     @property
-    def sure_ns(self) -> int:
+    def lower_bound_ns(self) -> int:
         """The time that it is at least, also while the machine's clock is in doubt."""
-        return self._broker.clock.sure_ns(self._engine.steady_ns())
+        return self._broker.clock.lower_bound_ns(self._engine.steady_ns())
 
     @property
     def is_clock_in_doubt(self) -> bool:

@@ -66,7 +66,7 @@ class Pushing:
         if lane is not None and lane.forget_delay(now_ns):
             self.wake(lane, now_ns)
 
-    def heard_from(self, address: str, now_ns: int) -> None:
+    def peer_connected(self, address: str, now_ns: int) -> None:
         """Somebody connected from this address: sinks there that were out of reach may be back."""
         for lane in self.away.at(address, now_ns):
             if lane.forget_delay(now_ns):

@@ -97,7 +97,7 @@ class Registry:
         state.pending.append(PendingChange(token, stage, apply))
 
     def _first_standing(self, asked: Subscription) -> Standing:
-        # The SOAP door has judged its consumers: they know no handshake by which to be asked.
+        # The SOAP endpoint has checked its consumers: they know no handshake by which to be asked.
         if asked.sink is not None and asked.soap is None and not self._is_trusted(asked.sink):
             return Standing.PENDING
         return asked.state

@@ -63,8 +63,8 @@ def take_snapshot(log: StoreReader) -> Snapshot:
     )
 
 
-def take_up(store: EventStore, options: BrokerOptions) -> Snapshot:
-    """Make the store ready to append, and say what is in it."""
+def load_snapshot(store: EventStore, options: BrokerOptions) -> Snapshot:
+    """Make the store ready to append, and read what is in it."""
     jump_ns = int(options.clock_jump_s * NS_PER_S)
     store.open_window(duplicates_window=options.duplicates_window, clock_jump_ns=jump_ns)
     reader = store.reader()

@@ -31,7 +31,7 @@ from tocsin.drivers.http.request import Request
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap_services import MailboxNode, soap_context
-from tocsin.drivers.tls import door_context
+from tocsin.drivers.tls import listener_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
@@ -89,7 +89,7 @@ def run(
             f"{address} can be reached from elsewhere, and nothing protects it",
             remedy="Listen on 127.0.0.1, or add --open if you want that.",
         )
-    tls = door_context(settings.http)
+    tls = listener_context(settings.http)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     # No other server: so its address is not asked whether it is open to the world.

@@ -145,7 +145,7 @@ async def open_soap_tcp(context: DialectContext) -> Mapping[str, Listener]:
         tls=context.tls,
         budget=context.budget,
         per_peer_max=context.settings.limits.connections_per_peer_max,
-        heard_from=context.built_in.node.heard_from,
+        peer_connected=context.built_in.node.peer_connected,
     )
     return {"soap_tcp": listener}
 

@@ -22,7 +22,7 @@ from tocsin.broker.recent.events import Recent
 from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
-from tocsin.broker.snapshot import take_up
+from tocsin.broker.snapshot import load_snapshot
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.clock import SteadyClock
@@ -75,7 +75,7 @@ class Node(NodeStreams):
         self.listeners: dict[str, str] = {}  # the addresses by name, once they are open
         self._clock = SteadyClock()
         self.rules, self.sinks = sink_rules(settings), installed_sinks()
-        self.broker = self._recovered(store, 0 if beside is None else beside.sure_ns())
+        self.broker = self._recovered(store, 0 if beside is None else beside.lower_bound_ns())
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
@@ -108,9 +108,9 @@ class Node(NodeStreams):
         self._appended: list[Stored] = []  # by others, not yet handed on
         self._perform = self._performers()
         self.space = Space(self)
-        self.kick()
+        self.schedule_run()
 
-    def _recovered(self, store: EventStore, sure_ns: int) -> Broker:
+    def _recovered(self, store: EventStore, lower_bound_ns: int) -> Broker:
         """A broker that goes on where the last one on this log stopped."""
         options = self.settings.broker_options()
         broker = Broker(
@@ -121,7 +121,9 @@ class Node(NodeStreams):
             is_trusted=lambda sink: self.sinks.is_trusted(sink, self.rules),
             addresses_of=lambda sink: self._pusher.addresses_of(sink),
         )
-        broker.recover(take_up(store, options), self._clock.now_ns(), sure_ns=sure_ns)
+        broker.recover(
+            load_snapshot(store, options), self._clock.now_ns(), lower_bound_ns=lower_bound_ns
+        )
         return broker
 
     def _new_pusher(self) -> Pusher:
@@ -140,18 +142,18 @@ class Node(NodeStreams):
     def steady_ns(self) -> int:
         return self._clock.now_ns()
 
-    def sure_ns(self) -> int:
+    def lower_bound_ns(self) -> int:
         """The time that it is at least, whatever the machine's clock says."""
-        return self.broker.clock.sure_ns(self._clock.now_ns())
+        return self.broker.clock.lower_bound_ns(self._clock.now_ns())
 
     def note(self, level: do.Level, message: str, **fields: object) -> None:
         self.notes(level, message, **fields)
 
-    def heard_from(self, host: str) -> None:
+    def peer_connected(self, host: str) -> None:
         """Somebody connected from this address: perhaps a consumer that is back."""
         if self.broker.away:
-            self.broker.heard_from(plain_address(host), self._clock.now_ns())
-            self.kick()
+            self.broker.peer_connected(plain_address(host), self._clock.now_ns())
+            self.schedule_run()
 
     async def read(self, work: Callable[[StoreReader], T]) -> T:
         """Ask the log something, in the thread for that."""
@@ -161,10 +163,10 @@ class Node(NodeStreams):
         """From now on, what is for a message box of this broker goes there by this."""
         self._pusher.soap.into_boxes = send
 
-    def met_corrupt(self, sequences: list[int]) -> None:
+    def report_corrupt(self, sequences: list[int]) -> None:
         """Tell of records that a reader of the log could not be given."""
-        self.broker.met_corrupt(sequences)
-        self.kick()
+        self.broker.report_corrupt(sequences)
+        self.schedule_run()
 
     def health(self) -> Health:
         clock = self.clock.complaints()
@@ -189,7 +191,7 @@ class Node(NodeStreams):
             do.Stop: self._stop,
         }
 
-    def kick(self) -> None:
+    def schedule_run(self) -> None:
         """Something happened: perform what follows from it at the end of this turn of the loop."""
         if not self._running:
             self._now_ns = self._clock.now_ns()
@@ -246,7 +248,7 @@ class Node(NodeStreams):
             self.broker.tick(self._clock.now_ns())
         except Exception as error:
             self._bug(error)
-        self.kick()
+        self.schedule_run()
 
     def _written(self, commit: do.Commit, outcome: Applied | DiskFull | DiskFailed) -> None:
         try:
@@ -276,7 +278,7 @@ class Node(NodeStreams):
             self._hand_on_appended()
         except Exception as error:
             self._bug(error)
-        self.kick()
+        self.schedule_run()
 
     def _hand_on_appended(self) -> None:
         head, waiting = self.broker.head, self._appended
@@ -304,7 +306,7 @@ class Node(NodeStreams):
             self.broker.log_read(events, through, corrupt, self._clock.now_ns())
         except Exception as error:
             self._bug(error)
-        self.kick()
+        self.schedule_run()
 
     def _survey(self, effect: do.Survey) -> None:
         async def work() -> None:
@@ -312,7 +314,7 @@ class Node(NodeStreams):
                 lambda r: retention_reach(r, effect.before_ns, effect.bytes_max)
             )
             self.broker.surveyed(reach, self._clock.now_ns())
-            self.kick()
+            self.schedule_run()
 
         self._spawn(work())
 
@@ -348,7 +350,7 @@ class Node(NodeStreams):
 
         def answered(_: str, answer: Allowed | Refused) -> None:
             self.broker.handshaken(effect.token, answer, self._clock.now_ns())
-            self.kick()
+            self.schedule_run()
 
         self._pusher.handshake(effect, origin, f"{callback}?token={effect.token}", answered)
 
@@ -378,7 +380,7 @@ class Node(NodeStreams):
             self.broker.shut_down(self._clock.now_ns())
             deadline = self.loop.time() + CLOSING_S
             while not self.broker.is_idle() and self.loop.time() < deadline:
-                self.kick()
+                self.schedule_run()
                 await asyncio.sleep(0.002)
         self.clock.close()
         self.board.close()

@@ -56,7 +56,7 @@ class Host(Protocol):
 
     def note(self, level: Level, message: str, **fields: object) -> None: ...
 
-    def kick(self) -> None: ...
+    def schedule_run(self) -> None: ...
 
 
 class LoopRuntime:
@@ -69,7 +69,7 @@ class LoopRuntime:
         self._tasks: set[asyncio.Task[None]] = set()
         self.now_ns = host.now_ns
         self.note = host.note
-        self.wake = host.kick
+        self.wake = host.schedule_run
         self.elapsed_s = time.monotonic  # the loop looks at its clock once a turn
         self.jitter = random.random
 

@@ -31,7 +31,7 @@ from tocsin.drivers.notes import Notes
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.stores import SQLITE, open_store, store_name
-from tocsin.drivers.tls import door_context, sink_context
+from tocsin.drivers.tls import listener_context, sink_context
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.services.directory.directory import Directory, Offering
 from tocsin.services.performance.service import Addresses
@@ -75,7 +75,7 @@ def run(
                 f"{address} ({setting}) can be reached from elsewhere, and nothing protects it",
                 remedy="Listen on 127.0.0.1, or add --open if you want that.",
             )
-    tls = door_context(settings.http)
+    tls = listener_context(settings.http)
     if settings.delivery.ca_file:
         sink_context(settings.delivery.ca_file)  # for what may be wrong with it
     use_ontology(settings.blackboard.ontology)
@@ -138,9 +138,9 @@ async def _serve(
     decide: Decide,
 ) -> int:
     loop = asyncio.get_running_loop()
-    told_to_stop = asyncio.Event()
+    stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, stop_requested.set)
     node = Node(settings, store, notes, decide=decide)
     directory = Directory(node.port)
     soap = SoapServices(node)
@@ -163,7 +163,7 @@ async def _serve(
     addresses = {name: each.address for name, each in listeners.items() if name != "datagrams"}
     node.listeners = addresses
     ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
-    waits = [loop.create_task(event.wait()) for event in (told_to_stop, node.failed)]
+    waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()

@@ -20,7 +20,7 @@ TLS_HANDSHAKE_S: Final = 10.0
 Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
 
-HeardFrom = Callable[[str], None]
+PeerConnected = Callable[[str], None]
 """Called with the address of every peer that connects."""
 
 
@@ -45,11 +45,11 @@ class StreamListener(ABC, Generic[S]):
     name: str  # in messages
 
     def __init__(
-        self, connections_max: int, per_peer_max: int, note: Note, heard_from: HeardFrom
+        self, connections_max: int, per_peer_max: int, note: Note, peer_connected: PeerConnected
     ) -> None:
         self._connections_max = connections_max
         self._note = note
-        self._heard_from = heard_from
+        self._peer_connected = peer_connected
         self._peers = Peers(per_peer_max, connections_max)
         self._sessions: dict[asyncio.Task[None], S] = {}
         self._server: asyncio.Server | None = None
@@ -111,7 +111,7 @@ class StreamListener(ABC, Generic[S]):
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = writer.get_extra_info("peername")
         host = str(name[0]) if isinstance(name, tuple) else ""
-        self._heard_from(host)
+        self._peer_connected(host)
         if self._closing or len(self._sessions) >= self._connections_max:
             self._refuse(writer, "{}.connections_max")
             return

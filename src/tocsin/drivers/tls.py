@@ -1,4 +1,4 @@
-"""TLS: what the doors show of themselves, and whom the pushes believe.
+"""TLS: the certificate of the listeners, and which authorities sinks are verified by.
 
 Made once, at the start, so that a file that is missing or does not fit is told then.
 """
@@ -14,8 +14,8 @@ from tocsin.errors import BadSetting
 VERSION_MIN = ssl.TLSVersion.TLSv1_2
 
 
-def door_context(settings: HttpSettings) -> ssl.SSLContext | None:
-    """How the doors speak TLS; None if they do not. Raises BadSetting."""
+def listener_context(settings: HttpSettings) -> ssl.SSLContext | None:
+    """The TLS context of the listeners; None without TLS. Raises BadSetting."""
     certificate, key = settings.tls_certificate, settings.tls_key
     if not certificate and not key:
         return None

@@ -13,7 +13,7 @@ from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.snapshot import Snapshot, take_up
+from tocsin.broker.snapshot import Snapshot, load_snapshot
 from tocsin.broker.state import CLOCK
 from tocsin.errors import DiskFull, TocsinError
 from tocsin.sim.checks.attempts import AttemptCheck
@@ -154,7 +154,7 @@ class Machine:
         store = Store.open(directory, vfs=self.disk.name)
         reader = store.reader()
         checks.log.compare(store, reader)
-        snapshot = take_up(store, options)
+        snapshot = load_snapshot(store, options)
         is_main = not process.nodes
         if is_main:
             self.check_service_state(snapshot)
@@ -168,8 +168,8 @@ class Machine:
         if is_main:
             self.clock.start(may_jump=CLOCK in snapshot.cursors)
         now_ns = self.clock.steady_ns
-        sure_ns = 0 if is_main else process.node.broker.clock.sure_ns(now_ns)
-        broker.recover(snapshot, now_ns, sure_ns=sure_ns)
+        lower_bound_ns = 0 if is_main else process.node.broker.clock.lower_bound_ns(now_ns)
+        broker.recover(snapshot, now_ns, lower_bound_ns=lower_bound_ns)
         node = SimNode(process, options, broker, store, checks)
         process.nodes.append(node)
         return node

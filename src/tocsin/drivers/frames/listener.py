@@ -51,7 +51,7 @@ class FramesListener:
         self.is_secure = False
         self.host = ""
         self.port = 0
-        self._heard_from = node.heard_from
+        self._peer_connected = node.peer_connected
         self._connections: set[Connection] = set()
         per_peer_max = node.settings.limits.connections_per_peer_max
         self._peers = Peers(per_peer_max, self.settings.connections_max)
@@ -113,7 +113,7 @@ class FramesListener:
 
     def admit(self, connection: Connection) -> bool:
         """False if there are as many connections as there may be."""
-        self._heard_from(connection.host)
+        self._peer_connected(connection.host)
         if not self.is_secure and not self._has_room():  # else asked before TLS
             return False
         if not self._peers.enter(connection.host):

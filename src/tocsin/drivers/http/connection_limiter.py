@@ -22,7 +22,7 @@ CROWDED_SHARE: Final = 0.9  # from there on nobody may be idle for long
 CROWDED_IDLE_S: Final = 2.0
 
 Note = Callable[..., None]
-HeardFrom = Callable[[str], None]
+PeerConnected = Callable[[str], None]
 """Called with the address of every peer that connects."""
 
 
@@ -44,7 +44,7 @@ class ConnectionLimiter:
     """The connections of a listener, and how many of each kind there may be."""
 
     def __init__(
-        self, connections_max: int, per_peer_max: int, note: Note, heard_from: HeardFrom
+        self, connections_max: int, per_peer_max: int, note: Note, peer_connected: PeerConnected
     ) -> None:
         self.connections: set[LimitedConnection] = set()
         self.connections_max = connections_max
@@ -59,7 +59,7 @@ class ConnectionLimiter:
         ] = {}  # that sent no whole request yet, the oldest first
         self._peers = Peers(per_peer_max, connections_max)
         self._note = note
-        self._heard_from = heard_from
+        self._peer_connected = peer_connected
         self._is_noted = False
 
     @property
@@ -73,7 +73,7 @@ class ConnectionLimiter:
 
     def admit(self, connection: LimitedConnection, host: str) -> TocsinError | None:
         """None if it may send any request; else its answer, unless it only probes."""
-        self._heard_from(host)
+        self._peer_connected(host)
         refusal: TocsinError | None = None
         if len(self._hosts) >= self.connections_max and self._silent:
             silent = next(iter(self._silent))

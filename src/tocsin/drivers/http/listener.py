@@ -77,7 +77,7 @@ class HttpListener:
             note=node.note,
             budget=budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note),
             per_peer_max=node.settings.limits.connections_per_peer_max,
-            heard_from=node.heard_from,
+            peer_connected=node.peer_connected,
         )
         self._application = application(node, self.server, directory, performance)
         self._server: asyncio.Server | None = None

@@ -14,7 +14,7 @@ from tocsin.broker.port import Replier
 from tocsin.config import HttpSettings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.http.answers import ResponseHeads
-from tocsin.drivers.http.connection_limiter import CROWDED_IDLE_S, ConnectionLimiter, HeardFrom
+from tocsin.drivers.http.connection_limiter import CROWDED_IDLE_S, ConnectionLimiter, PeerConnected
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.head_cache import HeadCache
@@ -44,7 +44,7 @@ class HttpServer:
         note: Note,
         budget: ReceiveBudget,
         per_peer_max: int,
-        heard_from: HeardFrom,
+        peer_connected: PeerConnected,
     ) -> None:
         self.loop = loop
         self.limits = limits
@@ -55,7 +55,7 @@ class HttpServer:
         self.note = note
         self.budget = budget
         self.heads = HeadCache()
-        self.limiter = ConnectionLimiter(limits.connections_max, per_peer_max, note, heard_from)
+        self.limiter = ConnectionLimiter(limits.connections_max, per_peer_max, note, peer_connected)
         self.connections = self.limiter.connections
         self.closing = asyncio.Event()
         self.unreadable = 0  # publishes that never reached the broker

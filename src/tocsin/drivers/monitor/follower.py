@@ -303,7 +303,7 @@ class LogFollower:
         def some() -> None:
             nonlocal gone
             gone = self._writer.prune(
-                self._port.sure_ns,
+                self._port.lower_bound_ns,
                 lambda: self._stopping or time.monotonic() - begun_s > PRUNE_S_MAX,
             )
 

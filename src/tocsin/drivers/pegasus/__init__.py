@@ -1,1 +1,1 @@
-"""The door for pegasus-monitord, which writes its events to a TCP connection."""
+"""The listener for pegasus-monitord, which writes its events to a TCP connection."""

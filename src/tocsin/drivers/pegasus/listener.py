@@ -58,7 +58,7 @@ class PegasusListener(StreamListener["_Session"]):
 
     def __init__(self, node: Node, limits: ListenerLimits, budget: ReceiveBudget) -> None:
         per_peer_max = node.settings.limits.connections_per_peer_max
-        super().__init__(limits.connections_max, per_peer_max, node.note, node.heard_from)
+        super().__init__(limits.connections_max, per_peer_max, node.note, node.peer_connected)
         self._node = node
         self._limits = limits
         self._budget = budget

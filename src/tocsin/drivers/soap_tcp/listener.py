@@ -10,7 +10,7 @@ from tocsin.config import LimitSettings, SoapTcpSettings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.soap_tcp.destination import SCHEME
 from tocsin.drivers.soap_tcp.session import Session
-from tocsin.drivers.stream_listener import HeardFrom, Note, StreamListener, hang_up, socket_name
+from tocsin.drivers.stream_listener import Note, PeerConnected, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, TooSlow
 from tocsin.services.soap.call import Answer
 
@@ -28,9 +28,9 @@ class SoapTcpListener(StreamListener[Session]):
         note: Note,
         budget: ReceiveBudget,
         per_peer_max: int,
-        heard_from: HeardFrom,
+        peer_connected: PeerConnected,
     ) -> None:
-        super().__init__(limits.connections_max, per_peer_max, note, heard_from)
+        super().__init__(limits.connections_max, per_peer_max, note, peer_connected)
         self._answer = answer
         self._limits = limits
         self._budget = budget
@@ -80,12 +80,12 @@ async def listen(
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
     per_peer_max: int | None = None,
-    heard_from: HeardFrom = lambda host: None,
+    peer_connected: PeerConnected = lambda host: None,
 ) -> SoapTcpListener:
     """Open the listener; `answer` gets every call. Without the `budget` of other listeners it has
     one of its own."""
     own = budget or ReceiveBudget(LimitSettings().receiving_bytes_max, note)
     per_peer_max = per_peer_max or LimitSettings().connections_per_peer_max
-    listener = SoapTcpListener(answer, limits, note, own, per_peer_max, heard_from)
+    listener = SoapTcpListener(answer, limits, note, own, per_peer_max, peer_connected)
     await listener.open(address, tls)
     return listener

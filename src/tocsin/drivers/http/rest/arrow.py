@@ -214,7 +214,7 @@ class ArrowReader:
             limit = min(LOG_EVENTS, through - after)
             read = partial(_page, after=after, limit=limit)
             page = await self._node.port.read(session, EVENTS, read)
-            self._node.met_corrupt(page.corrupt)
+            self._node.report_corrupt(page.corrupt)
             if len(page.events) + len(page.corrupt) < max(1, page.next - after):
                 # Trimmed meanwhile. The archive has it by now, and gives it to who asks again.
                 raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")

@@ -69,7 +69,7 @@ def event_routes(node: Node) -> list[Endpoint]:
         found, reached, corrupt = await node.port.read(
             session_in(request), "events", lambda log: _scan(log, after, limit, filter)
         )
-        node.met_corrupt(corrupt)
+        node.report_corrupt(corrupt)
         return answer(events_info(found, reached, corrupt, more=reached < node.port.head))
 
     async def stream_head(request: Request) -> Response:

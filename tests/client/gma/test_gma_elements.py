@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.gma.address import PeerAddress, read_address
-from tocsin.client.gma.elements import (
+from tocsin.client.gma.encoded_event import (
+    EncodedEvent,
     elements_of,
+    encode_events,
     event_of,
     parameters_of,
     period_s_of,
     stamp_of,
     values_of,
 )
-from tocsin.client.gma.encoded_event import EncodedEvent, encode_events
 from tocsin.errors import BadEvent, BadMessage, BadSetting
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.value import Quantity

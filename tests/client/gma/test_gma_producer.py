@@ -18,7 +18,7 @@ from tocsin.client.gma import (
     Quantity,
     consumer_peers,
 )
-from tocsin.client.gma import demand as demand_module
+from tocsin.client.gma import offers as demand_module
 from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused
 
 STAMP = "2000-11-09T21:51:45Z"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.client.gma.backlog import Backlog
+from tocsin.client.gma.consumer_peers import Backlog
+from tocsin.client.gma.feed import Outbox
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.loop import EmitLimit
-from tocsin.client.gma.outbox import Outbox
 from tocsin.client.gma.producer_peers import Remembered
 from tocsin.client.gma.schedule import PAUSE_S_MAX, PeriodTicks, pause_s
 from tocsin.wire.gma.messages import PerformanceEvent

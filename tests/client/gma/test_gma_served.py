@@ -10,7 +10,7 @@ import pytest
 from gma_peers import PARAMETERS, PROTOCOL, RawPeer, counting, subscribe_request, until
 
 from tocsin.client.gma import Consumer, Producer, consumer_peers, listener
-from tocsin.client.gma import backlog as backlog_module
+from tocsin.client.gma import consumer_peers as backlog_module
 from tocsin.errors import BadSetting, CannotReachBroker
 
 

@@ -13,6 +13,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from typing import Final, Protocol, cast
 
 from tocsin.client.gma.peer_errors import one_line
@@ -356,3 +357,26 @@ class PartialMessages:
         """One of them has so much now; False if that is too much."""
         self._bytes += now - before
         return now <= OWN_BYTES_MAX or self._bytes <= ALL_BYTES_MAX
+
+
+class IdSource:
+    """The ids that one producer or consumer gives, each once, on whichever connection (sections
+    4.2.1, 4.2.2). Of the loop's thread alone."""
+
+    def __init__(self) -> None:
+        self._requests = count(1)
+        self._subscriptions = count(1)
+        self._events = count(1)
+
+    def conversation(self, roles: str) -> Conversation:
+        """One side of a new conversation, in that role."""
+        return Conversation(
+            frozenset({roles}),
+            lambda: str(next(self._subscriptions)),
+            lambda: str(next(self._requests)),
+        )
+
+    def event(self) -> str:
+        """The number of an event that is to be answered: no other of this producer has it, and
+        no request, so that feeds may share a connection."""
+        return f"e{next(self._events)}"

@@ -14,8 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from tocsin.client.gma.address import PeerAddress
-from tocsin.client.gma.connection import PeerConnection
-from tocsin.client.gma.ids import IdSource
+from tocsin.client.gma.connection import IdSource, PeerConnection
 from tocsin.client.gma.outgoing_connection import OutgoingConnection
 from tocsin.client.gma.peer_errors import cannot_reach
 from tocsin.client.gma.schedule import pause_s

@@ -13,16 +13,15 @@ from threading import Lock, RLock
 from typing import Any, Final, Self, TypeVar
 
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
+from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.connector import Connector, Connectors
-from tocsin.client.gma.elements import parameters_of, without_period
-from tocsin.client.gma.encoded_event import EncodedEvent, read_filter
-from tocsin.client.gma.ids import IdSource
+from tocsin.client.gma.encoded_event import EncodedEvent, parameters_of, read_filter, without_period
+from tocsin.client.gma.listener import listening_context
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.peer_errors import cannot_reach, is_ours, refused
 from tocsin.client.gma.producer_peers import ProducerPeers
 from tocsin.client.gma.resubscriber import Resubscriber
 from tocsin.client.gma.subscription import Subscription, SubscriptionReceiver
-from tocsin.client.gma.tls import listening_context
 from tocsin.client.transport.tls import client_context
 from tocsin.errors import BadSetting
 from tocsin.event.value import Quantity, Scalar

@@ -18,16 +18,21 @@ from time import monotonic
 from typing import Any, Final, Self
 
 from tocsin.client.gma.address import is_loopback, read_address
+from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.connector import Connectors
 from tocsin.client.gma.consumer_peers import ConsumerPeers
-from tocsin.client.gma.demand import Demand
-from tocsin.client.gma.elements import Time, parameters_of, stamp_of
-from tocsin.client.gma.encoded_event import EncodedEvent, Result, encode_events
-from tocsin.client.gma.feed import ENDED, OPEN, Feed
-from tocsin.client.gma.ids import IdSource
+from tocsin.client.gma.encoded_event import (
+    EncodedEvent,
+    Result,
+    Time,
+    encode_events,
+    parameters_of,
+    stamp_of,
+)
+from tocsin.client.gma.feed import ENDED, KEPT_BYTES_MAX, KEPT_EVENTS_MAX, OPEN, Feed, Outbox
+from tocsin.client.gma.listener import listening_context
 from tocsin.client.gma.loop import EmitLimit, LoopThread
-from tocsin.client.gma.offers import Make, Offer, Offers
-from tocsin.client.gma.outbox import KEPT_BYTES_MAX, KEPT_EVENTS_MAX, Outbox
+from tocsin.client.gma.offers import Demand, Make, Offer, Offers
 from tocsin.client.gma.registration import (
     ANSWER_S_MAX,
     LEASE_S_MAX,
@@ -37,7 +42,6 @@ from tocsin.client.gma.registration import (
     entry_events,
 )
 from tocsin.client.gma.resubscriber import Resubscriber
-from tocsin.client.gma.tls import listening_context
 from tocsin.client.outgoing import now_text
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.tls import client_context

@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from typing import Final
 
-from tocsin.client.gma.ids import IdSource
+from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.listener import AcceptedPeer, PeerListener
 from tocsin.client.gma.loop import LoopThread

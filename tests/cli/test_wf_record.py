@@ -17,7 +17,7 @@ from tocsin.cli.failure import exit_code
 from tocsin.cli.rest import Rest
 from tocsin.cli.wf.record import record
 from tocsin.errors import NoSuchRun
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 
 RULES = """
 rule all:

@@ -28,7 +28,7 @@ from tocsin.services.streams.outlet import SocketLimits
 from tocsin.services.streams.websocket import PING_S, PONG_S_MAX, UpgradeRequest, WebSocketSession
 from tocsin.wire.api.stream_request import read_board_request, read_stream_request
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.cloudevents.streamed import server_sent_event, socket_message
+from tocsin.wire.cloudevents.write import server_sent_event, socket_message
 
 CLIENT = anonymous("websocket", "192.0.2.1:1")
 LIMITS = SocketLimits(Limits(), 10_000, 3)

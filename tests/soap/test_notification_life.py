@@ -18,7 +18,7 @@ from tocsin.wire.soap.envelope import read_envelope, write_envelope
 from tocsin.wire.soap.names import WSA2005, WSA200403, WSN12, WSN13, XPATH10
 from tocsin.wire.soap.topics import TopicName, dialect_uri
 from tocsin.wire.wsn import messages as say
-from tocsin.wire.wsn.lease import LEASE_DEFAULT_S
+from tocsin.wire.wsn.expiry import LEASE_DEFAULT_S
 from tocsin.wire.wsn.operations import NOTIFY_ACTIONS
 from tocsin.wire.wsn.read import read
 from tocsin.wire.wsn.write import write

@@ -1,4 +1,4 @@
-"""T3: subscriptions, boxes and dead letters."""
+"""T3: subscriptions, boxes and dead letters. T5: delivery."""
 
 from __future__ import annotations
 
@@ -71,3 +71,14 @@ class TooMuchKept(TocsinError):
 
     code = "T309"
     http_status = 429
+
+
+class PeerFailed(TocsinError):
+    """Another service that the broker wrote to could not be reached, or sent an invalid answer.
+
+    The message says which and why. The message to it was not delivered, or it is not known
+    whether it was. The request to the broker itself is not undone.
+    """
+
+    code = "T501"
+    http_status = 502

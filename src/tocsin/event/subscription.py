@@ -6,8 +6,6 @@ from enum import Enum
 
 import msgspec
 
-from tocsin.event.filter import EVERYTHING, Filter
-
 BLACKBOARD = "blackboard"  # a mode of delivery: concept-value pairs, those asked for alone
 
 
@@ -74,13 +72,6 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None  # why it is pending or paused, if the broker decided so
     rate_per_minute: int | None = None  # what the sink allowed in its handshake
     soap: SoapTerms | None = None  # of one that was made by SOAP
-
-
-class Wanted(msgspec.Struct, frozen=True):
-    """A subscription with its filter ready to use."""
-
-    subscription: Subscription
-    filter: Filter = EVERYTHING
 
 
 _encode = msgspec.json.Encoder().encode

@@ -34,7 +34,7 @@ from tocsin.sim.node import SimNode
 from tocsin.sim.plan import BrokerPlan
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.cloudevents.read import read_events
-from tocsin.wire.cloudevents.streamed import socket_message
+from tocsin.wire.cloudevents.write import socket_message
 
 BOXES_MAX: Final = 100
 LEASE_S: Final = 10_000.0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.blackboard import InProcessBlackboard, Message, Profile
-from tocsin.client.tracking.profile_filter import profile_filter
+from tocsin.client.tracking.profile import profile_filter
 from tocsin.errors import UnknownConcept
 from tocsin.ontology import built_in
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 from tocsin.integrations.workflow_files.workflow import read_workflow
 from tocsin.monitor.evolution.changes import compare
 from tocsin.monitor.evolution.definition import Activity, Definition

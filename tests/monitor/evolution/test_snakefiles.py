@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from served import ROOT
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 from tocsin.integrations.files import DiskFiles
 from tocsin.integrations.snakemake.plan import Facts
 from tocsin.integrations.snakemake.sources import sources_of

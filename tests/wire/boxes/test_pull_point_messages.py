@@ -10,8 +10,8 @@ from tocsin.errors import BadRequest, Busy, NoSuchBox, TooManySubscriptions
 from tocsin.event.event import Event
 from tocsin.wire.msgbox.content import BoxMessage
 from tocsin.wire.pullpoint import operations
-from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import event_message, notification_messages
+from tocsin.wire.pullpoint.operations import pull_point_fault
 from tocsin.wire.soap.envelope import Envelope, read_envelope, write_envelope
 from tocsin.wire.soap.fault import write_fault
 from tocsin.wire.soap.names import WSA2003, WSA2005, WSE11, WSMAN, WSN12, WSN13

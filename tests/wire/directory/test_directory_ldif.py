@@ -12,8 +12,13 @@ from ldif_reader import read_ldif, read_name
 from tocsin.errors import BadRequest
 from tocsin.wire.directory.distinguished import Part, escaped, joined, read_suffix
 from tocsin.wire.directory.entry import Offered
-from tocsin.wire.directory.ldap import directory_records, generalized_time, schema_ldif
-from tocsin.wire.directory.ldif import VERSION, record
+from tocsin.wire.directory.ldap import (
+    VERSION,
+    directory_records,
+    generalized_time,
+    record,
+    schema_ldif,
+)
 from tocsin.wire.gma.names import EventName
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=200)

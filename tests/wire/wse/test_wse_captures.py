@@ -9,11 +9,10 @@ from lxml import etree
 from schemas import capture_body
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
-from tocsin.wire.soap.addressing import read_addressing
+from tocsin.wire.soap.addressing import Versions, read_addressing
 from tocsin.wire.soap.delivery import consumer_parts, message
 from tocsin.wire.soap.envelope import read_envelope
 from tocsin.wire.soap.names import WSA2005, WSA200408, WSN10, XPATH10
-from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.deliver import pieces
 from tocsin.wire.wse.filters import to_filters
 from tocsin.wire.wse.messages import (

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.event.instant import NS_PER_S
+from tocsin.wire.soap.addressing import Versions
 from tocsin.wire.soap.expiry import read_expiry, write_expiry
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import (
@@ -19,7 +20,6 @@ from tocsin.wire.soap.names import (
     XPATH10,
     XPATH10_WSE11,
 )
-from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.expiry import LEASE_NS_DEFAULT, LEASE_NS_MAX, granted
 from tocsin.wire.wse.filters import ACTIONS_MAX, to_filters
 from tocsin.wire.wse.messages import Expression, Filter

@@ -28,7 +28,7 @@ from tocsin.wire.soap.names import (
     WSN12,
     WSN13,
 )
-from tocsin.wire.wsn.faults import FAULT_ACTION, NAMES13, Faults, fault_for
+from tocsin.wire.wsn.faults import FAULT_ACTION, NAMES13, Faults
 from tocsin.wire.wsn.operations import Operation
 
 NOW_NS = 1_790_000_000_000_000_000
@@ -93,7 +93,7 @@ def test_an_unknown_subscription_is_an_unknown_resource_of_the_right_specificati
 ) -> None:
     error = NoSuchSubscription("there is none", remedy="Subscribe.")
 
-    fault = fault_for(error, spec, NOW_NS, operation)
+    fault = Faults(spec, NOW_NS).of(error, operation)
 
     assert details(fault, "1.1")[0].tag == f"{{{namespace}}}ResourceUnknownFault"
 
@@ -111,14 +111,14 @@ def test_an_unknown_subscription_is_an_unknown_resource_of_the_right_specificati
 def test_an_error_while_subscribing_has_the_specifications_name(
     error: TocsinError, name: str
 ) -> None:
-    fault = fault_for(error, "wsn13", NOW_NS, Operation.SUBSCRIBE)
+    fault = Faults("wsn13", NOW_NS).of(error, Operation.SUBSCRIBE)
 
     assert details(fault, "1.2")[0].tag == f"{{{WSN13}}}{name}"
     assert fault.action == FAULT_ACTION
 
 
 def test_an_error_that_no_specification_knows_is_told_in_our_words() -> None:
-    fault = fault_for(Busy("too much", remedy="Wait."), "wsn13", NOW_NS, Operation.SUBSCRIBE)
+    fault = Faults("wsn13", NOW_NS).of(Busy("too much", remedy="Wait."), Operation.SUBSCRIBE)
 
     assert fault.code == "Receiver"
     assert details(fault, "1.1")[0].tag == f"{{{TOCSIN}}}Error"

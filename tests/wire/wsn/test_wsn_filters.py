@@ -26,9 +26,9 @@ from tocsin.wire.soap.names import (
     XPATH10,
 )
 from tocsin.wire.soap.topics import TopicName
+from tocsin.wire.wsn.expiry import LEASE_DEFAULT_S, ends_at
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.filters import filters_of, one_topic
-from tocsin.wire.wsn.lease import LEASE_DEFAULT_S, ends_at
 from tocsin.wire.wsn.messages import NEVER, Expression, Subscribe
 from tocsin.wire.wsn.operations import Operation
 from tocsin.wire.wsn.read import read

@@ -13,9 +13,9 @@ from tocsin.wire.soap.addressing import Addressing
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault, write_fault
 from tocsin.wire.soap.names import LIFETIME12, WSA2005, WSN10, WSN12, WSN13, WSRMP11, XPATH10, XSI
+from tocsin.wire.wsn.expiry import ends_at
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.filters import filters_of, one_topic
-from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.messages import GetCurrentMessage, Message, Renew, Subscribe
 from tocsin.wire.wsn.operations import REQUESTS, RESPONSES, Operation
 from tocsin.wire.wsn.read import read, read_notifications

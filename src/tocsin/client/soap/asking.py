@@ -12,6 +12,7 @@ from tocsin.client.soap.refused import is_fault, refused
 from tocsin.errors import BadXml, BrokerRefused
 from tocsin.wire.soap.addressing import (
     EndpointReference,
+    Versions,
     anonymous,
     reference_headers,
     write_headers,
@@ -19,7 +20,6 @@ from tocsin.wire.soap.addressing import (
 from tocsin.wire.soap.envelope import Envelope, http_headers, read_envelope, write_envelope
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.multipart import envelope_in
-from tocsin.wire.soap.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)

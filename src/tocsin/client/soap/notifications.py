@@ -14,8 +14,7 @@ from tocsin.wire.soap.envelope import Envelope, elements, split
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import Notification
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.topic_header import topic_block
-from tocsin.wire.soap.topics import TopicName, read_topic
+from tocsin.wire.soap.topics import TopicName, read_topic, topic_block
 from tocsin.wire.wsn.read import read_notifications
 
 Element = etree._Element

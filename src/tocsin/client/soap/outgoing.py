@@ -10,12 +10,11 @@ from tocsin.errors import BadXml
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.event.xml_name import name_uri
-from tocsin.wire.soap.addressing import EndpointReference, epr_content, reference_headers
+from tocsin.wire.soap.addressing import EndpointReference, Versions, epr_content, reference_headers
 from tocsin.wire.soap.delivery import EventParts, consumer_parts, message
 from tocsin.wire.soap.envelope import split
 from tocsin.wire.soap.mediation import UNNAMED_SOURCE, XML_TYPE
 from tocsin.wire.soap.topics import TopicName, topic_context, topic_name
-from tocsin.wire.soap.versions import Versions
 
 Delivery = Callable[[Sequence[Event], SoapTerms], EventParts]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from tocsin.errors import BadSetting
+from tocsin.wire.soap.addressing import Versions
 from tocsin.wire.soap.names import USUAL_WSA, WSA_NAMESPACES
-from tocsin.wire.soap.versions import Versions
 
 NO_ADDRESSING: Final = "none"
 _ADDRESSING: Final = {

@@ -29,8 +29,7 @@ from tocsin.client.blackboard.link import Link
 from tocsin.client.blackboard.open_link import link_or_unavailable
 from tocsin.client.outgoing import new_id
 from tocsin.client.tracking.log_once import LogOnce
-from tocsin.client.tracking.profile_filter import ProfileFilter
-from tocsin.client.tracking.profile_watch import ProfileWatch
+from tocsin.client.tracking.profile import ProfileFilter, ProfileWatch
 from tocsin.client.tracking.sender import Sender
 from tocsin.client.tracking.spool import BATCH_MESSAGES_MAX, Spool
 from tocsin.event.instant import rfc3339

@@ -14,7 +14,7 @@ from threading import Event
 from tocsin.client.blackboard.link import Link
 from tocsin.client.tracking import spool_file
 from tocsin.client.tracking.log_once import LogOnce
-from tocsin.client.tracking.profile_filter import ProfileFilter, profile_filter
+from tocsin.client.tracking.profile import ProfileFilter, profile_filter
 from tocsin.client.tracking.spool import (
     BATCH_MESSAGES_MAX,
     Spool,

@@ -14,7 +14,7 @@ import msgspec
 from tocsin.client.blackboard.link import Link
 from tocsin.client.blackboard.open_link import open_link
 from tocsin.client.tracking import spool_file
-from tocsin.client.tracking.profile_filter import ProfileFilter, profile_filter
+from tocsin.client.tracking.profile import ProfileFilter, profile_filter
 from tocsin.client.tracking.spool_file import SpoolFile
 from tocsin.client.transport.address import BROKER_VARIABLE
 from tocsin.errors import BrokerRefused, SomeFailed, TocsinError, UnknownConcept

@@ -35,7 +35,7 @@ from tocsin.services.streams.frame_cache import FrameCache
 from tocsin.services.streams.outlet import SocketLimits
 from tocsin.services.streams.websocket import UpgradeRequest
 from tocsin.wire.api.stream_request import read_board_request, read_stream_request
-from tocsin.wire.cloudevents.streamed import server_sent_event, socket_message
+from tocsin.wire.cloudevents.write import server_sent_event, socket_message
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
 CLOSING_S: Final = 0.7  # for answers in progress; the rest are cut off

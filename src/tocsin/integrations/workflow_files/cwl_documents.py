@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 from tocsin.integrations.workflow_files.sources import Sources
 from tocsin.integrations.workflow_files.yaml_text import Tree, read_tree
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 from tocsin.integrations.workflow_files.snakefile_lines import (
     Line,
     code_of,

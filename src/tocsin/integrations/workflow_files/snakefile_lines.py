@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 from tocsin.integrations.workflow_files.snakefile_tokens import read_tokens
 
 DEPTH_MAX = 60  # of indentation

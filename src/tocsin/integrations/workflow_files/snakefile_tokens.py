@@ -14,7 +14,7 @@ import tokenize
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 
 Place = tuple[int, int]
 Token = tuple[int, str, Place]

@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 
 FILE_BYTES_MAX = 1 << 20  # a workflow that people write is a hundredth of this
 FILES_MAX = 500

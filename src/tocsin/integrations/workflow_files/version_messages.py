@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 from tocsin.integrations.workflow_files.sources import SourceFile
 from tocsin.integrations.workflow_files.workflow import ReadWorkflow
 from tocsin.monitor.evolution.changes import Change, compare

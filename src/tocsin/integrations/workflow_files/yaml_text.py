@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tocsin.errors.evolution import BadWorkflowFile
+from tocsin.errors.services import BadWorkflowFile
 
 DEPTH_MAX = 60
 NODES_MAX = 200_000  # with what aliases stand for written out

@@ -17,7 +17,7 @@ from tocsin.wire.soap.fault import SoapFault, addressing_fault
 from tocsin.wire.soap.names import LIFETIME12, SOAP_NAMESPACES, SPEC_OF, USUAL_WSA
 from tocsin.wire.soap.topics import dialect_kind
 from tocsin.wire.wsn import messages as base
-from tocsin.wire.wsn.lease import ends_at
+from tocsin.wire.wsn.expiry import ends_at
 from tocsin.wire.wsn.operations import REQUESTS, WORDINGS, Operation
 from tocsin.wire.wsn.read import read_request
 from tocsin.wire.wsn.write import write as write_base

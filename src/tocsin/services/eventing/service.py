@@ -19,11 +19,10 @@ from tocsin.services.mailbox.local_delivery import is_own_box
 from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
 from tocsin.services.soap.paths import place_of
-from tocsin.wire.soap.addressing import EndpointReference, reference_headers
+from tocsin.wire.soap.addressing import EndpointReference, Versions, reference_headers
 from tocsin.wire.soap.expiry import write_expiry
 from tocsin.wire.soap.names import SPEC_OF, USUAL_WSA, WSE04, WSE11
 from tocsin.wire.soap.topics import topic_filters
-from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.expiry import granted
 from tocsin.wire.wse.faults import (
     fault_for,

@@ -17,15 +17,14 @@ from tocsin.wire.msgbox import write as msgbox
 from tocsin.wire.msgbox.content import BoxMessage, box_message, dropped_header
 from tocsin.wire.msgbox.read import named_box
 from tocsin.wire.pullpoint import operations as pullpoint
-from tocsin.wire.pullpoint.faults import pull_point_fault
 from tocsin.wire.pullpoint.notifications import notification_messages
+from tocsin.wire.pullpoint.operations import pull_point_fault
 from tocsin.wire.soap.detect import http_action
 from tocsin.wire.soap.envelope import elements
 from tocsin.wire.soap.fault import SoapFault, addressing_fault, fault_of
 from tocsin.wire.soap.names import WSMAN_URI, WSN13, WSRM10, WSRM11
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.topic_header import topic_block
-from tocsin.wire.soap.topics import read_topic
+from tocsin.wire.soap.topics import read_topic, topic_block
 from tocsin.wire.wse.notifications import wants_acknowledgement
 
 ORIGINAL_PATH: Final = "/axis2/services/MsgBoxService"

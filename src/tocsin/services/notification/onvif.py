@@ -29,9 +29,9 @@ from tocsin.wire.onvif import device, events
 from tocsin.wire.pullpoint.notifications import event_message
 from tocsin.wire.soap.names import ONVIF_DEVICE, ONVIF_EVENTS, USUAL_WSA
 from tocsin.wire.wsn.deliver import subscription_reference
+from tocsin.wire.wsn.expiry import ends_at
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.filters import filters_of
-from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.messages import Subscribe
 from tocsin.wire.wsn.operations import Operation
 from tocsin.wire.wstopics.write import topic_set

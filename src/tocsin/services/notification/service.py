@@ -27,9 +27,9 @@ from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import USUAL_WSA
 from tocsin.wire.wsn import messages as say
 from tocsin.wire.wsn.deliver import subscription_reference
+from tocsin.wire.wsn.expiry import ends_at
 from tocsin.wire.wsn.faults import Faults
 from tocsin.wire.wsn.filters import filters_of, one_topic
-from tocsin.wire.wsn.lease import ends_at
 from tocsin.wire.wsn.operations import REQUESTS, Operation, response_action
 from tocsin.wire.wsn.read import read_request
 from tocsin.wire.wsn.write import write

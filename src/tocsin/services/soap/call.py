@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from tocsin.access.session import Session
 from tocsin.errors import TocsinError
 from tocsin.services.soap.receipt import Receipt
-from tocsin.wire.soap.addressing import Addressing
+from tocsin.wire.soap.addressing import Addressing, Versions
 from tocsin.wire.soap.envelope import Envelope
-from tocsin.wire.soap.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tocsin.wire.onvif.events import unknown_operation
 from tocsin.wire.soap.addressing import (
     Addressing,
     EndpointReference,
+    Versions,
     header_text,
     read_addressing,
     reference_headers,
@@ -47,7 +48,6 @@ from tocsin.wire.soap.fault import (
 from tocsin.wire.soap.multipart import envelope_of_package, is_multipart
 from tocsin.wire.soap.names import SOAP_VERSIONS, WSA_NAMESPACES, WSRM10, WSRM11
 from tocsin.wire.soap.specifications import is_onvif_service
-from tocsin.wire.soap.versions import Versions
 
 ENVELOPE_BYTES_MAX: Final = 8 << 20
 UNRELIABLE: Final = UNDERSTOOD - {WSRM10, WSRM11}  # where no sequences are kept

@@ -15,13 +15,13 @@ from tocsin.event.instant import is_date
 from tocsin.event.topic import valid_topic
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents import typed
+from tocsin.wire.cloudevents.json_checks import check_json
 from tocsin.wire.cloudevents.limits import (
     ATTRIBUTE_NAME_CHARS_MAX,
     INT64_MAX,
     MEDIA_TYPE_CHARS_MAX,
     Limits,
 )
-from tocsin.wire.cloudevents.strict import check_json
 
 _CACHED_NAMES_MAX = 4_096
 _CACHED_TYPES_MAX = 256

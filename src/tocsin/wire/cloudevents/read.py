@@ -24,9 +24,8 @@ from tocsin.wire.cloudevents.attributes import (
     refused,
     too_long,
 )
+from tocsin.wire.cloudevents.json_checks import check_batch, check_json, is_too_deep
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
-from tocsin.wire.cloudevents.nesting import is_too_deep
-from tocsin.wire.cloudevents.strict import check_batch, check_json
 
 _CACHED_TYPES_MAX = 256
 _HEADER_PREFIX = "ce-"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -16,7 +17,8 @@ from tocsin.event.event import Event, is_json
 from tocsin.event.stored import Stored
 from tocsin.event.value import Scalar
 from tocsin.wire.cloudevents import percent, typed
-from tocsin.wire.cloudevents.nesting import is_sound_json
+from tocsin.wire.cloudevents.json_checks import is_sound_json
+from tocsin.wire.websocket import text_frame
 
 STRUCTURED_TYPE = "application/cloudevents+json"
 BATCH_TYPE = "application/cloudevents-batch+json"
@@ -149,3 +151,25 @@ def _content_type(event: Event) -> str | None:
     if declared.lower().startswith("application/cloudevents"):
         return "application/json" if is_json(declared) else "application/octet-stream"
     return declared if _FIT_FOR_HEADER.fullmatch(declared) else "application/octet-stream"
+
+
+# JSON has line breaks between its tokens only, where a space means the same.
+_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
+
+SEQUENCE_ATTRIBUTE: Final = b"tocsinsequence"
+
+
+def server_sent_event(stored: Stored) -> bytes:
+    """`id:` and `data:`, the data in one line."""
+    data = structured_of(stored)
+    if b"\n" in data or b"\r" in data:
+        data = data.translate(_LINE_BREAKS)
+    return b"id: %d\ndata: %b\n\n" % (stored.seq, data)
+
+
+def socket_message(stored: Stored) -> bytes:
+    """A text message of one frame. The protocol has no field for the sequence number, and without
+    it nobody could resume, so it is added as an extension attribute, last: whatever the event
+    itself has under that name, a JSON reader takes ours."""
+    place = b',"%b":"%d"}' % (SEQUENCE_ATTRIBUTE, stored.seq)
+    return text_frame(structured_of(stored)[:-1] + place)

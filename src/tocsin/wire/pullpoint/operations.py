@@ -7,12 +7,13 @@ from typing import Final
 
 from lxml import etree
 
-from tocsin.errors import BadRequest
+from tocsin.errors import BadRequest, NoSuchBox, NoSuchSubscription, TocsinError
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, read_epr
 from tocsin.wire.soap.envelope import Envelope, elements, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import TOCSIN, WSA2005, WSN13, WSN13_ACTIONS
 from tocsin.wire.soap.slices import cut_out
+from tocsin.wire.wsn.faults import Faults
 
 Element = etree._Element
 
@@ -114,3 +115,17 @@ def _element(name: str, content: bytes = b"") -> bytes:
         content,
         name.encode(),
     )
+
+
+_FAULTS: Final = {
+    CREATE: "UnableToCreatePullPointFault",
+    GET: "UnableToGetMessagesFault",
+    DESTROY: "UnableToDestroyPullPointFault",
+}
+
+
+def pull_point_fault(error: TocsinError, operation: str, now_ns: int) -> SoapFault:
+    """The error, met while a pull point was asked for the operation."""
+    is_unknown = isinstance(error, NoSuchBox | NoSuchSubscription)
+    name = "ResourceUnknownFault" if is_unknown else _FAULTS[operation]
+    return Faults("wsn13", now_ns).fault(name, f"{error.problem}. {error.remedy}", error=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -234,3 +235,11 @@ def header_text(envelope: Envelope, namespace: str, name: str) -> str | None:
 def attribute(name: str, value: str) -> bytes:
     """An attribute with a space before it."""
     return b' %b="%b"' % (name.encode(), quoted(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The two versions, independent of each other and of the specification."""
+
+    soap: str  # "1.1" or "1.2"
+    wsa: str = ""  # the namespace of WS-Addressing; empty if the peer sends no such headers

@@ -42,7 +42,6 @@ WSN12: Final = f"{_OASIS04}wsn-WS-BaseNotification-1.2-draft-01.xsd"
 WSN12_ACTIONS: Final = f"{_OASIS04}wsn-WS-BaseNotification"
 BR12: Final = f"{_OASIS04}wsn-WS-BrokeredNotification-1.2-draft-01.xsd"
 BR12_ACTIONS: Final = f"{_OASIS04}wsn-WS-BrokeredNotification"
-TOPICS12: Final = f"{_OASIS04}wsn-WS-Topics-1.2-draft-01.xsd"
 LIFETIME12: Final = f"{_WSRF04}wsrf-WS-ResourceLifetime-1.2-draft-01.xsd"
 LIFETIME12_ACTIONS: Final = f"{_WSRF04}wsrf-WS-ResourceLifetime"
 PROPERTIES12: Final = f"{_WSRF04}wsrf-WS-ResourceProperties-1.2-draft-01.xsd"
@@ -55,7 +54,6 @@ TOPICS10_SIMPLE: Final = (
     "http://www.ibm.com/xmlns/stdwip/web-services/WS-Topics/TopicExpression/simple"
 )
 ORIGINAL_PUBLISH_ACTION: Final = "http://org.apache.airavata/WseNotification"
-ORIGINAL_TEXT: Final = "http://org.apache.airavata/ws-messenger/wsmg/2011"
 MSGBOX: Final = "http://org.apache.airavata/ws-messenger/msgbox/2011/"
 
 ONVIF_EVENTS: Final = "http://www.onvif.org/ver10/events/wsdl"
@@ -72,7 +70,6 @@ WSRMP11: Final = "http://docs.oasis-open.org/ws-rx/wsrmp/200702"
 
 WSSE: Final = "http://docs.oasis-open.org/wss/2004/01/oasis-200401-wss-wssecurity-secext-1.0.xsd"
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
-XML: Final = "http://www.w3.org/XML/1998/namespace"
 
 XPATH10: Final = "http://www.w3.org/TR/1999/REC-xpath-19991116"
 XPATH10_WSE11: Final = f"{WSE11}/Dialects/XPath10"

@@ -18,7 +18,8 @@ from lxml import etree
 from tocsin.errors import BadTopic, BadTopicPattern
 from tocsin.event.event import Event
 from tocsin.event.topic import TopicPattern, valid_topic
-from tocsin.wire.soap.envelope import text_of
+from tocsin.wire.soap import names
+from tocsin.wire.soap.envelope import Envelope, blocks, split, text_of
 from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import (
     ONVIF_CONCRETE_SET,
@@ -240,3 +241,36 @@ def _unpacked(choice: object) -> Filters:
     if isinstance(choice, dict) and "all" in choice:
         return list(choice["all"])
     return [choice]
+
+
+_TOPIC_NAMES: Final = frozenset({"Topic", "TopicExpression", "topic"})
+_TOPIC_NAMESPACES: Final = frozenset({names.WSN10, names.WSN12, names.WSN13, names.TOCSIN})
+
+
+def topic_block(envelope: Envelope) -> etree._Element | None:
+    """The header block that names a topic: a specification's, else one of any namespace or none.
+
+    A consumer's reference may hold one, and then it comes back here as a header (paper 000, IV.B).
+    """
+    other: etree._Element | None = None
+    for block in blocks(envelope):
+        namespace, name = split(block.tag)
+        if name not in _TOPIC_NAMES:
+            continue
+        if namespace in _TOPIC_NAMESPACES:
+            return block
+        if other is None and _can_be_topic(block):
+            other = block
+    return other
+
+
+def _can_be_topic(block: etree._Element) -> bool:
+    """False for a block of somebody's own that is called so and holds something else."""
+    topic = None if len(block) else read_topic(block)
+    if topic is None:
+        return False
+    try:
+        valid_topic(topic.path)
+    except BadTopic:
+        return False
+    return True

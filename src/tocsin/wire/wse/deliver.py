@@ -41,11 +41,6 @@ def pieces(events: Sequence[Event], terms: SoapTerms) -> EventParts:
     return EventParts(action, header, body)
 
 
-def own_reference(terms: SoapTerms, subscription_id: str) -> bytes:
-    """WS-Eventing names the subscription in no notification."""
-    return b""
-
-
 def _batch(events: Sequence[Event], terms: SoapTerms) -> EventParts:
     body = write(Events(tuple(Notify(payload_of(event), action_of(event)) for event in events)))
     return EventParts(EVENTS_ACTION, _headers(terms, EVENTS_ACTION, _batch_id(events)), body)

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from tocsin.errors import TocsinError
+from tocsin.wire.soap.addressing import Versions
 from tocsin.wire.soap.fault import detail_of
 from tocsin.wire.soap.names import (
     DPWS_ACTIONS,
@@ -16,7 +17,6 @@ from tocsin.wire.soap.names import (
     XPATH10_WSE11,
 )
 from tocsin.wire.soap.topics import dialect_kind, topic_filters
-from tocsin.wire.soap.versions import Versions
 from tocsin.wire.wse.faults import bad_filter, dialect_unavailable, empty_filter
 from tocsin.wire.wse.messages import Expression, Filter
 

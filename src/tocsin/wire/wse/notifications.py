@@ -10,8 +10,7 @@ from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.mediation import NOTIFICATIONS_MAX, Notification
 from tocsin.wire.soap.names import WSE04, WSE11, WSMAN
 from tocsin.wire.soap.slices import cut_out
-from tocsin.wire.soap.topic_header import topic_block
-from tocsin.wire.soap.topics import read_topic
+from tocsin.wire.soap.topics import read_topic, topic_block
 
 Element = etree._Element
 

@@ -196,13 +196,6 @@ _NAME_OF: Final[Mapping[type[TocsinError], str]] = {
 _NOT_CREATED: Final = (BadFilter, BadSubscription, SinkRefused, TooManySubscriptions)
 
 
-def fault_for(
-    error: TocsinError, spec: str, now_ns: int, operation: Operation | None = None
-) -> SoapFault:
-    """The fault that a version has for an error."""
-    return Faults(spec, now_ns).of(error, operation)
-
-
 def _code(error: TocsinError | None) -> Code:
     is_ours = error is not None and (error.http_status >= 500 or error.http_status == 429)
     return "Receiver" if is_ours else "Sender"

@@ -15,7 +15,7 @@ from conftest import World, here, trusting
 from tocsin.broker.delivery.outcome import Failed
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import CloseSubscription
-from tocsin.drivers.push import gma_connection, gma_goodbye
+from tocsin.drivers.push import gma_connection
 from tocsin.drivers.push.pusher import PushOptions
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -154,7 +154,7 @@ def test_who_cannot_be_reached_needs_no_goodbye(world: World) -> None:
 def test_who_does_not_answer_a_goodbye_is_hung_up_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gma_goodbye, "GOODBYE_S", SOON_S)
+    monkeypatch.setattr(gma_connection, "GOODBYE_S", SOON_S)
     silent = Silent()
     pushing(world, at(world, silent), event(1), timeout_s=60.0)
     world.wait(SOON_S)

@@ -15,7 +15,6 @@ from live_objects import LiveObjects, without_collector
 from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.envelope_connection import EnvelopeConnection
 from tocsin.drivers.push.gma_connection import GmaConnection
-from tocsin.drivers.push.gma_goodbye import Goodbye
 from tocsin.drivers.push.http_client import HttpClient, RequestSender
 from tocsin.errors import PeerFailed
 from tocsin.wire.dime import Decoder
@@ -26,7 +25,6 @@ KEPT = (
     Connection,
     EnvelopeConnection,
     GmaConnection,
-    Goodbye,
     RequestSender,
     Decoder,
     FrameCutter,

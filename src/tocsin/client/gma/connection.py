@@ -17,11 +17,11 @@ from itertools import count
 from typing import Final, Protocol, cast
 
 from tocsin.client.gma.peer_errors import one_line
-from tocsin.errors import BadMessage, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.wire.framing import FrameCutter, framed
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import Conversation, Received
-from tocsin.wire.gma.read import read
+from tocsin.wire.gma.peer import receive, reply_to
 from tocsin.wire.gma.write import write
 
 FRAME_S_MAX: Final = 30.0  # for a message to come whole once it has begun
@@ -45,7 +45,7 @@ class Owner(Protocol):
         """It is there. With TLS that may never be, and then nothing more is called."""
 
     def received(self, received: Received) -> None:
-        """The peer sent something."""
+        """The peer sent something. If that has a reply of its own, it is sent already."""
 
     def has_room(self) -> None:
         """The peer has read on: what was held back can be sent."""
@@ -220,14 +220,11 @@ class PeerConnection(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         self.message_bytes = len(frame)
-        try:
-            message = read(frame)
-        except BadMessage as error:
-            if not isinstance(error.refusal, m.Reply):
-                raise
-            self.send(error.refusal)
-            return
-        self._owner.received(self.conversation.receive(message))
+        received = receive(self.conversation, frame)
+        reply = reply_to(received)
+        if reply is not None:
+            self.send(reply)
+        self._owner.received(received)
 
     def _watch_frame(self, *, is_new: bool) -> None:
         """Give a message that has begun its time; bytes that trickle in give it no more."""

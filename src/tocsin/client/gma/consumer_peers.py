@@ -140,9 +140,8 @@ class ConsumerPeer(AcceptedPeer):
                 self._answer_or_refuse(request, partial(self._subscribe, request))
             case c.Asked(request):
                 self._answer_or_refuse(request, partial(self._asked, request))
-            case c.Ended(subscription, reply):
+            case c.Ended(subscription):
                 self._end(subscription)
-                self.connection.send(reply)
             case _:
                 raise AssertionError("a consumer is asked for no subscription and sends no events")
 

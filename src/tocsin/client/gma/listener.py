@@ -112,11 +112,8 @@ class AcceptedPeer:
     def received(self, received: c.Received) -> None:
         self._last_message_s = self._loop.time()
         match received:
-            case c.Refusal(reply):
-                self.connection.send(reply)
-            case c.Stale(_, answer):
-                if answer is not None:
-                    self.connection.send(answer)
+            case c.Refusal() | c.Stale():
+                pass  # nothing to do
             case c.Answered():
                 # Nothing but the end of its subscriptions is ever asked of an accepted peer.
                 self._goodbyes -= 1

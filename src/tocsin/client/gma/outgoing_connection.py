@@ -11,11 +11,10 @@ from tocsin.client.gma.peer_errors import one_line, refused
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.write import event_message, write
+from tocsin.wire.gma.write import event_message
 
 FRAME_BYTES_MAX: Final = 16 << 20
 FLIGHTS_MAX: Final = 700  # events that wait for their answer; a conversation keeps track of 1,000
-_END_OF_EVENT: Final = b"</Event>"
 
 
 class SubscriptionOwner(Protocol):
@@ -214,13 +213,11 @@ class OutgoingConnection:
 
     def send_event(self, remote: RemoteSubscription, content: bytes, number: str | None) -> None:
         message = self.connection.conversation.event(remote.subscription, None, number)
-        if number is None:
-            self.connection.send_bytes(event_message(message.subscription_id, content))
-            return
-        self._flights[number] = remote
-        remote.flights.add(number)
-        head = write(message).removesuffix(_END_OF_EVENT)
-        self.connection.send_bytes(b"%b%b%b" % (head, content, _END_OF_EVENT))
+        if number is not None:
+            self._flights[number] = remote
+            remote.flights.add(number)
+        frame = event_message(message.subscription_id, content, request_id=number)
+        self.connection.send_bytes(frame)
 
     def close_if_idle(self) -> None:
         """Hang up if nobody needs it any more."""
@@ -283,19 +280,13 @@ class OutgoingConnection:
                 self._answered(reply)
             case c.Answered(_, reply):
                 self._replied(reply)
-            case c.Ended(subscription, reply):
-                connection.send(reply)
+            case c.Ended(subscription):
                 remote = self._subscriptions[subscription.own_id]
                 remote.was_ended = True
                 self._end(remote, f"{self._home.address} ended the subscription")
-            case c.Refusal(reply):
-                connection.send(reply)
             case c.SubscribeAsked(request) | c.Asked(request):
                 detail = "nothing can be asked on this connection: its caller asks"
                 connection.send(connection.conversation.refuse(request, detail))
-            case c.Stale(_, answer):
-                if answer is not None:
-                    connection.send(answer)
 
     def _agreed(self, remote: RemoteSubscription, detail: str | None) -> None:
         self.was_agreed = True

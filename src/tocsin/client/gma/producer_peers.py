@@ -52,8 +52,6 @@ class ProducerPeer(AcceptedPeer):
                 self._subscribe(request)
             case c.EventArrived(subscription, message):
                 self._arrived(subscription, message)
-            case c.Ended(_, reply):
-                self.connection.send(reply)
             case _:
                 pass
 

@@ -5,6 +5,10 @@ and send them under the id that it gives. If it agreed to acknowledge, an event 
 with its answer. The paper's own protocol has no acknowledgement: then it counts once our kernel has
 taken all of it, the consumer's kernel has confirmed it or had a moment to refuse it, and the
 connection is still open.
+
+When no more is to be sent, each name that is open gets its UnsubscribeRequest, and the connection
+is closed when the consumer has answered them all: had we closed it before, its answers would meet
+a closed socket, and the reset that comes back could take from it what it had not read yet.
 """
 
 from __future__ import annotations
@@ -13,42 +17,24 @@ import asyncio
 from collections import deque
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from tocsin.drivers.push.connection import Owner
 from tocsin.drivers.push.envelope_connection import LOOK_S, SETTLE_S, TAKEN, unconfirmed_bytes
-from tocsin.drivers.push.gma_goodbye import Goodbye
-from tocsin.drivers.push.gma_offers import Offer, Offers
-from tocsin.errors import BadMessage, TocsinError
+from tocsin.drivers.push.gma_offers import EventBatch, Offer, Offers, Outgoing
+from tocsin.errors import TocsinError
 from tocsin.wire.framing import FrameCutter, framed
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.names import EventName
-from tocsin.wire.gma.read import read
-from tocsin.wire.gma.write import write
+from tocsin.wire.gma.peer import receive, reply_to
+from tocsin.wire.gma.write import event_message, write
 
 ANSWER_BYTES_MAX: Final = 64 << 10  # a consumer's messages are short
 UNANSWERED_MAX: Final = 256  # events; fewer than a conversation waits for
 REPLIES_UNREAD_MAX: Final = 100
+LAST_REPLIES_UNREAD_MAX: Final = 1_000  # to a consumer that ends things when we do
+GOODBYE_S: Final = 2.0  # for the consumer's last answers, and for what we wrote to leave
 GOODBYES_MAX: Final = 1_000  # that wait for an answer; past it connections end without one
 REASON_CHARS_MAX: Final = 200
-_END = b"</Event>"
 _ONLY_BRINGS = "this connection only brings events; send requests to the broker's own address"
-
-
-class Outgoing(msgspec.Struct, frozen=True):
-    """An event as it goes out."""
-
-    name: EventName
-    number: str
-    content: bytes
-
-
-class EventBatch(msgspec.Struct, frozen=True):
-    """Events that go together, in this order. `feed` is under which name they are numbered."""
-
-    feed: str
-    events: tuple[Outgoing, ...]
 
 
 class Sender(Owner, Protocol):
@@ -68,6 +54,7 @@ class GmaConnection(asyncio.Protocol):
     """Batches in turn."""
 
     __slots__ = (
+        "_closing",
         "_conversation",
         "_cutter",
         "_drained_at_s",
@@ -107,6 +94,7 @@ class GmaConnection(asyncio.Protocol):
         self._heard = False  # anything, since this one is under way
         self._paused = False
         self._replies = 0  # since the consumer last read all that we wrote
+        self._closing: set[Any] | None = None  # all that wait for the last answers, with us
         self.busy = False
         self.closed = False
 
@@ -132,25 +120,33 @@ class GmaConnection(asyncio.Protocol):
         for goodbye in self._offers.end(feed):
             self._send(goodbye)
 
-    def part(self, goodbyes: set[Goodbye]) -> None:
-        """End all that is open, and hang up. A batch that was under way is not reported."""
+    def part(self, closing: set[Any]) -> None:
+        """End all that is open, and close, in good order or soon; it is in `closing` till then.
+        A batch that was under way is not reported."""
         if self.closed:
             return
         self._done()
         self.closed = True
         for goodbye in self._offers.end_all():
             self._send(goodbye)
-        if len(goodbyes) < GOODBYES_MAX:
-            ending = Goodbye(self._transport, self._conversation, self._cutter, goodbyes)
-            ending.begin(self._loop)
+        if len(closing) < GOODBYES_MAX:
+            closing.add(self)
+            self._closing = closing
+            self._replies = 0
+            self._timer = self._loop.call_later(GOODBYE_S, self.abort)
+            self._close_if_answered()
         else:
-            self._transport.abort()
+            self.abort()
         self._owner.lost()
 
     def close(self) -> None:
         """Hang up at once. A batch that was under way is not reported."""
         self.busy = False
         self._end()
+
+    def abort(self) -> None:
+        """Close at once, without a word to anybody."""
+        self._transport.abort()
 
     def give_up_waiting(self) -> None:
         """The time is over."""
@@ -161,7 +157,7 @@ class GmaConnection(asyncio.Protocol):
         else:
             self._fail("the consumer did not take the event in time")
 
-    # Told by the transport
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -181,7 +177,7 @@ class GmaConnection(asyncio.Protocol):
         self._heard = True
         try:
             for frame in self._cutter.cut(data):
-                if self.closed:
+                if self.closed and self._closing is None:
                     return
                 self._receive(frame)
             if self._cutter.refusal is not None and not self.closed:
@@ -189,6 +185,8 @@ class GmaConnection(asyncio.Protocol):
         except TocsinError as error:
             error.__traceback__ = None  # the cutter keeps the error, which would have us by this
             self._fail(f"what the consumer sent cannot be understood: {_shown(error.problem)}")
+        if self._closing is not None:
+            self._close_if_answered()
 
     def eof_received(self) -> None:
         # Who takes one event a connection closes it in good order. Had it left before it read the
@@ -201,6 +199,9 @@ class GmaConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed:
             self._lost()
+        if self._closing is not None:
+            self._closing.discard(self)
+            self._stop_timer()
         del self._transport, self._owner  # each may have us: that would be a cycle
 
     def _lost(self) -> None:
@@ -222,7 +223,8 @@ class GmaConnection(asyncio.Protocol):
     def _reply(self, reply: m.Message) -> None:
         """Say what the consumer asked for; not for ever to one who does not listen."""
         self._replies += self._paused
-        if self._replies > REPLIES_UNREAD_MAX:
+        unread_max = REPLIES_UNREAD_MAX if self._closing is None else LAST_REPLIES_UNREAD_MAX
+        if self._replies > unread_max:
             self._fail("the consumer does not read the answers to its requests")
         else:
             self._send(reply)
@@ -258,8 +260,9 @@ class GmaConnection(asyncio.Protocol):
         is_answered = agreed is not None and agreed.acknowledge is not None
         number = event.number if is_answered else None
         # The element is written already, and shared with every other consumer of the event.
-        frame = write(self._conversation.event(subscription, None, number))
-        self._transport.write(framed(frame.removesuffix(_END) + event.content + _END))
+        message = self._conversation.event(subscription, None, number)
+        frame = event_message(message.subscription_id, event.content, request_id=number)
+        self._transport.write(framed(frame))
         self._used[subscription.own_id] = is_answered
         if number is not None:
             self._unanswered.add(number)
@@ -267,14 +270,13 @@ class GmaConnection(asyncio.Protocol):
     # What we hear
 
     def _receive(self, frame: bytes) -> None:
-        try:
-            message = read(frame)
-        except BadMessage as error:
-            if not isinstance(error.refusal, m.Reply):
-                raise
-            self._reply(error.refusal)
-            return
-        match self._conversation.receive(message):
+        received = receive(self._conversation, frame)
+        reply = reply_to(received)
+        if reply is not None:
+            self._reply(reply)
+        if self._closing is not None:
+            return  # only the answers to our goodbyes count
+        match received:
             case c.Subscribed(subscription=subscription):
                 self._offers.accepted(subscription)
                 self._go_on()
@@ -282,17 +284,12 @@ class GmaConnection(asyncio.Protocol):
                 feed, name = self._offers.answered(subscription)
                 if self._todo and (feed, name) == (self._feed, self._todo[0].name):
                     self._refuse(f"the consumer refused {name}: {_shown(detail)}")
-            case c.Answered(reply=m.EventReply() as reply):
-                self._acknowledged(reply)
-            case c.Ended(subscription=subscription, reply=reply):
-                self._reply(reply)
+            case c.Answered(reply=m.EventReply() as answer):
+                self._acknowledged(answer)
+            case c.Ended(subscription=subscription):
                 self._over(subscription)
-            case c.Refusal(reply=reply):
-                self._reply(reply)
             case c.SubscribeAsked(request=request) | c.Asked(request=request):
                 self._reply(self._conversation.refuse(request, _ONLY_BRINGS))
-            case c.Stale(answer=m.UnsubscribeRequest() as request):
-                self._reply(request)
 
     def _acknowledged(self, reply: m.EventReply) -> None:
         self._unanswered.discard(reply.request_id)
@@ -356,7 +353,14 @@ class GmaConnection(asyncio.Protocol):
         self._used.clear()
         self._refusal = None
 
+    def _close_if_answered(self) -> None:
+        if self._conversation.is_settled:
+            self._transport.close()
+
     def _fail(self, reason: str) -> None:
+        if self._closing is not None:
+            self.abort()
+            return
         was_busy, self.busy = self.busy, False
         self._end()
         if was_busy:

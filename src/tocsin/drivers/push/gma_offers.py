@@ -1,9 +1,11 @@
-"""Offers: which names of events a consumer was offered on one connection, and what it answered."""
+"""What is sent to a consumer on one connection, and which names of events it was offered."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Final
+
+import msgspec
 
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
@@ -14,6 +16,21 @@ ASK_AGAIN_S: Final = 60.0  # who ended a subscription is left alone for so long
 
 Offer = tuple[str, EventName]
 """Which subscription of the broker, and which of its events."""
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """An event as it goes out."""
+
+    name: EventName
+    number: str
+    content: bytes
+
+
+class EventBatch(msgspec.Struct, frozen=True):
+    """Events that go together, in this order. `feed` is under which name they are numbered."""
+
+    feed: str
+    events: tuple[Outgoing, ...]
 
 
 class Offers:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.effects import Push
-from tocsin.drivers.push.gma_connection import EventBatch, GmaConnection, Outgoing
+from tocsin.drivers.push.gma_connection import GmaConnection
+from tocsin.drivers.push.gma_offers import EventBatch, Outgoing
 from tocsin.drivers.push.sender import NOTHING, ConnectionSender, Done, PushContext
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
@@ -39,7 +40,7 @@ class GmaSender(ConnectionSender):
         """Nothing more of this subscription comes."""
         if self.is_busy and self.batch.feed == feed:
             self._stop_opening()
-            # Whoever sends is told later, never while it does something else.
+            # Whoever sends is called later, never while it does something else.
             self._context.loop.call_soon(self._finish, ENDED)
         connection = self._connection
         if isinstance(connection, GmaConnection):

@@ -54,10 +54,18 @@ def query_reply(request_id: str, content: bytes) -> bytes:
     return b"%b%b%b" % (reply[: -len(_QUERY_REPLY_ENDS)], content, _QUERY_REPLY_ENDS)
 
 
-def event_message(subscription_id: str, content: bytes, context: m.Context | None = None) -> bytes:
+def event_message(
+    subscription_id: str,
+    content: bytes,
+    context: m.Context | None = None,
+    request_id: str | None = None,
+) -> bytes:
     """An event message around an event that is written already."""
+    head = _event_head(subscription_id)
+    if request_id is not None:
+        head = b"%b requestID=%b>" % (head[:-1], _attribute(request_id).encode())
     tail = "" if context is None else _context(context)
-    return b"%b%b%b</Event>" % (_event_head(subscription_id), content, tail.encode())
+    return b"%b%b%b</Event>" % (head, content, tail.encode())
 
 
 @lru_cache(maxsize=_KEPT)

@@ -36,37 +36,15 @@ MODES: Final = {
 
 
 class WseClient(SoapClient):
-    """WS-Eventing 2004/08 or 2011/03, in any SOAP and WS-Addressing version.
+    """WS-Eventing 2004/08 (the usual `version`) or 2011/03, in any SOAP and WS-Addressing version.
 
     `mode` of `subscribe` is push, acked, events or pull (2004/08, the last three by WS-Management);
     `raw=False` asks for wrapped notifications (2011/03).
     """
 
     name = "WS-Eventing"
+    specifications = VERSIONS
     _delivery = staticmethod(pieces)
-
-    def __init__(
-        self,
-        broker: str | None = None,
-        *,
-        version: str = "2004/08",
-        soap: str | None = None,
-        addressing: str | None = None,
-        listen: str = "127.0.0.1:0",
-        advertise: str | None = None,
-        timeout_s: float = 30.0,
-        patience_s: float = 10.0,
-    ) -> None:
-        super().__init__(
-            broker,
-            spec=choice("version of WS-Eventing", version, VERSIONS),
-            soap=soap,
-            addressing=addressing,
-            listen=listen,
-            advertise=advertise,
-            timeout_s=timeout_s,
-            patience_s=patience_s,
-        )
 
     def _form(self, raw: bool | None) -> str:
         if raw is not False:

@@ -19,7 +19,6 @@ from tocsin.client.soap.client import NO_NAMESPACES, Address, SoapClient
 from tocsin.client.soap.expressions import one_topic
 from tocsin.client.soap.message import Message
 from tocsin.client.soap.subscription import Status, Subscription
-from tocsin.client.soap.versions import choice
 from tocsin.client.soap.wish import LEASE, Granted, Wish, lease_s
 from tocsin.errors import SoapRefused
 from tocsin.event.instant import NS_PER_S, rfc3339
@@ -58,32 +57,16 @@ class WsntClient(SoapClient):
     any SOAP and WS-Addressing version. `raw=True` asks for, and publishes, the bare payload."""
 
     name = "WS-Notification"
+    specifications = VERSIONS
     _delivery = staticmethod(pieces)
 
-    def __init__(
-        self,
-        broker: str | None = None,
-        *,
-        version: str = "1.3",
-        soap: str | None = None,
-        addressing: str | None = None,
-        listen: str = "127.0.0.1:0",
-        advertise: str | None = None,
-        timeout_s: float = 30.0,
-        patience_s: float = 10.0,
-    ) -> None:
-        super().__init__(
-            broker,
-            spec=choice("version of WS-Notification", version, VERSIONS),
-            soap=soap,
-            addressing=addressing,
-            listen=listen,
-            advertise=advertise,
-            timeout_s=timeout_s,
-            patience_s=patience_s,
-        )
-        self._renews = self.spec != "wsn10"
-        self._usual_box = "pullpoint" if self.spec == "wsn13" else "msgbox"
+    @property
+    def _renews(self) -> bool:
+        return self.spec != "wsn10"
+
+    @property
+    def _usual_box(self) -> str:
+        return "pullpoint" if self.spec == "wsn13" else "msgbox"
 
     def status(self, subscription: Subscription) -> Status:
         """How long it still has. A subscription of 1.3 need not tell that; it is then what was

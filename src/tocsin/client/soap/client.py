@@ -48,21 +48,24 @@ class SoapClient(ABC):
     when the program ends is closed then."""
 
     name: str  # of the specification, for a person
+    specifications: Mapping[str, str]  # by what `version` may be; the first is the usual one
 
     def __init__(
         self,
-        broker: str | None,
+        broker: str | None = None,
         *,
-        spec: str,
-        soap: str | None,
-        addressing: str | None,
-        listen: str,
-        advertise: str | None,
-        timeout_s: float,
-        patience_s: float,
+        version: str | None = None,
+        soap: str | None = None,
+        addressing: str | None = None,
+        listen: str = "127.0.0.1:0",
+        advertise: str | None = None,
+        timeout_s: float = 30.0,
+        patience_s: float = 10.0,
     ) -> None:
+        known = self.specifications
+        chosen = next(iter(known)) if version is None else version
+        self.spec = spec = choice(f"version of {self.name}", chosen, known)
         self.url = service_url(broker)
-        self.spec = spec
         self._caller = Caller(versions_of(spec, soap, addressing), Patience(timeout_s, patience_s))
         self._listen = listen
         self._advertise = advertise
@@ -338,9 +341,15 @@ class SoapClient(ABC):
 
     # What each specification says in its own words
 
-    _renews: bool = True
-    _usual_box: str = "msgbox"
     _delivery: Delivery
+
+    @property
+    def _renews(self) -> bool:
+        return True
+
+    @property
+    def _usual_box(self) -> str:
+        return "msgbox"
 
     @abstractmethod
     def _form(self, raw: bool | None) -> str:

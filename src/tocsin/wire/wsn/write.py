@@ -71,7 +71,8 @@ def element(name: str, namespace: str, inside: bytes) -> bytes:
     return b"%b>%b</n:%b>" % (start, inside, name.encode()) if inside else start + b"/>"
 
 
-def _reference(name: str, reference: EndpointReference, wsa: str) -> bytes:
+def write_reference(name: str, reference: EndpointReference, wsa: str) -> bytes:
+    """An element with an endpoint reference, in the prefix of the message."""
     return b"<n:%b>%b</n:%b>" % (name.encode(), epr_content(reference, wsa), name.encode())
 
 
@@ -79,9 +80,10 @@ def _reference(name: str, reference: EndpointReference, wsa: str) -> bytes:
 
 
 def _subscribe(message: messages.Subscribe, spec: str, wsa: str) -> bytes:
-    consumer = _reference("ConsumerReference", message.consumer, wsa)
+    consumer = write_reference("ConsumerReference", message.consumer, wsa)
+    ending = write_initial_termination(message.termination)
     if spec == "wsn13":
-        return consumer + _filter(message) + _ending(message) + _policy(message, spec)
+        return consumer + _filter(message) + ending + _policy(message, spec)
     notify = b"<n:UseNotify>%b</n:UseNotify>" % (b"false" if message.raw else b"true")
     namespace = NAMESPACE_OF[spec]
     parts = [
@@ -90,7 +92,7 @@ def _subscribe(message: messages.Subscribe, spec: str, wsa: str) -> bytes:
         _at_most_one("Precondition", message.properties, namespace),
         _at_most_one("Selector", message.contents, namespace),
         _policy(message, spec),
-        _ending(message),
+        ending,
     ]
     return consumer + b"".join(parts)
 
@@ -118,10 +120,9 @@ def _at_most_one(name: str, expressions: Sequence[messages.Expression], namespac
     return b"".join(write_expression(name, each, namespace) for each in expressions)
 
 
-def _ending(message: messages.Subscribe) -> bytes:
-    if message.termination is None:
-        return b""
-    return _asked_time("InitialTerminationTime", message.termination)
+def write_initial_termination(termination: str | messages.Never | None) -> bytes:
+    """The end that is asked for; nothing where it is left to the other side."""
+    return b"" if termination is None else _asked_time("InitialTerminationTime", termination)
 
 
 def _policy(message: messages.Subscribe, spec: str) -> bytes:
@@ -183,7 +184,7 @@ def _nil(name: str) -> bytes:
 
 
 def _subscribe_response(message: messages.SubscribeResponse, spec: str, wsa: str) -> bytes:
-    out = _reference("SubscriptionReference", message.reference, wsa)
+    out = write_reference("SubscriptionReference", message.reference, wsa)
     if spec != "wsn13":
         return out  # they have no place for times
     if message.current_ns is not None:
@@ -214,11 +215,11 @@ def write_notify(message: messages.Notify, spec: str, wsa: str) -> bytes:
 def _notification(message: messages.NotificationMessage, spec: str, wsa: str) -> bytes:
     out = b""
     if message.subscription is not None and spec == "wsn13":
-        out += _reference("SubscriptionReference", message.subscription, wsa)
+        out += write_reference("SubscriptionReference", message.subscription, wsa)
     if message.topic is not None:
         out += write_expression("Topic", _concrete(message.topic, spec), NAMESPACE_OF[spec])
     if message.producer is not None:
-        out += _reference("ProducerReference", message.producer, wsa)
+        out += write_reference("ProducerReference", message.producer, wsa)
     out += b"<n:Message>%b</n:Message>" % message.payload
     return b"<n:NotificationMessage>%b</n:NotificationMessage>" % out
 

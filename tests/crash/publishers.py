@@ -21,6 +21,7 @@ from tocsin.wire.gma.read import read
 from tocsin.wire.gma.write import write
 
 BATCH_MAX = 20
+TIME = "2026-11-18T09:00:00Z"
 SOAP12 = "application/soap+xml"
 WSA = "http://www.w3.org/2005/08/addressing"
 WSN = "http://docs.oasis-open.org/wsn/b-2"
@@ -129,6 +130,45 @@ class BlackboardPublisher(Publisher):
         body = json.dumps(message).encode()
         await self._posted(connection, "/blackboard/messages", "application/json", body)
         return 1
+
+
+class NextflowPublisher(Publisher):
+    """By `POST /ingest/nextflow`: the start of a run each."""
+
+    async def _send(self, connection: Connection) -> int:
+        post = {"event": "started", "runName": self.marker(self.acknowledged + 1), "utcTime": TIME}
+        body = json.dumps(post).encode()
+        await self._posted(connection, "/ingest/nextflow", "application/json", body)
+        return 1
+
+
+class LineagePublisher(Publisher):
+    """By `POST /api/v1/lineage` of OpenLineage: the start of a run each."""
+
+    async def _send(self, connection: Connection) -> int:
+        body = json.dumps(self._start(self.acknowledged + 1)).encode()
+        await self._posted(connection, "/api/v1/lineage", "application/json", body)
+        return 1
+
+    def _start(self, number: int) -> dict[str, object]:
+        return {
+            "eventType": "START",
+            "eventTime": TIME,
+            "run": {"runId": self.marker(number)},
+            "job": {"namespace": "crash", "name": "crash"},
+        }
+
+
+class LineageBatchPublisher(LineagePublisher):
+    """By `POST /api/v1/lineage/batch`."""
+
+    async def _send(self, connection: Connection) -> int:
+        size = self._chance.randint(1, BATCH_MAX)
+        numbers = range(self.acknowledged + 1, self.acknowledged + 1 + size)
+        body = json.dumps([self._start(number) for number in numbers]).encode()
+        answer = await self._posted(connection, "/api/v1/lineage/batch", "application/json", body)
+        assert json.loads(answer)["status"] == "success", answer
+        return size
 
 
 class EventingPublisher(Publisher):
@@ -275,6 +315,9 @@ HTTP = (
     NotificationPublisher,
     ReliablePublisher,
     BlackboardPublisher,
+    NextflowPublisher,
+    LineagePublisher,
+    LineageBatchPublisher,
     PerformancePublisher,
     SocketPublisher,
 )

@@ -76,6 +76,26 @@ def test_retry_after_is_obeyed() -> None:
     assert seqs(pushes(hand.pass_s(0.2))) == [1]
 
 
+@pytest.mark.parametrize("status", [429, 503, 500])
+def test_retry_after_counts_for_all_at_the_sink_also_if_whoever_it_answers_has_left(
+    status: int,
+) -> None:
+    hand = Hand()
+    left = hand.subscribe()
+    hand.subscribe()
+    hand.publish(event(1))
+    [push] = pushes(hand.seen)
+    hand.seen.clear()
+    assert push.subscription.id == left
+    hand.broker.unsubscribe(left, "left", hand.now)
+    hand.settle()
+
+    hand.answer(push, Answered(status, retry_after_s=20))
+
+    assert pushes(hand.pass_s(19.9)) == []
+    assert seqs(pushes(hand.pass_s(0.2))) == [1]
+
+
 def test_gone_ends_the_subscription() -> None:
     hand = Hand()
     hand.subscribe()

@@ -138,15 +138,21 @@ class Pushing:
             self._redriven(lane, busy, outcome, now_ns)
         else:
             who, events = busy
-            if not events:
-                pass  # unsubscribed, or moved to another sink, in the meantime
+            if not events:  # unsubscribed, or moved to another sink, in the meantime
+                self._answered_nobody(lane, outcome, now_ns)
             elif (verdict := judge(outcome)) is Verdict.DELIVERED:
                 self._delivered(lane, who, events, now_ns)
             else:
                 self._not_delivered(lane, who, events, verdict, outcome, now_ns)
         self.wake(lane, now_ns)
-        if not lane.members:
-            self._close_if_idle(lane)
+        self._close_if_idle(lane)
+
+    def _answered_nobody(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
+        """A sink that asks for patience asks everybody who sends there, not one subscription."""
+        asks_it = isinstance(outcome, Answered) and outcome.retry_after_s is not None
+        if asks_it and judge(outcome) in (Verdict.WAIT, Verdict.RETRY):
+            lane.asks_patience = True
+            self._retry_at(lane, outcome, now_ns)
 
     def _delivered(
         self, lane: Lane[Subscriber], who: Subscriber, events: list[Stored], now_ns: int
@@ -209,7 +215,6 @@ class Pushing:
                 self._give_up(who, describe(outcome), now_ns)
             lane.failures = 0
             return
-        lane.failures += 1
         lane.asks_patience = isinstance(outcome, Answered) and outcome.retry_after_s is not None
         self._retry_at(lane, outcome, now_ns)
 
@@ -217,7 +222,6 @@ class Pushing:
         if lane.unreachable_since_ns is None:
             lane.unreachable_since_ns = now_ns
         lane.asks_patience = isinstance(outcome, Answered)
-        lane.failures += 1
         options = self._state.options
         away_ns = now_ns - lane.unreachable_since_ns
         if not lane.missing and away_ns > options.missing_after_s * NS_PER_S:
@@ -249,6 +253,7 @@ class Pushing:
             self._state.stands_differently(member)
 
     def _retry_at(self, lane: Lane[Subscriber], outcome: Outcome, now_ns: int) -> None:
+        lane.failures += 1
         asked_s = outcome.retry_after_s if isinstance(outcome, Answered) else None
         lane.not_before_ns = retry_at_ns(
             self._state.options.retry, lane.failures, now_ns, self._state.jitter(), asked_s

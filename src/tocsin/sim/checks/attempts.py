@@ -17,8 +17,6 @@ from tocsin.event.instant import NS_PER_S
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.world import Violation, World
 
-LEASE_SLACK_NS = 5 * NS_PER_S  # clocks of machines are at most so wrong
-
 
 @dataclass(slots=True)
 class _Tries:
@@ -91,8 +89,7 @@ class AttemptCheck:
             )
         tries.attempts += 1
         if verdict is Verdict.WAIT:
-            if self._is_there(record, push):
-                self._be_patient(push.lane, outcome)
+            self._be_patient(push.lane, outcome)
             return
         tries.refusals += 1
         tries.is_refused = verdict is Verdict.REFUSED
@@ -101,11 +98,6 @@ class AttemptCheck:
                 del self._tries[record.id]  # they go one by one now
             else:
                 tries.is_over = True
-
-    def _is_there(self, record: SubscriptionRecord, push: Push) -> bool:
-        """False if it may have ended or moved meanwhile: then the answer concerns nobody."""
-        may_be_gone = record.may_be_gone(self._world.now_ns + LEASE_SLACK_NS)
-        return not may_be_gone and record.sink.now() == [push.sink]
 
     def _be_patient(self, lane: int, outcome: Outcome) -> None:
         if isinstance(outcome, Answered) and outcome.retry_after_s is not None:

@@ -13,7 +13,7 @@ async def walk_pegasus(broker: Refusing) -> list[str]:
     writer.write(RECORD)
     answer = await asyncio.wait_for(reader.read(), 10)  # the end, though we go on
     writer.close()
-    stored = broker.node.broker.counters.acknowledged
+    stored = broker.app.node.broker.counters.acknowledged
     return [] if answer == b"" and stored == 1 and broker.pegasus.counts.records else ["a record"]
 
 

@@ -14,16 +14,16 @@ from tocsin.access.decision import Action, Decide, allow_all, deny_all
 from tocsin.access.session import Session, internal
 from tocsin.config import load
 from tocsin.drivers import node as node_module
+from tocsin.drivers.application import Application
 from tocsin.drivers.disk import Readers
 from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
-from tocsin.drivers.frames.listener import FramesListener, performance_service
+from tocsin.drivers.frames.listener import FramesListener
 from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.listener import HttpListener, listen
-from tocsin.drivers.http.rest import app
+from tocsin.drivers.http.rest import app as rest_app
 from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.monitor.monitor import open_monitor
-from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.listener import PegasusListener
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
@@ -41,7 +41,7 @@ from tocsin.store.store import Store
 class Refusing:
     """The broker, its listeners, and what was read of its log for anybody."""
 
-    node: Node
+    app: Application
     http: HttpListener
     pegasus: PegasusListener
     soap: SoapServices
@@ -55,7 +55,9 @@ class Refusing:
     reads: list[object] = field(default_factory=list)
 
     def endpoints(self) -> list[Endpoint]:
-        return app.endpoints(self.node, self.http.server, self.directory, self.performance)
+        return rest_app.endpoints(
+            self.app.rest_context(self.directory, self.performance), self.http.server
+        )
 
     @contextlib.contextmanager
     def allowing(self) -> Iterator[None]:
@@ -68,9 +70,9 @@ class Refusing:
 
     def stored(self) -> tuple[object, ...]:
         """What changes if anything is stored or subscribed."""
-        broker, nobody = self.node.broker, internal("test")
+        broker, nobody = self.app.node.broker, internal("test")
         kept = broker.kept("")
-        own = broker.head, len(self.node.port.views(nobody)), broker.streams_open, sorted(kept)
+        own = broker.head, len(self.app.port.views(nobody)), broker.streams_open, sorted(kept)
         boxes = self.soap.boxes.open().port
         return *own, boxes.head, len(boxes.views(nobody))
 
@@ -95,23 +97,26 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
 
     settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
     with patch.object(node_module, "Readers", RecordingReaders):
-        node = Node(settings, Store.open(directory), Notes(), decide=decide_now)
-    soap = SoapServices(node)
-    node.monitor = open_monitor(node.port, node.settings)
-    entries = Directory(node.port)
-    performance = performance_service(node)
-    http = await listen(node, settings.http.address, soap.answer, entries, performance)
-    node.address = http.address
-    pegasus = await listen_pegasus(node, "127.0.0.1:0")
-    soap_tcp = await listen_soap_tcp(soap.answer, "127.0.0.1:0", settings.soap_tcp, node.note)
-    frames = await listen_frames(node, performance, "127.0.0.1:0")
-    archive = await listen_frames(node, performance, "127.0.0.1:0", name="archive", roles=ARCHIVE)
-    datagrams = await listen_datagrams(node, performance, frames.address)
+        app = Application(settings, Store.open(directory), Notes(), decide=decide_now)
+    soap = SoapServices(app)
+    app.monitor = open_monitor(app.port, settings)
+    entries = Directory(app.port)
+    performance = app.performance_service()
+    context = app.rest_context(entries, performance)
+    http = await listen(context, settings.http.address, soap.answer)
+    app.addresses.http = http.address
+    pegasus = await listen_pegasus(app.port, settings, "127.0.0.1:0")
+    soap_tcp = await listen_soap_tcp(soap.answer, "127.0.0.1:0", settings.soap_tcp, app.node.note)
+    frames = await listen_frames(performance, settings, "127.0.0.1:0")
+    archive = await listen_frames(
+        performance, settings, "127.0.0.1:0", name="archive", roles=ARCHIVE
+    )
+    datagrams = await listen_datagrams(performance, app.node.rules.trusted, frames.address)
     try:
-        await node.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
+        await app.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
         reads.clear()
         yield Refusing(
-            node,
+            app,
             http,
             pegasus,
             soap,
@@ -125,10 +130,8 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
             reads,
         )
     finally:
-        node.stopping = True
+        app.node.stopping = True
         listeners = http, pegasus, soap_tcp, frames, archive, datagrams
         await asyncio.gather(*(each.close() for each in listeners))
         await soap.close()
-        if node.monitor is not None:
-            await node.monitor.close()
-        await node.close()
+        await app.close()

@@ -94,7 +94,7 @@ async def walk_soap(broker: Refusing) -> list[str]:
     way = await asyncio.open_connection("127.0.0.1", broker.http.port)
     for path, namespace, name in _calls(broker):
         for soap in names.SOAP_NAMESPACES:
-            message = envelope(soap, namespace, name, f"http://{broker.node.address}{path}")
+            message = envelope(soap, namespace, name, f"http://{broker.app.addresses.http}{path}")
             if CODE not in (answer := await _post(*way, path, soap, message)):
                 wrong.append(f"{path} {namespace} {name}: {answer.decode()}")
     way[1].close()

@@ -98,14 +98,14 @@ def test_an_endpoint_that_does_not_ask_is_found(
 
 def test_only_the_broker_itself_holds_the_log_for_its_archive(tmp_path: Path) -> None:
     async def script(broker: Refusing) -> None:
-        port = broker.node.port
+        port = broker.app.port
         port.hold_for_archive(internal("archive"), 0)
 
         with pytest.raises(NotAllowed):
             port.hold_for_archive(anonymous("http"), None)
         with pytest.raises(NotAllowed):
             port.subscription_ids(anonymous("http"))
-        assert broker.node.broker._state.archived == 0
+        assert broker.app.node.broker._state.archived == 0
 
     run(tmp_path, script)
 

@@ -17,6 +17,7 @@ from tocsin.access.session import anonymous, internal
 from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.deadletter import Attempt, DeadLetter, record
 from tocsin.config import load
+from tocsin.drivers.application import Application
 from tocsin.drivers.archive.archiver import SESSION, Archiver
 from tocsin.drivers.archive.sampler import DeliverySampler, request_text
 from tocsin.drivers.node import Node
@@ -31,22 +32,27 @@ from tocsin.wire.directory.listing import Wanted
 PATIENCE_S = 30.0
 
 
-def run(directory: Path, script: Callable[[Node], Awaitable[None]], **flags: object) -> str:
-    """A node without doors, from its start to its end. Returns what it noted."""
+def run(directory: Path, script: Callable[[Application], Awaitable[None]], **flags: object) -> str:
+    """A broker without listeners, from its start to its end. Returns what it noted."""
     said = io.StringIO()
     given = {"http.address": "127.0.0.1:0", "log.directory": str(directory)}
     given |= {name.replace("__", "."): value for name, value in flags.items()}
 
     async def main() -> None:
         settings, _ = load(given, {})
-        node = Node(settings, Store.open(directory), Notes(stream=said))
+        app = Application(settings, Store.open(directory), Notes(stream=said))
         try:
-            await asyncio.wait_for(script(node), PATIENCE_S)
+            await asyncio.wait_for(script(app), PATIENCE_S)
         finally:
-            await node.close()
+            await app.close()
 
     uvloop.run(main())
     return said.getvalue()
+
+
+def archiver_of(app: Application) -> Archiver:
+    dead_letters = app.node.observers.dead_letters
+    return Archiver(app.port, app.settings, Directory(app.port), dead_letters)
 
 
 async def publish(node: Node, count: int, size: int = 100) -> None:
@@ -57,8 +63,9 @@ async def publish(node: Node, count: int, size: int = 100) -> None:
 
 
 def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> None:
-    async def script(node: Node) -> None:
-        archiver = Archiver(node.port, node.settings, Directory(node.port), node.on_dead)
+    async def script(app: Application) -> None:
+        node = app.node
+        archiver = archiver_of(app)
         await publish(node, 50, size=1_000)
         await archiver._relieve()
         lost_while_small = archiver.lost
@@ -85,8 +92,9 @@ def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> No
 def test_a_broker_that_stops_while_its_archive_is_filled_does_not_wait_for_it(
     tmp_path: Path,
 ) -> None:
-    async def script(node: Node) -> None:
-        archiver = Archiver(node.port, node.settings, Directory(node.port), node.on_dead)
+    async def script(app: Application) -> None:
+        node = app.node
+        archiver = archiver_of(app)
         await publish(node, 20_000)
         working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
@@ -106,8 +114,9 @@ def test_a_filling_process_that_cannot_be_killed_is_left_behind_and_told_of(
 ) -> None:
     pids = list[int]()
 
-    async def script(node: Node) -> None:
-        archiver = Archiver(node.port, node.settings, Directory(node.port), node.on_dead)
+    async def script(app: Application) -> None:
+        node = app.node
+        archiver = archiver_of(app)
         await publish(node, 10)
         working = asyncio.ensure_future(archiver._roll(node.loop.time()))
         archiver._working = working
@@ -135,9 +144,10 @@ def test_a_filling_process_that_cannot_be_killed_is_left_behind_and_told_of(
 def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
     tmp_path: Path,
 ) -> None:
-    async def script(node: Node) -> None:
+    async def script(app: Application) -> None:
+        node = app.node
         directory = Directory(node.port)
-        sampler = DeliverySampler(node.port, SESSION, directory, node.on_dead)
+        sampler = DeliverySampler(node.port, SESSION, directory, node.observers.dead_letters)
         box = Subscription(id="", kind=Kind.BOX)
         wanted = parse_filter("topic t")
         await node.port.subscribe(internal("test"), box, wanted, None)
@@ -159,7 +169,7 @@ def test_what_moved_is_noted_once_and_so_is_what_died_and_what_was_looked_for(
             attempts=[Attempt(1, "answered 500", 500)],
             event=Event("e", "/s", "t", topic="a/b"),
         )
-        for listener in node.on_dead:
+        for listener in node.observers.dead_letters:
             listener({"d1": record(letter), "gone": None})
         looked_for = Wanted(kind="producer", host="node1", filter=wanted)
         await directory.look_up(anonymous("http"), looked_for)

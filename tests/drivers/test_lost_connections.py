@@ -15,15 +15,14 @@ from wsproto.events import Request
 
 from live_objects import LiveObjects, without_collector
 from tocsin.config import Settings, load
+from tocsin.drivers.application import Application
 from tocsin.drivers.frames.connection import Connection as FramesConnection
 from tocsin.drivers.frames.listener import listen as listen_frames
-from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.listener import listen
 from tocsin.drivers.http.reader import RequestReader
 from tocsin.drivers.http.soap_exchange import SoapExchange
-from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
@@ -162,14 +161,17 @@ async def play(
     settings: Settings, directory: Path, scene: tuple[str, Sent], live: LiveObjects
 ) -> list[str]:
     """Send, hang up, and see what the broker holds on to once it has noticed."""
-    node = Node(settings, Store.open(directory), Notes())
-    desk = SoapServices(node)
-    performance = performance_service(node)
+    app = Application(settings, Store.open(directory), Notes())
+    desk = SoapServices(app)
+    performance = app.performance_service()
+    context = app.rest_context(Directory(app.port), performance)
     doors = {
-        "http": await listen(node, "127.0.0.1:0", desk.answer, Directory(node.port), performance),
-        "frames": await listen_frames(node, performance, "127.0.0.1:0"),
-        "soap_tcp": await listen_soap_tcp(desk.answer, "127.0.0.1:0", settings.soap_tcp, node.note),
-        "pegasus": await listen_pegasus(node, "127.0.0.1:0"),
+        "http": await listen(context, "127.0.0.1:0", desk.answer),
+        "frames": await listen_frames(performance, settings, "127.0.0.1:0"),
+        "soap_tcp": await listen_soap_tcp(
+            desk.answer, "127.0.0.1:0", settings.soap_tcp, app.node.note
+        ),
+        "pegasus": await listen_pegasus(app.port, settings, "127.0.0.1:0"),
     }
     where, pieces = scene
     try:
@@ -186,7 +188,7 @@ async def play(
         for door in doors.values():
             await door.close()
         await desk.close()
-        await node.close()
+        await app.close()
 
 
 async def until_nothing_is_left(live: LiveObjects) -> list[str]:

@@ -24,6 +24,7 @@ from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.own_address import OwnAddresses
 from tocsin.errors import MonitorOff, NoSuchRun
 from tocsin.store.store import Store
 
@@ -34,7 +35,7 @@ def watch(directory: Path, script: Script, tables: Path | None = None) -> str:
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes(stream=said))
+        node = Node(settings, Store.open(directory), Notes(stream=said), OwnAddresses(settings))
         monitor = Monitor(node.port, node.loop, tables or directory)
         monitor.start()
         try:

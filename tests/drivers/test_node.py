@@ -1,4 +1,4 @@
-"""What the doors of a running node stand on: letters, ends, things kept, what is current."""
+"""What the endpoints of a running node stand on: posts, ends, things kept, what is current."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import uvloop
 from tocsin.access.session import internal
 from tocsin.broker.effects import Ended
 from tocsin.config import load
-from tocsin.drivers.node import Node
+from tocsin.drivers.application import Application
 from tocsin.drivers.notes import Notes
 from tocsin.errors import ShuttingDown
 from tocsin.event.event import Event
@@ -28,46 +28,46 @@ PATIENCE_S = 10.0
 TEST = internal("test")
 
 
-def run(directory: Path, script: Callable[[Node], Awaitable[None]]) -> None:
-    """A node without doors, from its start to its end."""
+def run(directory: Path, script: Callable[[Application], Awaitable[None]]) -> None:
+    """A node without listeners, from its start to its end."""
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Notes())
         try:
-            await asyncio.wait_for(script(node), PATIENCE_S)
+            await asyncio.wait_for(script(app), PATIENCE_S)
         finally:
-            await node.close()
+            await app.close()
 
     uvloop.run(main())
 
 
-async def publish(node: Node, *topics: str) -> None:
-    events = [Event(f"{node.now_ns()}-{i}", "/s", "t", topic=t) for i, t in enumerate(topics)]
-    await node.port.publish(TEST, events)
+async def publish(app: Application, *topics: str) -> None:
+    events = [Event(f"{app.node.now_ns()}-{i}", "/s", "t", topic=t) for i, t in enumerate(topics)]
+    await app.port.publish(TEST, events)
 
 
 def test_the_latest_event_is_found_before_and_after_a_restart(tmp_path: Path) -> None:
-    async def ask(node: Node) -> None:
-        latest = await node.latest(TopicPattern.parse("a/*"))
+    async def ask(app: Application) -> None:
+        latest = await app.latest.on(TopicPattern.parse("a/*"))
         assert latest is not None
         assert latest.event.topic == "a/y"
-        assert await node.latest(TopicPattern.parse("never")) is None
+        assert await app.latest.on(TopicPattern.parse("never")) is None
 
-    async def first(node: Node) -> None:
-        await publish(node, "a/x", "a/y", "b")
-        await ask(node)
+    async def first(app: Application) -> None:
+        await publish(app, "a/x", "a/y", "b")
+        await ask(app)
 
     run(tmp_path, first)
     run(tmp_path, ask)
 
 
 def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
-    async def keep(node: Node) -> None:
-        await node.port.keep(TEST, "a", b"one")
+    async def keep(app: Application) -> None:
+        await app.port.keep(TEST, "a", b"one")
 
-    async def look(node: Node) -> None:
-        assert node.broker.kept("") == {"a": b"one"}
+    async def look(app: Application) -> None:
+        assert app.node.broker.kept("") == {"a": b"one"}
 
     run(tmp_path, keep)
     run(tmp_path, look)
@@ -79,17 +79,17 @@ def test_everybody_who_listens_hears_of_an_end_and_a_bad_listener_harms_nobody(
     heard: list[Ended] = []
 
     def fail(_: Ended) -> None:
-        raise RuntimeError("a bug in a door")
+        raise RuntimeError("a bug in an endpoint")
 
-    async def end(node: Node) -> None:
-        node.on_ended += [fail, heard.append]
+    async def end(app: Application) -> None:
+        app.node.observers.ended.extend([fail, heard.append])
         soap = SoapTerms(spec="wse04", end_to="http://127.0.0.1:9/")
         asked = Subscription(id="", kind=Kind.BOX, soap=soap)
-        view = await node.port.subscribe(TEST, asked, EVERYTHING, None)
-        await node.port.unsubscribe(TEST, view.subscription.id)
+        view = await app.port.subscribe(TEST, asked, EVERYTHING, None)
+        await app.port.unsubscribe(TEST, view.subscription.id)
         while not heard:
             await asyncio.sleep(0.001)
-        assert node.failure is None
+        assert app.node.failure is None
 
     run(tmp_path, end)
 
@@ -103,13 +103,13 @@ def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) 
         await writer.drain()
         writer.close()
 
-    async def write(node: Node) -> None:
+    async def write(app: Application) -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        assert (await node.http_client.post(url, b"", {})).body == b"ok"
-        node.http_client.close()
+        assert (await app.node.http_client.post(url, b"", {})).body == b"ok"
+        app.node.http_client.close()
         with pytest.raises(ShuttingDown):
-            await node.http_client.post(url, b"", {})
+            await app.node.http_client.post(url, b"", {})
         server.close()
 
     run(tmp_path, write)
@@ -124,23 +124,23 @@ def test_what_another_broker_appended_is_current_here_too(tmp_path: Path) -> Non
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(tmp_path)}, {})
-        node = Node(settings, store, Notes())
-        heard.append(node.appended)
+        app = Application(settings, store, Notes())
+        heard.append(app.node.appended)
         try:
-            publishing = asyncio.ensure_future(publish(node, "a/x"))
+            publishing = asyncio.ensure_future(publish(app, "a/x"))
             while store.last_seq == 0:  # ours is in the log, and not yet handed on
                 await asyncio.sleep(0)
             theirs = Event("1", "/other", "their.type", topic="a/y")
             other.commit(Append([[theirs]], time.time_ns(), 1, 1), StateChange())
             await asyncio.wait_for(publishing, PATIENCE_S)
 
-            latest = await node.latest(TopicPattern.parse("a/*"))
+            latest = await app.latest.on(TopicPattern.parse("a/*"))
             assert latest is not None
             assert (latest.seq, latest.event.topic) == (2, "a/y")
-            assert node.port.head == 2
-            assert node.types.has("their.type")
-            assert node.failure is None
+            assert app.port.head == 2
+            assert app.types.has("their.type")
+            assert app.node.failure is None
         finally:
-            await node.close()
+            await app.close()
 
     uvloop.run(main())

@@ -13,10 +13,11 @@ import pytest
 import uvloop
 
 from engine_streams import fold, shared
-from tocsin.config import load
+from tocsin.config import Settings, load
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.pegasus.listener import ListenerLimits, PegasusListener, listen
 from tocsin.errors import BadSetting
 from tocsin.store.store import Store
@@ -28,14 +29,18 @@ BEGAN = 1_794_811_200
 Script = Callable[[PegasusListener, Node], Awaitable[None]]
 
 
+def settings_of(directory: Path) -> Settings:
+    return load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})[0]
+
+
 def run(directory: Path, script: Script, limits: ListenerLimits | None = None) -> str:
     """A node with this one door, from its start to its end. Returns what it noted."""
     said = io.StringIO()
 
     async def main() -> None:
-        settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes(stream=said))
-        door = await listen(node, "127.0.0.1:0", limits)
+        settings = settings_of(directory)
+        node = Node(settings, Store.open(directory), Notes(stream=said), OwnAddresses(settings))
+        door = await listen(node.port, settings, "127.0.0.1:0", limits)
         try:
             await asyncio.wait_for(script(door, node), PATIENCE_S)
         finally:
@@ -111,7 +116,7 @@ def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
     text = shared("engines", "pegasus_monitord_process_wf_failure_TZSKEW8h.jsonl").read_bytes()
 
     async def script(door: PegasusListener, node: Node) -> None:
-        monitor = open_monitor(node.port, node.settings)
+        monitor = open_monitor(node.port, settings_of(tmp_path))
         assert monitor is not None
         try:
             await send(door, text)
@@ -328,6 +333,6 @@ def test_the_door_closes_while_somebody_is_connected(tmp_path: Path) -> None:
 def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
     async def script(door: PegasusListener, node: Node) -> None:
         with pytest.raises(BadSetting, match="--pegasus"):
-            await listen(node, door.address)
+            await listen(node.port, settings_of(tmp_path), door.address)
 
     run(tmp_path, script)

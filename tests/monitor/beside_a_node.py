@@ -14,6 +14,7 @@ from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
+from tocsin.drivers.own_address import OwnAddresses
 from tocsin.event.event import Event
 from tocsin.ontology import built_in
 from tocsin.store.store import Store
@@ -30,7 +31,7 @@ def watch(directory: Path, script: Script, options: MonitorOptions | None = None
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes())
+        node = Node(settings, Store.open(directory), Notes(), OwnAddresses(settings))
         monitor = Monitor(node.port, node.loop, directory, options)
         monitor.start()
         try:

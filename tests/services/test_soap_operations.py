@@ -9,7 +9,7 @@ import uvloop
 
 import wsdl_calls
 from tocsin.config import load
-from tocsin.drivers.node import Node
+from tocsin.drivers.application import Application
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.store.store import Store
@@ -73,11 +73,11 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
 
     async def operations() -> set[tuple[str, str]]:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Notes())
         try:
-            return set(SoapServices(node).dispatcher.operations)
+            return set(SoapServices(app).dispatcher.operations)
         finally:
-            await node.close()
+            await app.close()
 
     return uvloop.run(operations())
 

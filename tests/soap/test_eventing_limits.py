@@ -12,6 +12,7 @@ import uvloop
 from soap.wse_source import Answer, Consumer, consumer
 from tocsin.access.session import anonymous, internal
 from tocsin.config import load
+from tocsin.drivers.application import Application
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import soap_context
@@ -43,8 +44,9 @@ def run(directory: Path, script: Callable[[Node, Ask], Awaitable[None]]) -> None
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes())
-        context = soap_context(node)
+        app = Application(settings, Store.open(directory), Notes())
+        node = app.node
+        context = soap_context(app)
         dispatcher = Dispatcher(context, [EventingService(context)])
 
         async def ask(message: Message) -> Answer:
@@ -56,7 +58,7 @@ def run(directory: Path, script: Callable[[Node, Ask], Awaitable[None]]) -> None
         try:
             await asyncio.wait_for(script(node, ask), PATIENCE_S)
         finally:
-            await node.close()
+            await app.close()
 
     uvloop.run(main())
 

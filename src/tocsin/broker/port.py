@@ -15,11 +15,13 @@ from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.counters import Counters
 from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
 from tocsin.broker.interest import Interest
 from tocsin.broker.log import StoreReader
 from tocsin.broker.registry import Change
 from tocsin.broker.runtime import Runtime, Signal
+from tocsin.broker.status import BrokerStatus, status_of
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
@@ -99,6 +101,10 @@ class BrokerPort:
         self._may_publish(session, events)
         accepted: Accepted = await self._ask(lambda token, _: self._broker.publish(events, token))
         return accepted
+
+    def refuse_events(self, refusal: Callable[[], TocsinError] | None) -> None:
+        """Answer every publisher with this from now on; None to take events again."""
+        self._broker.refuse(refusal)
 
     def _may_publish(self, session: Session, events: list[Event]) -> None:
         if self.runtime.is_stopping:
@@ -240,12 +246,29 @@ class BrokerPort:
             self._broker.close_stream(stream)
             self.runtime.wake()
 
+    def peer_connected(self, host: str) -> None:
+        """Somebody connected from this address: perhaps a consumer that is back."""
+        if self._broker.away:
+            self._broker.peer_connected(plain_address(host), self._engine.steady_ns())
+            self.runtime.wake()
+
     # Reading
 
     async def read(self, session: Session, resource: str, work: Callable[[StoreReader], T]) -> T:
         """Ask the log something; the resource says what, as in `events` or `deadletters`."""
         self._decide(session, Action.READ, resource)
         return await self._engine.read(work)
+
+    def report_corrupt(self, sequences: list[int]) -> None:
+        """A reader of the log was not given these records, which are damaged."""
+        if sequences:
+            self._broker.report_corrupt(sequences)
+            self.runtime.wake()
+
+    def status(self, session: Session) -> BrokerStatus:
+        """How the broker is at this moment."""
+        self._decide(session, Action.READ, "status")
+        return status_of(self._broker)
 
     def hold_for_archive(self, session: Session, archived: int | None) -> None:
         """Keep what follows `archived`, although it may be trimmed; None to keep nothing so."""

@@ -23,7 +23,6 @@ from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.disk import accept_losses, accept_the_clock
-from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.listener import HttpListener
@@ -46,8 +45,8 @@ class MailboxListener(HttpListener):
     """An HTTP server that leads to the boxes and nowhere else."""
 
     def __init__(self, boxes: MailboxNode, soap: Answer) -> None:
-        node = boxes.open()
-        super().__init__(node, soap, Directory(node.port), performance_service(node))
+        app = boxes.open()
+        super().__init__(app.rest_context(Directory(app.port), app.performance_service()), soap)
         self.server.publish = _publish_nothing
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
@@ -110,13 +109,14 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
     boxes = MailboxNode(settings, notes, decide=decide)
-    node = boxes.open()
-    dispatcher = mailbox_dispatcher(soap_context(node), boxes.mailboxes)
+    app = boxes.open()
+    node = app.node
+    dispatcher = mailbox_dispatcher(soap_context(app), boxes.mailboxes)
     server = MailboxListener(boxes, dispatcher.answer)
     try:
         await server.open(settings.http.address, tls)
-        node.address = server.address
-        node.listeners = {"http": server.address}
+        app.addresses.http = server.address
+        app.addresses.listeners = {"http": server.address}
         ready({"ready": True, "http": server.address} | ({} if tls is None else {"tls": True}))
         waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

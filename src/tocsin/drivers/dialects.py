@@ -17,15 +17,14 @@ from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.listener import listen as listen_http
-from tocsin.drivers.node import Node
+from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.pegasus.listener import listener_limits
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS, plugins
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.errors import BadSetting
-from tocsin.services.directory.directory import Directory
-from tocsin.services.performance.service import Addresses, PerformanceService
+from tocsin.services.performance.service import Addresses
 from tocsin.services.performance.session import ARCHIVE
 
 
@@ -45,10 +44,9 @@ Listeners = dict[str, Listener]
 class BuiltIn:
     """What the built-in dialects need beside the port."""
 
-    node: Node
+    rest: RestContext
     soap: SoapServices
-    directory: Directory
-    performance: PerformanceService
+    trusted: tuple[str, ...]  # hosts and networks that datagrams are taken from
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +97,38 @@ async def _open(context: DialectContext, opener: Dialect) -> None:
 async def open_http(context: DialectContext) -> Mapping[str, Listener]:
     ours, settings = context.built_in, context.settings
     http = await listen_http(
-        ours.node,
+        ours.rest,
         settings.http.address,
         ours.soap.answer,
-        ours.directory,
-        ours.performance,
         tls=context.tls,
         budget=context.budget,
     )
-    ours.node.address = http.address
+    ours.rest.addresses.http = http.address
     return {"http": http}
 
 
 async def open_frames(context: DialectContext) -> Mapping[str, Listener]:
     settings, tls, budget = context.settings.frames, context.tls, context.budget
-    node, service = context.built_in.node, context.built_in.performance
+    service = context.built_in.rest.performance
     opened = context.listeners  # at once: if a later one fails, the earlier ones are closed
     if not settings.is_off:
-        frames = await listen_frames(node, service, settings.address, tls=tls, budget=budget)
+        frames = await listen_frames(
+            service, context.settings, settings.address, tls=tls, budget=budget
+        )
         opened["frames"] = frames
         if settings.udp and tls is None:  # where TLS is wanted, nothing is said in clear
-            opened["datagrams"] = await listen_datagrams(node, service, frames.address)
+            opened["datagrams"] = await listen_datagrams(
+                service, context.built_in.trusted, frames.address
+            )
     if settings.archive != OFF:
         opened["archive"] = await listen_frames(
-            node, service, settings.archive, name="archive", roles=ARCHIVE, tls=tls, budget=budget
+            service,
+            context.settings,
+            settings.archive,
+            name="archive",
+            roles=ARCHIVE,
+            tls=tls,
+            budget=budget,
         )
     service.addresses = Addresses(
         frames=opened["frames"].address if "frames" in opened else None,
@@ -145,7 +151,7 @@ async def open_soap_tcp(context: DialectContext) -> Mapping[str, Listener]:
         tls=context.tls,
         budget=context.budget,
         per_peer_max=context.settings.limits.connections_per_peer_max,
-        peer_connected=context.built_in.node.peer_connected,
+        peer_connected=context.port.peer_connected,
     )
     return {"soap_tcp": listener}
 
@@ -155,7 +161,8 @@ async def open_pegasus(context: DialectContext) -> Mapping[str, Listener]:
     if settings.is_off:
         return {}
     listener = await listen_pegasus(
-        context.built_in.node,
+        context.port,
+        context.settings,
         settings.address,
         listener_limits(settings),
         tls=context.tls,

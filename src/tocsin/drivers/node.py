@@ -1,4 +1,4 @@
-"""Node: one running broker. It performs what the broker decides, on one event loop."""
+"""Node: performs what one broker decides, on one event loop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tocsin.access.decision import Decide, allow_all
@@ -17,33 +18,24 @@ from tocsin.broker.delivery.follower import weight
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
-from tocsin.broker.port import BrokerPort
+from tocsin.broker.options import BrokerOptions
+from tocsin.broker.port import BrokerPort, StreamSink
 from tocsin.broker.recent.events import Recent
-from tocsin.broker.recent.latest import Latest
-from tocsin.broker.recent.topics import SeenTopics
-from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.snapshot import load_snapshot
-from tocsin.config import Settings
-from tocsin.drivers.archive.archiver import Archiver
+from tocsin.config import DeliverySettings, Settings
 from tocsin.drivers.clock import SteadyClock
-from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.disk import Readers, Writer, retention_reach
-from tocsin.drivers.health import Health, health_of
-from tocsin.drivers.monitor.monitor import Monitor
-from tocsin.drivers.node_streams import NodeStreams
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.peers import plain_address
+from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.push.sender import Send
 from tocsin.drivers.push.sinks import installed_sinks
 from tocsin.drivers.runtime import LoopRuntime
-from tocsin.drivers.space import Space
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.stored import Stored
-from tocsin.services.blackboard.board import Board
 from tocsin.services.reliable_messaging.sender import ReliableSender
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -52,67 +44,63 @@ T = TypeVar("T")
 CLOSING_S = 0.5  # for what is under way to the disk when the broker stops; then, for goodbyes
 
 
-class Node(NodeStreams):
-    """One running broker process, without its doors."""
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """Who is called, on the loop, about what a node has done."""
+
+    committed: list[Callable[[list[Stored]], None]] = field(default_factory=list)  # in order
+    dead_letters: list[Callable[[dict[str, bytes | None]], None]] = field(default_factory=list)
+    """Once they are on disk; None for one that is dropped."""
+    ended: list[Callable[[do.Ended], None]] = field(default_factory=list)
+    interest_changed: list[Callable[[], None]] = field(default_factory=list)
+    stopped: list[Callable[[], None]] = field(default_factory=list)  # the broker, not yet the disk
+
+
+class Node:
+    """Performs the effects of one broker, with sockets, threads and a disk."""
 
     def __init__(
         self,
         settings: Settings,
         store: EventStore,
         notes: Notes,
-        beside: Node | None = None,
+        addresses: OwnAddresses,
+        *,
+        lower_bound_ns: int = 0,
         decide: Decide = allow_all,
     ) -> None:
-        """`beside`: the broker of the same process whose message boxes this one holds."""
-        self.settings = settings
+        """`lower_bound_ns`: it is not earlier than that, whatever the clock says."""
         self.loop = asyncio.get_running_loop()
-        self.notes = notes
+        self.note = notes
         self.stopping = False
         self.failure: TocsinError | None = None
         self.failed = asyncio.Event()
-        self.started_ns = time.time_ns()
-        self.address = settings.http.address  # the door says which port it really got
-        self.listeners: dict[str, str] = {}  # the addresses by name, once they are open
+        self._addresses = addresses
         self._clock = SteadyClock()
         self.rules, self.sinks = sink_rules(settings), installed_sinks()
-        self.broker = self._recovered(store, 0 if beside is None else beside.lower_bound_ns())
+        self.broker = self._recovered(settings.broker_options(), store, lower_bound_ns)
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
-        self._pusher = self._new_pusher()
+        self._pusher = self._new_pusher(settings.delivery)
         self.http_client = HttpClient(self._pusher)
         self.runtime = LoopRuntime(self, self.http_client.post)
         self.port = BrokerPort(self.broker, self, decide)
-        self.clock: ClockWatch = ClockWatch(self.port) if beside is None else beside.clock
-        if beside is not None:
-            self.clock.add(self.port)
         self._reliable = ReliableSender(self.port)
         self._pusher.soap.reliably = self._reliable.send
-        self.on_ended: list[Callable[[do.Ended], None]] = []
-        self.on_dead: list[Callable[[dict[str, bytes | None]], None]] = []  # once on disk
-        self.on_interest: list[Callable[[], None]] = []  # told when anybody wants something else
+        self.observers = Observers()
         self._interest = self.broker.interest.version
-        self._recent = Recent(self.broker.head)
-        latest = Latest(self.runtime, self._recent, self._readers.ask)
-        self.latest, self.latest_of = latest.on, latest.of_type
-        self.topics = SeenTopics(self.runtime, self._recent)
-        self.types = SeenTypes(self.runtime, self.broker.head)
-        self.board = Board(self.port)
-        self.on_interest.append(self.board.interest_changed)
-        self.monitor: Monitor | None = None  # set before the doors open, if there shall be one
-        self.archiver: Archiver | None = None  # the same
-        super().__init__()
+        self.recent = Recent(self.broker.head)
+        self._streams: dict[int, StreamSink] = {}  # by their number in the broker
         self._running, self._now_ns, self._timer_ns = False, 0, 0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._appended: list[Stored] = []  # by others, not yet handed on
         self._perform = self._performers()
-        self.space = Space(self)
         self.schedule_run()
 
-    def _recovered(self, store: EventStore, lower_bound_ns: int) -> Broker:
+    def _recovered(self, options: BrokerOptions, store: EventStore, lower_bound_ns: int) -> Broker:
         """A broker that goes on where the last one on this log stopped."""
-        options = self.settings.broker_options()
         broker = Broker(
             options,
             new_id=lambda: secrets.token_hex(12),
@@ -126,14 +114,13 @@ class Node(NodeStreams):
         )
         return broker
 
-    def _new_pusher(self) -> Pusher:
-        delivery = self.settings.delivery
+    def _new_pusher(self, delivery: DeliverySettings) -> Pusher:
         options = PushOptions(self.rules, sinks_open_max=delivery.sinks_open_max)
         named = delivery.ca_file
         tls = sink_context(named) if named else None  # else made for the first https sink
         return Pusher(self.loop, options, self.note, sinks=self.sinks, tls=tls)
 
-    # What doors call
+    # What the port calls
 
     def now_ns(self) -> int:
         """The time of day."""
@@ -142,37 +129,21 @@ class Node(NodeStreams):
     def steady_ns(self) -> int:
         return self._clock.now_ns()
 
-    def lower_bound_ns(self) -> int:
-        """The time that it is at least, whatever the machine's clock says."""
-        return self.broker.clock.lower_bound_ns(self._clock.now_ns())
-
-    def note(self, level: do.Level, message: str, **fields: object) -> None:
-        self.notes(level, message, **fields)
-
-    def peer_connected(self, host: str) -> None:
-        """Somebody connected from this address: perhaps a consumer that is back."""
-        if self.broker.away:
-            self.broker.peer_connected(plain_address(host), self._clock.now_ns())
-            self.schedule_run()
-
     async def read(self, work: Callable[[StoreReader], T]) -> T:
         """Ask the log something, in the thread for that."""
         return await self._readers.ask(work)
 
+    def attach(self, stream: int, sink: StreamSink) -> None:
+        """What the broker writes to the stream goes there."""
+        self._streams[stream] = sink
+
+    def detach(self, stream: int) -> bool:
+        """False if nothing was attached."""
+        return self._streams.pop(stream, None) is not None
+
     def push_into_boxes(self, send: Send) -> None:
         """From now on, what is for a message box of this broker goes there by this."""
         self._pusher.soap.into_boxes = send
-
-    def report_corrupt(self, sequences: list[int]) -> None:
-        """Tell of records that a reader of the log could not be given."""
-        self.broker.report_corrupt(sequences)
-        self.schedule_run()
-
-    def health(self) -> Health:
-        clock = self.clock.complaints()
-        beside = clock + ([] if self.archiver is None else self.archiver.complaints())
-        full, jump_s = self.space.reason, 0.0 if clock else self.broker.clock.jump_ns / 1e9
-        return health_of(self.failure, full, jump_s, beside, stopping=self.stopping)
 
     # Performing
 
@@ -211,12 +182,12 @@ class Node(NodeStreams):
                 self._not_performed(effect, error)
         if self._interest != self.broker.interest.version:
             self._interest = self.broker.interest.version
-            for listener in self.on_interest:
+            for listener in self.observers.interest_changed:
                 listener()
         self._set_timer()
 
     def _not_performed(self, effect: do.Effect, error: Exception) -> None:
-        """A bug in a door or in the pusher must cost its own client, not everybody's commit."""
+        """A bug in an endpoint or the pusher must cost its own client, not everybody's commit."""
         trace = "".join(traceback.format_exception(error))
         self.note("error", "an internal action failed", effect=type(effect).__name__, trace=trace)
         if isinstance(effect, do.Push):
@@ -254,7 +225,7 @@ class Node(NodeStreams):
         try:
             if isinstance(outcome, Applied):
                 self._remember(outcome.events, commit.append.bytes)
-                for listener in self.on_dead if commit.change.dead else ():
+                for listener in self.observers.dead_letters if commit.change.dead else ():
                     listener(commit.change.dead)
                 self.broker.committed(outcome, self._store.first_seq, self._clock.now_ns())
                 if self._appended:
@@ -266,9 +237,9 @@ class Node(NodeStreams):
         self._run()
 
     def _remember(self, events: list[Stored], size: int) -> None:
-        self._recent.add(events, size)
-        self.types.add(events)
-        self.topics.counts.add(events)
+        self.recent.add(events, size)
+        for listener in self.observers.committed:
+            listener(events)
 
     def appended(self, events: list[Stored]) -> None:
         """Another broker appended these to the log. On the loop; a commit of our own that is under
@@ -290,7 +261,7 @@ class Node(NodeStreams):
         self.broker.appended(events, self._clock.now_ns())
 
     def _read_log(self, effect: do.ReadLog) -> None:
-        recent = self._recent.page(effect.after, effect.limit)
+        recent = self.recent.page(effect.after, effect.limit)
         if recent is not None:
             self.loop.call_soon(self._log_read, recent, recent[-1].seq, [])
             return
@@ -344,29 +315,41 @@ class Node(NodeStreams):
             self._bug(error)
 
     def _handshake(self, effect: do.Handshake) -> None:
-        origin = self.settings.delivery.origin or self.address
-        base = f"{self.settings.http.scheme}://{origin}"
-        callback = f"{base}/subscriptions/{effect.subscription_id}/handshake"
+        own = self._addresses
+        callback = own.handshake(effect.subscription_id, effect.token)
 
         def answered(_: str, answer: Allowed | Refused) -> None:
             self.broker.handshaken(effect.token, answer, self._clock.now_ns())
             self.schedule_run()
 
-        self._pusher.handshake(effect, origin, f"{callback}?token={effect.token}", answered)
+        self._pusher.handshake(effect, own.origin, callback, answered)
+
+    def _stream_out(self, effect: do.StreamOut) -> None:
+        sink = self._streams.get(effect.stream)
+        if sink is not None and not sink.write(effect.events):
+            self.broker.stream_blocked(effect.stream)
+
+    def _stream_dropped(self, effect: do.StreamDropped) -> None:
+        sink = self._streams.get(effect.stream)
+        if sink is not None:
+            sink.dropped(effect.dropped)
 
     def _ended(self, effect: do.Ended) -> None:
-        for listener in self.on_ended:
+        for listener in self.observers.ended:
             try:
                 listener(effect)
             except Exception as error:
                 self._not_performed(effect, error)
 
     def _stop(self, effect: do.Stop) -> None:
+        error = effect.error
         if self.failure is None:
-            self.failure = effect.error
-            self.note(
-                "error", effect.error.problem, code=effect.error.code, remedy=effect.error.remedy
-            )
+            self.note("error", error.problem, code=error.code, remedy=error.remedy)
+        self.fail(error)
+
+    def fail(self, failure: TocsinError) -> None:
+        """This broker cannot go on: whoever started it closes it."""
+        self.failure = self.failure or failure
         self.failed.set()
 
     # Stopping
@@ -382,8 +365,8 @@ class Node(NodeStreams):
             while not self.broker.is_idle() and self.loop.time() < deadline:
                 self.schedule_run()
                 await asyncio.sleep(0.002)
-        self.clock.close()
-        self.board.close()
+        for listener in self.observers.stopped:
+            listener()
         await self._pusher.drain(CLOSING_S)
         self._reliable.close()
         self.http_client.close()

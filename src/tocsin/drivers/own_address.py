@@ -1,37 +1,62 @@
-"""Whether an address leads back to a listener of this broker: what it sends there it would get
-again, and send again."""
+"""OwnAddresses: where this process listens, and whether a sink leads back to it: what is sent there
+would come in again, and be sent again."""
 
 from __future__ import annotations
 
 import re
 import socket
 from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from tocsin.broker.delivery.address import PORTS, SinkAddress
 from tocsin.broker.delivery.trust import is_this_machine
+from tocsin.config import Settings
 from tocsin.errors import SinkRefused
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})
 
 _TAKE_EVENTS: Final = frozenset({"soap", "axis2", "wsman", "onvif", "events", "gma", "blackboard"})
 
 
-def check_not_ourselves(node: Node, sink: SinkAddress, reached_as: str = "") -> None:
-    """Raise SinkRefused if the sink is this broker. `reached_as` is how whoever asks calls it:
-    the start of a URL."""
-    known = (node.settings.http.public_url, reached_as)
-    if any(_is_listener(each, sink) for each in node.listeners.values()) or any(
-        _is_below(url, sink) for url in known if url
-    ):
-        raise SinkRefused(
-            "that is this broker itself, and it would deliver to itself for ever",
-            remedy="Name the consumer's own address, or that of a message box.",
-        )
+class OwnAddresses:
+    """What the settings say, and what the listeners got once they are open."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._http = settings.http
+        self._origin = settings.delivery.origin
+        self.http = settings.http.address  # with the port that it really got, once it is open
+        self.listeners: dict[str, str] = {}  # by name, once they are open
+
+    @property
+    def origin(self) -> str:
+        """How this broker names itself to webhooks."""
+        return self._origin or self.http
+
+    @property
+    def url(self) -> str:
+        return f"{self._http.scheme}://{self.http}"
+
+    def base(self, host: str) -> str:
+        """The start of the addresses that a client is given who reached us by this `Host`."""
+        return self._http.public_url.rstrip("/") or f"{self._http.scheme}://{host or self.http}"
+
+    def handshake(self, subscription_id: str, token: str) -> str:
+        """Where a webhook may answer later whether it wants events."""
+        base = f"{self._http.scheme}://{self.origin}"
+        return f"{base}/subscriptions/{subscription_id}/handshake?token={token}"
+
+    def check_not_own(self, sink: SinkAddress, reached_as: str = "") -> None:
+        """Raise SinkRefused if the sink is this broker. `reached_as` is how whoever asks calls it:
+        the start of a URL."""
+        known = (self._http.public_url, reached_as)
+        if any(_is_listener(each, sink) for each in self.listeners.values()) or any(
+            _is_below(url, sink) for url in known if url
+        ):
+            raise SinkRefused(
+                "that is this broker itself, and it would deliver to itself for ever",
+                remedy="Name the consumer's own address, or that of a message box.",
+            )
 
 
 def _is_listener(listener: str, sink: SinkAddress) -> bool:

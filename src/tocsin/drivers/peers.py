@@ -6,11 +6,12 @@ this machine are not counted: all its programs, and a proxy in front of the brok
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv6Address, IPv6Network
 from typing import Final
 
+from tocsin.broker.delivery.trust import ip_of
+
 _NETWORK_BITS: Final = 64
-_THIS_MACHINE: Final = "127.0.0.1"
 
 
 class Peers:
@@ -45,26 +46,9 @@ class Peers:
 
 def peer_of(host: str) -> str:
     """Under which name an address is counted; empty if it is one of this machine, or none."""
-    address = _address(host)
+    address = ip_of(host)
     if address is None or address.is_loopback:
         return ""
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, _NETWORK_BITS), strict=False))
     return str(address)
-
-
-def plain_address(host: str) -> str:
-    """An address in one spelling, the same for all of this machine's own; empty if it is none."""
-    address = _address(host)
-    if address is None:
-        return ""
-    return _THIS_MACHINE if address.is_loopback else str(address)
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return mapped or address

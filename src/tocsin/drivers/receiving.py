@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tocsin.broker.runtime import Runtime
 from tocsin.event.event import Event
 from tocsin.event.instant import NS_PER_MS
 from tocsin.ontology import in_use
@@ -13,13 +12,10 @@ from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.engines.foreign import moment_ms
 
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
-
-def received(node: Node) -> str:
+def received(runtime: Runtime) -> str:
     """Now, as messages have it."""
-    moment = moment_ms(node.now_ns() // NS_PER_MS)
+    moment = moment_ms(runtime.now_ns() // NS_PER_MS)
     assert moment is not None
     return moment
 

@@ -18,15 +18,14 @@ import uvloop
 from tocsin.access.decision import Decide, allow_all
 from tocsin.broker.log import EventStore
 from tocsin.config import Settings, is_loopback
+from tocsin.drivers.application import Application
 from tocsin.drivers.archive.archiver import Archiver, open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.disk import accept_losses, accept_the_clock
-from tocsin.drivers.frames.listener import performance_service
 from tocsin.drivers.http.connection_limiter import long_lived_max
 from tocsin.drivers.monitor.monitor import open_monitor
-from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
@@ -141,51 +140,52 @@ async def _serve(
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    node = Node(settings, store, notes, decide=decide)
-    directory = Directory(node.port)
-    soap = SoapServices(node)
-    performance = performance_service(node)
+    app = Application(settings, store, notes, decide=decide)
+    node, directory, soap = app.node, Directory(app.port), SoapServices(app)
+    performance = app.performance_service()
     listeners: Listeners = {}
     try:
-        node.monitor = open_monitor(node.port, node.settings)
-        node.archiver = _open_archiver(node, directory)
+        app.monitor = open_monitor(app.port, settings)
+        app.archiver = _open_archiver(app, directory)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-        ours = BuiltIn(node, soap, directory, performance)
+        ours = BuiltIn(app.rest_context(directory, performance), soap, node.rules.trusted)
         await open_dialects(
-            DialectContext(node.port, settings, tls, budget, node.note, ours, listeners=listeners)
+            DialectContext(app.port, settings, tls, budget, node.note, ours, listeners=listeners)
         )
-        _list_ourselves(node, performance.addresses, directory)
+        _list_ourselves(app, performance.addresses, directory)
     except BaseException:
-        await _close(listeners, node, soap)
+        await _close(listeners, app, soap)
         raise
     note_room(settings, node.note)
     gc.freeze()  # what the start made stays; no collection need look at it again
     addresses = {name: each.address for name, each in listeners.items() if name != "datagrams"}
-    node.listeners = addresses
+    app.addresses.listeners = addresses
     ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
     waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
-    await _close(listeners, node, soap)
+    await _close(listeners, app, soap)
     return _exit_code(node.failure)
 
 
-def _open_archiver(node: Node, directory: Directory) -> Archiver | None:
+def _open_archiver(app: Application, directory: Directory) -> Archiver | None:
     """The archive is written by a process of its own, which opens the files of the log."""
-    store = store_name(node.settings.log)
+    store = store_name(app.settings.log)
     if store == SQLITE:
-        return open_archiver(node.port, node.settings, directory, node.on_dead)
-    if node.settings.archive.enabled:
-        node.note("warning", "no archive is written: only the sqlite store has one", store=store)
+        return open_archiver(app.port, app.settings, directory, app.node.observers.dead_letters)
+    if app.settings.archive.enabled:
+        app.node.note(
+            "warning", "no archive is written: only the sqlite store has one", store=store
+        )
     return None
 
 
-def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> None:
+def _list_ourselves(app: Application, addresses: Addresses, directory: Directory) -> None:
     """The directory also says what the broker itself produces, and that it keeps everything."""
     scheme = "gmas" if addresses.tls else "gma"
     offers: dict[Kind, tuple[str | None, Offering]] = {
-        "producer": (addresses.frames, node.types.names),
+        "producer": (addresses.frames, app.types.names),
         "consumer": (addresses.archive or addresses.frames, tuple),
     }
     for kind, (address, events) in offers.items():
@@ -199,15 +199,11 @@ def _list_ourselves(node: Node, addresses: Addresses, directory: Directory) -> N
             directory.list_own(registration, events)
 
 
-async def _close(listeners: Listeners, node: Node, soap: SoapServices) -> None:
-    node.stopping = True
+async def _close(listeners: Listeners, app: Application, soap: SoapServices) -> None:
+    app.node.stopping = True
     await asyncio.gather(*(each.close() for each in listeners.values()))
     await soap.close()
-    if node.archiver is not None:
-        await node.archiver.close()
-    if node.monitor is not None:
-        await node.monitor.close()
-    await node.close()
+    await app.close()
 
 
 def _exit_code(failure: TocsinError | None) -> int:

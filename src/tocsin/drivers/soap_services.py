@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from tocsin.access.decision import Decide, allow_all
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
+from tocsin.drivers.application import Application
 from tocsin.drivers.disk import BOXES_DIRECTORY
-from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
-from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.drivers.stores import open_store
 from tocsin.errors import TocsinError
 from tocsin.services.mailbox.local_delivery import OwnBoxes
@@ -28,9 +26,9 @@ from tocsin.services.soap_services import broker_dispatcher
 TAKEN_KEPT_S: Final = 60.0  # what was taken is gone from the disk so much later, at the latest
 
 
-def soap_context(node: Node) -> SoapContext:
-    """What the services are given of a node."""
-    settings = node.settings
+def soap_context(app: Application) -> SoapContext:
+    """What the services are given of the process."""
+    settings, node = app.settings, app.node
     options = SoapOptions(
         event_limits=settings.event_limits(),
         pull_points_max=settings.boxes.boxes_max,
@@ -39,12 +37,12 @@ def soap_context(node: Node) -> SoapContext:
         redeliver_s=settings.boxes.redeliver_s,
     )
     return SoapContext(
-        port=node.port,
+        port=app.port,
         options=options,
-        consumers=ConsumerRules(node.sinks, node.rules, partial(check_not_ourselves, node)),
-        topics=node.topics,
-        latest=node.latest,
-        on_ended=node.on_ended.append,
+        consumers=ConsumerRules(node.sinks, node.rules, app.addresses.check_not_own),
+        topics=app.topics,
+        latest=app.latest.on,
+        on_ended=node.observers.ended.append,
     )
 
 
@@ -56,7 +54,7 @@ class MailboxNode:
         settings: Settings,
         notes: Notes,
         on_failure: Callable[[TocsinError], None] | None = None,
-        beside: Node | None = None,
+        beside: Application | None = None,
         decide: Decide = allow_all,
     ) -> None:
         """`on_failure` is called if the disk fails: after that no box answers any more. `beside`
@@ -67,7 +65,7 @@ class MailboxNode:
         self._beside = beside
         self._decide = decide
         self._watch: asyncio.Task[None] | None = None
-        self._node: Node | None = None
+        self._app: Application | None = None
         self._is_closed = False
         boxes = settings.boxes
         options = MailboxOptions(
@@ -81,55 +79,49 @@ class MailboxNode:
         if Path(self._settings.log.directory).is_dir():
             self.mailboxes.open()
 
-    def open(self) -> Node:
-        """The node, now."""
+    def open(self) -> Application:
+        """The broker of the boxes, now."""
         self.mailboxes.open()
-        assert self._node is not None
-        return self._node
+        assert self._app is not None
+        return self._app
 
     def _open_port(self) -> BrokerPort:
         store = open_store(self._settings.log, self._notes)
-        node = Node(self._settings, store, self._notes, self._beside, self._decide)
-        self._node = node
-        self._watch = node.loop.create_task(self._report_failure(node))
-        return node.port
+        app = Application(self._settings, store, self._notes, self._beside, self._decide)
+        self._app = app
+        self._watch = app.node.loop.create_task(self._report_failure(app))
+        return app.port
 
-    async def _report_failure(self, node: Node) -> None:
-        await node.failed.wait()
-        if self._on_failure is not None and node.failure is not None:
-            self._on_failure(node.failure)
+    async def _report_failure(self, app: Application) -> None:
+        await app.node.failed.wait()
+        if self._on_failure is not None and app.node.failure is not None:
+            self._on_failure(app.node.failure)
 
     async def close(self) -> None:
         """Let go of the log; once, however often it is asked."""
-        if self._node is not None and not self._is_closed:
+        if self._app is not None and not self._is_closed:
             self._is_closed = True
             if self._watch is not None:
                 self._watch.cancel()
-            await self._node.close()
+            await self._app.close()
 
 
 class SoapServices:
     """All SOAP services of a broker, from their start to their end."""
 
-    def __init__(self, node: Node) -> None:
-        self.boxes = MailboxNode(
-            node.settings, node.notes, partial(_stop, node), node, node.port.check
-        )
-        self.dispatcher: Dispatcher = broker_dispatcher(soap_context(node), self.boxes.mailboxes)
+    def __init__(self, app: Application) -> None:
+        node = app.node
+        # A broker whose boxes are on a failing disk stops, as with its own log.
+        self.boxes = MailboxNode(app.settings, app.notes, node.fail, app, app.port.check)
+        self.dispatcher: Dispatcher = broker_dispatcher(soap_context(app), self.boxes.mailboxes)
         self.answer = self.dispatcher.answer
-        self._own_boxes = OwnBoxes(node.runtime, self.answer)
+        self._own_boxes = OwnBoxes(app.port.runtime, self.answer)
         node.push_into_boxes(self._own_boxes.send)
 
     async def close(self) -> None:
         self._own_boxes.close()
         self.dispatcher.close()
         await self.boxes.close()
-
-
-def _stop(node: Node, failure: TocsinError) -> None:
-    """A broker whose boxes are on a failing disk stops, as with its own log."""
-    node.failure = node.failure or failure
-    node.failed.set()
 
 
 def _own_settings(settings: Settings) -> Settings:

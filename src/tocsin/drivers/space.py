@@ -7,14 +7,12 @@ taken again when there is more room than that, and a file of the largest event's
 
 from __future__ import annotations
 
-import asyncio
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from tocsin.broker.broker import Broker
-from tocsin.broker.effects import Level
+from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
 from tocsin.errors import DiskFull
 
@@ -24,24 +22,15 @@ PROBE_NAME: Final = "space-probe"
 MIB: Final = 1 << 20
 
 
-class Host(Protocol):
-    """A node, as far as it is needed here."""
-
-    settings: Settings
-    broker: Broker
-    loop: asyncio.AbstractEventLoop
-    stopping: bool
-
-    def note(self, level: Level, message: str, **fields: object) -> None: ...
-
-
 class Space:
-    """Looks at the disk twice a second, as long as the node runs."""
+    """Looks at the disk twice a second, as long as the broker runs."""
 
-    def __init__(self, node: Host) -> None:
-        self._node = node
-        self._directory = Path(node.settings.log.directory)
-        self.free_bytes_min = node.settings.log.free_bytes_min
+    def __init__(self, port: BrokerPort, settings: Settings) -> None:
+        self._port = port
+        self._runtime = port.runtime
+        self._directory = Path(settings.log.directory)
+        self._event_bytes_max = settings.events.event_bytes_max
+        self.free_bytes_min = settings.log.free_bytes_min
         self.free_bytes = 0
         self.reason: str | None = None
         """Why no events are taken; None if they are."""
@@ -49,31 +38,31 @@ class Space:
         self._look()
 
     def _look(self) -> None:
-        if self._node.stopping:
+        if self._runtime.is_stopping:
             return
         with suppress(OSError):  # then it stays as it was; the log says what is wrong
             found = os.statvfs(self._directory)
             self.free_bytes = found.f_bavail * found.f_frsize
             self._judge()
-        self._node.loop.call_later(LOOK_S, self._look)
+        self._runtime.call_later(LOOK_S, self._look)
 
     def _judge(self) -> None:
-        full_count = self._node.broker.counters.disk_full
+        full_count = self._port.counters.disk_full
         met_full, self._full_seen = full_count > self._full_seen, full_count
         if self.reason is None:
             if met_full or self.free_bytes < self.free_bytes_min:
                 self._close()
         elif self.free_bytes >= self.free_bytes_min * BACK_SHARE and self._has_room():
             self.reason = None
-            self._node.broker.refuse(None)
-            self._node.note("info", "the disk has room again: events are taken")
+            self._port.refuse_events(None)
+            self._runtime.note("info", "the disk has room again: events are taken")
         else:
             self.reason = self._words()
 
     def _close(self) -> None:
         self.reason = self._words()
-        self._node.broker.refuse(self._refusal)
-        self._node.note("error", f"no events are accepted: {self.reason}", code=DiskFull.code)
+        self._port.refuse_events(self._refusal)
+        self._runtime.note("error", f"no events are accepted: {self.reason}", code=DiskFull.code)
 
     def _refusal(self) -> DiskFull:
         return DiskFull(
@@ -94,7 +83,7 @@ class Space:
         try:
             descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(descriptor, 0, self._node.settings.events.event_bytes_max)
+                os.posix_fallocate(descriptor, 0, self._event_bytes_max)
             finally:
                 os.close(descriptor)
         except OSError:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from drivers.boxes.box_process import payloads
 from tocsin.access.session import anonymous
 from tocsin.config import load
-from tocsin.drivers.node import Node
+from tocsin.drivers.application import Application
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import MailboxNode, SoapServices, soap_context
 from tocsin.errors import DiskFailed
@@ -150,9 +150,10 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
 def test_a_broker_whose_boxes_are_on_a_failing_disk_stops(tmp_path: Path) -> None:
     async def main() -> None:
         asked, _ = load({"log.directory": str(tmp_path)}, {})
-        node = Node(asked, Store.open(tmp_path), Notes())
-        service = SoapServices(node)
-        boxes = service.boxes.open()
+        app = Application(asked, Store.open(tmp_path), Notes())
+        node = app.node
+        service = SoapServices(app)
+        boxes = service.boxes.open().node
         boxes.failure = DiskFailed("the disk is gone", remedy="Look at it.")
         boxes.failed.set()
 
@@ -160,6 +161,6 @@ def test_a_broker_whose_boxes_are_on_a_failing_disk_stops(tmp_path: Path) -> Non
 
         assert node.failure is boxes.failure
         await service.close()
-        await node.close()
+        await app.close()
 
     uvloop.run(main())

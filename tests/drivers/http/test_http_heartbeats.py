@@ -12,9 +12,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, Ping, Request
 
 from tocsin.config import load
-from tocsin.drivers.frames.listener import performance_service
+from tocsin.drivers.application import Application
 from tocsin.drivers.http.listener import HttpListener, listen
-from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.services.directory.directory import Directory
@@ -32,17 +31,17 @@ def talk(directory: Path, script: Script) -> None:
     async def main() -> None:
         flags = {"http.address": "127.0.0.1:0", "log.directory": str(directory)}
         settings, _ = load(flags, {})
-        node = Node(settings, Store.open(directory), Notes())
-        soap, entries = SoapServices(node).answer, Directory(node.port)
-        performance = performance_service(node)
-        door: HttpListener = await listen(node, settings.http.address, soap, entries, performance)
+        app = Application(settings, Store.open(directory), Notes())
+        soap, entries = SoapServices(app).answer, Directory(app.port)
+        context = app.rest_context(entries, app.performance_service())
+        door: HttpListener = await listen(context, settings.http.address, soap)
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
             await asyncio.wait_for(script(reader, writer), PATIENCE_S)
             writer.close()
         finally:
             await door.close()
-            await node.close()
+            await app.close()
 
     uvloop.run(main())
 

@@ -13,6 +13,7 @@ import uvloop
 from tocsin.access.session import anonymous as anonymous_session
 from tocsin.access.session import internal
 from tocsin.config import load
+from tocsin.drivers.application import Application
 from tocsin.drivers.node import Node
 from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
@@ -50,13 +51,14 @@ def run(directory: Path, script: Script) -> None:
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes())
-        soap = SoapServices(node)
+        app = Application(settings, Store.open(directory), Notes())
+        node = app.node
+        soap = SoapServices(app)
         try:
             await asyncio.wait_for(script(node, soap), PATIENCE_S)
         finally:
             await soap.close()
-            await node.close()
+            await app.close()
 
     uvloop.run(main())
 

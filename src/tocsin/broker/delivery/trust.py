@@ -176,3 +176,21 @@ def is_this_machine(host: str) -> bool:
     """True for the name that always leads back to where it is said (RFC 6761)."""
     name = host.lower().removesuffix(".")
     return name == "localhost" or name.endswith(".localhost")
+
+
+def plain_address(host: str) -> str:
+    """An address in one spelling, the same for all of this machine's own; empty if it is none."""
+    address = ip_of(host)
+    if address is None:
+        return ""
+    return "127.0.0.1" if address.is_loopback else str(address)
+
+
+def ip_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The address, as IPv4 if it is one in the form of IPv6; None for a name."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

@@ -11,17 +11,15 @@ from tocsin.errors import BadSetting
 from tocsin.services.performance.datagram_sessions import Address, DatagramSessions
 
 if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
     from tocsin.services.performance.service import PerformanceService
 
 
 class DatagramListener(asyncio.DatagramProtocol):
     """An open socket."""
 
-    def __init__(self, node: Node, service: PerformanceService) -> None:
-        self._loop = node.loop
+    def __init__(self, service: PerformanceService, trusted: tuple[str, ...]) -> None:
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.DatagramTransport | None = None
-        trusted = node.rules.trusted
         self._sessions = DatagramSessions(
             service, self._send, lambda host: is_trusted(host, trusted)
         )
@@ -61,8 +59,10 @@ class DatagramListener(asyncio.DatagramProtocol):
             self._transport.sendto(data, address)
 
 
-async def listen(node: Node, service: PerformanceService, address: str) -> DatagramListener:
-    """Take datagrams where the frames listener is."""
-    listener = DatagramListener(node, service)
+async def listen(
+    service: PerformanceService, trusted: tuple[str, ...], address: str
+) -> DatagramListener:
+    """Take datagrams where the frames listener is, from senders that are trusted."""
+    listener = DatagramListener(service, trusted)
     await listener.open(address)
     return listener

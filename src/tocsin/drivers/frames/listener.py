@@ -6,8 +6,9 @@ import asyncio
 import ssl
 import traceback
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tocsin.config import Settings
 from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.connection import Connection
@@ -15,11 +16,8 @@ from tocsin.drivers.frames.pending_tls import PendingTls
 from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
 from tocsin.services.performance.limited_log import LimitedLog
-from tocsin.services.performance.service import PerformanceOptions, PerformanceService
+from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import BROKER
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 BACKLOG: Final = 1_024
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
@@ -32,28 +30,28 @@ class FramesListener:
 
     def __init__(
         self,
-        node: Node,
         service: PerformanceService,
+        settings: Settings,
         name: str,
         roles: frozenset[str],
         budget: ReceiveBudget,
     ) -> None:
         self.name = name
         self.service = service
-        self.settings = node.settings.frames
+        self.settings = settings.frames
         self.roles = roles
-        self.note = node.note
-        self.warn = LimitedLog(node.runtime).warn
-        self.loop = node.loop
+        self.note = service.runtime.note
+        self.warn = LimitedLog(service.runtime).warn
+        self.loop = asyncio.get_running_loop()
         self.now_s = self.loop.time()
         self.budget = budget
         self.failed = 0  # connections closed for what came by them
         self.is_secure = False
         self.host = ""
         self.port = 0
-        self._peer_connected = node.peer_connected
+        self._peer_connected = service.port.peer_connected
         self._connections: set[Connection] = set()
-        per_peer_max = node.settings.limits.connections_per_peer_max
+        per_peer_max = settings.limits.connections_per_peer_max
         self._peers = Peers(per_peer_max, self.settings.connections_max)
         self._pending_tls: PendingTls | None = None
         self._server: asyncio.Server | None = None
@@ -159,21 +157,9 @@ class FramesListener:
             connection.tick(now_s)
 
 
-def performance_service(node: Node) -> PerformanceService:
-    """The service of a node, with its settings."""
-    frames = node.settings.frames
-    options = PerformanceOptions(
-        event_limits=node.settings.event_limits(),
-        subscriptions_max=frames.subscriptions_max,
-        lease_s=frames.datagram_lease_s,
-        leased_peers_max=frames.datagram_subscriptions_max,
-    )
-    return PerformanceService(node.port, options, node.types, node.latest_of)
-
-
 async def listen(
-    node: Node,
     service: PerformanceService,
+    settings: Settings,
     address: str,
     *,
     name: str = "frames",
@@ -183,7 +169,7 @@ async def listen(
 ) -> FramesListener:
     """Listen; `name` is the option and the setting for the address. Without the `budget` of other
     listeners it has one of its own."""
-    own = budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note)
-    listener = FramesListener(node, service, name, roles, own)
+    own = budget or ReceiveBudget(settings.limits.receiving_bytes_max, service.runtime.note)
+    listener = FramesListener(service, settings, name, roles, own)
     await listener.open(address, tls)
     return listener

@@ -1,4 +1,4 @@
-"""HttpListener: the HTTP listener of a node, opened and closed."""
+"""HttpListener: the HTTP listener of a broker, opened and closed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from tocsin.drivers.http.frame_stream import FrameStream, wants_stream
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
+from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.server import HttpServer, MakeExchange
 from tocsin.drivers.http.session import session_of, socket_session
 from tocsin.drivers.http.soap_exchange import SoapExchange
 from tocsin.drivers.http.streams import EventStreamOutlet, SocketOutlet
-from tocsin.drivers.node import Node
 from tocsin.errors import BadSetting
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.stream import ProfileCaches
-from tocsin.services.directory.directory import Directory
-from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.streams.event_socket import EventSocket
@@ -46,17 +44,13 @@ class HttpListener:
     """A listener, and what answers each request."""
 
     def __init__(
-        self,
-        node: Node,
-        soap: Answer,
-        directory: Directory,
-        performance: PerformanceService,
-        budget: ReceiveBudget | None = None,
+        self, context: RestContext, soap: Answer, budget: ReceiveBudget | None = None
     ) -> None:
         """Without the `budget` of other listeners it has one of its own."""
-        self._node = node
+        self._loop = asyncio.get_running_loop()
+        self._broker = port = context.port
+        self._context = context
         self._soap = soap
-        self._performance = performance
         self._streams = FrameCache(server_sent_event)
         self._sockets = FrameCache(socket_message)
         self._boards = ProfileCaches()
@@ -66,20 +60,21 @@ class HttpListener:
             "/blackboard/stream": self._board_stream,
             "/blackboard/socket": self._board_socket,
         }
-        settings: HttpSettings = node.settings.http
+        settings, note = context.settings, port.runtime.note
+        http: HttpSettings = settings.http
         self.server = HttpServer(
-            node.loop,
-            limits=settings,
-            event_limits=node.settings.event_limits(),
-            guard=Guard(on_loopback=is_loopback(settings.address), names=settings.names),
-            publish=node.port.submit,
+            self._loop,
+            limits=http,
+            event_limits=settings.event_limits(),
+            guard=Guard(on_loopback=is_loopback(http.address), names=http.names),
+            publish=port.submit,
             exchange=self._exchange,
-            note=node.note,
-            budget=budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note),
-            per_peer_max=node.settings.limits.connections_per_peer_max,
-            peer_connected=node.peer_connected,
+            note=note,
+            budget=budget or ReceiveBudget(settings.limits.receiving_bytes_max, note),
+            per_peer_max=settings.limits.connections_per_peer_max,
+            peer_connected=port.peer_connected,
         )
-        self._application = application(node, self.server, directory, performance)
+        self._application = application(context, self.server)
         self._server: asyncio.Server | None = None
         self.host = ""
         self.port = 0
@@ -93,7 +88,7 @@ class HttpListener:
         self.host, port = host_and_port(address)
         deadline_s = None if tls is None else self.server.limits.header_deadline_s
         try:
-            self._server = await self._node.loop.create_server(
+            self._server = await self._loop.create_server(
                 lambda: Connection(self.server),
                 self.host,
                 port,
@@ -115,8 +110,8 @@ class HttpListener:
             self._server.close()
         for connection in list(self.server.connections):
             connection.stop()
-        deadline_s = self._node.loop.time() + CLOSING_S
-        while self.server.connections and self._node.loop.time() < deadline_s:
+        deadline_s = self._loop.time() + CLOSING_S
+        while self.server.connections and self._loop.time() < deadline_s:
             await asyncio.sleep(_POLL_S)
         for connection in list(self.server.connections):
             connection.abort()
@@ -131,22 +126,22 @@ class HttpListener:
             if is_soap_path(path):
                 return SoapExchange(connection, request, self._soap, self._base(request))
             if path == "/gma" and wants_stream(request):
-                return FrameStream(connection, request, self._performance)
+                return FrameStream(connection, request, self._context.performance)
         return AsgiExchange(connection, request, self._application)
 
     def _event_stream(self, connection: Connection, request: Request) -> Exchange:
         asked = read_stream_request(request.query, _last_event_id(request))
         session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
-        return EventStream(self._node.port, session, outlet, asked, self._streams)
+        return EventStream(self._broker, session, outlet, asked, self._streams)
 
     def _board_stream(self, connection: Connection, request: Request) -> Exchange:
         asked = read_board_request(request.query, _last_event_id(request))
         session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
-        return EventStream(self._node.port, session, outlet, asked, self._boards.of(asked))
+        return EventStream(self._broker, session, outlet, asked, self._boards.of(asked))
 
     def _event_socket(self, connection: Connection, request: Request) -> Exchange:
         return EventSocket(
-            self._node.port,
+            self._broker,
             socket_session(connection, request.headers),
             self._socket_limits(self.server.event_limits.event_bytes_max),
             SocketOutlet(connection),
@@ -156,12 +151,12 @@ class HttpListener:
 
     def _board_socket(self, connection: Connection, request: Request) -> Exchange:
         return BoardSocket(
-            self._node.port,
+            self._broker,
             socket_session(connection, request.headers),
             self._socket_limits(self.server.limits.body_bytes_max),  # a batch, as in a POST
             SocketOutlet(connection),
             _upgrade(request),
-            self._node.board,
+            self._context.board,
         )
 
     def _socket_limits(self, message_bytes_max: int) -> SocketLimits:
@@ -170,9 +165,8 @@ class HttpListener:
 
     def _base(self, request: Request) -> str:
         """How the client reaches us: the start of the addresses that it is given."""
-        settings = self._node.settings.http
-        host = request.headers.get(b"host", b"").decode("latin-1") or self.address
-        return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"
+        host = request.headers.get(b"host", b"").decode("latin-1")
+        return self._context.addresses.base(host or self.address)
 
 
 def _last_event_id(request: Request) -> str | None:
@@ -184,16 +178,14 @@ def _upgrade(request: Request) -> UpgradeRequest:
 
 
 async def listen(
-    node: Node,
+    context: RestContext,
     address: str,
     soap: Answer,
-    directory: Directory,
-    performance: PerformanceService,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,
 ) -> HttpListener:
-    """Open the HTTP listener of a node; `soap` answers what comes in as SOAP."""
-    listener = HttpListener(node, soap, directory, performance, budget)
+    """Open the HTTP listener of a broker; `soap` answers what comes in as SOAP."""
+    listener = HttpListener(context, soap, budget)
     await listener.open(address, tls)
     return listener

@@ -12,19 +12,17 @@ import socket
 import ssl
 import traceback
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tocsin.access.session import Session, anonymous
-from tocsin.config import PegasusSettings
+from tocsin.broker.port import BrokerPort
+from tocsin.config import PegasusSettings, Settings
 from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.drivers.receiving import events_from, received
 from tocsin.drivers.stream_listener import READ_BYTES, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, NotAllowed, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import Cutter, Stampede
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 RETRY_S: Final = 1.0  # while the disk is full, or more waits for it than may
 BAD_NOTED_MAX: Final = 5  # of one connection; the rest is only counted
@@ -56,14 +54,17 @@ class PegasusListener(StreamListener["_Session"]):
     flag = "--pegasus"
     name = "Pegasus"
 
-    def __init__(self, node: Node, limits: ListenerLimits, budget: ReceiveBudget) -> None:
-        per_peer_max = node.settings.limits.connections_per_peer_max
-        super().__init__(limits.connections_max, per_peer_max, node.note, node.peer_connected)
-        self._node = node
+    def __init__(
+        self, port: BrokerPort, settings: Settings, limits: ListenerLimits, budget: ReceiveBudget
+    ) -> None:
+        per_peer_max = settings.limits.connections_per_peer_max
+        self._note = port.runtime.note
+        super().__init__(limits.connections_max, per_peer_max, self._note, port.peer_connected)
+        self._broker = port
         self._limits = limits
         self._budget = budget
         self._stampede = Stampede()
-        self._event_limits = node.settings.event_limits()
+        self._event_limits = settings.event_limits()
         self.counts = Counts()
 
     @property
@@ -87,11 +88,11 @@ class PegasusListener(StreamListener["_Session"]):
         except OSError:
             pass  # the peer is gone
         except ShuttingDown:
-            self._node.note("warning", "events from Pegasus were not stored", peer=session.peer)
+            self._note("warning", "events from Pegasus were not stored", peer=session.peer)
         except Exception as error:
             # A bug. It costs this connection and is noted; the others go on.
             trace = "".join(traceback.format_exception(error))
-            self._node.note("error", "a Pegasus connection failed", trace=trace, peer=session.peer)
+            self._note("error", "a Pegasus connection failed", trace=trace, peer=session.peer)
         finally:
             session.note_at_the_end()
             await hang_up(writer)
@@ -101,7 +102,7 @@ class PegasusListener(StreamListener["_Session"]):
     def read(self, record: bytes) -> list[Event]:
         """The events of one record. Raises what is wrong with it."""
         self.counts.records += 1
-        messages = self._stampede.read(record, received(self._node))
+        messages = self._stampede.read(record, received(self._broker.runtime))
         events = events_from(messages, self._event_limits)
         self.counts.messages += len(events)
         return events
@@ -109,23 +110,23 @@ class PegasusListener(StreamListener["_Session"]):
     def note_bad(self, error: TocsinError, peer: str, *, is_noted: bool) -> None:
         self.counts.bad += 1
         if is_noted:
-            self._node.note("warning", error.problem, code=error.code, peer=peer)
+            self._note("warning", error.problem, code=error.code, peer=peer)
 
     def note_lost(self, problem: str, peer: str, **fields: object) -> None:
-        self._node.note("warning", problem, peer=peer, **fields)
+        self._note("warning", problem, peer=peer, **fields)
 
     async def store(self, session: Session, events: list[Event]) -> None:
         """Put them on disk, however long it takes. Raises ShuttingDown and NotAllowed."""
         is_noted = False
         while True:
             try:
-                await self._node.port.publish(session, events)
+                await self._broker.publish(session, events)
                 return
             except (ShuttingDown, NotAllowed):
                 raise
             except TocsinError as error:
                 if not is_noted:
-                    self._node.note(
+                    self._note(
                         "warning", "events from Pegasus are waiting to be stored", why=error.problem
                     )
                 is_noted = True
@@ -240,7 +241,8 @@ def listener_limits(settings: PegasusSettings) -> ListenerLimits:
 
 
 async def listen(
-    node: Node,
+    port: BrokerPort,
+    settings: Settings,
     address: str,
     limits: ListenerLimits | None = None,
     *,
@@ -248,7 +250,7 @@ async def listen(
     budget: ReceiveBudget | None = None,
 ) -> PegasusListener:
     """Listen, and publish what is received. Without a `budget` it has one of its own."""
-    own = budget or ReceiveBudget(node.settings.limits.receiving_bytes_max, node.note)
-    listener = PegasusListener(node, limits or ListenerLimits(), own)
+    own = budget or ReceiveBudget(settings.limits.receiving_bytes_max, port.runtime.note)
+    listener = PegasusListener(port, settings, limits or ListenerLimits(), own)
     await listener.open(address, tls)
     return listener

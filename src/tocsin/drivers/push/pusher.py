@@ -14,9 +14,8 @@ from tocsin.broker.delivery.address import host_of
 from tocsin.broker.delivery.answer import fields
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.broker.delivery.sinks import Sinks
-from tocsin.broker.delivery.trust import SinkRules
+from tocsin.broker.delivery.trust import SinkRules, plain_address
 from tocsin.broker.effects import CloseSubscription, Handshake, Push
-from tocsin.drivers.peers import plain_address
 from tocsin.drivers.push.acked_sender import AckedSender
 from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, system_resolver
 from tocsin.drivers.push.http_client import HttpClient

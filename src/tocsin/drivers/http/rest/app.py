@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -14,6 +13,7 @@ from starlette.routing import Route
 
 from tocsin.drivers.http.asgi import Application
 from tocsin.drivers.http.rest.blackboard import blackboard_routes
+from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
@@ -26,47 +26,37 @@ from tocsin.drivers.http.rest.runs import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status import status_routes
 from tocsin.drivers.http.rest.subscriptions import box_routes, subscription_routes
-from tocsin.drivers.own_address import check_not_ourselves
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
-from tocsin.services.directory.directory import Directory
-from tocsin.services.performance.service import PerformanceService
 from tocsin.services.soap.paths import is_soap_path
-from tocsin.services.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.server import HttpServer
-    from tocsin.drivers.node import Node
 
 _PATH_CHARS = 100
 
 
-def endpoints(
-    node: Node, server: HttpServer, directory: Directory, performance: PerformanceService
-) -> list[Endpoint]:
+def endpoints(context: RestContext, server: HttpServer) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
-    not_ourselves = partial(check_not_ourselves, node)
-    subscriptions = Subscriptions(node.port, node.sinks, node.rules, not_ourselves)
+    port, subscriptions = context.port, context.subscriptions
     return [
-        *event_routes(node),
-        *blackboard_routes(node, server, subscriptions),
-        *run_routes(node),
-        *ingest_routes(node),
-        *subscription_routes(node, subscriptions),
+        *event_routes(port, context.archiver, server),
+        *blackboard_routes(port, context.board, subscriptions, server),
+        *run_routes(context.monitor),
+        *ingest_routes(port, server.event_limits),
+        *subscription_routes(subscriptions, context.addresses),
         *box_routes(server, subscriptions),
-        *dead_letter_routes(node),
-        *directory_routes(node.port, directory),
-        *performance_routes(performance),
-        *soap_document_routes(node),
-        *operation_routes(node, server, performance),
-        *status_routes(node, server),
+        *dead_letter_routes(port),
+        *directory_routes(port, context.directory),
+        *performance_routes(context.performance),
+        *soap_document_routes(context.topics, context.addresses),
+        *operation_routes(context, server),
+        *status_routes(context, server),
     ]
 
 
-def application(
-    node: Node, server: HttpServer, directory: Directory, performance: PerformanceService
-) -> Application:
+def application(context: RestContext, server: HttpServer) -> Application:
     """Answers at every endpoint."""
-    routes = routes_of(endpoints(node, server, directory, performance), node.port)
+    routes = routes_of(endpoints(context, server), context.port)
     app = Starlette(
         routes=routes,
         exception_handlers={

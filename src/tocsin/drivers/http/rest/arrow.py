@@ -10,6 +10,7 @@ files checked then reports it.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -41,7 +42,8 @@ from tocsin.wire.api.arrow import CHECKED, FIRST, HEAD, MEDIA_TYPE, NEXT, YES_OR
 from tocsin.wire.api.query import Query
 
 if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
+    from tocsin.broker.port import BrokerPort
+    from tocsin.drivers.archive.archiver import Archiver
 
 LIMIT_MAX: Final = 100_000  # what a reader has to ask for again when a connection is lost
 LIMIT_DEFAULT: Final = 10_000
@@ -79,8 +81,9 @@ class _Damaged(Exception):
 class ArrowReader:
     """Answers who reads the log as Arrow."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, port: BrokerPort, archiver: Archiver | None) -> None:
+        self._port = port
+        self._archiver = archiver
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tocsin-arrow")
         self._lock = threading.Lock()  # for the catalog
         self._catalog: Catalog | None = None
@@ -89,7 +92,7 @@ class ArrowReader:
 
     async def answer(self, request: Request) -> Response:
         session = session_in(request)
-        self._node.port.check(session, Action.READ, EVENTS)  # of the archive's files too
+        self._port.check(session, Action.READ, EVENTS)  # of the archive's files too
         query = Query.parse(request.scope["query_string"], ("after", "limit", "columns", CHECKED))
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, most=LIMIT_MAX)
@@ -111,7 +114,9 @@ class ArrowReader:
             opening = await anext(body)
         except _Damaged as damaged:
             self._answers -= 1
-            self._node.note("error", "a file of the archive is damaged", why=str(damaged.error))
+            self._port.runtime.note(
+                "error", "a file of the archive is damaged", why=str(damaged.error)
+            )
             return refusal(damaged.error, headers={NEXT: str(damaged.through)})
         except BaseException:
             self._answers -= 1
@@ -127,13 +132,13 @@ class ArrowReader:
 
     async def _plan(self, session: Session, after: int, limit: int) -> ReadPlan:
         pieces = await self._in_thread(self._pieces)
-        first, last = await self._node.port.read(session, EVENTS, lambda log: log.bounds())
+        first, last = await self._port.read(session, EVENTS, lambda log: log.bounds())
         if pieces and pieces[-1].last > last:
             pieces = []  # the archive was filled from another log, and is none of ours
         return plan_read(pieces, first - 1, last, after=after, limit=limit)
 
     def _pieces(self) -> list[Piece]:
-        archiver = self._node.archiver
+        archiver = self._archiver
         if archiver is None or archiver.off is not None:
             return []
         with self._lock:
@@ -159,7 +164,7 @@ class ArrowReader:
             yield await self._in_thread(partial(packer.pack, batch))
             if await request.is_disconnected():
                 return
-            if self._node.stopping:
+            if self._port.runtime.is_stopping:
                 raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
         yield packer.end()
 
@@ -196,7 +201,7 @@ class ArrowReader:
                 if reached < plan.trimmed_to:
                     raise _Damaged(error, min(piece.last, plan.trimmed_to)) from error
                 pieces = tuple(each for each in pieces if each != piece)
-                self._node.note(
+                self._port.runtime.note(
                     "error", "a damaged archive file is read from the log instead", why=str(error)
                 )
 
@@ -213,8 +218,8 @@ class ArrowReader:
         while after < through:
             limit = min(LOG_EVENTS, through - after)
             read = partial(_page, after=after, limit=limit)
-            page = await self._node.port.read(session, EVENTS, read)
-            self._node.report_corrupt(page.corrupt)
+            page = await self._port.read(session, EVENTS, read)
+            self._port.report_corrupt(page.corrupt)
             if len(page.events) + len(page.corrupt) < max(1, page.next - after):
                 # Trimmed meanwhile. The archive has it by now, and gives it to who asks again.
                 raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
@@ -228,7 +233,7 @@ class ArrowReader:
         return to_batch(events, self._facts_reader)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await self._node.loop.run_in_executor(self._threads, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 class _Packer:

@@ -16,7 +16,7 @@ from tocsin.drivers.http.rest.responses import answer, while_connected
 from tocsin.errors import BadMethod, BadRequest
 from tocsin.event.concept_filter import CONCEPTS_MAX
 from tocsin.ontology import in_use
-from tocsin.services.blackboard.board import Publisher
+from tocsin.services.blackboard.board import Board, Publisher
 from tocsin.services.blackboard.subscribers import Subscribers
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 from tocsin.wire.api import members
@@ -31,44 +31,43 @@ from tocsin.wire.api.query import Query
 from tocsin.wire.blackboard.write import profile_of
 
 if TYPE_CHECKING:
+    from tocsin.broker.port import BrokerPort
     from tocsin.drivers.http.server import HttpServer
-    from tocsin.drivers.node import Node
 
 WAIT_S_MAX: Final = 60.0
 
 
 def blackboard_routes(
-    node: Node, server: HttpServer, subscriptions: Subscriptions
+    port: BrokerPort, board: Board, subscriptions: Subscriptions, server: HttpServer
 ) -> list[Endpoint]:
-    subscribers = Subscribers(node.port)
+    subscribers = Subscribers(port)
     return [
-        *_publishing(node, server),
-        *_publishers(node, subscriptions),
+        *_publishing(port, board, server),
+        *_publishers(board, subscriptions),
         *_subscribers(subscribers, subscriptions),
     ]
 
 
-def _publishing(node: Node, server: HttpServer) -> list[Endpoint]:
-    limits = node.settings.event_limits()
-    body_bytes_max = node.settings.http.body_bytes_max
+def _publishing(port: BrokerPort, board: Board, server: HttpServer) -> list[Endpoint]:
+    limits, body_bytes_max = server.event_limits, server.limits.body_bytes_max
 
     async def publish(request: Request) -> Response:
         """For a publish whose path is spelt unusually, so that the connection did not see it."""
         Query.parse(request.scope["query_string"], ())
         events = messages_of({}, await request.body(), limits, body_bytes_max)
-        accepted = await node.port.publish(session_in(request), events)
+        accepted = await port.publish(session_in(request), events)
         return answer(accepted, 202)
 
     async def concepts(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
-        node.port.check(session_in(request), Action.READ, "blackboard/concepts")
+        port.check(session_in(request), Action.READ, "blackboard/concepts")
         return answer(ConceptList(list(in_use())))
 
     async def profile(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("after", "wait"))
         after = None if query.text("after") is None else query.number("after", 0)
         wait_s = query.seconds("wait", 0.0, most=WAIT_S_MAX)
-        found = node.board.profile_after(session_in(request), after, wait_s)
+        found = board.profile_after(session_in(request), after, wait_s)
         return answer(await (while_connected(request, server, found) if wait_s else found))
 
     async def stream_head(request: Request) -> Response:
@@ -86,9 +85,7 @@ def _publishing(node: Node, server: HttpServer) -> list[Endpoint]:
     ]
 
 
-def _publishers(node: Node, subscriptions: Subscriptions) -> list[Endpoint]:
-    board = node.board
-
+def _publishers(board: Board, subscriptions: Subscriptions) -> list[Endpoint]:
     async def register(request: Request) -> Response:
         asked = members.read_object(await request.body())
         members.only_known(asked, ("address",))

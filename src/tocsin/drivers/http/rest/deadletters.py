@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,6 +10,7 @@ from starlette.responses import Response
 from tocsin.access.session import Session
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.log import StoreReader
+from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.views import dead_letter_info
@@ -17,21 +18,18 @@ from tocsin.errors import NoSuchDeadLetter
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import DeadLettersPage, RedriveResult
 
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
-
 LIMIT_MAX: Final = 1_000
 LIMIT_DEFAULT: Final = 100
 PAGE: Final = 200
 SCANNED_MAX: Final = 10_000  # letters that one call looks at for those of one subscription
 
 
-def dead_letter_routes(node: Node) -> list[Endpoint]:
+def dead_letter_routes(port: BrokerPort) -> list[Endpoint]:
     async def index(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("limit", "after", "subscription"))
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         after, subscription = query.text("after") or "", query.text("subscription")
-        letters, reached = await node.port.read(
+        letters, reached = await port.read(
             session_in(request),
             "deadletters",
             lambda log: _scan(log, after, limit, subscription),
@@ -39,19 +37,19 @@ def dead_letter_routes(node: Node) -> list[Endpoint]:
         return answer(DeadLettersPage([dead_letter_info(each) for each in letters], reached))
 
     async def show(request: Request) -> Response:
-        letter = await _find(node, session_in(request), request.path_params["id"])
+        letter = await _find(port, session_in(request), request.path_params["id"])
         return answer(dead_letter_info(letter))
 
     async def delete(request: Request) -> Response:
         session = session_in(request)
-        letter = await _find(node, session, request.path_params["id"])
-        await node.port.drop_dead_letter(session, letter.id)
+        letter = await _find(port, session, request.path_params["id"])
+        await port.drop_dead_letter(session, letter.id)
         return Response(status_code=204)
 
     async def redrive(request: Request) -> Response:
         session = session_in(request)
-        letter = await _find(node, session, request.path_params["id"])
-        redriven = await node.port.redrive(session, letter)
+        letter = await _find(port, session, request.path_params["id"])
+        redriven = await port.redrive(session, letter)
         return answer(RedriveResult(redriven.dead_letter.id))
 
     one = "/deadletters/{id}"
@@ -63,9 +61,9 @@ def dead_letter_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-async def _find(node: Node, session: Session, letter_id: str) -> DeadLetter:
+async def _find(port: BrokerPort, session: Session, letter_id: str) -> DeadLetter:
     resource = f"deadletter/{letter_id}"
-    record = await node.port.read(session, resource, lambda log: log.dead_letter(letter_id))
+    record = await port.read(session, resource, lambda log: log.dead_letter(letter_id))
     if record is None:
         raise NoSuchDeadLetter(
             f"there is no dead letter {letter_id[:64]!r}",

@@ -23,8 +23,10 @@ from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import PublishResult
 
 if TYPE_CHECKING:
+    from tocsin.broker.port import BrokerPort
+    from tocsin.drivers.archive.archiver import Archiver
     from tocsin.drivers.http.rest.arrow import ArrowReader
-    from tocsin.drivers.node import Node
+    from tocsin.drivers.http.server import HttpServer
 
 LIMIT_MAX: Final = 1_000
 LIMIT_DEFAULT: Final = 100
@@ -35,10 +37,9 @@ PAGE: Final = 1_000
 PAGE_BYTES: Final = 8 << 20
 
 
-def event_routes(node: Node) -> list[Endpoint]:
+def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer) -> list[Endpoint]:
     """Streams and sockets are opened by the connection itself, and so is nearly all publishing."""
-    body_bytes_max = node.settings.http.body_bytes_max
-    limits = node.settings.event_limits()
+    limits, body_bytes_max = server.event_limits, server.limits.body_bytes_max
     arrow: list[ArrowReader] = []
 
     async def publish(request: Request) -> Response:
@@ -49,7 +50,7 @@ def event_routes(node: Node) -> list[Endpoint]:
         events = events_of(headers, await request.body(), limits, body_bytes_max)
         if not events:
             return answer(PublishResult(0, 0, 0), 202)
-        accepted = await node.port.publish(session_in(request), events)
+        accepted = await port.publish(session_in(request), events)
         return answer(
             PublishResult(
                 accepted.accepted, accepted.first, accepted.last, accepted.duplicates or UNSET
@@ -60,17 +61,17 @@ def event_routes(node: Node) -> list[Endpoint]:
     async def read(request: Request) -> Response:
         if is_wanted(request.headers.get("accept", "")):
             if not arrow:
-                arrow.append(await asyncio.to_thread(_arrow_reader, node))
+                arrow.append(await asyncio.to_thread(_arrow_reader, port, archiver))
             return await arrow[0].answer(request)
         query = Query.parse(request.scope["query_string"], ("after", "limit", "filter"))
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         filter = query.filter()
-        found, reached, corrupt = await node.port.read(
+        found, reached, corrupt = await port.read(
             session_in(request), "events", lambda log: _scan(log, after, limit, filter)
         )
-        node.report_corrupt(corrupt)
-        return answer(events_info(found, reached, corrupt, more=reached < node.port.head))
+        port.report_corrupt(corrupt)
+        return answer(events_info(found, reached, corrupt, more=reached < port.head))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")
@@ -86,11 +87,11 @@ def event_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-def _arrow_reader(node: Node) -> ArrowReader:
+def _arrow_reader(port: BrokerPort, archiver: Archiver | None) -> ArrowReader:
     # Arrow takes a quarter of a second to load, and many megabytes: most brokers never need it.
     from tocsin.drivers.http.rest.arrow import ArrowReader
 
-    return ArrowReader(node)
+    return ArrowReader(port, archiver)
 
 
 def _scan(

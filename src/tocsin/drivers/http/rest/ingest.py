@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.access.session import Session
+from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.receiving import events_from, received
@@ -23,11 +23,9 @@ from tocsin.wire.api.ingest_views import (
     ReceiverCounts,
 )
 from tocsin.wire.blackboard.messages import Message
+from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.nextflow import Names, read_weblog
 from tocsin.wire.openlineage import read_batch, read_event
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 
 @dataclass(slots=True)
@@ -43,7 +41,7 @@ class _Count:
         return ReceivedCounts(self.posts, self.messages, self.ignored, self.refused)
 
 
-def ingest_routes(node: Node) -> list[Endpoint]:
+def ingest_routes(port: BrokerPort, limits: Limits) -> list[Endpoint]:
     names = Names()
     nextflow, openlineage = _Count(), _Count()
 
@@ -52,24 +50,24 @@ def ingest_routes(node: Node) -> list[Endpoint]:
 
     async def take_weblog(request: Request) -> Response:
         body = await request.body()
-        messages = _counted(nextflow, lambda: read_weblog(body, names, received(node)))
-        return answer(await _published(node, session_in(request), messages), 202)
+        messages = _counted(nextflow, lambda: read_weblog(body, names, received(port.runtime)))
+        return answer(await _published(port, limits, session_in(request), messages), 202)
 
     async def take_lineage(request: Request) -> Response:
         body = await request.body()
-        messages = _counted(openlineage, lambda: read_event(body, received(node)))
-        return answer(await _published(node, session_in(request), messages), 201)
+        messages = _counted(openlineage, lambda: read_event(body, received(port.runtime)))
+        return answer(await _published(port, limits, session_in(request), messages), 201)
 
     async def take_batch(request: Request) -> Response:
         body = await request.body()
         openlineage.posts += 1
         try:
-            events = read_batch(body, received(node))
+            events = read_batch(body, received(port.runtime))
         except TocsinError:
             openlineage.refused += 1
             raise
         found = [message for messages in events if messages for message in messages]
-        await _published(node, session_in(request), found)
+        await _published(port, limits, session_in(request), found)
         failed = [
             FailedEvent(index, "this is not an OpenLineage event", retriable=False)
             for index, messages in enumerate(events)
@@ -87,14 +85,15 @@ def ingest_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-async def _published(node: Node, session: Session, messages: list[Message]) -> IngestResult:
+async def _published(
+    port: BrokerPort, limits: Limits, session: Session, messages: list[Message]
+) -> IngestResult:
     """On disk, in as many steps as it takes; a repetition after a failure does no harm."""
-    limits = node.settings.event_limits()
     events = events_from(messages, limits)
     accepted, duplicates = 0, 0
     for start in range(0, len(events), limits.batch_events_max):
         part = events[start : start + limits.batch_events_max]
-        stored = await node.port.publish(session, part)
+        stored = await port.publish(session, part)
         accepted += stored.accepted
         duplicates += stored.duplicates
     return IngestResult(accepted, duplicates, ignored=0 if messages else 1)

@@ -13,13 +13,13 @@ from prometheus_client.exposition import choose_encoder
 from tocsin.access.session import internal
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.monitor.records import ENDED_RUN, RUN_STATES
-from tocsin.services.performance.service import PerformanceService
 
 if TYPE_CHECKING:
+    from tocsin.broker.status import BrokerStatus
     from tocsin.drivers.archive.archiver import Archiver
+    from tocsin.drivers.http.rest.context import RestContext
     from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.monitor.monitor import Monitor
-    from tocsin.drivers.node import Node
 
 UNDER_WAY: Final = tuple(state for state in RUN_STATES if state not in ENDED_RUN)
 NAMED_MAX: Final = 50  # subscriptions with a label of their own: each is a series to keep
@@ -48,17 +48,17 @@ _COUNTERS: Final = {
 
 
 class Collector:
-    """Looks at the node each time it is scraped."""
+    """Looks at the broker each time it is scraped."""
 
-    def __init__(self, node: Node, server: HttpServer, performance: PerformanceService) -> None:
-        self._node = node
+    def __init__(self, context: RestContext, server: HttpServer) -> None:
+        self._context = context
         self._server = server
-        self._performance = performance
 
     def collect(self) -> Iterator[Metric]:
-        counters = self._node.broker.counters
+        own, context = internal("metrics"), self._context
+        broker = context.port.status(own)
         for slot, (name, words) in _COUNTERS.items():
-            value = getattr(counters, slot)
+            value = getattr(broker.counters, slot)
             yield CounterMetricFamily(f"tocsin_{name}", words, value=value)
         yield CounterMetricFamily(
             "tocsin_connections_refused",
@@ -75,7 +75,7 @@ class Collector:
             "Publishes refused as invalid, over a limit, or of a foreign origin.",
             value=self._server.unreadable,
         )
-        performance = self._performance
+        performance = context.performance
         yield CounterMetricFamily(
             "tocsin_performance_events",
             "Performance events that producers sent.",
@@ -91,17 +91,16 @@ class Collector:
             "Datagrams dropped: sender not trusted, or too many at once.",
             value=performance.datagrams_lost,
         )
-        for name, words, value in self._gauges():
+        for name, words, value in self._gauges(broker):
             yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
-        yield from _slowest(self._node.port.views(internal("metrics")))
-        if self._node.monitor is not None:
-            yield from _runs(self._node.monitor)
-        if self._node.archiver is not None:
-            yield from _archive(self._node.archiver)
+        yield from _slowest(context.port.views(own))
+        if context.monitor is not None:
+            yield from _runs(context.monitor)
+        if context.archiver is not None:
+            yield from _archive(context.archiver)
 
-    def _gauges(self) -> Iterator[tuple[str, str, float]]:
-        node, broker = self._node, self._node.broker
-        clock = broker.clock
+    def _gauges(self, broker: BrokerStatus) -> Iterator[tuple[str, str, float]]:
+        context, space = self._context, self._context.space
         yield "log_head", "Sequence number of the newest event.", broker.head
         yield "log_first", "Sequence number of the oldest event kept.", broker.first
         yield "dead_letters", "Dead letters kept now.", broker.counters.dead_letters
@@ -120,18 +119,22 @@ class Collector:
         yield "connections_long_lived_limit", "How many may be held open.", limit
         yield "receiving_bytes", "Bytes of messages being received.", budget.held_bytes
         yield "receiving_bytes_limit", "The limit on those bytes.", budget.bytes_max
-        yield "frames_open", "Producers and consumers by TCP now.", self._performance.connections
-        yield "disk_free_bytes", "Room on the disk of the log.", node.space.free_bytes
-        least = node.space.free_bytes_min
+        yield "frames_open", "Producers and consumers by TCP now.", context.performance.connections
+        yield "disk_free_bytes", "Room on the disk of the log.", space.free_bytes
+        least = space.free_bytes_min
         yield "disk_free_bytes_min", "With less than that, events are refused.", least
-        yield "ready", "1 if the broker accepts events.", int(node.health().ready)
+        yield "ready", "1 if the broker accepts events.", int(context.health().ready)
         yield (
             "clock_in_doubt",
             "1 if the clock jumped by too much.",
-            int(clock.doubt is not None),
+            int(broker.clock_doubt is not None),
         )
-        yield "clock_jump_seconds", "How far the clock is off.", round(clock.jump_ns / 1e9, 3)
-        yield "start_time_seconds", "When the broker was started.", node.started_ns / 1e9
+        yield (
+            "clock_jump_seconds",
+            "How far the clock is off.",
+            round(broker.clock_jump_ns / 1e9, 3),
+        )
+        yield "start_time_seconds", "When the broker was started.", context.started_ns / 1e9
 
 
 def _slowest(views: list[SubscriptionView]) -> Iterator[Metric]:
@@ -213,9 +216,9 @@ def _archive(archiver: Archiver) -> Iterator[Metric]:
 class Metrics:
     """The page that Prometheus reads."""
 
-    def __init__(self, node: Node, server: HttpServer, performance: PerformanceService) -> None:
+    def __init__(self, context: RestContext, server: HttpServer) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(Collector(node, server, performance))
+        self._registry.register(Collector(context, server))
 
     def page(self, accepted: str) -> tuple[bytes, str]:
         """The body, and the content type that the scraper accepts."""

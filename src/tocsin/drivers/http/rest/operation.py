@@ -9,6 +9,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
+from tocsin.access.session import internal
+from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.rest.endpoint import (
     DESCRIPTION,
     Endpoint,
@@ -22,7 +24,6 @@ from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.status_page import POLICY, status_page
 from tocsin.drivers.http.rest.views import clock_info
 from tocsin.errors import NoSuchPath, catalogue
-from tocsin.services.performance.service import PerformanceService
 from tocsin.wire.api.openapi.asyncapi import asynchronous
 from tocsin.wire.api.openapi.document import description
 from tocsin.wire.api.openapi.page import page as documentation_page
@@ -30,38 +31,39 @@ from tocsin.wire.api.views import HealthInfo
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.server import HttpServer
-    from tocsin.drivers.node import Node
 
 
-def operation_routes(
-    node: Node, server: HttpServer, performance: PerformanceService
-) -> list[Endpoint]:
-    metrics = Metrics(node, server, performance)
+def operation_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
+    metrics = Metrics(context, server)
 
     async def live(request: Request) -> Response:
-        health = node.health()
+        health = context.health()
         info = HealthInfo(health.live, [] if health.live else health.reasons)
         return answer(info, 200 if health.live else 503)
 
     async def ready(request: Request) -> Response:
-        health = node.health()
+        health = context.health()
         return answer(HealthInfo(health.ready, health.reasons), 200 if health.ready else 503)
 
+    def clock() -> Response:
+        port = context.port
+        return answer(clock_info(port.status(internal("clock")), port.runtime.now_ns()))
+
     async def show_clock(request: Request) -> Response:
-        node.clock.look()
-        return answer(clock_info(node))
+        context.clock.look()
+        return clock()
 
     async def accept_clock(request: Request) -> Response:
-        await node.clock.accept(session_in(request))
-        return answer(clock_info(node))
+        await context.clock.accept(session_in(request))
+        return clock()
 
     async def scrape(request: Request) -> Response:
         body, content_type = metrics.page(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
     async def describe_events(request: Request) -> Response:
-        tls = node.settings.http.scheme == "https"
-        body = msgspec.json.encode(asynchronous(node.address, tls=tls))
+        tls = context.settings.http.scheme == "https"
+        body = msgspec.json.encode(asynchronous(context.addresses.http, tls=tls))
         return Response(body, media_type="application/json")
 
     async def explain(request: Request) -> Response:
@@ -76,7 +78,7 @@ def operation_routes(
 
     async def page(request: Request) -> Response:
         headers = {"content-security-policy": POLICY, "cache-control": "no-store"}
-        return HTMLResponse(status_page(node), headers=headers)
+        return HTMLResponse(status_page(context), headers=headers)
 
     return [
         Endpoint("GET", "/", page, reads("status")),

@@ -30,7 +30,6 @@ from tocsin.wire.api.run_views import (
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
-    from tocsin.drivers.node import Node
 
 LIMIT_MAX: Final = 1_000
 LIMIT_DEFAULT: Final = 100
@@ -39,10 +38,10 @@ BEFORE_MAX: Final = 50  # events before a failure; more of them are not kept for
 BEFORE_DEFAULT: Final = 10
 
 
-def run_routes(node: Node) -> list[Endpoint]:
-    """The routes of the node's monitor; where there is none, each says why."""
-    if node.monitor is not None:
-        return routes(node.monitor)
+def run_routes(monitor: Monitor | None) -> list[Endpoint]:
+    """The routes of the monitor; where there is none, each says why."""
+    if monitor is not None:
+        return routes(monitor)
 
     async def off(request: Request) -> Response:
         raise MonitorOff(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tocsin.broker.recent.topics import SeenTopics
 from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, reads
+from tocsin.drivers.own_address import OwnAddresses
 from tocsin.errors import NoSuchPath
 from tocsin.wire.wsdl import schema, services, wsdl
+from tocsin.wire.wstopics.tree import TopicTree
 from tocsin.wire.wstopics.write import topic_namespace, topic_set
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 _PATHS = (
     "/soap",
@@ -29,7 +28,7 @@ _PATHS = (
 _NAMESPACES_LISTED = 10
 
 
-def soap_document_routes(node: Node) -> list[Endpoint]:
+def soap_document_routes(topics_seen: SeenTopics, addresses: OwnAddresses) -> list[Endpoint]:
     """What GET gives where POST takes SOAP."""
 
     async def document(request: Request) -> Response:
@@ -37,7 +36,7 @@ def soap_document_routes(node: Node) -> list[Endpoint]:
         asked = {name.lower(): values[0] for name, values in query.items()}
         found: bytes | None = None
         if "wsdl" in asked:
-            found = wsdl(_base(node, request), asked["wsdl"] or None)
+            found = wsdl(addresses.base(request.headers.get("host", "")), asked["wsdl"] or None)
         elif "xsd" in asked:
             found = schema(asked["xsd"])
         if found is None:
@@ -48,7 +47,10 @@ def soap_document_routes(node: Node) -> list[Endpoint]:
         return Response(found, media_type="text/xml")
 
     async def topics(request: Request) -> Response:
-        return Response(_topics(node, request.query_params.get("namespace")), media_type="text/xml")
+        return Response(
+            _topics(topics_seen.tree(), request.query_params.get("namespace")),
+            media_type="text/xml",
+        )
 
     return [
         Endpoint("GET", "/soap/topics", topics, reads("topics")),
@@ -56,9 +58,8 @@ def soap_document_routes(node: Node) -> list[Endpoint]:
     ]
 
 
-def _topics(node: Node, namespace: str | None) -> bytes:
+def _topics(tree: TopicTree, namespace: str | None) -> bytes:
     """The TopicSet of all that is published, or the TopicNamespace of one namespace in it."""
-    tree = node.topics.tree()
     if namespace is None:
         return topic_set(tree)
     found = topic_namespace(tree, namespace)
@@ -69,9 +70,3 @@ def _topics(node: Node, namespace: str | None) -> bytes:
             remedy=f"These have some: {known}.",
         )
     return found
-
-
-def _base(node: Node, request: Request) -> str:
-    settings = node.settings.http
-    host = request.headers.get("host") or node.address
-    return settings.public_url.rstrip("/") or f"{settings.scheme}://{host}"

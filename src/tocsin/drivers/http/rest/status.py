@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from tocsin import __version__
 from tocsin.access.session import internal
-from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount
+from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount, TopicCounts
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.event.filter import TopicIs
@@ -34,16 +34,19 @@ from tocsin.wire.api.status_views import (
 )
 
 if TYPE_CHECKING:
+    from tocsin.broker.status import BrokerStatus
+    from tocsin.drivers.archive.archiver import Archiver
+    from tocsin.drivers.http.rest.context import RestContext
     from tocsin.drivers.http.server import HttpServer
-    from tocsin.drivers.node import Node
+    from tocsin.drivers.monitor.monitor import Monitor
 
 SORTS: Final = ("topic", "events", "rate", "last")
 LIMIT_DEFAULT: Final = 1_000
 
 
-def status_routes(node: Node, server: HttpServer) -> list[Endpoint]:
+def status_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
     async def status(request: Request) -> Response:
-        return answer(_status(node, server))
+        return answer(_status(context, server))
 
     async def topics(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("pattern", "sort", "limit"))
@@ -51,9 +54,9 @@ def status_routes(node: Node, server: HttpServer) -> list[Endpoint]:
         pattern = None if text is None else _pattern(text)
         sort = query.choice("sort", "topic", SORTS)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=TOPICS_MAX)
-        read = partial(node.port.read, session_in(request), "topics")
-        await node.topics.counts.look_back(node.port.first, read)
-        return answer(_topics(node, pattern, sort, limit))
+        read = partial(context.port.read, session_in(request), "topics")
+        await context.topics.counts.look_back(context.port.first, read)
+        return answer(_topics(context.topics.counts, pattern, sort, limit))
 
     return [
         Endpoint("GET", "/status", status, reads("status")),
@@ -67,8 +70,8 @@ def _pattern(text: str) -> TopicPattern:
     return pattern
 
 
-def _topics(node: Node, pattern: TopicPattern | None, sort: str, limit: int) -> TopicsPage:
-    counts, now_ns = node.topics.counts, time.time_ns()
+def _topics(counts: TopicCounts, pattern: TopicPattern | None, sort: str, limit: int) -> TopicsPage:
+    now_ns = time.time_ns()
     found = [each for each in counts.topics() if pattern is None or pattern.matches(each.topic)]
     _sort(found, sort, now_ns)
     return TopicsPage(
@@ -100,9 +103,9 @@ def _sort(found: list[TopicCount], sort: str, now_ns: int) -> None:
         found.sort(key=lambda each: each.last_seq, reverse=True)
 
 
-def _status(node: Node, server: HttpServer) -> StatusInfo:
-    broker, health, now_ns = node.broker, node.health(), time.time_ns()
-    views = node.port.views(internal("status"))
+def _status(context: RestContext, server: HttpServer) -> StatusInfo:
+    health, now_ns, own = context.health(), time.time_ns(), internal("status")
+    broker, views = context.port.status(own), context.port.views(own)
     states = {"active": 0, "paused": 0, "pending": 0}
     for view in views:
         if view.subscription.kind is Kind.PUSH:
@@ -112,10 +115,10 @@ def _status(node: Node, server: HttpServer) -> StatusInfo:
         version=__version__,
         ready=health.ready,
         reasons=health.reasons,
-        started=rfc3339(node.started_ns),
-        uptime_s=round((now_ns - node.started_ns) / 1e9, 3),
-        listeners=node.listeners,
-        log=_log(node, now_ns),
+        started=rfc3339(context.started_ns),
+        uptime_s=round((now_ns - context.started_ns) / 1e9, 3),
+        listeners=context.addresses.listeners,
+        log=_log(context, broker, now_ns),
         subscriptions=states,
         boxes=len(views) - sum(states.values()),
         streams=broker.streams_open,
@@ -126,34 +129,31 @@ def _status(node: Node, server: HttpServer) -> StatusInfo:
             total=sum(view.behind for view in views),
             slowest=slowest.subscription.id if slowest and slowest.behind else None,
         ),
-        topics=len(node.topics.counts.topics()),
-        monitor=_monitor(node),
-        archive=_archive(node),
-        disk=_disk(node.settings.log.directory),
+        topics=len(context.topics.counts.topics()),
+        monitor=_monitor(context.monitor),
+        archive=_archive(context.archiver),
+        disk=_disk(context.settings.log.directory),
     )
 
 
-def _log(node: Node, now_ns: int) -> LogInfo:
-    broker = node.broker
+def _log(context: RestContext, broker: BrokerStatus, now_ns: int) -> LogInfo:
     return LogInfo(
-        directory=str(Path(node.settings.log.directory).absolute()),
+        directory=str(Path(context.settings.log.directory).absolute()),
         first=broker.first,
         last=broker.head,
-        events=max(0, broker.head - broker.first + 1),
-        events_per_s=round(node.topics.counts.all.per_s(now_ns), 3),
+        events=broker.events,
+        events_per_s=round(context.topics.counts.all.per_s(now_ns), 3),
     )
 
 
-def _monitor(node: Node) -> MonitorInfo:
-    monitor = node.monitor
+def _monitor(monitor: Monitor | None) -> MonitorInfo:
     if monitor is None:
         return MonitorInfo(on=False)
     problem = None if monitor.off is None else monitor.off.problem
     return MonitorInfo(problem is None, monitor.behind, problem)
 
 
-def _archive(node: Node) -> ArchiveInfo:
-    archiver = node.archiver
+def _archive(archiver: Archiver | None) -> ArchiveInfo:
     if archiver is None:
         return ArchiveInfo(on=False)
     problem = None if archiver.off is None else archiver.off.problem

@@ -13,7 +13,7 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.subscription import Kind
 
 if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
+    from tocsin.drivers.http.rest.context import RestContext
 
 SLOW_LISTED: Final = 10
 _LINKS: Final = (
@@ -36,36 +36,36 @@ _STYLE: Final = (
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
-def status_page(node: Node) -> str:
+def status_page(context: RestContext) -> str:
     """The page as it is now."""
-    views = node.port.views(internal("status"))
-    health = node.health()
-    url = f"{node.settings.http.scheme}://{node.address}"
+    views = context.port.views(internal("status"))
+    health = context.health()
+    addresses = context.addresses
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in health.reasons)
     links = "".join(f'<li><a href="{href}">{words}</a></li>' for href, words in _LINKS)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Tocsin at {escape(node.address)}</title><style>{_STYLE}</style></head><body>"
+        f"<title>Tocsin at {escape(addresses.http)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>Tocsin {escape(__version__)}</h1>"
         f"<p>An event broker, {'ready' if health.ready else 'not ready'}.</p>"
         f"{f'<ul>{reasons}</ul>' if reasons else ''}"
-        f"<table>{_figures(node, views)}</table>"
+        f"<table>{_figures(context, views)}</table>"
         f"{_slow(views)}"
-        f"<h2>Try</h2><pre>{escape(_example(url))}</pre>"
+        f"<h2>Try</h2><pre>{escape(_example(addresses.url))}</pre>"
         f"<h2>Look</h2><ul>{links}</ul></body></html>"
     )
 
 
-def _figures(node: Node, views: list[SubscriptionView]) -> str:
-    broker = node.broker
+def _figures(context: RestContext, views: list[SubscriptionView]) -> str:
+    broker = context.port.status(internal("status"))
     counters = broker.counters
-    archiver = node.archiver
-    up_s = max(1.0, (time.time_ns() - node.started_ns) / 1e9)
+    archiver = context.archiver
+    up_s = max(1.0, (time.time_ns() - context.started_ns) / 1e9)
     pushes = sum(view.subscription.kind is Kind.PUSH for view in views)
     rows = (
         ("Running for", _duration(up_s)),
-        ("Events in the log", f"{max(0, broker.head - broker.first + 1):,}"),
+        ("Events in the log", f"{broker.events:,}"),
         ("Newest sequence number", f"{broker.head:,}"),
         ("Archived up to", f"{archiver.through:,}" if archiver else "no archive"),
         ("Events received since the start", f"{counters.acknowledged:,}"),

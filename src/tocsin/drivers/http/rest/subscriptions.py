@@ -10,6 +10,7 @@ from starlette.responses import Response
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open, session_in
 from tocsin.drivers.http.rest.responses import answer, while_connected
 from tocsin.drivers.http.rest.views import box_info, pulled_info, subscription_info
+from tocsin.drivers.own_address import OwnAddresses
 from tocsin.event.subscription import Kind
 from tocsin.services.subscriptions.subscriptions import Subscriptions, read_pull
 from tocsin.wire.api.query import Query
@@ -17,10 +18,9 @@ from tocsin.wire.api.views import BoxesPage, SubscriptionsPage
 
 if TYPE_CHECKING:
     from tocsin.drivers.http.server import HttpServer
-    from tocsin.drivers.node import Node
 
 
-def subscription_routes(node: Node, subscriptions: Subscriptions) -> list[Endpoint]:
+def subscription_routes(subscriptions: Subscriptions, addresses: OwnAddresses) -> list[Endpoint]:
     async def create(request: Request) -> Response:
         view = await subscriptions.create(session_in(request), await request.body())
         headers = {"location": f"/subscriptions/{view.subscription.id}"}
@@ -46,8 +46,8 @@ def subscription_routes(node: Node, subscriptions: Subscriptions) -> list[Endpoi
 
     async def handshake(request: Request) -> Response:
         token = Query.parse(request.scope["query_string"], ("token",)).text("token") or ""
-        origin = node.settings.delivery.origin or node.address
-        subscriptions.confirm(request.path_params["id"], token, request.headers, origin)
+        subscription_id, origin = request.path_params["id"], addresses.origin
+        subscriptions.confirm(subscription_id, token, request.headers, origin)
         return Response(status_code=204)
 
     one, by_token = "/subscriptions/{id}", Open("the token in its query is the right to call it")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Pulled
+from tocsin.broker.status import BrokerStatus
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.instant import rfc3339, rfc3339_or_none
 from tocsin.event.stored import Stored
@@ -26,9 +26,6 @@ from tocsin.wire.api.views import (
     config_info,
 )
 from tocsin.wire.cloudevents.write import structured, structured_of
-
-if TYPE_CHECKING:
-    from tocsin.drivers.node import Node
 
 
 def subscription_info(view: SubscriptionView) -> SubscriptionInfo:
@@ -146,13 +143,12 @@ def _events(events: list[Stored]) -> list[msgspec.Raw]:
     return [msgspec.Raw(structured_of(stored)) for stored in events]
 
 
-def clock_info(node: Node) -> ClockInfo:
-    """The broker's time, and the machine's."""
-    clock = node.broker.clock
+def clock_info(broker: BrokerStatus, now_ns: int) -> ClockInfo:
+    """The broker's time, which is `now_ns`, and the machine's."""
     return ClockInfo(
-        time=rfc3339(node.now_ns()),
+        time=rfc3339(now_ns),
         machine=rfc3339(time.time_ns()),
-        jump_s=round(clock.jump_ns / 1e9, 3),
-        doubt=None if clock.doubt is None else clock.doubt.value,
-        problem=clock.complaint() or None,
+        jump_s=round(broker.clock_jump_ns / 1e9, 3),
+        doubt=None if broker.clock_doubt is None else broker.clock_doubt.value,
+        problem=broker.clock_complaint or None,
     )

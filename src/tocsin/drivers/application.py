@@ -1,0 +1,108 @@
+"""Application: one running broker process, put together here; listeners are opened around it."""
+
+from __future__ import annotations
+
+import time
+
+from tocsin.access.decision import Decide, allow_all
+from tocsin.broker.log import EventStore
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.recent.latest import Latest
+from tocsin.broker.recent.topics import SeenTopics
+from tocsin.broker.recent.types import SeenTypes
+from tocsin.config import Settings
+from tocsin.drivers.archive.archiver import Archiver
+from tocsin.drivers.clock_watch import ClockWatch
+from tocsin.drivers.health import Health, health_of
+from tocsin.drivers.http.rest.context import RestContext
+from tocsin.drivers.monitor.monitor import Monitor
+from tocsin.drivers.node import Node
+from tocsin.drivers.notes import Notes
+from tocsin.drivers.own_address import OwnAddresses
+from tocsin.drivers.space import Space
+from tocsin.services.blackboard.board import Board
+from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceOptions, PerformanceService
+from tocsin.services.subscriptions.subscriptions import Subscriptions
+
+
+class Application:
+    """A node, and what observes it. Only what starts a process is given all of it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: EventStore,
+        notes: Notes,
+        beside: Application | None = None,
+        decide: Decide = allow_all,
+    ) -> None:
+        """`beside`: the broker of the same process whose message boxes this one holds."""
+        self.settings = settings
+        self.notes = notes
+        self.started_ns = time.time_ns()
+        self.addresses = OwnAddresses(settings)
+        least_ns = 0 if beside is None else beside.port.lower_bound_ns
+        self.node = node = Node(
+            settings, store, notes, self.addresses, lower_bound_ns=least_ns, decide=decide
+        )
+        port = node.port
+        self.port: BrokerPort = port
+        self.clock: ClockWatch = ClockWatch(port) if beside is None else beside.clock
+        if beside is not None:
+            self.clock.add(port)
+        self.latest = Latest(port.runtime, node.recent, node.read)
+        self.topics = SeenTopics(port.runtime, node.recent)
+        self.types = SeenTypes(port.runtime, port.head)
+        self.board = Board(port)
+        observers = node.observers
+        observers.committed.extend([self.types.add, self.topics.counts.add])
+        observers.interest_changed.append(self.board.interest_changed)
+        observers.stopped.extend([self.clock.close, self.board.close])
+        self.space = Space(port, settings)
+        self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
+        self.archiver: Archiver | None = None  # the same
+
+    def health(self) -> Health:
+        node, clock = self.node, self.clock.complaints()
+        beside = clock + ([] if self.archiver is None else self.archiver.complaints())
+        full, jump_s = self.space.reason, 0.0 if clock else node.broker.clock.jump_ns / 1e9
+        return health_of(node.failure, full, jump_s, beside, stopping=node.stopping)
+
+    def performance_service(self) -> PerformanceService:
+        frames = self.settings.frames
+        options = PerformanceOptions(
+            event_limits=self.settings.event_limits(),
+            subscriptions_max=frames.subscriptions_max,
+            lease_s=frames.datagram_lease_s,
+            leased_peers_max=frames.datagram_subscriptions_max,
+        )
+        return PerformanceService(self.port, options, self.types, self.latest.of_type)
+
+    def rest_context(self, directory: Directory, performance: PerformanceService) -> RestContext:
+        """To be asked for when there is a monitor and an archiver, if there shall be any."""
+        node, not_own = self.node, self.addresses.check_not_own
+        return RestContext(
+            port=self.port,
+            settings=self.settings,
+            addresses=self.addresses,
+            subscriptions=Subscriptions(self.port, node.sinks, node.rules, not_own),
+            board=self.board,
+            directory=directory,
+            performance=performance,
+            topics=self.topics,
+            monitor=self.monitor,
+            archiver=self.archiver,
+            clock=self.clock,
+            space=self.space,
+            health=self.health,
+            started_ns=self.started_ns,
+        )
+
+    async def close(self) -> None:
+        """After the listeners."""
+        if self.archiver is not None:
+            await self.archiver.close()
+        if self.monitor is not None:
+            await self.monitor.close()
+        await self.node.close()

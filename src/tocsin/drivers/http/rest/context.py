@@ -1,0 +1,40 @@
+"""RestContext: what the REST endpoints are given of the process that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.recent.topics import SeenTopics
+from tocsin.config import Settings
+from tocsin.drivers.archive.archiver import Archiver
+from tocsin.drivers.clock_watch import ClockWatch
+from tocsin.drivers.health import Health
+from tocsin.drivers.monitor.monitor import Monitor
+from tocsin.drivers.own_address import OwnAddresses
+from tocsin.drivers.space import Space
+from tocsin.services.blackboard.board import Board
+from tocsin.services.directory.directory import Directory
+from tocsin.services.performance.service import PerformanceService
+from tocsin.services.subscriptions.subscriptions import Subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class RestContext:
+    """The port, the services above it, and what an operator asks about."""
+
+    port: BrokerPort
+    settings: Settings
+    addresses: OwnAddresses
+    subscriptions: Subscriptions
+    board: Board
+    directory: Directory
+    performance: PerformanceService
+    topics: SeenTopics
+    monitor: Monitor | None
+    archiver: Archiver | None
+    clock: ClockWatch
+    space: Space
+    health: Callable[[], Health]
+    started_ns: int

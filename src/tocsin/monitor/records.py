@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
+
+from tocsin.wire.api.run_views import MessageInfo
 
 RunState = Literal[
     "created", "running", "idle", "suspended", "completed", "failed", "aborted", "lost"
@@ -27,29 +29,8 @@ ActivityState = Literal[
     "lost",
 ]
 
-RUN_STATES: Final[tuple[RunState, ...]] = (
-    "created",
-    "running",
-    "idle",
-    "suspended",
-    "completed",
-    "failed",
-    "aborted",
-    "lost",
-)
-ACTIVITY_STATES: Final[tuple[ActivityState, ...]] = (
-    "planned",
-    "queued",
-    "held",
-    "running",
-    "retrying",
-    "succeeded",
-    "failed",
-    "cancelled",
-    "skipped",
-    "cached",
-    "lost",
-)
+RUN_STATES: Final[tuple[RunState, ...]] = get_args(RunState)
+ACTIVITY_STATES: Final[tuple[ActivityState, ...]] = get_args(ActivityState)
 ENDED_RUN: Final[frozenset[str]] = frozenset({"completed", "failed", "aborted"})
 ENDED_ACTIVITY: Final[frozenset[str]] = frozenset(
     {"succeeded", "failed", "cancelled", "skipped", "cached"}
@@ -193,67 +174,11 @@ class ActivityRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class EventRecord:
-    """One message of a run, as it was received."""
-
-    seq: int
-    time: str | None
-    received: str
-    pairs: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class FailureRecord:
     """An activity that failed, how often the same was seen before, and what came before it."""
 
     activity: ActivityRecord
     seen_before: int
-    before: tuple[EventRecord, ...]
+    before: tuple[MessageInfo, ...]
     recovered: bool = False
     """A later try of the same activity came to a good end."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """A file as one activity wrote or read it. `path` is where it is, as far as that is known.
-
-    The size is known where the activity reported one such file only, as engines report sums.
-    """
-
-    name: str
-    path: str
-    run: str
-    workflow: str
-    engine: str
-    activity: str
-    type: str
-    state: str
-    role: Literal["output", "input"]
-    time: str | None
-    size: int | None
-    host: str | None
-    command: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LineageStep:
-    """A file, and who wrote it (upwards) or read it (downwards); without a run, it came from
-    outside of all that is known."""
-
-    file: str
-    depth: int
-    run: str | None = None
-    activity: str | None = None
-    type: str | None = None
-    state: str | None = None
-    time: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FileLineage:
-    """What a file was made from, and what was made from it, the nearest first."""
-
-    up: tuple[LineageStep, ...]
-    down: tuple[LineageStep, ...]
-    more: bool
-    """True if there is more than was asked for, or than one answer has."""

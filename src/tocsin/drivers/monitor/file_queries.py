@@ -12,8 +12,9 @@ from tocsin.drivers.monitor.index import Page, RunIndex, bad_page_token
 from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import LAST_CHARACTER, AskedName, asked_name, base_of, resolved
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.records import ActivityRecord, FileLineage, FileRecord, LineageStep
+from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.views import activity_record, state_at
+from tocsin.wire.api.file_views import FileFound, LineageInfo, LineageStepInfo
 
 PATHS_MAX: Final = 2_000  # names that one question may fit
 LOOKED_AT_MAX: Final = 10_000  # uses of them, for one page
@@ -72,7 +73,7 @@ class FileSearch:
 
     def find(
         self, name: str, *, wrote: bool, limit: int, after: str | None = None
-    ) -> Page[FileRecord]:
+    ) -> Page[FileFound]:
         """Who wrote, or read, the files of this name; the latest run first."""
         asked = asked_name(name)
         if asked is None:
@@ -81,7 +82,7 @@ class FileSearch:
                 remedy="Name one, as in /files?name=results/a.txt; * stands for anything.",
             )
         paths = self._paths(asked)
-        found: list[FileRecord] = []
+        found: list[FileFound] = []
         place = _LAST_PLACE if after is None else _place(after)
         for run, path, activity, name_given in self._uses_of(paths, wrote, place):
             if len(found) == limit:
@@ -94,9 +95,9 @@ class FileSearch:
             return self._written_whole(asked, paths, limit), None
         return found, None
 
-    def _written_whole(self, asked: AskedName, paths: list[int], limit: int) -> list[FileRecord]:
+    def _written_whole(self, asked: AskedName, paths: list[int], limit: int) -> list[FileFound]:
         """Who wrote the directory that the file was read from, where nobody named the file."""
-        found: dict[_Step, FileRecord | None] = {}
+        found: dict[_Step, FileFound | None] = {}
         for run, _, activity, name_given in self._uses_of(paths, wrote=False, place=_LAST_PLACE):
             reader = _Step(run, activity)
             if asked.fits(self._path(reader, name_given)) or asked.fits(name_given):
@@ -131,7 +132,7 @@ class FileSearch:
 
     # Where it comes from, and what came of it
 
-    def lineage(self, record: FileRecord, depth: int) -> FileLineage:
+    def lineage(self, record: FileFound, depth: int) -> LineageInfo:
         """Up: what the file was made from. Down: what was made from it. Nearest first."""
         run_no, _ = self._index.facts(record.run)
         start = _Step(run_no, record.activity)
@@ -139,13 +140,13 @@ class FileSearch:
         down, more_down = (
             self._walk(start, depth, self._uses, record.path) if depth else ([], False)
         )
-        return FileLineage(tuple(up), tuple(down), more_up or more_down)
+        return LineageInfo(up=up, down=down, more=more_up or more_down)
 
     def _walk(
         self, start: _Step, depth: int, following: Any, only: str | None = None
-    ) -> tuple[list[LineageStep], bool]:
+    ) -> tuple[list[LineageStepInfo], bool]:
         """Breadth first, each activity once. The second is true if there is more."""
-        found: list[LineageStep] = []
+        found: list[LineageStepInfo] = []
         seen = {start}
         waiting: deque[tuple[_Step, int]] = deque([(start, 0)])
         while waiting:
@@ -211,7 +212,7 @@ class FileSearch:
 
     # What is known of them
 
-    def _record(self, step: _Step, name: str, *, wrote: bool) -> FileRecord | None:
+    def _record(self, step: _Step, name: str, *, wrote: bool) -> FileFound | None:
         activity, run = self._activity(step), self._run(step.run)
         if activity is None:
             return None
@@ -220,7 +221,7 @@ class FileSearch:
             if wrote
             else (activity.inputs, activity.input_bytes)
         )
-        return FileRecord(
+        return FileFound(
             name=name,
             path=resolved(name, run.directory),
             run=run.id,
@@ -236,11 +237,13 @@ class FileSearch:
             command=activity.command,
         )
 
-    def _lineage_step(self, file: str, step: _Step | None, depth: int) -> LineageStep:
+    def _lineage_step(self, file: str, step: _Step | None, depth: int) -> LineageStepInfo:
         activity = None if step is None else self._activity(step)
         if step is None or activity is None:
-            return LineageStep(file=file, depth=depth)
-        return LineageStep(
+            return LineageStepInfo(
+                file=file, depth=depth, run=None, activity=None, type=None, state=None, time=None
+            )
+        return LineageStepInfo(
             file=file,
             depth=depth,
             run=self._run(step.run).id,

@@ -18,8 +18,8 @@ from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
 from tocsin.event.instant import rfc3339
 from tocsin.monitor.fold import Row
-from tocsin.monitor.records import EventRecord
 from tocsin.monitor.views import RunFacts
+from tocsin.wire.api.run_views import MessageInfo
 
 if TYPE_CHECKING:  # with numpy: imported by whoever is first asked for an estimate
     from tocsin.monitor.estimate.inputs import Task
@@ -117,9 +117,11 @@ class RunIndex:
         ]
 
 
-def event_record(seq: int, at_ns: int, received_ns: int, message: bytes) -> EventRecord:
+def event_record(seq: int, at_ns: int, received_ns: int, message: bytes) -> MessageInfo:
     time, pairs = decode_message(message)
-    return EventRecord(seq, time or rfc3339(at_ns), rfc3339(received_ns), pairs)
+    return MessageInfo(
+        seq=seq, time=time or rfc3339(at_ns), received=rfc3339(received_ns), pairs=pairs
+    )
 
 
 def no_such_run(run_id: str) -> NoSuchRun:

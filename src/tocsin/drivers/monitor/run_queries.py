@@ -15,12 +15,12 @@ from tocsin.monitor.records import (
     ENDED_RUN,
     ActivityRecord,
     Anomaly,
-    EventRecord,
     FailureRecord,
     RunRecord,
 )
 from tocsin.monitor.states import attempt_times, in_run
 from tocsin.monitor.views import activity_record, run_record, state_at, whole_run
+from tocsin.wire.api.run_views import MessageInfo
 
 ANOMALIES_MAX: Final = 1_000
 FAILURES_MAX: Final = 100
@@ -195,7 +195,7 @@ class RunQueries:
 
     def events(
         self, run_id: str, *, last: int = 100, activity: str | None = None
-    ) -> list[EventRecord]:
+    ) -> list[MessageInfo]:
         """The last events of a run in the order in which they happened."""
         with self._index.locked():
             run_no, _ = self._index.facts(run_id)
@@ -203,7 +203,7 @@ class RunQueries:
             values = [run_no] if activity is None else [run_no, activity]
             return self._events(where, *values, limit=last)
 
-    def _events(self, where: str, *values: Any, limit: int) -> list[EventRecord]:
+    def _events(self, where: str, *values: Any, limit: int) -> list[MessageInfo]:
         found = self._index.rows(
             f"SELECT seq, at_ns, received_ns, message FROM events WHERE {where} "
             "ORDER BY at_ns DESC, seq DESC LIMIT ?",
@@ -212,7 +212,7 @@ class RunQueries:
         )
         return [event_record(*each) for each in reversed(found)]
 
-    def _before(self, run_no: int, order_ns: int, seq: int, limit: int) -> list[EventRecord]:
+    def _before(self, run_no: int, order_ns: int, seq: int, limit: int) -> list[MessageInfo]:
         """The last events before this one, in the order in which they happened."""
         return self._events("run = ? AND (at_ns, seq) < (?, ?)", run_no, order_ns, seq, limit=limit)
 
@@ -255,7 +255,7 @@ class RunQueries:
         before = tuple(self._before(run_no, order_ns, seq, last))
         return FailureRecord(record, seen, before, bool(recovered))
 
-    def end_of(self, run_id: str, *, last: int) -> list[EventRecord]:
+    def end_of(self, run_id: str, *, last: int) -> list[MessageInfo]:
         """What came before a run's end; nothing while it has none."""
         with self._index.locked():
             run_no, facts = self._index.facts(run_id)

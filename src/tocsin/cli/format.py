@@ -15,7 +15,6 @@ Clock = Callable[[], datetime]
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 BAR_CELLS = 20
-ID_CHARS_MIN = 4
 NAMED_MAX = 3  # activities that are named in a line
 
 ENDED = frozenset({"completed", "failed", "aborted"})

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any
 
 from tocsin.cli.report.markup import Child, Html, join, tag, text
-from tocsin.cli.report.numbers import count
+from tocsin.cli.report.numbers import count, hours
 
 ROWS_BEHIND_MAX = 60  # of the table behind a plot
 LABEL_CHARS_MAX = 34
 
 Cells = Sequence[Child]
-
-LEFT: Final = ""
-RIGHT: Final = "n"
 
 
 @dataclass(slots=True)
@@ -45,6 +42,16 @@ class Slice:
     value: float
     colour: str
     title: str
+
+
+def useful_and_wasted(row: Mapping[str, Any]) -> list[Slice]:
+    """The busy time of a row in two parts."""
+    wasted = row["wasted_s_sum"] or 0.0
+    useful = max((row["busy_s_sum"] or 0.0) - wasted, 0.0)
+    return [
+        Slice(useful, "c0", f"{hours(useful)} useful"),
+        Slice(wasted, "c1", f"{hours(wasted)} wasted"),
+    ]
 
 
 def brief(value: object, chars_max: int = LABEL_CHARS_MAX) -> Html:
@@ -80,10 +87,10 @@ def grid(
     return tag("div", table, class_="scroll", tabindex="0")
 
 
-def left_out(shown: int, whole: int, what: str) -> Html | None:
-    """The words that something is not listed, if something is not."""
+def left_out(shown: int, whole: int, what: str) -> Html:
+    """How many of them are listed; empty if all are."""
     if whole <= shown:
-        return None
+        return Html()
     return tag("p", f"{count(shown)} of {count(whole)} {what} are listed.", class_="note")
 
 

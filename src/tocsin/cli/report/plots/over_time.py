@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tocsin.cli.report.markup import Html, join, tag
-from tocsin.cli.report.parts import shortened
+from tocsin.cli.report.numbers import count
+from tocsin.cli.report.parts import behind, figure, legend, shortened
 from tocsin.cli.report.plots.frame import drawing, label, left_axis, line, text_width
 from tocsin.cli.report.scales import Period, Scale, ceiling, time_ticks
 
@@ -58,6 +59,20 @@ def columns(title: str, span: Period, stacked: Sequence[Series], named: Named) -
     axis = left_axis(y, ticks, named, left=COLUMNS_LEFT, right=WIDTH - 4)
     times = _times(span, COLUMNS_LEFT, width, COLUMNS_BASE, ticks_max=9)
     return drawing(WIDTH, COLUMNS_HEIGHT, title, axis, *drawn, times, class_="plot wide")
+
+
+def counts_over_time(title: str, span: Period, stacked: Sequence[Series]) -> Html:
+    """Columns of counts with their legend and the table behind them."""
+    names = [each.name for each in stacked]
+    listed = [
+        [span.named(part), *(count(each.values[part]) for each in stacked)]
+        for part in range(span.parts)
+    ]
+    return figure(
+        title,
+        join([legend([(e.colour, e.name) for e in stacked]), columns(title, span, stacked, count)]),
+        behind([span.words(), *names], listed, kinds="." + "n" * len(names)),
+    )
 
 
 def area(title: str, span: Period, values: Sequence[float], named: Named) -> Html:

@@ -21,6 +21,7 @@ from tocsin.cli.report.parts import (
     legend,
     nothing,
     pair,
+    useful_and_wasted,
 )
 from tocsin.cli.report.source import Row, Source, top
 
@@ -60,10 +61,10 @@ def activities(source: Source) -> Section:
             else nothing("Nothing was wasted."),
             class_="halves",
         ),
-        join([left_out(LISTED_MAX, table.num_rows, "activities")]),
+        left_out(LISTED_MAX, table.num_rows, "activities"),
         figure("Longest at a time", _longest(source)),
     ]
-    section.findings = [*_waste(wasters)]
+    section.findings = _waste(wasters)
     return section
 
 
@@ -73,7 +74,7 @@ def _bars(rows: list[Row], by: str) -> Html:
     listed = [
         [
             pair(row["workflow"], row["activity"]),
-            bar(_slices(row)[1:] if is_waste else _slices(row), most),
+            bar(useful_and_wasted(row)[1:] if is_waste else useful_and_wasted(row), most),
             hours(row[by]),
             share(row["wasted_s_sum"], row["busy_s_sum"]),
             share(row["failed_sum"], row["count_sum"]),
@@ -82,15 +83,6 @@ def _bars(rows: list[Row], by: str) -> Html:
     ]
     headers = ("activity", "", "wasted" if is_waste else "busy", "wasted share", "failed")
     return grid(headers, listed, kinds=".bnnn", class_="bars")
-
-
-def _slices(row: Row) -> list[Slice]:
-    wasted = row["wasted_s_sum"] or 0.0
-    useful = max((row["busy_s_sum"] or 0.0) - wasted, 0.0)
-    return [
-        Slice(useful, "c0", f"{hours(useful)} useful"),
-        Slice(wasted, "c1", f"{hours(wasted)} wasted"),
-    ]
 
 
 def _longest(source: Source) -> Html:

@@ -7,7 +7,7 @@ import math
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tocsin.cli.report.markup import Html, join
+from tocsin.cli.report.markup import Html
 from tocsin.cli.report.numbers import count, duration, share, size
 from tocsin.cli.report.parts import (
     Section,
@@ -64,7 +64,7 @@ def costs(source: Source) -> Section:
     others = _others(models, rows)
     section.body += [
         multiples([_plot(row, points[_key(row)], others.get(_key(row), {})) for row in rows]),
-        join([left_out(len(rows), timed.num_rows, "models of duration")]),
+        left_out(len(rows), timed.num_rows, "models of duration"),
     ]
     return section
 

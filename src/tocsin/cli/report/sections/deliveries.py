@@ -57,7 +57,7 @@ def deliveries(source: Source) -> Section:
     )
     section.body += [
         grid(headers, [_cells(row, most) for row in rows], kinds="..nbnnnnw", class_="bars"),
-        join([left_out(len(rows), table.num_rows, "subscriptions")]),
+        left_out(len(rows), table.num_rows, "subscriptions"),
     ]
     section.findings = _troubles(rows)
     return section
@@ -146,7 +146,7 @@ def discoveries(source: Source) -> Section:
     headers = ("request", "", "asked", "found nothing", "found", "median", "p90", "brokers")
     section.body += [
         figure("Questions", grid(headers, listed, kinds="wbnnnnnn", class_="bars")),
-        join([left_out(len(rows), table.num_rows, "questions")]),
+        left_out(len(rows), table.num_rows, "questions"),
     ]
     return section
 

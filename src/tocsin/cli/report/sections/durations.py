@@ -6,7 +6,7 @@ import math
 
 import pyarrow.compute as pc
 
-from tocsin.cli.report.markup import Html, join
+from tocsin.cli.report.markup import Html
 from tocsin.cli.report.numbers import count, duration
 from tocsin.cli.report.parts import (
     Section,
@@ -59,7 +59,7 @@ def durations(source: Source) -> Section:
         return section
     section.body += [
         multiples([_plot(latest[key]) for key in chosen]),
-        join([left_out(len(chosen), sums.num_rows, "activities")]),
+        left_out(len(chosen), sums.num_rows, "activities"),
     ]
     return section
 

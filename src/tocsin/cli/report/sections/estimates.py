@@ -46,7 +46,7 @@ def estimates(source: Source) -> Section:
             kinds=".bnnnnw",
             class_="bars",
         ),
-        join([left_out(len(rows), table.num_rows, "runs under way")]),
+        left_out(len(rows), table.num_rows, "runs under way"),
     ]
     return section
 

@@ -14,18 +14,15 @@ from tocsin.cli.report.parts import (
     Section,
     Slice,
     bar,
-    behind,
     brief,
-    figure,
     grid,
     left_out,
-    legend,
     nothing,
     pair,
     shortened,
 )
 from tocsin.cli.report.period import ReportPeriod
-from tocsin.cli.report.plots.over_time import Series, columns
+from tocsin.cli.report.plots.over_time import Series, counts_over_time
 from tocsin.cli.report.source import Row, Source, top, total
 
 FAULTS_MAX = 20
@@ -56,7 +53,7 @@ def failures(source: Source, when: ReportPeriod | None) -> Section:
         section.body.append(_over_time(source, when, rows, words))
     section.body += [
         _listed(rows, words, hosts, whole),
-        join([left_out(len(rows), table.num_rows, "faults")]),
+        left_out(len(rows), table.num_rows, "faults"),
     ]
     section.findings = _often(rows, words, whole)
     return section
@@ -126,21 +123,7 @@ def _over_time(
     if any(rest):
         series.append(Series("all others", rest, REST))
     title = f"Attempts that failed, one column for {when.span.spoken()}"
-    listed = [
-        [when.span.named(part), *(count(each.values[part]) for each in series)]
-        for part in range(when.span.parts)
-    ]
-    return figure(
-        title,
-        join(
-            [legend([(e.colour, e.name) for e in series]), columns(title, when.span, series, count)]
-        ),
-        behind(
-            [when.span.words(), *(each.name for each in series)],
-            listed,
-            kinds="." + "n" * len(series),
-        ),
-    )
+    return counts_over_time(title, when.span, series)
 
 
 def _listed(

@@ -53,7 +53,7 @@ def quality(source: Source) -> Section:
     rows = top(table, "reason_count", REASONS_MAX)
     section.body += [
         figure("Set aside, by reason", _reasons(rows)),
-        join([left_out(len(rows), table.num_rows, "reasons")]),
+        left_out(len(rows), table.num_rows, "reasons"),
     ]
     bad = total(table, "reason_count")
     if events and bad > BAD_SHARE * events:

@@ -53,7 +53,7 @@ def _hosts(source: Source, when: ReportPeriod) -> list[Html]:
     rows = top(table, "busy_s_sum", HOSTS_MAX)
     names = [row["host"] for row in rows]
     found = [_under_way(source, when, names, rows), _cpu(source, when, names)]
-    return [*(each for each in found if each), join([left_out(len(rows), table.num_rows, "hosts")])]
+    return [*(each for each in found if each), left_out(len(rows), table.num_rows, "hosts")]
 
 
 def _by_part(source: Source, when: ReportPeriod, names: Sequence[str], shape_cpu: bool) -> pa.Table:
@@ -149,7 +149,7 @@ def _activities(source: Source, when: ReportPeriod) -> list[Html]:
     plots = [_activity(row, values[row["workflow"], row["activity"]], when) for row in rows]
     return [
         multiples(plots),
-        join([left_out(len(rows), table.num_rows, "activities")]),
+        left_out(len(rows), table.num_rows, "activities"),
     ]
 
 

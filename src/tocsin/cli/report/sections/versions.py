@@ -56,7 +56,7 @@ def trends(source: Source) -> Section:
     else:
         low = _low_ends(source, chosen)
         section.body.append(multiples([_plot(name, drawn[name], low) for name in chosen]))
-        section.body.append(join([left_out(len(chosen), len(drawn), "workflows")]))
+        section.body.append(left_out(len(chosen), len(drawn), "workflows"))
     changes = [row for rows in found.values() for row in rows if _has_changes(row)]
     if changes:
         section.body.append(_changes(changes))
@@ -159,7 +159,7 @@ def _verdict(value: float | None) -> Html:
 
 def _words(row: Row) -> Html:
     kinds = (("slower", "slower"), ("faster", "faster"), ("added", "new"), ("removed", "gone"))
-    parts = [tag("span", _few(row["changes"]), class_="told")] if row["changes"] else []
+    parts = [tag("span", _few(row["changes"]), class_="soft")] if row["changes"] else []
     for column, word in kinds:
         if row[column]:
             parts.append(tag("span", tag("b", f"{word}: "), _few(row[column])))

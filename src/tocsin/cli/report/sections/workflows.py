@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,18 +10,16 @@ from tocsin.cli.report.numbers import count, duration, hours, share
 from tocsin.cli.report.parts import (
     Finding,
     Section,
-    Slice,
     bar,
-    behind,
     brief,
-    figure,
     grid,
     left_out,
     legend,
     nothing,
+    useful_and_wasted,
 )
 from tocsin.cli.report.period import ReportPeriod
-from tocsin.cli.report.plots.over_time import Series, columns
+from tocsin.cli.report.plots.over_time import Series, counts_over_time
 from tocsin.cli.report.source import Row, Source, top, total
 
 WORKFLOWS_MAX = 25
@@ -54,8 +50,8 @@ def workflows(source: Source, when: ReportPeriod | None) -> Section:
     )
     rows = top(table, "busy_s_sum", WORKFLOWS_MAX)
     section.body.append(_costs(rows))
-    section.body.append(join([left_out(len(rows), table.num_rows, "workflows")]))
-    section.findings = [*_waste(rows)]
+    section.body.append(left_out(len(rows), table.num_rows, "workflows"))
+    section.findings = _waste(rows)
     if when is not None:
         section.body.append(_over_time(source, when))
     return section
@@ -73,7 +69,7 @@ def _costs(rows: list[Row]) -> Html:
     listed = [
         [
             brief(row["workflow"] or "(unnamed)"),
-            bar(_slices(row), most),
+            bar(useful_and_wasted(row), most),
             hours(row["busy_s_sum"]),
             share(row["wasted_s_sum"], row["busy_s_sum"]),
             hours(row["use_CpuSeconds_sum"]),
@@ -95,15 +91,6 @@ def _costs(rows: list[Row]) -> Html:
     )
     table = grid(headers, listed, kinds=".bnnnnnn", class_="bars")
     return join([legend([("c0", "useful"), ("c1", "wasted")]), table])
-
-
-def _slices(row: Row) -> list[Slice]:
-    wasted = row["wasted_s_sum"] or 0.0
-    useful = max((row["busy_s_sum"] or 0.0) - wasted, 0.0)
-    return [
-        Slice(useful, "c0", f"{hours(useful)} useful"),
-        Slice(wasted, "c1", f"{hours(wasted)} wasted"),
-    ]
 
 
 def _waste(rows: list[Row]) -> list[Finding]:
@@ -147,18 +134,4 @@ def _over_time(source: Source, when: ReportPeriod) -> Html:
     title = f"Runs by when they started, one column for {when.span.spoken()}"
     if not total(table, "run_count"):
         return nothing("No run has a start time.")
-    listed: list[list[Any]] = [
-        [when.span.named(part), *(count(each.values[part]) for each in series)]
-        for part in range(when.span.parts)
-    ]
-    return figure(
-        title,
-        join(
-            [legend([(e.colour, e.name) for e in series]), columns(title, when.span, series, count)]
-        ),
-        behind(
-            [when.span.words(), *(each.name for each in series)],
-            listed,
-            kinds="." + "n" * len(series),
-        ),
-    )
+    return counts_over_time(title, when.span, series)

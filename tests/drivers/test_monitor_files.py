@@ -187,7 +187,7 @@ def test_an_earlier_reader_did_not_read_the_later_version(kept: Kept) -> None:
     before = find_files(kept.asked.index, NOW_NS, "/a/g", depth=3)["lineage"].up
 
     assert [each.run for each in latest["files"]] == ["w2", "w1"]
-    assert latest["lineage"].down == ()
+    assert latest["lineage"].down == []
     assert [each.run for each in before] == ["w1"]
 
 

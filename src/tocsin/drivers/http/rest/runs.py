@@ -22,7 +22,6 @@ from tocsin.wire.api.run_views import (
     ActivitiesPage,
     EndInfo,
     FailureList,
-    MessageInfo,
     MessageList,
     RunDetails,
     RunsPage,
@@ -121,7 +120,7 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
         found = await monitor.ask(
             lambda ask, _: ask.runs.events(run_id, last=last, activity=query.text("activity"))
         )
-        return answer(shown_as(MessageList, {"events": found}))
+        return answer(MessageList(events=found))
 
     async def failures(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("last",))
@@ -145,7 +144,7 @@ def _why(ask: Queries, run_id: str, now_ns: int, last: int) -> FailureList:
         trace=record.trace,
         log=record.log,
         exit_code=record.exit_code,
-        before=[shown_as(MessageInfo, each) for each in ask.runs.end_of(run_id, last=last)],
+        before=ask.runs.end_of(run_id, last=last),
     )
     failures = ask.runs.failures(run_id, now_ns, last=last)
     return FailureList(failures=[failure_info(each) for each in failures], run=end)

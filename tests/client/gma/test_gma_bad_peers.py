@@ -193,8 +193,8 @@ def test_one_who_asks_and_does_not_read_is_no_longer_listened_to(producer: Produ
     with pytest.raises(TimeoutError):
         ask_for_ever()
 
-    [guest] = [each for each in producer._consumer_peers.peers if each.connection.is_clogged]
-    assert guest.connection.unread_bytes < 4 << 20
+    [guest] = [each for each in producer._consumer_peers.peers if each.is_clogged]
+    assert guest.unread_bytes < 4 << 20
     peer.close()
 
 

@@ -126,6 +126,13 @@ def test_files_that_do_not_do_are_told_at_once(made: Path) -> None:
 class ClosesAsThePeerDoes(PeerConnection):
     """Closed, then aborted, while TLS already ends since the peer closed."""
 
+    def __init__(self, why: asyncio.Future[str]) -> None:
+        super().__init__(Conversation(), frame_bytes_max=1_000, accepted=False)
+        self.why = why
+
+    def closed(self, why: str) -> None:
+        self.why.set_result(why)
+
     def eof_received(self) -> None:
         for close in (self.close, self.abort):
             self._loop.call_soon(close, "we both have had enough")
@@ -140,38 +147,16 @@ def test_a_connection_closed_while_its_peer_closes_it_can_still_be_aborted(made:
         serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         serving.load_cert_chain(made / "own.pem", made / "own.key")
         calling = ssl.create_default_context(cafile=str(made / "own.pem"))
-        owner = Closed(loop.create_future())
+        why: asyncio.Future[str] = loop.create_future()
         server = await asyncio.start_server(
             lambda _, writer: writer.close(), "localhost", 0, ssl=serving
         )
         async with server:
             port = server.sockets[0].getsockname()[1]
             await loop.create_connection(
-                lambda: ClosesAsThePeerDoes(
-                    owner, Conversation(), frame_bytes_max=1_000, accepted=False
-                ),
-                "localhost", port, ssl=calling,
-            )  # fmt: skip
-            return await asyncio.wait_for(owner.why, 5)
+                lambda: ClosesAsThePeerDoes(why), "localhost", port, ssl=calling
+            )
+            return await asyncio.wait_for(why, 5)
 
     assert asyncio.run(close_both_ways()) == "we both have had enough"
     assert not raised
-
-
-class Closed:
-    """Owns a connection and waits for its end."""
-
-    def __init__(self, why: asyncio.Future[str]) -> None:
-        self.why = why
-
-    def opened(self) -> None:
-        pass
-
-    def happened(self, happening: object) -> None:
-        pass
-
-    def has_room(self) -> None:
-        pass
-
-    def closed(self, why: str) -> None:
-        self.why.set_result(why)

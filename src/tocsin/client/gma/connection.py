@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from tocsin.client.gma.peer_errors import one_line
 from tocsin.errors import TocsinError
@@ -38,45 +38,15 @@ _QUIET_S, _PROBE_S, _PROBES = 60, 15, 4  # a host that vanished is noticed after
 log = logging.getLogger("tocsin.gma")
 
 
-class Owner(Protocol):
-    """Whose connection it is, and who is called when something happens on it."""
-
-    def opened(self) -> None:
-        """It is there. With TLS that may never be, and then nothing more is called."""
-
-    def received(self, received: Received) -> None:
-        """The peer sent something. If that has a reply of its own, it is sent already."""
-
-    def has_room(self) -> None:
-        """The peer has read on: what was held back can be sent."""
-
-    def closed(self, why: str) -> None:
-        """It is over. Told once."""
-
-
-class _Nobody:
-    """Owns what is over: a connection that kept its owner would keep itself."""
-
-    def opened(self) -> None:
-        pass
-
-    def received(self, received: Received) -> None:
-        pass
-
-    def has_room(self) -> None:
-        pass
-
-    def closed(self, why: str) -> None:
-        pass
-
-
 class PeerConnection(asyncio.Protocol):
     """`accepted`: the peer called us, so that what it asks makes work for us. `in_turns`: so much
-    work that it is done while the peer reads what comes of it, and others have their turn."""
+    work that it is done while the peer reads what comes of it, and others have their turn.
+
+    A subclass says what to do when it is `opened`, `received` a message, `has_room` or is `closed`.
+    """
 
     def __init__(
         self,
-        owner: Owner,
         conversation: Conversation,
         *,
         frame_bytes_max: int,
@@ -85,7 +55,6 @@ class PeerConnection(asyncio.Protocol):
         partial_messages: PartialMessages | None = None,
     ) -> None:
         self.conversation = conversation
-        self._owner: Owner = owner
         self._accepted = accepted
         self._in_turns = in_turns
         self._partial_messages = partial_messages or PartialMessages()
@@ -122,6 +91,18 @@ class PeerConnection(asyncio.Protocol):
     def unread_bytes(self) -> int:
         """What we have written and the kernel has not taken."""
         return self._transport.get_write_buffer_size() if self._transport else 0
+
+    def opened(self) -> None:
+        """It is there. With TLS that may never be, and then nothing more is called."""
+
+    def received(self, received: Received) -> None:
+        """The peer sent something. If that has a reply of its own, it is sent already."""
+
+    def has_room(self) -> None:
+        """The peer has read on: what was held back can be sent."""
+
+    def closed(self, why: str) -> None:
+        """It is over. Called once."""
 
     # What this side does
 
@@ -181,7 +162,7 @@ class PeerConnection(asyncio.Protocol):
         opened = transport.get_extra_info("socket")
         if opened is not None:
             _watch(opened)
-        self._owner.opened()
+        self.opened()
 
     def data_received(self, data: bytes) -> None:
         frames: list[bytes] = []
@@ -224,7 +205,7 @@ class PeerConnection(asyncio.Protocol):
         reply = reply_to(received)
         if reply is not None:
             self.send(reply)
-        self._owner.received(received)
+        self.received(received)
 
     def _watch_frame(self, *, is_new: bool) -> None:
         """Give a message that has begun its time; bytes that trickle in give it no more."""
@@ -258,7 +239,7 @@ class PeerConnection(asyncio.Protocol):
             self._stall_timer.cancel()
         self.release(_UNREAD)
         if self.is_open:
-            self._owner.has_room()
+            self.has_room()
             self._take_turn()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -269,14 +250,13 @@ class PeerConnection(asyncio.Protocol):
             self._why = str(error) if error else "the other side closed the connection"
             if not self._accepted and not self._was_heard and not self._is_tls:
                 self._why += f" without an answer; {_SPEAKS_TLS}"
-        self._owner.closed(self._why)
+        self.closed(self._why)
         self._let_go()
 
     def _let_go(self) -> None:
-        """Whoever still knows this connection keeps nothing of what went over it, and it keeps
-        nobody: thousands that come and go would wait for a collection of garbage."""
+        """Whoever still knows this connection keeps nothing of what went over it: thousands that
+        come and go would wait for a collection of garbage."""
         self._count_partial(0)
-        self._owner = _Nobody()
         self._transport = None
         self._frames.clear()
         self._cutter.refusal = None  # which was raised, and holds what it was raised from

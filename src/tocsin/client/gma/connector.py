@@ -57,7 +57,7 @@ class Connector:
 
     @property
     def is_open(self) -> bool:
-        return self._outgoing is not None and self._outgoing.connection.is_open
+        return self._outgoing is not None and self._outgoing.is_open
 
     def another(self) -> Connector:
         """One more to the same peer."""
@@ -75,7 +75,7 @@ class Connector:
     async def open(self, *, is_plain: bool = False, is_urgent: bool = False) -> OutgoingConnection:
         """The connection, after a pause if it has to be made again and that is not urgent;
         CannotReachBroker if there is none."""
-        if self._outgoing is not None and self._outgoing.connection.is_open:
+        if self._outgoing is not None and self._outgoing.is_open:
             return self._outgoing
         if self._dialing is None or self._dialing.done():
             self._hurry.clear()
@@ -98,7 +98,7 @@ class Connector:
         if self._dialing is not None:
             self._dialing.cancel()
         if self._outgoing is not None:
-            self._outgoing.connection.close("this side closes")
+            self._outgoing.close("this side closes")
 
     def hung_up(self, outgoing: OutgoingConnection) -> None:
         if outgoing is self._outgoing:
@@ -124,7 +124,7 @@ class Connector:
         outgoing = OutgoingConnection(self, self._ids.conversation(self._roles), is_plain=is_plain)
         self._outgoing = outgoing
         try:
-            await dial(self.address, self._context, lambda: outgoing.connection, self.timeout_s)
+            await dial(self.address, self._context, lambda: outgoing, self.timeout_s)
         except CannotReachBroker:
             if self._outgoing is outgoing:
                 self._outgoing = None

@@ -261,10 +261,10 @@ async def _asked_once(connector: Connector, ask: Ask) -> m.Reply | str:
     outgoing = await connector.open(is_urgent=True)
     try:
         async with asyncio.timeout(connector.timeout_s):
-            reply = await outgoing.inquire(ask(outgoing.connection.conversation))
+            reply = await outgoing.inquire(ask(outgoing.conversation))
     except TimeoutError:
         if not outgoing.users:
-            outgoing.connection.abort("it did not reply")
+            outgoing.abort("it did not reply")
         raise cannot_reach(
             connector.address, f"no reply within {connector.timeout_s:g} s"
         ) from None

@@ -150,15 +150,15 @@ class ConsumerPeer(AcceptedPeer):
             if peer_id in self._demands:
                 detail = f"{count} events were given up, because they were not read in time"
                 self._demands[peer_id].taker.fail(Failed("Lost", detail))
-        while not self.connection.is_clogged and (message := self._backlog.take()) is not None:
-            self.connection.send_bytes(message)
+        while not self.is_clogged and (message := self._backlog.take()) is not None:
+            self.send_bytes(message)
 
     # Events
 
     def send_event(self, peer_id: str, message: bytes) -> None:
         """Send an event, or keep it until the consumer has read on."""
-        if not self.connection.is_clogged and not self._backlog:
-            self.connection.send_bytes(message)
+        if not self.is_clogged and not self._backlog:
+            self.send_bytes(message)
             return
         given_up = self._backlog.put(peer_id, message)
         if given_up:
@@ -166,8 +166,8 @@ class ConsumerPeer(AcceptedPeer):
 
     def send_error(self, message: m.EventMessage) -> None:
         """Tell of an error now, or not at all: who does not read needs no more to read."""
-        if not self.connection.is_clogged:
-            self.connection.send(message)
+        if not self.is_clogged:
+            self.send(message)
 
     # Requests
 
@@ -175,7 +175,7 @@ class ConsumerPeer(AcceptedPeer):
         try:
             answer()
         except TocsinError as error:
-            self.connection.send(self.connection.conversation.refuse(request, str(error)))
+            self.send(self.conversation.refuse(request, str(error)))
 
     def _subscribe(self, request: m.SubscribeRequest) -> None:
         offer = self._all.offers.wanted(request.parameters)
@@ -186,9 +186,9 @@ class ConsumerPeer(AcceptedPeer):
         agreed = None
         if request.filter is not None or request.options is not None:
             agreed = m.Options(role=c.PRODUCER, filtered=request.filter is not None)
-        reply, subscription = self.connection.conversation.accept(request, agreed=agreed)
+        reply, subscription = self.conversation.accept(request, agreed=agreed)
         self._demands[request.subscription_id] = _Subscribed(subscription, demand, taker)
-        self.connection.send(reply)
+        self.send(reply)
         demand.start()
 
     def _end(self, subscription: c.Subscription) -> None:
@@ -244,8 +244,8 @@ class ConsumerPeer(AcceptedPeer):
         self._reply(request, m.failure(m.QueryRequest, request.request_id, detail))
 
     def _reply(self, request: m.Request, reply: m.Reply) -> None:
-        self.connection.conversation.replied(request)
-        self.connection.send(reply)
+        self.conversation.replied(request)
+        self.send(reply)
 
 
 class ConsumerPeers(PeerListener[ConsumerPeer]):

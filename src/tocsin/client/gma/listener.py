@@ -62,7 +62,7 @@ IDLE_S_MAX: Final = 300.0  # for a connection without subscriptions
 log = logging.getLogger("tocsin.gma")
 
 
-class AcceptedPeer:
+class AcceptedPeer(PeerConnection):
     """A peer that connected to us. Of the loop's thread alone."""
 
     role: ClassVar[str]  # of this side
@@ -70,44 +70,39 @@ class AcceptedPeer:
     in_turns: ClassVar[bool] = False
 
     def __init__(self, listener: PeerListener[Any]) -> None:
-        self._listener = listener
-        self._loop = listener.thread.loop
-        self._goodbyes = 0
-        self._last_message_s = self._loop.time()
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self.gone = asyncio.Event()
-        self.connection = PeerConnection(
-            self,
+        super().__init__(
             listener.ids.conversation(self.role),
             frame_bytes_max=self.frame_bytes_max,
             accepted=True,
             in_turns=self.in_turns,
             partial_messages=listener.partial_messages,
         )
+        self._listener = listener
+        self._goodbyes = 0
+        self._last_message_s = self._loop.time()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self.gone = asyncio.Event()
 
     def handle(self, received: c.Received) -> None:
         """The peer sent something that is about events."""
         raise AssertionError("each side handles its own")
 
-    def has_room(self) -> None:
-        """The peer has read on."""
-
     def say_goodbye(self) -> None:
         """End all subscriptions; the connection is closed when the peer has replied."""
-        conversation = self.connection.conversation
+        conversation = self.conversation
         for subscription in conversation.subscriptions:
-            self.connection.send(conversation.unsubscribe(subscription))
+            self.send(conversation.unsubscribe(subscription))
             self._goodbyes += 1
         if not self._goodbyes:
-            self.connection.close(f"the {self.role} closes")
+            self.close(f"the {self.role} closes")
 
-    # Called by the connection
+    # What happens on the connection
 
     def opened(self) -> None:
         if self._listener.admit(self):
             self._idle_timer = self._loop.call_later(IDLE_S_MAX, self._check_idle)
         else:
-            self.connection.abort("there is no room")
+            self.abort("there is no room")
 
     def received(self, received: c.Received) -> None:
         self._last_message_s = self._loop.time()
@@ -117,13 +112,13 @@ class AcceptedPeer:
             case c.Answered():
                 # Nothing but the end of its subscriptions is ever asked of an accepted peer.
                 self._goodbyes -= 1
-                if self._goodbyes == 0 and not self.connection.conversation.subscriptions:
-                    self.connection.close(f"the {self.role} closes")
+                if self._goodbyes == 0 and not self.conversation.subscriptions:
+                    self.close(f"the {self.role} closes")
             case _:
                 self.handle(received)
 
     def closed(self, why: str) -> None:
-        log.debug("the peer %s is gone: %s", self.connection.peer, why)
+        log.debug("the peer %s is gone: %s", self.peer, why)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._listener.forget(self)
@@ -131,9 +126,9 @@ class AcceptedPeer:
 
     def _check_idle(self) -> None:
         quiet_s = self._loop.time() - self._last_message_s
-        is_used = bool(self.connection.conversation.subscriptions)
+        is_used = bool(self.conversation.subscriptions)
         if not is_used and quiet_s >= IDLE_S_MAX:
-            self.connection.close("nothing was received for a long time")
+            self.close("nothing was received for a long time")
             return
         left_s = IDLE_S_MAX if is_used else IDLE_S_MAX - quiet_s
         self._idle_timer = self._loop.call_later(left_s, self._check_idle)
@@ -158,7 +153,7 @@ class PeerListener(Generic[P]):
         """Listen there; BadSetting if that cannot be. Then `address` has the port that it got."""
         try:
             self._server = await self.thread.loop.create_server(
-                lambda: self._accept().connection,
+                self._accept,
                 address.host or None,
                 address.port,
                 ssl=context,
@@ -184,7 +179,7 @@ class PeerListener(Generic[P]):
             async with asyncio.timeout(GOODBYE_S_MAX):
                 await asyncio.gather(*(peer.gone.wait() for peer in leaving))
         for peer in list(self.peers):
-            peer.connection.abort("it is over")
+            peer.abort("it is over")
 
     def admit(self, peer: P) -> bool:
         """False if there is no room for it."""

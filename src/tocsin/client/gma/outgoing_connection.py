@@ -86,12 +86,12 @@ class RemoteSubscription:
 
     @property
     def unread_bytes(self) -> int:
-        return self._outgoing.connection.unread_bytes
+        return self._outgoing.unread_bytes
 
     @property
     def message_bytes(self) -> int:
         """Of the message that is being handled."""
-        return self._outgoing.connection.message_bytes
+        return self._outgoing.message_bytes
 
     def send_event(self, content: bytes, number: str | None) -> None:
         """Bring the peer an event; with a number it is answered."""
@@ -99,22 +99,22 @@ class RemoteSubscription:
 
     def send_error(self, error: str, detail: str) -> None:
         """Tell of an error in place of an event now, or not at all."""
-        if self.is_open and not self._outgoing.connection.is_clogged:
+        if self.is_open and not self._outgoing.is_clogged:
             assert self.subscription.peer_id is not None, "it is open"
             message = m.EventMessage(self.subscription.peer_id, error=error, error_detail=detail)
-            self._outgoing.connection.send(message)
+            self._outgoing.send(message)
 
     def hold(self) -> None:
         """Read no more: for this one there is no room."""
-        self._outgoing.connection.hold(self.subscription.own_id)
+        self._outgoing.hold(self.subscription.own_id)
 
     def release(self) -> None:
         """There is room again."""
-        self._outgoing.connection.release(self.subscription.own_id)
+        self._outgoing.release(self.subscription.own_id)
 
     def drop(self, why: str) -> None:
         """Give the connection up."""
-        self._outgoing.connection.abort(why)
+        self._outgoing.abort(why)
 
     def leave(self) -> asyncio.Future[m.Reply | None] | None:
         """Take leave; the reply to it, if the peer has to be notified."""
@@ -138,10 +138,11 @@ class Home(Protocol):
         """It is closed."""
 
 
-class OutgoingConnection:
+class OutgoingConnection(PeerConnection):
     """Of the loop's thread alone. `is_plain`: no filter is sent on it."""
 
     def __init__(self, home: Home, conversation: c.Conversation, *, is_plain: bool) -> None:
+        super().__init__(conversation, frame_bytes_max=FRAME_BYTES_MAX, accepted=False)
         self._home = home
         self._subscriptions: dict[str, RemoteSubscription] = {}  # by our ids
         self._flights: dict[str, RemoteSubscription] = {}  # by the numbers of events
@@ -150,9 +151,6 @@ class OutgoingConnection:
         self.was_agreed = False  # to anything
         self.why: str | None = None  # it is closed
         self.opened_s = asyncio.get_running_loop().time()
-        self.connection = PeerConnection(
-            self, conversation, frame_bytes_max=FRAME_BYTES_MAX, accepted=False
-        )
 
     @property
     def users(self) -> int:
@@ -163,11 +161,11 @@ class OutgoingConnection:
 
     def ask(self, subscriber: SubscriptionOwner, *, is_plain: bool) -> RemoteSubscription:
         """Ask for a subscription."""
-        request, subscription = subscriber.asks(self.connection.conversation, is_plain=is_plain)
+        request, subscription = subscriber.asks(self.conversation, is_plain=is_plain)
         remote = RemoteSubscription(self, subscriber, request.request_id, subscription)
-        if self.connection.is_open:
+        if self.is_open:
             self._subscriptions[subscription.own_id] = remote
-            self.connection.send(request)
+            self.send(request)
         else:
             remote.end("the connection was closed")
         return remote
@@ -176,24 +174,24 @@ class OutgoingConnection:
         """Ask something; None comes if the connection is closed first. To cancel it is to give up:
         if a reply comes yet, it is no surprise."""
         future: asyncio.Future[m.Reply | None] = asyncio.get_running_loop().create_future()
-        if self.connection.is_open:
+        if self.is_open:
             self._replies[request.request_id] = future
             future.add_done_callback(lambda _: self._give_up(request.request_id))
-            self.connection.send(request)
+            self.send(request)
         else:
             future.set_result(None)
         return future
 
     def _give_up(self, request_id: str) -> None:
         if self._replies.pop(request_id, None) is not None:
-            self.connection.conversation.give_up(request_id)
+            self.conversation.give_up(request_id)
             self.close_if_idle()
 
     def part(self, remote: RemoteSubscription) -> asyncio.Future[m.Reply | None] | None:
         """Take leave of a subscription."""
         if remote.gone.done():
             return None
-        conversation = self.connection.conversation
+        conversation = self.conversation
         goodbye = None
         if remote.subscription.peer_id is None:
             conversation.give_up(remote.request_id)
@@ -205,24 +203,24 @@ class OutgoingConnection:
     def has_room_for(self, remote: RemoteSubscription) -> bool:
         share = max(1, FLIGHTS_MAX // max(1, len(self._subscriptions)))
         return (
-            self.connection.is_open
-            and not self.connection.is_clogged
+            self.is_open
+            and not self.is_clogged
             and len(self._flights) < FLIGHTS_MAX
             and len(remote.flights) < share
         )
 
     def send_event(self, remote: RemoteSubscription, content: bytes, number: str | None) -> None:
-        message = self.connection.conversation.event(remote.subscription, None, number)
+        message = self.conversation.event(remote.subscription, None, number)
         if number is not None:
             self._flights[number] = remote
             remote.flights.add(number)
         frame = event_message(message.subscription_id, content, request_id=number)
-        self.connection.send_bytes(frame)
+        self.send_bytes(frame)
 
     def close_if_idle(self) -> None:
         """Hang up if nobody needs it any more."""
         if not self.users and not self._home.keeps:
-            self.connection.close("no subscription is left")
+            self.close("no subscription is left")
 
     def _end(
         self, remote: RemoteSubscription, why: str, outcome: bool | BrokerRefused = False
@@ -230,7 +228,7 @@ class OutgoingConnection:
         self._subscriptions.pop(remote.subscription.own_id, None)
         for number in remote.flights:
             # It may be sent again on this connection: then the first answer to it counts.
-            self.connection.conversation.give_up(number)
+            self.conversation.give_up(number)
             self._flights.pop(number, None)
         freed, remote.flights = remote.flights, set()
         remote.release()
@@ -239,10 +237,7 @@ class OutgoingConnection:
             self.has_room()
         self.close_if_idle()
 
-    # Calls from the connection
-
-    def opened(self) -> None:
-        pass
+    # What happens on it
 
     def has_room(self) -> None:
         # Whoever was first the last time is last now.
@@ -267,7 +262,6 @@ class OutgoingConnection:
         self._home.hung_up(self)
 
     def received(self, received: c.Received) -> None:
-        connection = self.connection
         match received:
             case c.Subscribed(subscription, detail):
                 self._agreed(self._subscriptions[subscription.own_id], detail)
@@ -286,7 +280,7 @@ class OutgoingConnection:
                 self._end(remote, f"{self._home.address} ended the subscription")
             case c.SubscribeAsked(request) | c.Asked(request):
                 detail = "nothing can be asked on this connection: its caller asks"
-                connection.send(connection.conversation.refuse(request, detail))
+                self.send(self.conversation.refuse(request, detail))
 
     def _agreed(self, remote: RemoteSubscription, detail: str | None) -> None:
         self.was_agreed = True

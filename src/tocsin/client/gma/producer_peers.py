@@ -60,14 +60,14 @@ class ProducerPeer(AcceptedPeer):
         agreed = None
         if asked is not None:
             agreed = m.Options(role=c.CONSUMER, acknowledge=asked.acknowledge)
-        reply, _ = self.connection.conversation.accept(request, agreed=agreed)
-        self.connection.send(reply)
+        reply, _ = self.conversation.accept(request, agreed=agreed)
+        self.send(reply)
 
     def _arrived(self, subscription: c.Subscription, message: m.EventMessage) -> None:
         if message.error is not None:
             self._all.failed(error_words(message.error, message.error_detail))
         number, event = message.request_id, message.event
-        agreed, size = subscription.agreed, self.connection.message_bytes
+        agreed, size = subscription.agreed, self.message_bytes
         if number is None or agreed is None or agreed.acknowledge is None:
             if event is not None:
                 self._all.take(self, Arrival(event, size))
@@ -76,7 +76,7 @@ class ProducerPeer(AcceptedPeer):
             event = None  # it waits, or was taken, already; but this one wants its answer, too
 
         def taken() -> None:
-            self._all.thread.call(self.connection.send, m.EventReply(number))
+            self._all.thread.call(self.send, m.EventReply(number))
 
         self._all.take(self, Arrival(event, size, taken=taken))
 
@@ -103,7 +103,7 @@ class ProducerPeers(PeerListener[ProducerPeer]):
     def take(self, peer: ProducerPeer, arrival: Arrival) -> None:
         if not self.inbox.put(arrival):
             self._held.add(peer)
-            peer.connection.hold(_FULL)
+            peer.hold(_FULL)
 
     def failed(self, error: str) -> None:
         self.errors += 1
@@ -113,4 +113,4 @@ class ProducerPeers(PeerListener[ProducerPeer]):
     def _release(self) -> None:
         held, self._held = self._held, set()
         for peer in held:
-            peer.connection.release(_FULL)
+            peer.release(_FULL)

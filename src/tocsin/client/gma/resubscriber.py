@@ -128,7 +128,7 @@ class Resubscriber:
         outgoing = await self._connector.open(is_urgent=is_urgent)
         remote = await self._agreed(outgoing, is_plain=outgoing.is_plain)
         if remote is None:
-            if not outgoing.connection.is_open:
+            if not outgoing.is_open:
                 outgoing = await self._connector.open(is_plain=True, is_urgent=True)
             remote = await self._agreed(outgoing, is_plain=True)
         assert remote is not None, "a request without a filter is the last try"
@@ -146,7 +146,7 @@ class Resubscriber:
         except TimeoutError:
             remote.leave()
             if not outgoing.users:
-                outgoing.connection.abort("it did not reply")
+                outgoing.abort("it did not reply")
             why = f"it did not reply to a SubscribeRequest within {connector.timeout_s:g} s"
             raise cannot_reach(connector.address, why) from None
         if outcome is True:
